@@ -7,11 +7,8 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
-import { type BenchProxy, startInstalledProxies } from "./installedProxies.ts";
-import { benchAccounts, benchTransaction, load } from "./load.ts";
-import type { Figure } from "./submissions.ts";
+import { benchAccounts, benchTransaction, CONNECTIONS, type Figure, load, submissionOf } from "./load.ts";
 
-const CONNECTIONS = 64;
 /** The machine's speed drifts: all are measured in turn, so many times, and each one's best counts. */
 const ROUNDS = 4;
 const READS = 8_000;
@@ -25,20 +22,28 @@ const STEADY_PER_SECOND = 200;
 
 const READ = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
 
+/** A proxy that runs. */
+interface BenchProxy {
+	readonly name: string;
+	readonly process: MeasuredProcess;
+	/** `http://127.0.0.1:port` */
+	readonly url: string;
+	stop(): Promise<void>;
+}
+
 /** Runs it; takes about half a minute. */
 export async function benchBoost(): Promise<readonly Figure[]> {
-	const stub = MeasuredProcess.node("test/bench/relayStub.ts");
-	const target = await addressOf(stub);
+	const stub = MeasuredProcess.part("relayStub");
+	const target = await stub.url();
 	const proxies: BenchProxy[] = [];
 	try {
 		proxies.push(await startBoost(target));
-		proxies.push(await startProxy("http-proxy", "test/bench/bareProxy.ts", target));
-		proxies.push(await startProxy("undici", "test/bench/undiciProxy.ts", target));
-		proxies.push(...(await startInstalledProxies(target)));
+		proxies.push(await startProxy("http-proxy", "httpProxy", target));
+		proxies.push(await startProxy("undici", "undici", target));
 		const reads = await measure(proxies, () => new Array<string>(READS).fill(READ));
 		const grown = new Map<string, number>();
-		const submissions = await measure(proxies, nextSubmissions(0), grown);
-		const parts = await measureParts();
+		const submissions = await measure(proxies, nextSubmissions(), grown);
+		const parts = await MeasuredProcess.part("boostParts").times();
 		const delays = await measureDelays(target, proxies[0]?.url ?? "");
 		const memory = {
 			name: `boost: resident memory of an open submission, at ${(ROUNDS + 1) * SUBMISSIONS} (goal: 3 KiB at most)`,
@@ -110,28 +115,22 @@ async function measure(
 }
 
 /** Bodies that were never sent before, at each call. */
-function nextSubmissions(from: number): () => readonly string[] {
+function nextSubmissions(): () => readonly string[] {
 	const accounts = benchAccounts(SENDERS);
-	let nonce = from;
+	let nonce = 0;
 	return () => {
 		const bodies: string[] = [];
 		for (; bodies.length < SUBMISSIONS; nonce++) {
-			for (const account of accounts) bodies.push(bodyOf(benchTransaction(account, nonce)));
+			for (const account of accounts) bodies.push(submissionOf(benchTransaction(account, nonce)));
 		}
 		return bodies;
 	};
 }
 
-async function measureParts(): Promise<Readonly<Record<string, number>>> {
-	const alone = MeasuredProcess.node("test/bench/boostParts.ts");
-	const [, text] = await alone.printed(/parts (.*)\n/);
-	return JSON.parse(text ?? "{}") as Record<string, number>;
-}
-
 /** How much later the answer in the middle comes through boost than from the relay itself. */
 async function measureDelays(target: string, url: string): Promise<readonly Figure[]> {
 	const accounts = benchAccounts(SENDERS + TIMED + STEADY).slice(SENDERS);
-	const submissions = accounts.map((account) => bodyOf(benchTransaction(account, 0)));
+	const submissions = accounts.map((account) => submissionOf(benchTransaction(account, 0)));
 	const rows: Figure[] = [];
 	for (const [what, bodies] of [
 		["read", new Array<string>(TIMED).fill(READ)],
@@ -197,11 +196,10 @@ async function startBoost(target: string): Promise<BenchProxy> {
 		RATE_LIMIT_RPS: "0",
 		LOG_LEVEL: "info",
 	});
-	const [, port] = await process.printed(/"port":(\d+)/);
 	return {
 		name: "boost",
 		process,
-		url: `http://127.0.0.1:${port}`,
+		url: await process.url(),
 		async stop() {
 			await process.stop();
 			rmSync(folder, { recursive: true, force: true });
@@ -209,18 +207,9 @@ async function startBoost(target: string): Promise<BenchProxy> {
 	};
 }
 
-async function startProxy(name: string, file: string, target: string): Promise<BenchProxy> {
-	const process = MeasuredProcess.node(file, procfileFlags("boost"), { TARGET_URL: target });
-	return { name, process, url: await addressOf(process), stop: () => process.stop() };
-}
-
-async function addressOf(process: MeasuredProcess): Promise<string> {
-	const [, port] = await process.printed(/port (\d+)/);
-	return `http://127.0.0.1:${port}`;
-}
-
-function bodyOf(raw: string): string {
-	return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
+async function startProxy(name: string, part: string, target: string): Promise<BenchProxy> {
+	const process = MeasuredProcess.part(part, { TARGET_URL: target }, procfileFlags("boost"));
+	return { name, process, url: await process.url(), stop: () => process.stop() };
 }
 
 function micros(value: number): string {

@@ -16,8 +16,9 @@ export class MeasuredProcess {
 		file: string,
 		flags: readonly string[] = [],
 		env: Readonly<Record<string, string>> = {},
+		args: readonly string[] = [],
 	): MeasuredProcess {
-		return new MeasuredProcess(process.execPath, [...flags, "--import", "tsx", file], env);
+		return new MeasuredProcess(process.execPath, [...flags, "--import", "tsx", file, ...args], env);
 	}
 
 	constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -30,6 +31,11 @@ export class MeasuredProcess {
 		const kill = () => this.#child.kill("SIGKILL");
 		process.once("exit", kill);
 		this.#child.once("exit", () => process.off("exit", kill));
+	}
+
+	/** One of parts.ts; what it measures or where it listens is in what it prints. */
+	static part(name: string, env: Readonly<Record<string, string>> = {}, flags: readonly string[] = []) {
+		return MeasuredProcess.node("test/bench/parts.ts", flags, env, [name]);
 	}
 
 	/** Resolves with the first match of `pattern` in what it prints. */
@@ -47,6 +53,18 @@ export class MeasuredProcess {
 			this.#child.stdout?.on("data", read);
 			this.#child.once("exit", (code) => reject(new Error(`it ended with ${code}`)));
 		});
+	}
+
+	/** http://127.0.0.1:port, once it says where it listens. */
+	async url(): Promise<string> {
+		const [, port] = await this.printed(/port"?[: ](\d+)/);
+		return `http://127.0.0.1:${port}`;
+	}
+
+	/** The CPU times that it has measured, in µs by name. */
+	async times(): Promise<Readonly<Record<string, number>>> {
+		const [, text = ""] = await this.printed(/parts (.*)\n/);
+		return JSON.parse(text) as Record<string, number>;
 	}
 
 	/** CPU time of all its threads so far, in µs. */

@@ -1,10 +1,24 @@
-// What the benchmarks send: accounts, the same in each run, signed transfers with calldata (200 bytes each), and bodies
-// over a fixed number of connections whose answers are counted. Loopback addresses only.
+// What the benchmarks send, and to whom: signed transfers (200 bytes each), over a fixed number of connections whose
+// answers are counted; a relay process on a chain, and a builder that takes everything. Loopback addresses only.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client, Pool } from "undici";
+import type { DevChain } from "../devnet/devChain.ts";
+import { METRICS_TOKEN, metricsOf } from "../support/relayClient.ts";
 import { rawTransaction, type TestAccount, testAccount } from "../support/txFactory.ts";
+import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 
-export interface LoadResult {
+/** A figure and what it is. */
+export interface Figure {
+	readonly name: string;
+	readonly value: string;
+}
+
+interface LoadResult {
 	readonly seconds: number;
 	readonly answers: readonly string[];
 }
@@ -55,4 +69,99 @@ export function benchTransaction(by: TestAccount | undefined, nonce: number): st
 	if (by === undefined) throw new Error("no such account");
 	const raw = rawTransaction({ by, nonce, gasLimit: 30_000, value: 1, data: CALLDATA });
 	return `0x${raw.toString("hex")}`;
+}
+
+/** Clients at a time. */
+export const CONNECTIONS = 64;
+
+/** A relay that is measured. */
+export interface Relay {
+	readonly process: MeasuredProcess;
+	readonly url: string;
+	stop(): Promise<void>;
+}
+
+/** Starts one on a folder of its own, or on the database of `more`. */
+export async function startRelay(
+	chain: DevChain,
+	sinkUrl: string,
+	more: Readonly<Record<string, string>> = {},
+): Promise<Relay> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
+	const process = MeasuredProcess.node("relay/main.ts", procfileFlags("relay"), {
+		PORT: "0",
+		HOST: "127.0.0.1",
+		ETH_RPC_URL: chain.url,
+		BUILDERS: JSON.stringify([{ name: "sink", url: sinkUrl }]),
+		DATA_DIR: folder,
+		RATE_LIMIT_RPS: "0",
+		LOG_LEVEL: "info",
+		METRICS_TOKEN,
+		...more,
+	});
+	return {
+		process,
+		url: await process.url(),
+		async stop() {
+			await process.stop();
+			rmSync(folder, { recursive: true, force: true });
+		},
+	};
+}
+
+/** Gives each of them money. */
+export async function fund(chain: DevChain, accounts: readonly TestAccount[]): Promise<void> {
+	for (const { address } of accounts) await chain.rpc("anvil_setBalance", [address, "0x56bc75e2d63100000"]);
+}
+
+/** Submits for each of `accounts` its nonces `from` up to `to`. Throws where one is refused. */
+export async function send(
+	relay: Relay,
+	accounts: readonly TestAccount[],
+	from: number,
+	to: number,
+): Promise<{ seconds: number; count: number }> {
+	const bodies: string[] = [];
+	for (let nonce = from; nonce < to; nonce++) {
+		for (const account of accounts) bodies.push(submissionOf(benchTransaction(account, nonce)));
+	}
+	const { seconds, answers } = await load(`${relay.url}/nochecks`, bodies, CONNECTIONS);
+	const refused = answers.find((answer) => !answer.includes('"result"'));
+	if (refused !== undefined) throw new Error(`a submission was refused: ${refused}`);
+	return { seconds, count: bodies.length };
+}
+
+/** Resolves when nothing waits for the builder any more. */
+export async function delivered(relay: Relay): Promise<void> {
+	for (;;) {
+		const text = await metricsOf(relay.url);
+		if (/^relay_lane_depth 0$/m.test(text)) return;
+		await new Promise((resolve) => setTimeout(resolve, 50));
+	}
+}
+
+/** A builder that takes everything: its own speed must not be measured. */
+export async function startSink(): Promise<{ url: string; stop(): Promise<void> }> {
+	const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: null });
+	const server = createServer((request, response) => {
+		request.resume().on("end", () => response.end(answer));
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		stop: () => {
+			server.closeAllConnections();
+			return new Promise((resolve) => server.close(() => resolve()));
+		},
+	};
+}
+
+/** The body of a call with one parameter. */
+export function callOf(method: string, param: unknown): string {
+	return JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [param] });
+}
+
+/** A submission as it is posted. */
+export function submissionOf(raw: string): string {
+	return callOf("eth_sendRawTransaction", raw);
 }

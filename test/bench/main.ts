@@ -2,8 +2,7 @@
 // absolute times say more of the machine than of our own code.
 
 import { benchBoost } from "./boost.ts";
-import { benchEngines } from "./engines.ts";
-import { benchSubmissions } from "./submissions.ts";
+import { benchEngines, benchSubmissions } from "./submissions.ts";
 
 for (const { name, value } of [
 	...(await benchSubmissions()),

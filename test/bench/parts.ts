@@ -1,29 +1,206 @@
-// Measures each part of a submission alone, and prints their CPU times in µs as one line of JSON. The benchmark runs
-// it as a process of its own.
+// What the benchmarks measure boost and the relay against, each run by its name as a process of its own: a server that
+// only answers, barest proxies, a relay that does nothing, which print their ports; and the parts of a submission alone,
+// which print their CPU times in µs as one line of JSON.
 
-import { Pool } from "undici";
-import { createBodySigner, createKey } from "../../shared/ethereum/signatures.ts";
-import { decode, micros, put, raws } from "./partTimes.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import {
+	Agent,
+	createServer,
+	type IncomingMessage,
+	type RequestListener,
+	type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import httpProxy from "http-proxy";
+import { type Dispatcher, Pool } from "undici";
+import { hexToBytes } from "../../shared/ethereum/hex.ts";
+import { createBodySigner, createKey, keccak256 } from "../../shared/ethereum/signatures.ts";
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { openLmdb } from "../../shared/kv/lmdb.ts";
+import { benchAccounts, benchTransaction, callOf } from "./load.ts";
 
-/** A transaction of 200 bytes, and what is known of it at first. */
-const RECORD_BYTES = 360;
+const { TARGET_URL = "", SINK_URL = "" } = process.env;
+const COUNT = 6_000;
+/** As many submissions share a commit as arrive together over 64 connections. */
+const GROUP = 64;
+/** A transaction of 200 bytes, and what is known of it at first: in the relay, in boost. */
+const [RELAY_RECORD_BYTES, BOOST_RECORD_BYTES] = [360, 560];
 
-function sign(): void {
+const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
+	/** Parses a JSON body and answers a fixed result: what any relay in Node must at least spend on a request. */
+	echo() {
+		const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: `0x${"0".repeat(64)}` });
+		serve(async (request, response) => {
+			JSON.parse((await bodyOf(request)).toString("utf8"));
+			reply(response, answer);
+		});
+	},
+	/** A relay that does nothing but give right JSON-RPC answers at the lowest cost. Its own time is not measured. */
+	relayStub() {
+		const answerOf = (call: Call) => ({ jsonrpc: "2.0", id: call.id, result: resultOf(call) });
+		serve(async (request, response) => {
+			const body = (await bodyOf(request)).toString("utf8");
+			const calls = body === "" ? {} : (JSON.parse(body) as Call | readonly Call[]);
+			reply(response, JSON.stringify(Array.isArray(calls) ? calls.map(answerOf) : answerOf(calls as Call)));
+		}).keepAliveTimeout = 60_000;
+	},
+	/** The barest proxy that the package http-proxy makes: kept connections, no rules. */
+	httpProxy() {
+		const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+		const proxy = httpProxy.createProxyServer({ target: TARGET_URL, agent });
+		proxy.on("error", () => process.exit(1));
+		serve((request, response) => proxy.web(request, response));
+	},
+	/** The barest proxy that node:http and undici make: a body is read, sent on and its answer passed back. */
+	undici() {
+		const pool = new Pool(TARGET_URL, { connections: 256 });
+		const headers = { "content-type": "application/json" };
+		serve(async (request, response) => {
+			const body = await bodyOf(request);
+			pool.dispatch({ method: "POST", path: request.url ?? "/", headers, body }, new PassingBack(response));
+		});
+	},
+	async relayParts() {
+		const raws = rawTransactions();
+		tell({
+			decodeMicros: await micros(() => decode(raws)),
+			putMicros: await micros(() => put(RELAY_RECORD_BYTES)),
+			signMicros: await micros(() => sign(raws)),
+			postMicros: await micros(() => post(raws)),
+		});
+	},
+	/** What boost does with a submission beside sending it on. */
+	async boostParts() {
+		const raws = rawTransactions();
+		tell({
+			decodeMicros: await micros(() => decode(raws)),
+			putMicros: await micros(() => put(BOOST_RECORD_BYTES)),
+		});
+	},
+};
+
+function serve(handle: RequestListener) {
+	const server = createServer(handle);
+	server.listen(0, "127.0.0.1", () => {
+		process.stdout.write(`port ${(server.address() as AddressInfo).port}\n`);
+	});
+	process.on("SIGTERM", () => process.exit(0));
+	return server;
+}
+
+function bodyOf(request: IncomingMessage): Promise<Buffer> {
+	return new Promise((resolve) => {
+		const chunks: Buffer[] = [];
+		request.on("data", (chunk: Buffer) => chunks.push(chunk));
+		request.on("end", () => resolve(Buffer.concat(chunks)));
+	});
+}
+
+function reply(response: ServerResponse, body: string | Buffer, status = 200): void {
+	const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+	response.writeHead(status, headers).end(body);
+}
+
+interface Call {
+	readonly id: unknown;
+	readonly method: string;
+	readonly params?: readonly unknown[];
+}
+
+function resultOf({ method, params: [first] = [] }: Call): unknown {
+	if (method === "eth_sendRawTransaction") {
+		const raw = hexToBytes(String(first)) ?? Buffer.alloc(0);
+		return `0x${Buffer.from(keccak256(raw)).toString("hex")}`;
+	}
+	if (method === "service_transactionStatuses") {
+		return (first as string[]).map((hash) => ({ hash, status: "UNKNOWN", stage: "BROADCAST" }));
+	}
+	return method === "eth_chainId" ? "0x7a69" : "0x1234";
+}
+
+/** Collects an answer, and passes it back whole. */
+class PassingBack implements Dispatcher.DispatchHandler {
+	readonly #response: ServerResponse;
+	readonly #chunks: Buffer[] = [];
+	#status = 0;
+
+	constructor(response: ServerResponse) {
+		this.#response = response;
+	}
+
+	onRequestStart(): void {}
+
+	onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+		this.#status = statusCode;
+	}
+
+	onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+		this.#chunks.push(chunk);
+	}
+
+	onResponseEnd(): void {
+		const body = Buffer.concat(this.#chunks);
+		reply(this.#response, body, this.#status);
+	}
+
+	onResponseError(): void {
+		process.exit(1);
+	}
+}
+
+/** Signed transactions, as hex. */
+function rawTransactions(): readonly string[] {
+	const accounts = benchAccounts(100);
+	return Array.from({ length: COUNT }, (_, i) => benchTransaction(accounts[i % 100], Math.floor(i / 100)));
+}
+
+/** CPU time of `work` for each transaction, in µs; once to warm up, then the one that counts. */
+async function micros(work: () => Promise<void> | void): Promise<number> {
+	await work();
+	const before = process.cpuUsage();
+	await work();
+	const { user, system } = process.cpuUsage(before);
+	return (user + system) / COUNT;
+}
+
+/** Decodes all, and recovers their senders. */
+function decode(raws: readonly string[]): void {
+	for (const raw of raws) {
+		const decoded = decodeTransaction(hexToBytes(raw) ?? Buffer.alloc(0));
+		if (!decoded.ok) throw new Error(decoded.message);
+	}
+}
+
+/** Keeps `bytes` for each in a new store. */
+async function put(bytes: number): Promise<void> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
+	const store = await openLmdb(folder);
+	for (let i = 0; i < COUNT; i += GROUP) {
+		const group = Array.from({ length: Math.min(GROUP, COUNT - i) }, (_, k) =>
+			store.write([{ key: `p/${String(i + k).padStart(66, "0")}`, value: Buffer.alloc(bytes, k) }]),
+		);
+		await Promise.all(group);
+	}
+	await store.close();
+	rmSync(folder, { recursive: true });
+}
+
+/** Signs the body that a builder is sent for each. */
+function sign(raws: readonly string[]): void {
 	const signer = createBodySigner(createKey());
-	for (const raw of raws) signer.sign(body(raw));
+	for (const raw of raws) signer.sign(callOf("eth_sendPrivateRawTransaction", raw));
 }
 
-function body(raw: string): string {
-	return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendPrivateRawTransaction", params: [raw] });
-}
-
-async function post(): Promise<void> {
-	const pool = new Pool(process.env.SINK_URL ?? "", { connections: 8 });
+async function post(raws: readonly string[]): Promise<void> {
+	const pool = new Pool(SINK_URL, { connections: 8 });
+	const headers = { "content-type": "application/json" };
 	let next = 0;
 	const work = async (): Promise<void> => {
 		for (let i = next++; i < raws.length; i = next++) {
-			const headers = { "content-type": "application/json" };
-			const answer = await pool.request({ method: "POST", path: "/", headers, body: body(raws[i] ?? "") });
+			const body = callOf("eth_sendPrivateRawTransaction", raws[i] ?? "");
+			const answer = await pool.request({ method: "POST", path: "/", headers, body });
 			await answer.body.text();
 		}
 	};
@@ -31,8 +208,8 @@ async function post(): Promise<void> {
 	await pool.close();
 }
 
-const decodeMicros = await micros(decode);
-const putMicros = await micros(() => put(RECORD_BYTES));
-const signMicros = await micros(sign);
-const postMicros = await micros(post);
-process.stdout.write(`parts ${JSON.stringify({ decodeMicros, putMicros, signMicros, postMicros })}\n`);
+function tell(times: Readonly<Record<string, number>>): void {
+	process.stdout.write(`parts ${JSON.stringify(times)}\n`);
+}
+
+await PARTS[process.argv[2] ?? ""]?.();

@@ -2,9 +2,21 @@
 // are measured alone in the same run. CPU time counts: what one core could do, whatever else the machine does.
 
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { startPostgres } from "../support/postgresServer.ts";
 import { MeasuredProcess } from "./childProcess.ts";
-import { benchAccounts, benchTransaction, load } from "./load.ts";
-import { bodyOf, CONNECTIONS, delivered, fund, send, startRelay, startSink } from "./relayLoad.ts";
+import {
+	benchAccounts,
+	benchTransaction,
+	CONNECTIONS,
+	delivered,
+	type Figure,
+	fund,
+	load,
+	send,
+	startRelay,
+	startSink,
+	submissionOf,
+} from "./load.ts";
 
 const SENDERS = 2_000;
 const PER_SENDER = 9;
@@ -12,11 +24,10 @@ const PER_SENDER = 9;
 const PENDING_SENDERS = 850;
 const PENDING_PER_SENDER = 59;
 
-/** A figure and what it is. */
-export interface Figure {
-	readonly name: string;
-	readonly value: string;
-}
+/** Of the comparison of the stores. */
+const ENGINE_SENDERS = 1_500;
+/** The first one of each is not counted: the code is cold then, and the accounts are not known. */
+const ROUNDS = 7;
 
 /** Runs it; takes about half a minute. */
 export async function benchSubmissions(): Promise<readonly Figure[]> {
@@ -65,19 +76,17 @@ export async function benchSubmissions(): Promise<readonly Figure[]> {
 }
 
 async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, number>>> {
-	const echo = MeasuredProcess.node("test/bench/echoServer.ts");
-	const [, port] = await echo.printed(/port (\d+)/);
+	const echo = MeasuredProcess.part("echo");
+	const url = await echo.url();
 	const [account] = benchAccounts(1);
-	const body = bodyOf(benchTransaction(account, 0));
-	const bodies = new Array<string>(5_000).fill(body);
-	await load(`http://127.0.0.1:${port}/`, bodies, CONNECTIONS);
+	const bodies = new Array<string>(5_000).fill(submissionOf(benchTransaction(account, 0)));
+	await load(url, bodies, CONNECTIONS);
 	const before = echo.cpuMicros();
-	await load(`http://127.0.0.1:${port}/`, bodies, CONNECTIONS);
+	await load(url, bodies, CONNECTIONS);
 	const httpMicros = (echo.cpuMicros() - before) / bodies.length;
 	await echo.stop();
-	const alone = MeasuredProcess.node("test/bench/parts.ts", [], { SINK_URL: sinkUrl });
-	const [, text] = await alone.printed(/parts (.*)\n/);
-	return { httpMicros, ...(JSON.parse(text ?? "{}") as Record<string, number>) };
+	const alone = MeasuredProcess.part("relayParts", { SINK_URL: sinkUrl });
+	return { httpMicros, ...(await alone.times()) };
 }
 
 /** Growth of the relay's resident memory over 50,000 pending transactions, for each of them, in bytes. */
@@ -101,4 +110,58 @@ function rate(micros: number): string {
 
 function percent(share: number): string {
 	return `${(share * 100).toFixed(0)} %`;
+}
+
+/**
+ * Durable submissions on PostgreSQL beside LMDB: the same transactions go to a relay on each, in turns, so that both have
+ * the same machine. PostgreSQL is a real one on loopback, with its commits on disk. It takes about half a minute.
+ */
+export async function benchEngines(): Promise<readonly Figure[]> {
+	const chain = await startDevChain();
+	const sink = await startSink();
+	const postgres = await startPostgres();
+	try {
+		const url = await postgres.newDatabase();
+		const relays = [
+			await startRelay(chain, sink.url),
+			await startRelay(chain, sink.url, { DATABASE_URL: url }),
+		];
+		const engines = relays.map((relay) => ({ relay, rates: [] as number[], micros: [] as number[] }));
+		const accounts = benchAccounts(ENGINE_SENDERS);
+		await fund(chain, accounts);
+		for (let round = 0; round < ROUNDS; round += 1) {
+			for (const { relay, rates, micros } of round % 2 === 0 ? engines : [...engines].reverse()) {
+				const before = relay.process.cpuMicros();
+				const { seconds, count } = await send(relay, accounts, round, round + 1);
+				await delivered(relay);
+				if (round === 0) continue;
+				rates.push(count / seconds);
+				micros.push((relay.process.cpuMicros() - before) / count);
+			}
+		}
+		for (const { relay } of engines) await relay.stop();
+		const [lmdb = 0, postgresql = 0] = engines.map(({ rates }) => median(rates));
+		const [lmdbMicros = 0, postgresMicros = 0] = engines.map(({ micros }) => median(micros));
+		return [
+			{ name: "durable submissions a second by the clock, LMDB", value: lmdb.toFixed(0) },
+			{ name: "  PostgreSQL on the same machine", value: postgresql.toFixed(0) },
+			{
+				name: "  share of LMDB's (goal: 50 % at least)",
+				value: `${((100 * postgresql) / lmdb).toFixed(0)} %`,
+			},
+			{
+				name: "  a submission's CPU time in the relay, times LMDB's",
+				value: `${(postgresMicros / lmdbMicros).toFixed(2)}`,
+			},
+		];
+	} finally {
+		await postgres.stop();
+		await sink.stop();
+		await chain.stop();
+	}
+}
+
+function median(values: readonly number[]): number {
+	const sorted = [...values].sort((a, b) => a - b);
+	return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }

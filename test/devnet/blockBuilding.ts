@@ -1,19 +1,22 @@
 // Chooses a block's transactions and refunds from the live orders, by trials, and says why the other orders are left
 // out. The watched chain is not touched.
 
-import type { Order } from "./orderBook.ts";
-import { candidateOf, type Entry, type Failure, measure, verdictOf } from "./orderMeasuring.ts";
-import { type Candidate, type Placed, schedule } from "./orderSchedule.ts";
-import type { Pushed } from "./poolPush.ts";
-import {
-	type BuiltRefund,
-	type CoinbaseAccount,
-	type PlannedRefund,
-	planRefunds,
-	type RefundTerms,
-	refundOf,
-} from "./refunds.ts";
+import { keccak256, type Wallet } from "ethers";
+import type { Pushed } from "./anvilPool.ts";
+import type { Order, OrderRefund } from "./orderBook.ts";
+import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSchedule.ts";
 import type { TriedBlock, TriedTransaction } from "./trialChain.ts";
+
+/** A refund that is paid, or why it is not. Wei. */
+export interface BuiltRefund {
+	/** Checksummed. */
+	readonly recipient: string;
+	readonly amount: bigint;
+	/** Hash of the transfer; null when it was skipped. */
+	readonly hash: string | null;
+	/** Why it was skipped; null when it was paid. */
+	readonly skipped: "nothing to refund" | "coinbase balance" | null;
+}
 
 /** An order that is in a block. */
 export interface BuiltOrder {
@@ -31,23 +34,19 @@ export interface BuiltOrder {
 	readonly refunds: readonly BuiltRefund[];
 }
 
-/** Why an order that was live for the block is not in it. */
+/**
+ * Why an order that was live for the block is not in it. `duplicate`: one of its transactions is in the block by another
+ * order. `nonceTooLow`: a nonce is used, on the chain or in the block. `nonceGap`: a transaction before it is missing.
+ * `reverted`: one reverted that may not. `invalid`: one cannot be mined at all (funds, a fee below the base fee).
+ * `blockFull`: there was no gas left. `refundFailed`: its recipient does not take it, or it never came to rest.
+ * `timestamp`: minTimestamp or maxTimestamp.
+ */
 export type LeftOutReason =
-	/** One of its transactions is in the block by another order. */
-	| "duplicate"
-	/** A nonce is used, on the chain or in the block. */
-	| "nonceTooLow"
-	/** A transaction before it is missing. */
-	| "nonceGap"
-	/** A transaction reverted that may not. */
+	| Unplaced["reason"]
 	| "reverted"
-	/** A transaction cannot be mined at all: funds, a fee below the base fee, gas over the limit. */
 	| "invalid"
-	/** There was no gas left for it. */
 	| "blockFull"
-	/** Its refund could not be paid: the recipient does not take it, or it never came to rest. */
 	| "refundFailed"
-	/** minTimestamp or maxTimestamp. */
 	| "timestamp";
 
 /** An order that was live and stayed out. */
@@ -74,207 +73,286 @@ export interface ChoosingOptions {
 	/** Nonces at the head of every sender. */
 	readonly nonces: ReadonlyMap<string, number>;
 	readonly gasLimit: bigint;
-	/** The coinbase's account at the head. */
-	readonly account: Readonly<CoinbaseAccount>;
-	readonly refundTerms: RefundTerms;
-	/** Mines the transactions on the head, in a block of this gas limit, and takes the block back. */
-	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
+	readonly baseFee: bigint;
+	/** Signs refunds; nonce and wei at the head. */
+	readonly coinbase: { readonly wallet: Wallet; readonly nonce: number; readonly balance: bigint };
+	readonly chainId: bigint;
+	/** Gas, at the base fee, that each refund bears itself; 0: the builder bears it. */
+	readonly refundGas: bigint;
+	/** Addresses (checksummed) with code: a transfer to them may need more than 21,000 gas. */
+	readonly withCode: ReadonlySet<string>;
+	/** Mines the transactions on the head, and takes the block back. */
+	readonly tryBlock: (transactions: readonly Pushed[]) => Promise<TriedBlock>;
 }
 
-/** A sequence with its refunds: what is tried, and in the end pushed. */
-interface Plan {
-	readonly places: readonly { readonly placed: Placed; readonly refunds: readonly PlannedRefund[] }[];
-	readonly pushed: readonly (Pushed & { readonly gasLimit?: bigint })[];
+type Failure = Pick<LeftOutOrder, "reason" | "at">;
+type Refund = BuiltRefund & { readonly raw: string | null };
+
+/** An order while a block is put together. */
+interface Entry extends Candidate {
+	/** Hashes of droppable transactions that did not go through. */
+	readonly dropped: Set<string>;
+	tier: number;
+	rank: bigint;
+	net: bigint;
+	/** Fresh until it has gone through in a trial, or failed alone. One that failed in company is tried alone next. */
+	state: "fresh" | "suspect" | "measured" | "failed";
+	/** How often its refund has changed. */
+	changes: number;
+	/** Set once it is certain that it stays out. */
+	out: Failure | null;
 }
 
+/** A place in a plan, with the refunds behind it. */
+interface Place extends Placed<Entry> {
+	readonly refunds: readonly Refund[];
+}
+
+/** Pay for each gas is kept with nine decimals of a wei. */
+const RANK_SCALE = 1_000_000_000n;
+/** Each round measures one of the orders that exclude each other; so many competing ones are enough. */
+const MAX_ROUNDS = 200;
 /** So many rounds an order's refund may change until it is left out: its gain depends on being refunded. */
 const MAX_REFUND_CHANGES = 5;
 /** So many rounds one order at a time is given up among those that failed in company; then all that fail. */
 const MAX_CHANCES = 12;
-/** No transaction uses less gas. */
-const LEAST_GAS = 21_000n;
+const TRANSFER_GAS = 21_000n;
+/** Enough for the receive function of a wallet contract. */
+const CODE_TRANSFER_GAS = 100_000n;
+/** Those that failed in company come behind all others. */
+const [FIRST, LATER] = [0, 1];
 
 /** Puts a block together; every order in it went through in a trial of the very block that is returned. */
 export async function chooseBlock(options: ChoosingOptions): Promise<ChosenBlock> {
-	const chooser = new BlockChooser(options);
-	return chooser.choose();
+	return new BlockChooser(options).choose();
 }
 
 class BlockChooser {
 	readonly #options: ChoosingOptions;
-	/** By the order's id. */
-	readonly #entries: ReadonlyMap<number, Entry>;
+	readonly #entries: readonly Entry[];
 	/** The last outcome of every transaction in a trial. */
 	readonly #known = new Map<string, TriedTransaction>();
-	/** Those that failed in company: they get another chance behind all others. */
-	readonly #later = new Set<Entry>();
-	readonly #refundChanges = new Map<Entry, number>();
+	/** By the hashes: where nothing pays by transfer, what was measured is what is built. */
+	readonly #trials = new Map<string, TriedBlock>();
 	#chances = 0;
 
 	constructor(options: ChoosingOptions) {
 		this.#options = options;
-		const { baseFee } = options.refundTerms;
-		this.#entries = new Map(options.orders.map((order) => [order.id, entryOf(order, baseFee)]));
+		this.#entries = options.orders.map((order) => entryOf(order, options.baseFee));
 	}
 
 	async choose(): Promise<ChosenBlock> {
-		const { nonces, gasLimit, refundTerms } = this.#options;
-		const tryBlock = remembering(this.#options.tryBlock);
-		const { baseFee } = refundTerms;
-		const known = this.#known;
-		const entries = [...this.#entries.values()];
-		await measure({ entries, nonces, baseFee, gasLimit, tryBlock, known });
-		for (const entry of entries) if (entry.failsAlone) this.#later.add(entry);
+		const { nonces } = this.#options;
+		let rounds = 0;
+		while (rounds < MAX_ROUNDS && (await this.#measure())) rounds += 1;
+		for (const entry of this.#entries) if (entry.state === "failed") entry.tier = LATER;
 		for (;;) {
-			const candidates = entries
-				.filter((entry) => entry.out === null)
-				.map((entry) => candidateOf(entry, this.#later.has(entry) ? 1 : 0, known, baseFee));
-			const { sequence, unplaced } = schedule(candidates, nonces);
-			const plan = await this.#plan(sequence);
-			const tried = await tryBlock(this.#fitting(plan.pushed), gasLimit);
-			for (const [hash, outcome] of tried) known.set(hash, outcome);
-			if (this.#settle(plan, tried)) return this.#result(plan, tried, unplaced);
+			for (const entry of this.#entries) this.#rate(entry);
+			const open = this.#entries.filter(({ out }) => out === null);
+			const { sequence, unplaced } = schedule(open, nonces);
+			const places = await this.#withRefunds(sequence);
+			const transactions = places.flatMap(pushedOf);
+			const tried = await this.#try(transactions);
+			if (!this.#settle(places, tried)) continue;
+			const leftOut = this.#entries.flatMap(({ order, out }): LeftOutOrder[] => {
+				const failure = out ?? unplaced.get(order.id);
+				return failure === undefined ? [] : [{ order: order.id, uuid: order.uuid, ...failure }];
+			});
+			const reverted = new Set([...tried].filter(([, outcome]) => outcome.reverted).map(([hash]) => hash));
+			return { transactions, reverted, orders: places.map((place) => builtOf(place, tried)), leftOut };
 		}
-	}
-
-	async #plan(sequence: readonly Placed[]): Promise<Plan> {
-		const account = { ...this.#options.account };
-		const places: Plan["places"][number][] = [];
-		for (const placed of sequence) {
-			const gains = gainsOf(placed, this.#known);
-			for (const gain of gains.values()) account.balance += gain;
-			const { refunds } = placed.candidate.order;
-			places.push({ placed, refunds: await planRefunds(refunds, gains, account, this.#options.refundTerms) });
-		}
-		const pushed = places.flatMap(({ placed, refunds }) => [
-			...placed.transactions,
-			...refunds.flatMap(toPush),
-		]);
-		return { places, pushed };
 	}
 
 	/**
-	 * Those for which there may be room: behind them the block is full, as far as their gas is known. Where they use less
-	 * than they did, those left out come into the next round.
+	 * Tries what is fresh, as many together as do not exclude each other, behind those that bring it nonces: what one pays
+	 * hardly ever depends on the others. False when there is nothing left to try.
 	 */
-	#fitting(pushed: Plan["pushed"]): Plan["pushed"] {
-		const { gasLimit } = this.#options;
-		let used = 0n;
-		const full = pushed.findIndex((tx) => {
-			if (used + LEAST_GAS > gasLimit) return true;
-			// What has no room is passed over.
-			if (used + (tx.gasLimit ?? 0n) <= gasLimit) used += this.#known.get(tx.hash)?.gasUsed ?? 0n;
-			return false;
-		});
-		return full < 0 ? pushed : pushed.slice(0, full);
+	async #measure(): Promise<boolean> {
+		const open = this.#entries.filter(({ out }) => out === null);
+		const suspect = open.find(({ state }) => state === "suspect");
+		const fresh = new Set(suspect === undefined ? open.filter(({ state }) => state === "fresh") : [suspect]);
+		const senders = new Set([...fresh].flatMap(({ order }) => order.transactions.map(({ from }) => from)));
+		const providers = open.filter(
+			({ state, order }) => state === "measured" && order.transactions.some(({ from }) => senders.has(from)),
+		);
+		// Large ones first.
+		for (const entry of fresh) entry.tier = -entry.order.transactions.length;
+		for (const entry of providers) entry.tier = LATER;
+		const { sequence } = schedule([...fresh, ...providers], this.#options.nonces);
+		for (const entry of [...fresh, ...providers]) entry.tier = FIRST;
+		const isAny = sequence.some(({ candidate }) => fresh.has(candidate));
+		if (!isAny && suspect !== undefined) suspect.state = "failed";
+		if (!isAny) return suspect !== undefined;
+		const tried = await this.#try(sequence.flatMap((placed) => placed.transactions));
+		let gas = 0n;
+		for (const placed of sequence) {
+			const { candidate: entry } = placed;
+			const failure = this.#failureOf(placed, tried, gas);
+			gas += gasOf(placed, tried);
+			if (!fresh.has(entry)) continue;
+			if (failure === null) entry.state = "measured";
+			else if (failure === "dropped") continue;
+			else if (fresh.size === 1) entry.state = "failed";
+			// Where there was no room it comes into the next round.
+			else if (failure.reason !== "blockFull") entry.state = "suspect";
+			this.#rate(entry);
+		}
+		return true;
+	}
+
+	/** By what it paid in the last trial. */
+	#rate(entry: Entry): void {
+		if (entry.state !== "measured") return;
+		const gains = entry.order.transactions.flatMap(({ hash }) =>
+			entry.dropped.has(hash) ? [] : (this.#known.get(hash) ?? []),
+		);
+		const refunded = entry.order.refunds.reduce((sum, refund) => sum + shareOf(refund, this.#known), 0n);
+		const gas = sumOf(gains, ({ gasUsed }) => gasUsed);
+		entry.net = sumOf(gains, ({ gain }) => gain) - refunded;
+		entry.rank = (entry.net * RANK_SCALE) / (gas > 0n ? gas : 1n);
+	}
+
+	async #try(transactions: readonly Pushed[]): Promise<TriedBlock> {
+		const name = transactions.map(({ hash }) => hash).join();
+		const tried = this.#trials.get(name) ?? (await this.#options.tryBlock(transactions));
+		this.#trials.set(name, tried);
+		for (const [hash, outcome] of tried) this.#known.set(hash, outcome);
+		return tried;
+	}
+
+	/** At which transaction it failed. One that may be dropped is dropped, and the order tried again without. */
+	#failureOf(
+		{ candidate, transactions }: Placed<Entry>,
+		tried: TriedBlock,
+		gasBefore: bigint,
+	): Failure | "dropped" | null {
+		let gas = gasBefore;
+		for (const tx of transactions) {
+			const outcome = tried.get(tx.hash);
+			gas += outcome?.gasUsed ?? 0n;
+			if (outcome !== undefined && (!outcome.reverted || tx.mayRevert)) continue;
+			if (tx.mayDrop) {
+				candidate.dropped.add(tx.hash);
+				return "dropped";
+			}
+			const { gasLimit } = this.#options;
+			const isFull = gas + tx.gasLimit > gasLimit && tx.gasLimit <= gasLimit;
+			const missing = isFull ? "blockFull" : "invalid";
+			return { reason: outcome === undefined ? missing : "reverted", at: tx.hash };
+		}
+		return null;
 	}
 
 	/** True when the plan holds as it is. Otherwise what it learned is noted for the next one. */
-	#settle(plan: Plan, tried: TriedBlock): boolean {
-		const failed: { entry: Entry; failure: Failure }[] = [];
+	#settle(places: readonly Place[], tried: TriedBlock): boolean {
+		const failed = new Map<Entry, Failure>();
 		let changed = false;
 		let gas = 0n;
-		for (const { placed, refunds } of plan.places) {
-			const entry = this.#entryOf(placed.candidate);
-			const verdict = verdictOf(placed, tried, gas, this.#options.gasLimit);
-			const hashes = [...placed.transactions, ...refunds.flatMap(toPush)].map(({ hash }) => hash);
-			for (const hash of hashes) gas += tried.get(hash)?.gasUsed ?? 0n;
-			if (verdict.kind === "drop") entry.dropped.add(verdict.hash);
-			if (verdict.kind === "drop") changed = true;
-			if (verdict.kind === "failed") failed.push({ entry, failure: verdict.failure });
-			if (verdict.kind !== "passed") continue;
-			entry.pay = { gain: verdict.gain, gas: verdict.gas };
-			const unpaid = refunds.find(({ hash }) => hash !== null && tried.get(hash)?.reverted !== false);
-			if (unpaid !== undefined) {
-				failed.push({ entry, failure: { reason: "refundFailed", at: unpaid.hash } });
-			} else if (!this.#refundsFit(entry, placed, refunds, tried)) changed = true;
+		for (const place of places) {
+			const { candidate: entry, refunds } = place;
+			const failure = this.#failureOf(place, tried, gas);
+			gas += gasOf(place, tried);
+			if (failure === "dropped") changed = true;
+			else if (failure !== null) failed.set(entry, failure);
+			else {
+				entry.state = "measured";
+				const unpaid = refunds.find(({ hash }) => hash !== null && tried.get(hash)?.reverted !== false);
+				if (unpaid !== undefined) failed.set(entry, { reason: "refundFailed", at: unpaid.hash });
+				else if (entry.order.refunds.some((one, i) => refunds[i]?.amount !== this.#amountOf(one, tried))) {
+					changed = true;
+					if (++entry.changes > MAX_REFUND_CHANGES) entry.out = { reason: "refundFailed", at: null };
+				}
+			}
 		}
-		this.#giveUp(failed);
-		return failed.length === 0 && !changed;
-	}
-
-	/** Whether the planned refunds are what the trial's gains make of them. */
-	#refundsFit(entry: Entry, placed: Placed, refunds: readonly PlannedRefund[], tried: TriedBlock): boolean {
-		const gains = gainsOf(placed, tried);
-		const fit = placed.candidate.order.refunds.every(
-			(refund, i) => refunds[i]?.amount === refundOf(refund, gains, this.#options.refundTerms),
-		);
-		if (fit) return true;
-		const changes = (this.#refundChanges.get(entry) ?? 0) + 1;
-		this.#refundChanges.set(entry, changes);
-		if (changes > MAX_REFUND_CHANGES) entry.out = { reason: "refundFailed", at: null };
-		return false;
+		this.#giveUp([...failed]);
+		return failed.size === 0 && !changed;
 	}
 
 	/**
 	 * Who fails for the first time gets another chance behind the others. Of those who had it the first is out (the
 	 * next may have failed because of it); at once are those for whom there is no room, and who fail alone too.
 	 */
-	#giveUp(failed: readonly { entry: Entry; failure: Failure }[]): void {
-		const hopeful = failed.filter(({ entry }) => !this.#later.has(entry));
-		for (const { entry } of hopeful) this.#later.add(entry);
-		const again = failed.filter(({ entry }) => !hopeful.some((other) => other.entry === entry));
-		const certain = again.filter(({ entry, failure }) => entry.failsAlone || failure.reason === "blockFull");
-		for (const { entry, failure } of certain) entry.out = failure;
+	#giveUp(failed: readonly (readonly [Entry, Failure])[]): void {
+		const hopeful = failed.filter(([{ tier }]) => tier !== LATER);
+		const again = failed.filter(([{ tier }]) => tier === LATER);
+		const certain = again.filter(([{ state }, { reason }]) => state === "failed" || reason === "blockFull");
+		for (const [entry] of hopeful) entry.tier = LATER;
+		for (const [entry, failure] of certain) entry.out = failure;
 		if (hopeful.length > 0 || certain.length > 0) return;
 		const all = this.#chances++ >= MAX_CHANCES;
-		for (const { entry, failure } of all ? again : again.slice(0, 1)) entry.out = failure;
+		for (const [entry, failure] of all ? again : again.slice(0, 1)) entry.out = failure;
 	}
 
-	#entryOf(candidate: Candidate): Entry {
-		const entry = this.#entries.get(candidate.order.id);
-		if (entry === undefined) throw new Error("an order that nobody gave");
-		return entry;
+	/** The wei of one refund, given what each transaction brings. */
+	#amountOf(refund: OrderRefund, outcomes: TriedBlock): bigint {
+		const { refundGas, baseFee } = this.#options;
+		const amount = shareOf(refund, outcomes) - refundGas * baseFee;
+		return amount > 0n ? amount : 0n;
 	}
 
-	#result(plan: Plan, tried: TriedBlock, unplaced: ReadonlyMap<number, Failure>): ChosenBlock {
-		const orders = plan.places.map(({ placed, refunds }): BuiltOrder => {
-			const { order } = placed.candidate;
-			const hashes = placed.transactions.map(({ hash }) => hash);
-			const outcomes = hashes.flatMap((hash) => tried.get(hash) ?? []);
-			return {
-				order: order.id,
-				kind: order.kind,
-				uuid: order.uuid,
-				hashes,
-				reverted: hashes.filter((hash) => tried.get(hash)?.reverted === true),
-				gain: outcomes.reduce((sum, { gain }) => sum + gain, 0n),
-				gasUsed: outcomes.reduce((sum, { gasUsed }) => sum + gasUsed, 0n),
-				refunds: refunds.map(({ raw: _, ...refund }) => refund),
-			};
-		});
-		const leftOut = [...this.#entries.values()].flatMap(({ order, out }): LeftOutOrder[] => {
-			const failure = out ?? unplaced.get(order.id);
-			return failure === undefined ? [] : [{ order: order.id, uuid: order.uuid, ...failure }];
-		});
-		const transactions = plan.pushed.map(({ raw, hash }) => ({ raw, hash }));
-		const reverted = new Set([...tried].filter(([, outcome]) => outcome.reverted).map(([hash]) => hash));
-		return { transactions, reverted, orders, leftOut };
+	/** Refunds are transfers from the coinbase, which spends what it earns. */
+	async #withRefunds(sequence: readonly Placed<Entry>[]): Promise<Place[]> {
+		let { nonce, balance } = this.#options.coinbase;
+		const { wallet } = this.#options.coinbase;
+		const { withCode, baseFee, chainId } = this.#options;
+		const transfer = async (recipient: string, amount: bigint): Promise<Refund> => {
+			const none = { recipient, amount, hash: null, raw: null };
+			if (amount === 0n) return { ...none, skipped: "nothing to refund" };
+			const gasLimit = withCode.has(recipient) ? CODE_TRANSFER_GAS : TRANSFER_GAS;
+			const cost = amount + gasLimit * baseFee;
+			if (balance < cost) return { ...none, skipped: "coinbase balance" };
+			const raw = await wallet.signTransaction({
+				...{ type: 2, chainId, nonce, to: recipient, value: amount, gasLimit },
+				...{ maxFeePerGas: baseFee, maxPriorityFeePerGas: 0n },
+			});
+			nonce += 1;
+			balance -= cost;
+			return { recipient, amount, hash: keccak256(raw), raw, skipped: null };
+		};
+		const places: Place[] = [];
+		for (const placed of sequence) {
+			balance += sumOf(placed.transactions, ({ hash }) => this.#known.get(hash)?.gain ?? 0n);
+			const refunds: Refund[] = [];
+			for (const refund of placed.candidate.order.refunds)
+				refunds.push(await transfer(refund.recipient, this.#amountOf(refund, this.#known)));
+			places.push({ ...placed, refunds });
+		}
+		return places;
 	}
 }
 
 function entryOf(order: Order, baseFee: bigint): Entry {
 	const cheap = order.transactions.find((tx) => tx.maxFeePerGas < baseFee && !tx.mayDrop);
 	const out = cheap === undefined ? null : ({ reason: "invalid", at: cheap.hash } as const);
-	return { order, dropped: new Set(), pay: null, failsAlone: false, out };
+	return { order, dropped: new Set(), tier: FIRST, rank: 0n, net: 0n, state: "fresh", changes: 0, out };
 }
 
-/** What each transaction of a place brings the coinbase, wei by hash. */
-function gainsOf(placed: Placed, outcomes: ReadonlyMap<string, TriedTransaction>): Map<string, bigint> {
-	return new Map(placed.transactions.map(({ hash }) => [hash, outcomes.get(hash)?.gain ?? 0n]));
+/** An order's part of what its transactions bring, wei. */
+function shareOf(refund: OrderRefund, outcomes: TriedBlock): bigint {
+	return (sumOf(refund.of, (hash) => outcomes.get(hash)?.gain ?? 0n) * refund.millionths) / 1_000_000n;
 }
 
-function toPush({ raw, hash }: PlannedRefund): Pushed[] {
-	return raw === null || hash === null ? [] : [{ raw, hash }];
+function pushedOf({ transactions, refunds }: Place): Pushed[] {
+	const paid = refunds.flatMap(({ raw, hash }) => (raw === null || hash === null ? [] : [{ raw, hash }]));
+	return [...transactions.map(({ raw, hash }) => ({ raw, hash })), ...paid];
 }
 
-/** The same block is tried once: where nothing pays by transfer, what was measured is what is built. */
-function remembering(tryBlock: ChoosingOptions["tryBlock"]): ChoosingOptions["tryBlock"] {
-	const outcomes = new Map<string, TriedBlock>();
-	return async (transactions, gasLimit) => {
-		const name = `${gasLimit} ${transactions.map(({ hash }) => hash).join()}`;
-		const outcome = outcomes.get(name) ?? (await tryBlock(transactions, gasLimit));
-		outcomes.set(name, outcome);
-		return outcome;
+function gasOf(placed: Placed<Entry> | Place, tried: TriedBlock): bigint {
+	const pushed = "refunds" in placed ? pushedOf(placed) : placed.transactions;
+	return sumOf(pushed, ({ hash }) => tried.get(hash)?.gasUsed ?? 0n);
+}
+
+function builtOf({ candidate: { order }, transactions, refunds }: Place, tried: TriedBlock): BuiltOrder {
+	const hashes = transactions.map(({ hash }) => hash);
+	return {
+		...{ order: order.id, kind: order.kind, uuid: order.uuid, hashes },
+		reverted: hashes.filter((hash) => tried.get(hash)?.reverted === true),
+		gain: sumOf(hashes, (hash) => tried.get(hash)?.gain ?? 0n),
+		gasUsed: sumOf(hashes, (hash) => tried.get(hash)?.gasUsed ?? 0n),
+		refunds: refunds.map(({ raw: _, ...refund }) => refund),
 	};
+}
+
+function sumOf<T>(items: readonly T[], value: (item: T) => bigint): bigint {
+	return items.reduce((sum, item) => sum + value(item), 0n);
 }

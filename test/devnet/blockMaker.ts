@@ -3,6 +3,7 @@
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";
+import { type BurstLock, mineBlock } from "./anvilPool.ts";
 import {
 	type BuiltOrder,
 	type ChosenBlock,
@@ -10,23 +11,12 @@ import {
 	type LeftOutOrder,
 	type LeftOutReason,
 } from "./blockBuilding.ts";
-import { mineBlock } from "./blockBurst.ts";
-import { type ChainHead, quantity, readHead, readNonces } from "./chainHead.ts";
-import type { ChainRpc } from "./chainRpc.ts";
+import { type ChainHead, type ChainRpc, type MinedBlock, quantity, readHead } from "./chainRpc.ts";
 import type { Order, OrderBook } from "./orderBook.ts";
 import { type TrialChain, warmKzg } from "./trialChain.ts";
 
 /** A block as it was built. */
-export interface BuiltBlock {
-	readonly number: number;
-	readonly hash: string;
-	/** Unix seconds. */
-	readonly timestamp: number;
-	/** Wei. */
-	readonly baseFeePerGas: bigint;
-	readonly gasUsed: bigint;
-	/** All transactions of the block in order: hashes. */
-	readonly transactions: readonly string[];
+export interface BuiltBlock extends MinedBlock {
 	/** What is in it of bundles and private transactions, in order. */
 	readonly orders: readonly BuiltOrder[];
 	/** Public mempool transactions in the block, hashes: they are behind all others. */
@@ -50,15 +40,11 @@ export interface BlockMakerOptions {
 	readonly refundGas: bigint;
 	/** Unix seconds of the block after one with the given timestamp. */
 	readonly nextTimestamp: (parent: number) => number;
-}
-
-export interface BlockMakerDependencies {
 	readonly chain: ChainRpc;
 	readonly trial: TrialChain;
 	readonly book: OrderBook;
 	readonly clock: Clock;
-	/** Runs the burst; nothing else that must not see it runs at that time. */
-	readonly duringBurst: <T>(fn: () => Promise<T>) => Promise<T>;
+	readonly lock: BurstLock;
 }
 
 /** When the head moves while a block is chosen, it is chosen again; so often. */
@@ -67,13 +53,11 @@ const MAX_ATTEMPTS = 5;
 /** Builds blocks, one at a time. */
 export class BlockMaker {
 	readonly #options: BlockMakerOptions;
-	readonly #dependencies: BlockMakerDependencies;
 	/** Both nodes are ready for blobs. */
 	#warm = false;
 
-	constructor(options: BlockMakerOptions, dependencies: BlockMakerDependencies) {
+	constructor(options: BlockMakerOptions) {
 		this.#options = options;
-		this.#dependencies = dependencies;
 	}
 
 	/** Builds the block after the head. Throws when the chain fails, or does not hold still. */
@@ -88,126 +72,96 @@ export class BlockMaker {
 	}
 
 	async #tryBuild(refused: Set<string>): Promise<BuiltBlock | null> {
-		const { chain, book, clock, duringBurst } = this.#dependencies;
+		const { chain, book, clock, lock, nextTimestamp } = this.#options;
 		const coinbase = this.#options.coinbase.address;
 		const started = clock.monotonic();
 		const head = await readHead(chain);
-		const timestamp = this.#options.nextTimestamp(head.timestamp);
-		const live = book.liveFor(head.number + 1, await this.#goneBlocks());
-		const [untimely, timely] = split(live, (order) => isInTime(order, timestamp));
-		const [doubtful, orders] = split(timely, ({ transactions }) =>
-			transactions.every(({ hash }) => !refused.has(hash)),
-		);
+		const timestamp = nextTimestamp(head.timestamp);
+		const orders: Order[] = [];
+		const leftOut: LeftOutOrder[] = [];
+		for (const order of book.liveFor(head.number + 1, await this.#goneBlocks())) {
+			const reason = unfit(order, timestamp, refused);
+			if (reason === null) orders.push(order);
+			else leftOut.push({ order: order.id, uuid: order.uuid, reason, at: null });
+		}
 		const chosen = await this.#choose(orders, head, timestamp);
-		const before = await balanceOf(chain, coinbase, head.number);
+		const before = await this.#balanceAt(head.number);
 		const tried = clock.monotonic();
-		const burst = await duringBurst(() =>
-			mineBlock(chain, { head, coinbase, timestamp, transactions: chosen.transactions }),
-		);
+		const { transactions } = chosen;
+		const burst = await lock.during(() => mineBlock(chain, { head, coinbase, timestamp, transactions }));
 		if (burst.outcome === "refused") for (const hash of burst.hashes) refused.add(hash);
 		if (burst.outcome !== "mined") return null;
 		const mined = clock.monotonic();
 		const { block, publicTransactions } = burst;
-		const landed = { number: block.number, hash: block.hash };
-		book.landed(new Set(chosen.orders.map(({ order }) => order)), landed, new Set(block.transactions));
+		const built = new Set(chosen.orders.map(({ order }) => order));
+		book.landed(built, { number: block.number, hash: block.hash }, new Set(block.transactions));
 		return {
-			...block,
-			orders: chosen.orders,
-			publicTransactions,
-			leftOut: [
-				...chosen.leftOut,
-				...untimely.map((order) => leftOut(order, "timestamp")),
-				...doubtful.map((order) => leftOut(order, "invalid")),
-			],
-			coinbaseGain: (await balanceOf(chain, coinbase, block.number)) - before,
+			...{ ...block, publicTransactions, orders: chosen.orders, leftOut: [...chosen.leftOut, ...leftOut] },
+			coinbaseGain: (await this.#balanceAt(block.number)) - before,
 			asTried: refused.size === 0 && (await this.#isAsTried(block, chosen)),
-			triedMs: tried - started,
-			burstMs: mined - tried,
+			...{ triedMs: tried - started, burstMs: mined - tried },
 		};
 	}
 
 	async #choose(orders: readonly Order[], head: ChainHead, timestamp: number): Promise<ChosenBlock> {
 		if (orders.length === 0) return { transactions: [], reverted: new Set(), orders: [], leftOut: [] };
-		const { chain, trial } = this.#dependencies;
-		const { coinbase: wallet, chainId, refundGas } = this.#options;
+		const { chain, trial, coinbase: wallet, chainId, refundGas } = this.#options;
 		const transactions = orders.flatMap((order) => order.transactions);
 		if (!this.#warm && transactions.some(({ type }) => type === 3)) {
 			await Promise.all([warmKzg(chain), trial.warmKzg()]);
 			this.#warm = true;
 		}
+		const tag = quantity(head.number);
+		const at = (addresses: readonly string[]) => addresses.map((address) => [address, tag]);
 		const senders = [...new Set(transactions.map(({ from }) => from)), wallet.address];
+		const counts = (await chain.each("eth_getTransactionCount", at(senders))).map(Number);
 		const recipients = [
 			...new Set(orders.flatMap(({ refunds }) => refunds.map(({ recipient }) => recipient))),
 		];
+		const codes = await chain.each("eth_getCode", at(recipients));
 		const targets = transactions.flatMap(({ to }) => (to === null ? [] : [to]));
-		const nonces = await readNonces(chain, senders, head.number);
-		await trial.reset({ head, coinbase: wallet.address, timestamp }, [...senders, ...targets, ...recipients]);
+		const terms = { head, coinbase: wallet.address, timestamp };
+		await trial.reset(terms, [...senders, ...targets, ...recipients]);
 		return chooseBlock({
-			orders,
-			nonces,
-			gasLimit: head.nextGasLimit,
-			account: {
-				nonce: nonces.get(wallet.address) ?? 0,
-				balance: await balanceOf(chain, wallet.address, head.number),
-			},
-			refundTerms: {
-				wallet,
-				chainId,
-				baseFee: head.nextBaseFee,
-				refundGas,
-				withCode: await withCode(chain, recipients, head.number),
-			},
-			tryBlock: (pushed, gasLimit) => trial.tryBlock(pushed, gasLimit),
+			...{ orders, chainId, refundGas, baseFee: head.nextBaseFee, gasLimit: head.nextGasLimit },
+			nonces: new Map(senders.map((address, i) => [address, counts[i] ?? 0])),
+			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance: await this.#balanceAt(head.number) },
+			withCode: new Set(recipients.filter((_, i) => codes[i] !== "0x")),
+			tryBlock: (pushed) => trial.tryBlock(terms, pushed),
 		});
 	}
 
 	/** Blocks that orders have landed in and that are no longer part of the chain. */
 	async #goneBlocks(): Promise<Set<string>> {
-		const { chain, book } = this.#dependencies;
+		const { chain, book } = this.#options;
 		const blocks = book.landedBlocks();
-		const calls = blocks.map(({ number }) => ({
-			method: "eth_getBlockByNumber",
-			params: [quantity(number), false],
-		}));
-		const found = (await chain.all(calls)) as ({ hash: string } | null)[];
+		const asked = blocks.map(({ number }) => [quantity(number), false]);
+		const found = (await chain.each("eth_getBlockByNumber", asked)) as ({ hash: string } | null)[];
 		return new Set(blocks.flatMap(({ hash }, i) => (found[i]?.hash === hash ? [] : [hash])));
 	}
 
-	async #isAsTried(
-		block: { readonly number: number; readonly transactions: readonly string[] },
-		chosen: ChosenBlock,
-	): Promise<boolean> {
-		if (chosen.transactions.some(({ hash }, i) => block.transactions[i] !== hash)) return false;
-		const receipts = (await this.#dependencies.chain.call("eth_getBlockReceipts", [
-			quantity(block.number),
-		])) as { transactionHash: string; status: string }[];
+	async #isAsTried({ number, transactions }: MinedBlock, chosen: ChosenBlock): Promise<boolean> {
+		const receipts = (await this.#options.chain.call("eth_getBlockReceipts", [quantity(number)])) as {
+			status: string;
+		}[];
 		return chosen.transactions.every(
-			({ hash }, i) => (receipts[i]?.status === "0x1") !== chosen.reverted.has(hash),
+			({ hash }, i) =>
+				transactions[i] === hash && (receipts[i]?.status === "0x1") !== chosen.reverted.has(hash),
 		);
+	}
+
+	async #balanceAt(number: number): Promise<bigint> {
+		const { chain, coinbase } = this.#options;
+		return BigInt(String(await chain.call("eth_getBalance", [coinbase.address, quantity(number)])));
 	}
 }
 
-function isInTime({ minTimestamp, maxTimestamp }: Order, timestamp: number): boolean {
-	return timestamp >= (minTimestamp ?? 0) && timestamp <= (maxTimestamp ?? timestamp);
-}
-
-function leftOut({ id, uuid }: Order, reason: LeftOutReason): LeftOutOrder {
-	return { order: id, uuid, reason, at: null };
-}
-
-/** Those that do not pass, and those that do. */
-function split<T>(items: readonly T[], passes: (item: T) => boolean): [T[], T[]] {
-	return [items.filter((item) => !passes(item)), items.filter(passes)];
-}
-
-async function balanceOf(chain: ChainRpc, address: string, number: number): Promise<bigint> {
-	return BigInt(String(await chain.call("eth_getBalance", [address, quantity(number)])));
-}
-
-async function withCode(chain: ChainRpc, addresses: readonly string[], number: number): Promise<Set<string>> {
-	const tag = quantity(number);
-	const codes = await chain.all(
-		addresses.map((address) => ({ method: "eth_getCode", params: [address, tag] })),
-	);
-	return new Set(addresses.filter((_, i) => codes[i] !== "0x"));
+/** Why an order is not even tried. */
+function unfit(
+	{ minTimestamp, maxTimestamp, transactions }: Order,
+	timestamp: number,
+	refused: ReadonlySet<string>,
+): LeftOutReason | null {
+	if (timestamp < (minTimestamp ?? 0) || timestamp > (maxTimestamp ?? timestamp)) return "timestamp";
+	return transactions.some(({ hash }) => refused.has(hash)) ? "invalid" : null;
 }

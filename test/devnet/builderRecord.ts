@@ -38,16 +38,15 @@ export type RecordedAnswer =
 /** A method's name, or a predicate. */
 export type RequestFilter = string | ((request: RecordedRequest) => boolean);
 
-/** The record of one builder. */
+/** The record of one builder: it keeps `limit` requests at least, and twice as many at most. */
 export class BuilderRecord {
 	readonly #limit: number;
 	#requests: RecordedRequest[] = [];
 	#seq = 0;
 	readonly #waiting = new Set<(request: RecordedRequest) => void>();
 
-	/** Keeps `limit` requests at least, and twice as many at most. */
-	constructor(options: { readonly limit: number }) {
-		this.#limit = options.limit;
+	constructor(limit: number) {
+		this.#limit = limit;
 	}
 
 	/** Adds one and wakes who waits for it. */
@@ -66,23 +65,17 @@ export class BuilderRecord {
 	/** The first that `filter` takes, now or within `timeoutMs`. Rejects when the time is up. */
 	async wait(filter: RequestFilter, timeoutMs: number): Promise<RecordedRequest> {
 		const takes = predicateOf(filter);
-		const found = this.#requests.find(takes);
-		if (found !== undefined) return found;
-		let wake: ((request: RecordedRequest) => void) | undefined;
+		let wake = (_: RecordedRequest): void => {};
+		const coming = new Promise<RecordedRequest>((resolve) => {
+			wake = (request) => takes(request) && resolve(request);
+		});
+		this.#waiting.add(wake);
+		for (const request of this.#requests) wake(request);
 		const what = typeof filter === "string" ? `a request of ${filter}` : "the request waited for";
 		try {
-			return await withDeadline(
-				systemClock,
-				what,
-				timeoutMs,
-				() =>
-					new Promise((resolve) => {
-						wake = (request) => takes(request) && resolve(request);
-						this.#waiting.add(wake);
-					}),
-			);
+			return await withDeadline(systemClock, what, timeoutMs, () => coming);
 		} finally {
-			if (wake !== undefined) this.#waiting.delete(wake);
+			this.#waiting.delete(wake);
 		}
 	}
 

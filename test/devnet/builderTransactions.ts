@@ -25,21 +25,14 @@ export interface DecodedTransaction {
 }
 
 /** Kept decoded: the same transactions come again for every block, and six blobs take ethers 0.7 s. */
-const CACHE_CHARS = 64 * 1024 * 1024;
+const known = new LRUCache<string, DecodedTransaction>({ maxSize: 64 * 1024 * 1024 });
 
-/** Decodes and remembers. */
-export class TransactionDecoder {
-	readonly #cache = new LRUCache<string, DecodedTransaction>({ maxSize: CACHE_CHARS });
-
-	/** The transaction of `raw` (0x hex, blobs with their sidecar), or null when it is none. */
-	decode(raw: unknown): DecodedTransaction | null {
-		if (typeof raw !== "string") return null;
-		const known = this.#cache.get(raw);
-		if (known !== undefined) return known;
-		const decoded = decode(raw);
-		if (decoded !== null) this.#cache.set(raw, decoded, { size: raw.length });
-		return decoded;
-	}
+/** The transaction of `raw` (0x hex, blobs with their sidecar), or null when it is none. */
+export function decodeTransaction(raw: unknown): DecodedTransaction | null {
+	if (typeof raw !== "string") return null;
+	const decoded = known.get(raw) ?? decode(raw);
+	if (decoded !== null) known.set(raw, decoded, { size: raw.length });
+	return decoded;
 }
 
 function decode(raw: string): DecodedTransaction | null {
@@ -71,7 +64,7 @@ function decode(raw: string): DecodedTransaction | null {
 }
 
 /** Who signed, checksummed; or what is wrong with the header. */
-export type SignatureVerdict =
+type SignatureVerdict =
 	| { readonly signer: string; readonly problem: null }
 	| { readonly signer: null; readonly problem: string };
 
@@ -96,7 +89,7 @@ export function checkSignature(header: string | undefined, body: Buffer): Signat
 }
 
 /** The checksummed address whose key made the 64 bytes of r and s over `digest` (32 bytes, hex); null for none. */
-export function recoverAddress(digest: string, rs: Uint8Array, recovery: number): string | null {
+function recoverAddress(digest: string, rs: Uint8Array, recovery: number): string | null {
 	if (recovery !== 0 && recovery !== 1) return null;
 	try {
 		const key = secp256k1.ecdsaRecover(rs, recovery, getBytes(digest), false);

@@ -2,22 +2,13 @@
 // received. It shares no code with the relay's path: it would share its mistakes.
 
 import { id, Wallet } from "ethers";
-import { type Clock, systemClock, type Timer } from "../../shared/clock.ts";
-import { BurstLock } from "./blockBurst.ts";
+import { systemClock, type Timer } from "../../shared/clock.ts";
+import { BurstLock } from "./anvilPool.ts";
 import { BlockMaker, type BuiltBlock } from "./blockMaker.ts";
-import { answerDev } from "./builderPages.ts";
-import {
-	BuilderRecord,
-	type RecordedAnswer,
-	type RecordedRequest,
-	type RequestFilter,
-} from "./builderRecord.ts";
-import { FaultSwitch, type Faults, type ReceivedCall, startBuilderServer } from "./builderServer.ts";
-import { TransactionDecoder } from "./builderTransactions.ts";
-import { answerCall } from "./builderWire.ts";
-import { WireError } from "./bundleReading.ts";
-import { quantity } from "./chainHead.ts";
-import { ChainRpc } from "./chainRpc.ts";
+import { answerCall } from "./builderMethods.ts";
+import { BuilderRecord, type RecordedRequest, type RequestFilter } from "./builderRecord.ts";
+import { type BuilderServer, type Faults, startBuilderServer } from "./builderServer.ts";
+import { ChainRpc, quantity } from "./chainRpc.ts";
 import { type Order, OrderBook } from "./orderBook.ts";
 import { TrialChain } from "./trialChain.ts";
 
@@ -31,59 +22,17 @@ export interface DevBuilderOptions {
 	readonly name?: string;
 	/** Seconds between parent and block. Default: the chain's, else 12. */
 	readonly slotSeconds?: number;
-	/** True: blocks are built by `buildBlock()` only (tests). False, the default: every `slotSeconds` of real time. */
+	/** True: blocks are built by `buildBlock()` only (tests). False, the default: one each slot of real time. */
 	readonly manual?: boolean;
 	/** False: it records and answers, and never builds. Default true. */
 	readonly builds?: boolean;
-	/** Key of the fee recipient, which signs refunds. Default {@link DEV_COINBASE_KEY}. */
-	readonly coinbaseKey?: string;
-	/** False: requests without X-Flashbots-Signature are taken (a wrong one is refused all the same). Default true. */
-	readonly requireSignature?: boolean;
 	/** Gas, at the block's base fee, that each refund pays out of itself. Default 0. */
 	readonly refundGas?: bigint;
 	/** Requests kept in the record; older ones go. Default 50,000. */
 	readonly recordLimit?: number;
-	/** Called when a block of the slot timer could not be built; it is tried again at the next slot. */
-	readonly onFault?: (thrown: unknown) => void;
 }
 
-/** A running dev builder. */
-export interface DevBuilder {
-	/** http://127.0.0.1:port */
-	readonly url: string;
-	readonly port: number;
-	readonly name: string;
-	/** Its fee recipient, checksummed. */
-	readonly coinbase: string;
-	/** Builds the next block now (after a build under way). Throws when `builds` is false or the chain fails. */
-	buildBlock(): Promise<BuiltBlock>;
-	/** All blocks built (the last 10,000), oldest first. */
-	blocks(): readonly BuiltBlock[];
-	/** Every JSON-RPC call received, oldest first; `filter` keeps a method's, or what a predicate says. */
-	requests(filter?: RequestFilter): readonly RecordedRequest[];
-	/** The first request, past or to come, that `filter` takes. Rejects after `timeoutMs` (5,000). */
-	waitForRequest(filter: RequestFilter, timeoutMs?: number): Promise<RecordedRequest>;
-	/** Every bundle and private transaction ever taken, with what became of it. */
-	orders(): readonly Order[];
-	/** The bundles among {@link orders}. */
-	bundles(): readonly Order[];
-	/** Addresses that have signed requests, checksummed. */
-	signers(): readonly string[];
-	/** Replaces the faults that are on; `{}` lifts all. */
-	setFaults(faults: Faults): void;
-	/** True while private transactions may be in the chain's pool: from before the first is pushed until all are out. */
-	readonly burst: boolean;
-	/** How many bursts have begun. */
-	readonly burstCount: number;
-	/** Runs `fn` while no burst is under way; a burst that is due waits for it. */
-	outsideBurst<T>(fn: () => Promise<T>): Promise<T>;
-	/** Forgets orders, requests and faults; not blocks. */
-	reset(): void;
-	/** Stops taking requests, ends a build under way and waits for it. May be called again. */
-	stop(): Promise<void>;
-}
-
-/** Fee recipient's key unless another is given: keccak256 of a public text, worth nothing anywhere. */
+/** Fee recipient's key: keccak256 of a public text, worth nothing anywhere. */
 export const DEV_COINBASE_KEY: string = id("leeward dev builder coinbase");
 
 const ONE_ETHER_WEI = 10n ** 18n;
@@ -93,203 +42,192 @@ const DEFAULT_SLOT_SECONDS = 12;
 const WAIT_MS = 5_000;
 
 /** Starts a dev builder. Throws when the port is taken or the chain does not answer. */
-export async function startDevBuilder(options: DevBuilderOptions): Promise<DevBuilder> {
-	const clock = systemClock;
-	const chain = new ChainRpc(options.chain.url);
-	const chainId = BigInt(String(await chain.call("eth_chainId")));
-	const coinbase = new Wallet(options.coinbaseKey ?? DEV_COINBASE_KEY);
-	const book = new OrderBook();
-	const lock = new BurstLock();
-	const record = new BuilderRecord({ limit: options.recordLimit ?? KEPT_REQUESTS });
-	const faults = new FaultSwitch();
-	const signers = new Set<string>();
-	const answer = answering({ chain, chainId, book, signers });
-	const works =
-		options.builds === false
-			? null
-			: await startWorks(options, { coinbase, chain, chainId, book, lock, clock });
-	const dev = (method: string, url: URL, body: string) => answerDev(builder, method, url, body);
-	const server = await startBuilderServer(
-		{ port: options.port ?? 0, requireSignature: options.requireSignature ?? true },
-		{ clock, record, faults, answer, dev },
-	).catch(async (thrown: unknown) => {
-		await works?.stop();
-		throw thrown;
-	});
-	const builder: DevBuilder = {
-		url: `http://127.0.0.1:${server.port}`,
-		port: server.port,
-		name: options.name ?? "dev",
-		coinbase: coinbase.address,
-		buildBlock: () => works?.build() ?? Promise.reject(new Error("this builder builds nothing")),
-		blocks: () => works?.blocks() ?? [],
-		requests: (filter) => record.list(filter),
-		waitForRequest: (filter, timeoutMs = WAIT_MS) => record.wait(filter, timeoutMs),
-		orders: () => book.all(),
-		bundles: () => book.all().filter(({ kind }) => kind === "bundle"),
-		signers: () => [...signers],
-		setFaults: (on) => faults.set(on),
-		get burst() {
-			return lock.burst;
-		},
-		get burstCount() {
-			return lock.count;
-		},
-		outsideBurst: (fn) => lock.outside(fn),
-		reset: () => {
-			book.clear();
-			record.clear();
-			faults.set({});
-		},
-		stop: async () => {
-			await server.stop();
-			await works?.stop();
-			await chain.close();
-		},
-	};
-	return builder;
+export function startDevBuilder(options: DevBuilderOptions): Promise<DevBuilder> {
+	return DevBuilder.start(options);
 }
 
-/** The part that builds: absent in a builder that only records and answers. */
-interface BuildingWorks {
-	build(): Promise<BuiltBlock>;
-	blocks(): readonly BuiltBlock[];
-	stop(): Promise<void>;
-}
+/** A running dev builder. */
+export class DevBuilder {
+	readonly name: string;
+	/** Its fee recipient, checksummed. */
+	readonly coinbase: string;
+	readonly #chain: ChainRpc;
+	readonly #book = new OrderBook();
+	readonly #lock = new BurstLock();
+	readonly #record: BuilderRecord;
+	#server: BuilderServer | undefined;
+	/** Absent in a builder that only records and answers. */
+	#works: { readonly maker: BlockMaker; readonly trial: TrialChain } | undefined;
+	#blocks: BuiltBlock[] = [];
+	#last: Promise<unknown> = Promise.resolve();
+	#timer: Timer | undefined;
+	#stopped = false;
 
-async function startWorks(
-	options: DevBuilderOptions,
-	parts: {
-		readonly coinbase: Wallet;
-		readonly chain: ChainRpc;
-		readonly chainId: bigint;
-		readonly book: OrderBook;
-		readonly lock: BurstLock;
-		readonly clock: Clock;
-	},
-): Promise<BuildingWorks> {
-	const { coinbase, chain, chainId, book, lock, clock } = parts;
-	await fundCoinbase(chain, coinbase.address);
-	const slotSeconds = options.slotSeconds ?? options.chain.slotSeconds ?? DEFAULT_SLOT_SECONDS;
-	const trial = await TrialChain.start(options.chain.url);
-	const step = Math.max(1, Math.round(slotSeconds));
-	const nextTimestamp = (parent: number): number => {
-		const now = Math.floor(clock.now() / 1000);
-		// After a pause of the machine real time has run ahead; in tests the chain's own time is all there is.
-		return options.manual !== true && now > parent + 2 * step ? now : parent + step;
-	};
-	const maker = new BlockMaker(
-		{ coinbase, chainId, refundGas: options.refundGas ?? 0n, nextTimestamp },
-		{ chain, trial, book, clock, duringBurst: (fn) => lock.during(fn) },
-	);
-	let built: BuiltBlock[] = [];
-	let last: Promise<unknown> = Promise.resolve();
-	const build = (): Promise<BuiltBlock> => {
-		const block = last.then(() => maker.build());
-		last = block.then(
+	private constructor({ chain, name = "dev", recordLimit = KEPT_REQUESTS }: DevBuilderOptions) {
+		this.name = name;
+		this.coinbase = new Wallet(DEV_COINBASE_KEY).address;
+		this.#chain = new ChainRpc(chain.url);
+		this.#record = new BuilderRecord(recordLimit);
+	}
+
+	static async start(options: DevBuilderOptions): Promise<DevBuilder> {
+		const builder = new DevBuilder(options);
+		const chain = builder.#chain;
+		const chainId = BigInt(String(await chain.call("eth_chainId")));
+		if (options.builds !== false) await builder.#startWorks(options, chainId);
+		const context = { chainId, chain, book: builder.#book };
+		const server = startBuilderServer(options.port ?? 0, {
+			record: builder.#record,
+			answer: (call) => answerCall(call, context),
+			dev: (method, url, body) => builder.#answerDev(method, url, body),
+		});
+		builder.#server = await server.catch(async (thrown: unknown) => {
+			await builder.stop();
+			throw thrown;
+		});
+		return builder;
+	}
+
+	/** http://127.0.0.1:port */
+	get url(): string {
+		return `http://127.0.0.1:${this.#server?.port}`;
+	}
+
+	/** Builds the next block now (after a build under way). Throws when it builds nothing, or the chain fails. */
+	buildBlock(): Promise<BuiltBlock> {
+		const maker = this.#works?.maker;
+		if (maker === undefined) return Promise.reject(new Error("this builder builds nothing"));
+		const block = this.#last.then(() => maker.build());
+		this.#last = block.then(
 			(done) => {
-				built.push(done);
-				if (built.length > KEPT_BLOCKS) built = built.slice(-KEPT_BLOCKS / 2);
+				this.#blocks.push(done);
+				if (this.#blocks.length > KEPT_BLOCKS) this.#blocks = this.#blocks.slice(-KEPT_BLOCKS / 2);
 			},
 			() => {},
 		);
 		return block;
-	};
-	const onFault = options.onFault ?? (() => {});
-	const timer = new SlotTimer({ slotMs: slotSeconds * 1000 }, { clock, work: build, onFault });
-	if (options.manual !== true) timer.start();
-	return {
-		build,
-		blocks: () => built,
-		stop: async () => {
-			timer.stop();
-			await last;
-			await trial.stop();
-		},
-	};
-}
-
-/** It earns fees, but may have to refund before, and it pays the gas of refunds. */
-async function fundCoinbase(chain: ChainRpc, address: string): Promise<void> {
-	const balance = BigInt(String(await chain.call("eth_getBalance", [address, "latest"])));
-	if (balance < ONE_ETHER_WEI) await chain.call("anvil_setBalance", [address, quantity(ONE_ETHER_WEI)]);
-}
-
-type Answering = (call: ReceivedCall) => Promise<{ answer: RecordedAnswer; effects: readonly string[] }>;
-
-function answering(parts: {
-	readonly chain: ChainRpc;
-	readonly chainId: bigint;
-	readonly book: OrderBook;
-	readonly signers: Set<string>;
-}): Answering {
-	const { chain, chainId, book, signers } = parts;
-	const decoder = new TransactionDecoder();
-	return async ({ method, params, signer, at }) => {
-		try {
-			if (signer !== null) signers.add(signer);
-			const nextBlock = Number(await chain.call("eth_blockNumber")) + 1;
-			const context = { method, at, signer, chainId, nextBlock, decoder };
-			const { result, effects } = answerCall(params, context, book);
-			return { answer: { result }, effects };
-		} catch (thrown) {
-			const error =
-				thrown instanceof WireError
-					? { code: thrown.code, message: thrown.message }
-					: { code: -32603, message: "internal error" };
-			return { answer: { error }, effects: [] };
-		}
-	};
-}
-
-/** Runs `work` once a slot until stopped; `onFault` gets what it throws. */
-export class SlotTimer {
-	readonly #slotMs: number;
-	readonly #work: () => Promise<unknown>;
-	readonly #onFault: (thrown: unknown) => void;
-	readonly #clock: Clock;
-	#timer: Timer | undefined;
-	#next = 0;
-
-	constructor(
-		options: { readonly slotMs: number },
-		dependencies: {
-			readonly clock: Clock;
-			readonly work: () => Promise<unknown>;
-			readonly onFault: (thrown: unknown) => void;
-		},
-	) {
-		this.#slotMs = options.slotMs;
-		this.#work = dependencies.work;
-		this.#onFault = dependencies.onFault;
-		this.#clock = dependencies.clock;
 	}
 
-	/** The first slot ends one length from now. */
-	start(): void {
-		this.#next = this.#clock.monotonic() + this.#slotMs;
-		this.#wait();
+	/** All blocks built (the last 10,000), oldest first. */
+	blocks(): readonly BuiltBlock[] {
+		return this.#blocks;
 	}
 
-	/** No slot begins after this; work under way goes on. */
-	stop(): void {
+	/** Every JSON-RPC call received, oldest first; `filter` keeps a method's, or what a predicate says. */
+	requests(filter?: RequestFilter): readonly RecordedRequest[] {
+		return this.#record.list(filter);
+	}
+
+	/** The first request, past or to come, that `filter` takes. Rejects after `timeoutMs` (5,000). */
+	waitForRequest(filter: RequestFilter, timeoutMs = WAIT_MS): Promise<RecordedRequest> {
+		return this.#record.wait(filter, timeoutMs);
+	}
+
+	/** Every bundle and private transaction ever taken, with what became of it. */
+	orders(): readonly Order[] {
+		return this.#book.all();
+	}
+
+	/** The bundles among {@link orders}. */
+	bundles(): readonly Order[] {
+		return this.orders().filter(({ kind }) => kind === "bundle");
+	}
+
+	/** Replaces the faults that are on; `{}` lifts all. */
+	setFaults(faults: Faults): void {
+		this.#server?.setFaults(faults);
+	}
+
+	/** True while private transactions may be in the chain's pool: from before the first is pushed until all are out. */
+	get burst(): boolean {
+		return this.#lock.burst;
+	}
+
+	/** How many bursts have begun. */
+	get burstCount(): number {
+		return this.#lock.count;
+	}
+
+	/** Runs `fn` while no burst is under way; a burst that is due waits for it. */
+	outsideBurst<T>(fn: () => Promise<T>): Promise<T> {
+		return this.#lock.outside(fn);
+	}
+
+	/** Forgets orders, requests and faults; not blocks. */
+	reset(): void {
+		this.#book.clear();
+		this.#record.clear();
+		this.setFaults({});
+	}
+
+	/** Stops taking requests, ends a build under way and waits for it. May be called again. */
+	async stop(): Promise<void> {
+		this.#stopped = true;
+		await this.#server?.stop();
 		this.#timer?.cancel();
-		this.#next = Number.POSITIVE_INFINITY;
+		await this.#last;
+		await this.#works?.trial.stop();
+		await this.#chain.close();
 	}
 
-	#wait(): void {
-		const ms = this.#next - this.#clock.monotonic();
-		this.#timer = this.#clock.after(Math.max(0, ms), () => {
-			this.#work()
-				.catch(this.#onFault)
-				.finally(() => this.#again());
+	async #startWorks(options: DevBuilderOptions, chainId: bigint): Promise<void> {
+		const { manual = false, refundGas = 0n, chain: of } = options;
+		const chain = this.#chain;
+		// It earns fees, but may have to refund before, and it pays the gas of refunds.
+		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
+		if (balance < ONE_ETHER_WEI)
+			await chain.call("anvil_setBalance", [this.coinbase, quantity(ONE_ETHER_WEI)]);
+		const trial = await TrialChain.start(of.url);
+		const slotSeconds = options.slotSeconds ?? of.slotSeconds ?? DEFAULT_SLOT_SECONDS;
+		const step = Math.max(1, Math.round(slotSeconds));
+		const nextTimestamp = (parent: number): number => {
+			const now = Math.floor(systemClock.now() / 1000);
+			// After a pause of the machine real time has run ahead; in tests the chain's own time is all there is.
+			return !manual && now > parent + 2 * step ? now : parent + step;
+		};
+		const maker = new BlockMaker({
+			...{ chainId, refundGas, nextTimestamp, chain, trial },
+			coinbase: new Wallet(DEV_COINBASE_KEY),
+			...{ book: this.#book, clock: systemClock, lock: this.#lock },
+		});
+		this.#works = { maker, trial };
+		if (!manual) this.#buildAt(systemClock.monotonic() + slotSeconds * 1000, slotSeconds * 1000);
+	}
+
+	/** From then on once a slot; a block that could not be built is tried again at the next. */
+	#buildAt(due: number, slotMs: number): void {
+		this.#timer = systemClock.after(Math.max(0, due - systemClock.monotonic()), async () => {
+			await this.buildBlock().catch(() => {});
+			const late = systemClock.monotonic() - due;
+			if (!this.#stopped) this.#buildAt(due + slotMs * Math.max(1, Math.ceil(late / slotMs)), slotMs);
 		});
 	}
 
-	#again(): void {
-		if (this.#next === Number.POSITIVE_INFINITY) return;
-		const late = this.#clock.monotonic() - this.#next;
-		this.#next += this.#slotMs * Math.max(1, Math.ceil(late / this.#slotMs));
-		this.#wait();
+	/**
+	 * One page of /dev as JSON, bigints as hex; null where there is none: GET /dev/state, /dev/requests?method=&after=seq,
+	 * /dev/orders, /dev/blocks?after=number; POST /dev/faults (a `Faults` object), /dev/build (the built block), /dev/reset.
+	 */
+	async #answerDev(method: string, { pathname, searchParams }: URL, body: string): Promise<string | null> {
+		const after = Number(searchParams.get("after") ?? 0);
+		const named = searchParams.get("method");
+		const { name, coinbase, burst, burstCount } = this;
+		const pages: Readonly<Record<string, () => unknown>> = {
+			"GET /dev/state": () => ({
+				...{ name, coinbase, burst, burstCount, blocks: this.#blocks.length },
+				...{ orders: this.orders().length, requests: this.requests().length },
+			}),
+			"GET /dev/requests": () =>
+				this.requests(({ seq, method: called }) => seq > after && (named === null || called === named)),
+			"GET /dev/orders": () => this.orders(),
+			"GET /dev/blocks": () => this.#blocks.filter(({ number }) => number > after),
+			"POST /dev/faults": () => this.setFaults(JSON.parse(body) as Faults),
+			"POST /dev/build": () => this.buildBlock(),
+			"POST /dev/reset": () => this.reset(),
+		};
+		const page = pages[`${method} ${pathname}`];
+		if (page === undefined) return null;
+		return JSON.stringify((await page()) ?? { ok: true }, (_, inner: unknown) =>
+			typeof inner === "bigint" ? quantity(inner) : inner,
+		);
 	}
 }

@@ -34,32 +34,7 @@ export interface DevAccount {
 }
 
 /** A running chain. */
-export interface DevChain {
-	/** http://127.0.0.1:port */
-	readonly url: string;
-	/** ws://127.0.0.1:port */
-	readonly wsUrl: string;
-	readonly port: number;
-	readonly chainId: number;
-	readonly slotSeconds: number;
-	readonly pid: number;
-	readonly accounts: readonly DevAccount[];
-	/** The i-th account as an ethers wallet without a provider. Throws when there is none. */
-	wallet(index: number): Wallet;
-	/** Result of one call. Throws `ChainRpcError` for the node's refusals. */
-	rpc(method: string, params?: readonly unknown[]): Promise<unknown>;
-	/** Many calls in one request, outcomes in their order. */
-	batch(calls: readonly ChainCall[]): Promise<RpcOutcome[]>;
-	/** A snapshot to come back to by {@link revert}. */
-	snapshot(): Promise<string>;
-	/**
-	 * Back to a snapshot, as a reorganisation would. Takes care of what anvil 1.7.1's evm_revert leaves behind:
-	 * the base fee of the blocks that are gone.
-	 */
-	revert(snapshot: string): Promise<void>;
-	/** Stops anvil and waits until it is gone. May be called again. */
-	stop(): Promise<void>;
-}
+export type DevChain = Awaited<ReturnType<typeof startDevChain>>;
 
 /** The well-known mnemonic of every Ethereum dev chain. Its keys are public: no real ether may ever go there. */
 const DEV_MNEMONIC = "test test test test test test test test test test test junk";
@@ -78,7 +53,7 @@ export const ANVIL_FLAGS: readonly string[] = [
 ];
 
 /** Starts a chain. Throws when anvil does not start (a port that is taken, an unknown hardfork). */
-export async function startDevChain(options: DevChainOptions = {}): Promise<DevChain> {
+export async function startDevChain(options: DevChainOptions = {}) {
 	const chainId = options.chainId ?? 31337;
 	const slotSeconds = options.slotSeconds ?? 12;
 	const count = options.accounts ?? 10;
@@ -92,23 +67,34 @@ export async function startDevChain(options: DevChainOptions = {}): Promise<DevC
 	await rpc.call("anvil_setLoggingEnabled", [false]);
 	const accounts = devAccounts(count);
 	return {
+		/** http://127.0.0.1:port */
 		url: anvil.url,
+		/** ws://127.0.0.1:port */
 		wsUrl: anvil.url.replace("http", "ws"),
 		port: anvil.port,
 		chainId,
 		slotSeconds,
 		pid: anvil.pid,
 		accounts,
-		wallet: (index) => {
+		/** The i-th account as an ethers wallet without a provider. Throws when there is none. */
+		wallet: (index: number): Wallet => {
 			const account = accounts[index];
 			if (account === undefined) throw new RangeError(`the dev chain has ${count} accounts, no ${index}`);
 			return new Wallet(account.privateKey);
 		},
-		rpc: (method, params) => rpc.call(method, params),
-		batch: (calls) => rpc.batch(calls),
-		snapshot: async () => String(await rpc.call("evm_snapshot")),
-		revert: (snapshot) => revert(rpc, snapshot),
-		stop: async () => {
+		/** Result of one call. Throws `ChainRpcError` for the node's refusals. */
+		rpc: (method: string, params?: readonly unknown[]): Promise<unknown> => rpc.call(method, params),
+		/** Many calls in one request, outcomes in their order. */
+		batch: (calls: readonly ChainCall[]): Promise<RpcOutcome[]> => rpc.batch(calls),
+		/** A snapshot to come back to by {@link revert}. */
+		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
+		/**
+		 * Back to a snapshot, as a reorganisation would. Takes care of what anvil 1.7.1's evm_revert leaves behind:
+		 * the base fee of the blocks that are gone.
+		 */
+		revert: (snapshot: string): Promise<void> => revert(rpc, snapshot),
+		/** Stops anvil and waits until it is gone. May be called again. */
+		stop: async (): Promise<void> => {
 			await rpc.close();
 			await anvil.stop();
 		},

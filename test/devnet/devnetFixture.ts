@@ -4,35 +4,12 @@
 import { id, keccak256, Wallet } from "ethers";
 import type { BuiltBlock } from "./blockMaker.ts";
 import { BuilderClient } from "./builderClient.ts";
-import { quantity } from "./chainHead.ts";
-import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "./devBuilder.ts";
-import { type DevChain, type DevChainOptions, startDevChain } from "./devChain.ts";
+import { quantity } from "./chainRpc.ts";
+import { type DevBuilderOptions, startDevBuilder } from "./devBuilder.ts";
+import { type DevChainOptions, startDevChain } from "./devChain.ts";
 
 /** A chain with a builder that builds when asked. */
-export interface DevnetFixture {
-	readonly chain: DevChain;
-	readonly builder: DevBuilder;
-	/** Signs with a key of its own; {@link DevnetFixture.clientOf} makes others. */
-	readonly client: BuilderClient;
-	clientOf(wallet: Wallet): BuilderClient;
-	/** A sample transaction of one of the chain's accounts, with its nonce at the head unless given. */
-	from(account: number, fields?: SampleFields): Promise<Sample>;
-	/** The nonce at the head. */
-	nonce(address: string): Promise<number>;
-	/** Sends `txs` as a bundle by {@link client}; for the next block unless `fields` say otherwise. */
-	bundle(txs: readonly Sample[], fields?: object): Promise<unknown>;
-	/** Sends a private transaction by {@link client}. */
-	priv(tx: Sample): Promise<unknown>;
-	/** Builds a block. Throws when it did not come out as it was tried. */
-	build(): Promise<BuiltBlock>;
-	/** Wei at the head. */
-	balance(address: string): Promise<bigint>;
-	/** The number of the block `count` after the head, as hex. */
-	blockAfter(count: number): Promise<string>;
-	/** Each transaction's status in a block, by hash: true where it went through. */
-	statuses(block: BuiltBlock): Promise<Record<string, boolean>>;
-	stop(): Promise<void>;
-}
+export type DevnetFixture = Awaited<ReturnType<typeof startFixture>>;
 
 /** Addresses at which {@link startFixture} puts code. */
 export const CONTRACTS = {
@@ -59,7 +36,7 @@ const CODE: Readonly<Record<keyof typeof CONTRACTS, string>> = {
 /** Starts a chain with the contracts, and a builder in manual mode. */
 export async function startFixture(
 	options: { readonly chain?: DevChainOptions; readonly builder?: Omit<DevBuilderOptions, "chain"> } = {},
-): Promise<DevnetFixture> {
+) {
 	const chain = await startDevChain(options.chain);
 	for (const [name, address] of Object.entries(CONTRACTS)) {
 		await chain.rpc("anvil_setCode", [address, CODE[name as keyof typeof CONTRACTS]]);
@@ -72,29 +49,40 @@ export async function startFixture(
 	return {
 		chain,
 		builder,
+		/** Signs with a key of its own; {@link DevnetFixture.clientOf} makes others. */
 		client,
 		clientOf,
+		/** The nonce at the head. */
 		nonce,
-		from: async (account, fields = {}) => {
+		/** A sample transaction of one of the chain's accounts, with its nonce at the head unless given. */
+		from: async (account: number, fields: SampleFields = {}): Promise<Sample> => {
 			const wallet = chain.wallet(account);
 			return sample(wallet, { nonce: await nonce(wallet.address), ...fields });
 		},
-		bundle: (txs, fields = {}) =>
+		/** Sends `txs` as a bundle by {@link client}; for the next block unless `fields` say otherwise. */
+		bundle: (txs: readonly Sample[], fields: object = {}): Promise<unknown> =>
 			client.call("eth_sendBundle", { txs: txs.map(({ raw }) => raw), ...fields }),
-		priv: ({ raw }) => client.call("eth_sendPrivateRawTransaction", raw),
-		build: async () => {
+		/** Sends a private transaction by {@link client}. */
+		priv: ({ raw }: Sample): Promise<unknown> => client.call("eth_sendPrivateRawTransaction", raw),
+		/** Builds a block. Throws when it did not come out as it was tried. */
+		build: async (): Promise<BuiltBlock> => {
 			const block = await builder.buildBlock();
 			if (!block.asTried) throw new Error("the block is not what was tried");
 			return block;
 		},
-		balance: async (address) => BigInt(String(await chain.rpc("eth_getBalance", [address, "latest"]))),
-		blockAfter: async (count) => quantity(Number(await chain.rpc("eth_blockNumber")) + count),
-		statuses: async ({ number }) => {
+		/** Wei at the head. */
+		balance: async (address: string): Promise<bigint> =>
+			BigInt(String(await chain.rpc("eth_getBalance", [address, "latest"]))),
+		/** The number of the block `count` after the head, as hex. */
+		blockAfter: async (count: number): Promise<string> =>
+			quantity(Number(await chain.rpc("eth_blockNumber")) + count),
+		/** Each transaction's status in a block, by hash: true where it went through. */
+		statuses: async ({ number }: BuiltBlock): Promise<Record<string, boolean>> => {
 			const receipts = await chain.rpc("eth_getBlockReceipts", [quantity(number)]);
 			const list = receipts as { transactionHash: string; status: string }[];
 			return Object.fromEntries(list.map((receipt) => [receipt.transactionHash, receipt.status === "0x1"]));
 		},
-		stop: async () => {
+		stop: async (): Promise<void> => {
 			await builder.stop();
 			await chain.stop();
 		},

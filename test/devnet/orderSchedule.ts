@@ -17,8 +17,8 @@ export interface Candidate {
 }
 
 /** A candidate with its place; `transactions` are those it goes with. */
-export interface Placed {
-	readonly candidate: Candidate;
+export interface Placed<C extends Candidate> {
+	readonly candidate: C;
 	readonly transactions: readonly OrderTransaction[];
 }
 
@@ -29,60 +29,48 @@ export interface Unplaced {
 	readonly at: string;
 }
 
-/** What {@link schedule} answers; `unplaced` by the id of the order. */
-export interface Schedule {
-	readonly sequence: readonly Placed[];
-	readonly unplaced: ReadonlyMap<number, Unplaced>;
-}
-
-type Fit = { readonly transactions: readonly OrderTransaction[] } | { readonly unplaced: Unplaced };
-
 /**
  * Places candidates one by one. An order waits until another one brings the nonce before its own, as builders do
  * it. Of orders that begin with the same transaction, of which only one can be in the block, the one that leaves the
- * builder the most takes the place: a target with its backrun goes before the target alone, the one with the backrun
- * that pays the most before the others.
+ * builder the most takes the place, of equal ones that with the most transactions: a target with its backrun goes before
+ * the target alone, the one with the backrun that pays the most before the others. `unplaced` is by the id of the order.
  */
-export function schedule(candidates: readonly Candidate[], nonces: ReadonlyMap<string, number>): Schedule {
+export function schedule<C extends Candidate>(
+	candidates: readonly C[],
+	nonces: ReadonlyMap<string, number>,
+): { readonly sequence: readonly Placed<C>[]; readonly unplaced: ReadonlyMap<number, Unplaced> } {
 	const next = new Map(nonces);
 	const used = new Set<string>();
-	const waiting = [...candidates].sort(byPay);
-	const rivals = rivalsOf(waiting);
-	const sequence: Placed[] = [];
+	const waiting = new Set([...candidates].sort(byPay));
+	const sequence: Placed<C>[] = [];
 	const unplaced = new Map<number, Unplaced>();
-	for (let at = 0; at < waiting.length; ) {
-		const candidate = waiting[at];
-		if (candidate === undefined) break;
-		const fit = fitOf(candidate, next, used);
-		if ("unplaced" in fit) {
-			if (fit.unplaced.reason === "nonceGap") {
-				at++;
-				continue;
-			}
-			unplaced.set(candidate.order.id, fit.unplaced);
-			waiting.splice(at, 1);
-			continue;
-		}
-		const better = (rivals.get(candidate) ?? []).find(
-			(other) => waiting.includes(other) && !("unplaced" in fitOf(other, next, used)),
-		);
-		const chosen = better ?? candidate;
-		const chosenFit = better === undefined ? fit : fitOf(better, next, used);
-		if ("unplaced" in chosenFit) break;
-		for (const tx of chosenFit.transactions) {
+	for (;;) {
+		const placed = firstThatFits();
+		if (placed === null) return { sequence, unplaced };
+		for (const tx of placed.transactions) {
 			used.add(tx.hash);
 			next.set(tx.from, tx.nonce + 1);
 		}
-		sequence.push({ candidate: chosen, transactions: chosenFit.transactions });
-		waiting.splice(waiting.indexOf(chosen), 1);
-		// Those passed over may be ready now.
-		at = 0;
+		sequence.push(placed);
+		waiting.delete(placed.candidate);
+		unplaced.delete(placed.candidate.order.id);
 	}
-	for (const candidate of waiting) {
-		const fit = fitOf(candidate, next, used);
-		if ("unplaced" in fit) unplaced.set(candidate.order.id, fit.unplaced);
+
+	function firstThatFits(): Placed<C> | null {
+		let found: Placed<C> | null = null;
+		for (const candidate of waiting) {
+			// Behind the first only its rivals are looked at.
+			if (found !== null && !isBetter(candidate, found.candidate)) continue;
+			const fit = fitOf(candidate, next, used);
+			if ("transactions" in fit) found = { candidate, transactions: fit.transactions };
+			else if (found === null) {
+				unplaced.set(candidate.order.id, fit);
+				// Nonces never go back.
+				if (fit.reason !== "nonceGap") waiting.delete(candidate);
+			}
+		}
+		return found;
 	}
-	return { sequence, unplaced };
 }
 
 function byPay(a: Candidate, b: Candidate): number {
@@ -91,13 +79,24 @@ function byPay(a: Candidate, b: Candidate): number {
 	return a.order.id - b.order.id;
 }
 
-/** Whether a candidate can be placed now. A droppable transaction whose nonce does not fit is gone without. */
-function fitOf(candidate: Candidate, nonces: ReadonlyMap<string, number>, used: ReadonlySet<string>): Fit {
+/** Whether `one` is a rival for the same place that leaves more. */
+function isBetter(one: Candidate, other: Candidate): boolean {
+	const [mine, theirs] = [one.order.transactions, other.order.transactions];
+	if (one.tier !== other.tier || mine[0]?.hash !== theirs[0]?.hash) return false;
+	return one.net === other.net ? mine.length > theirs.length : one.net > other.net;
+}
+
+/** What the candidate goes with now, or why it can't. A droppable transaction whose nonce does not fit is gone without. */
+function fitOf(
+	{ order, dropped }: Candidate,
+	nonces: ReadonlyMap<string, number>,
+	used: ReadonlySet<string>,
+): Omit<Placed<Candidate>, "candidate"> | Unplaced {
 	const own = new Map<string, number>();
 	const transactions: OrderTransaction[] = [];
-	let skipped: Unplaced | undefined;
-	for (const tx of candidate.order.transactions) {
-		if (candidate.dropped.has(tx.hash)) continue;
+	let skipped: Unplaced = { reason: "duplicate", at: order.transactions[0]?.hash ?? "" };
+	for (const tx of order.transactions) {
+		if (dropped.has(tx.hash)) continue;
 		const expected = own.get(tx.from) ?? nonces.get(tx.from) ?? 0;
 		if (tx.nonce === expected) {
 			own.set(tx.from, tx.nonce + 1);
@@ -106,39 +105,7 @@ function fitOf(candidate: Candidate, nonces: ReadonlyMap<string, number>, used: 
 		}
 		const late = used.has(tx.hash) ? "duplicate" : "nonceTooLow";
 		skipped = { reason: tx.nonce < expected ? late : "nonceGap", at: tx.hash };
-		if (!tx.mayDrop) return { unplaced: skipped };
+		if (!tx.mayDrop) return skipped;
 	}
-	if (transactions.length > 0) return { transactions };
-	const at = candidate.order.transactions[0]?.hash ?? "";
-	return { unplaced: skipped ?? { reason: "duplicate", at } };
-}
-
-/**
- * For each candidate those of its tier that begin with the same transaction and leave more, or as much and hold all that it
- * holds and more; the best first.
- */
-function rivalsOf(candidates: readonly Candidate[]): Map<Candidate, Candidate[]> {
-	const byFirst = new Map<string, Candidate[]>();
-	for (const candidate of candidates) {
-		const first = candidate.order.transactions[0]?.hash ?? "";
-		byFirst.set(first, [...(byFirst.get(first) ?? []), candidate]);
-	}
-	const found = new Map<Candidate, Candidate[]>();
-	for (const group of byFirst.values()) {
-		for (const candidate of group) {
-			const hashes = candidate.order.transactions.map(({ hash }) => hash);
-			const others = group.filter((other) => {
-				if (other === candidate || other.tier !== candidate.tier) return false;
-				if (other.net !== candidate.net) return other.net > candidate.net;
-				const held = new Set(other.order.transactions.map(({ hash }) => hash));
-				return held.size > hashes.length && hashes.every((hash) => held.has(hash));
-			});
-			if (others.length > 0)
-				found.set(
-					candidate,
-					others.sort((a, b) => (a.net < b.net ? 1 : -1)),
-				);
-		}
-	}
-	return found;
+	return transactions.length > 0 ? { transactions } : skipped;
 }

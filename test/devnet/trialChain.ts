@@ -1,12 +1,11 @@
-// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head, and sums what each
-// transaction moved to an address. The watched chain is only read.
+// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head, and reads what each
+// transaction brought the coinbase. The watched chain is only read.
 
 import { concat, sha256, ZeroHash } from "ethers";
-import { type ChainHead, quantity, readLatestBlock } from "./chainHead.ts";
-import { ChainRpc } from "./chainRpc.ts";
+import { type Pushed, pushInOrder } from "./anvilPool.ts";
+import { type ChainHead, ChainRpc, quantity, readLatestBlock } from "./chainRpc.ts";
 import { ANVIL_FLAGS } from "./devChain.ts";
 import { type AnvilProcess, startAnvil } from "./nodeProcess.ts";
-import { type Pushed, pushInOrder } from "./poolPush.ts";
 
 /** How one transaction came out. */
 export interface TriedTransaction {
@@ -29,10 +28,14 @@ export interface TrialTerms {
 
 interface Receipt {
 	readonly transactionHash: string;
-	readonly from: string;
 	readonly status: string;
 	readonly gasUsed: string;
-	readonly effectiveGasPrice: string;
+}
+
+/** A transaction's changes of state, by address. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers */
+interface StateDiff {
+	readonly txHash: string;
+	readonly result: Readonly<Record<"pre" | "post", Readonly<Record<string, { readonly balance?: string }>>>>;
 }
 
 /** A second anvil in step with the first. One user at a time. */
@@ -40,7 +43,6 @@ export class TrialChain {
 	readonly #upstream: string;
 	readonly #anvil: AnvilProcess;
 	readonly #rpc: ChainRpc;
-	#terms: TrialTerms | undefined;
 
 	private constructor(upstream: string, anvil: AnvilProcess) {
 		this.#upstream = upstream;
@@ -66,19 +68,16 @@ export class TrialChain {
 	 * Puts it on `terms.head`, as the chain is now (cheat codes and reorganisations included), and fetches the
 	 * accounts that will be needed: one after another, while mining, would be slow.
 	 */
-	async reset(terms: TrialTerms, addresses: readonly string[]): Promise<void> {
-		const { head } = terms;
-		this.#terms = terms;
+	async reset({ head, coinbase }: TrialTerms, addresses: readonly string[]): Promise<void> {
 		await this.#rpc.call("anvil_dropAllTransactions");
 		const forking = { jsonRpcUrl: this.#upstream, blockNumber: head.number };
 		await this.#rpc.call("anvil_reset", [{ forking }]);
 		await this.#rpc.call("evm_setBlockGasLimit", [quantity(head.nextGasLimit)]);
-		await this.#rpc.call("anvil_setCoinbase", [terms.coinbase]);
-		await this.#rpc.batch(
-			[...new Set([...addresses, terms.coinbase])].map((address) => ({
-				method: "eth_getBalance",
-				params: [address, "latest"],
-			})),
+		await this.#rpc.call("anvil_setCoinbase", [coinbase]);
+		const known = [...new Set([...addresses, coinbase])];
+		await this.#rpc.each(
+			"eth_getBalance",
+			known.map((address) => [address, "latest"]),
 		);
 	}
 
@@ -87,39 +86,33 @@ export class TrialChain {
 		return warmKzg(this.#rpc);
 	}
 
-	/**
-	 * Mines a block of `transactions`, reads how it came out, and takes it back. `gasLimit`: the block's own unless given.
-	 */
-	async tryBlock(transactions: readonly Pushed[], gasLimit?: bigint): Promise<TriedBlock> {
-		const terms = this.#terms;
-		if (terms === undefined) throw new Error("the trial chain has not been put on a head");
+	/** Mines a block of `transactions` on the head that it was put on, reads how it came out, and takes it back. */
+	async tryBlock(terms: TrialTerms, transactions: readonly Pushed[]): Promise<TriedBlock> {
 		if (transactions.length === 0) return new Map();
 		const rpc = this.#rpc;
-		const { nextGasLimit } = terms.head;
-		const limitGas = (limit: bigint) => ({ method: "evm_setBlockGasLimit", params: [quantity(limit)] });
-		const balance = { method: "eth_getBalance", params: [terms.coinbase, "latest"] };
-		const [snapshot, , before] = await rpc.all([
-			{ method: "evm_snapshot", params: [] },
-			// evm_revert does not take the base fee back.
-			{ method: "anvil_setNextBlockBaseFeePerGas", params: [quantity(terms.head.nextBaseFee)] },
-			balance,
-			limitGas(gasLimit ?? nextGasLimit),
-		]);
+		const { nextBaseFee } = terms.head;
+		const snapshot = await rpc.call("evm_snapshot");
+		// evm_revert does not take the base fee back.
+		await rpc.call("anvil_setNextBlockBaseFeePerGas", [quantity(nextBaseFee)]);
 		await pushInOrder(rpc, transactions);
 		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
 		const block = await readLatestBlock(rpc);
 		const tag = quantity(block.number);
-		const [receipts, traces, after] = (await rpc.all([
+		const tracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
+		const [receipts, diffs] = (await rpc.all([
 			{ method: "eth_getBlockReceipts", params: [tag] },
-			{ method: "trace_block", params: [tag] },
-			balance,
-		])) as [Receipt[], BlockTrace[], string];
+			{ method: "debug_traceBlockByNumber", params: [tag, tracer] },
+		])) as [Receipt[], StateDiff[]];
 		await rpc.call("anvil_dropAllTransactions");
-		await rpc.all([{ method: "evm_revert", params: [snapshot] }, limitGas(nextGasLimit)]);
-		if (block.baseFeePerGas !== terms.head.nextBaseFee) throw new Error("the trial had another base fee");
-		const tried = readTrial(receipts, traces, terms);
-		checkGains(receipts, tried, BigInt(after) - BigInt(String(before)), terms);
-		return tried;
+		await rpc.call("evm_revert", [snapshot]);
+		if (block.baseFeePerGas !== nextBaseFee) throw new Error("the trial had another base fee");
+		const gains = new Map(diffs.map(({ txHash, result }) => [txHash, gainOf(terms.coinbase, result)]));
+		return new Map(
+			receipts.map(({ transactionHash, status, gasUsed }) => [
+				transactionHash,
+				{ reverted: status !== "0x1", gasUsed: BigInt(gasUsed), gain: gains.get(transactionHash) ?? 0n },
+			]),
+		);
 	}
 
 	/** Stops it and waits until it is gone. */
@@ -129,29 +122,11 @@ export class TrialChain {
 	}
 }
 
-function readTrial(
-	receipts: readonly Receipt[],
-	traces: readonly BlockTrace[],
-	terms: TrialTerms,
-): TriedBlock {
-	const paid = paidTo(terms.coinbase, traces);
-	return new Map(
-		receipts.map((receipt) => {
-			const gasUsed = BigInt(receipt.gasUsed);
-			const tip = (BigInt(receipt.effectiveGasPrice) - terms.head.nextBaseFee) * gasUsed;
-			const gain = tip + (paid.get(receipt.transactionHash) ?? 0n);
-			return [receipt.transactionHash, { reverted: receipt.status !== "0x1", gasUsed, gain }];
-		}),
-	);
-}
-
-/** Gains are read from traces; that they add up to what the coinbase has got is checked, not believed. */
-function checkGains(receipts: readonly Receipt[], tried: TriedBlock, got: bigint, terms: TrialTerms): void {
-	const coinbase = terms.coinbase.toLowerCase();
-	if (receipts.some(({ from }) => from === coinbase)) return;
-	const sum = [...tried.values()].reduce((all, { gain }) => all + gain, 0n);
-	if (sum !== got)
-		throw new Error(`the coinbase got ${got} wei in a trial whose transactions brought ${sum}`);
+/** What is not in `post` has not changed. */
+function gainOf(coinbase: string, { pre, post }: StateDiff["result"]): bigint {
+	const address = coinbase.toLowerCase();
+	const after = post[address]?.balance;
+	return after === undefined ? 0n : BigInt(after) - BigInt(pre[address]?.balance ?? 0);
 }
 
 /** EIP-4844's point evaluation. */
@@ -167,51 +142,4 @@ export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
 	const data = concat([versionedHash, ZeroHash, ZeroHash, INFINITY, INFINITY]);
 	await rpc.call("eth_call", [{ to: POINT_EVALUATION, data }, "latest"]);
-}
-
-/** One trace, as parity's format has it. */
-export interface BlockTrace {
-	readonly type: string;
-	readonly transactionHash: string;
-	/** Place in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
-	readonly traceAddress: readonly number[];
-	readonly error?: string;
-	readonly action: {
-		readonly callType?: string;
-		readonly from?: string;
-		readonly to?: string;
-		readonly value?: string;
-		readonly refundAddress?: string;
-		readonly balance?: string;
-	};
-}
-
-/** Wei moved to `recipient` (any case), by transaction hash; what was moved in a call that failed is not counted. */
-export function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, bigint> {
-	const address = recipient.toLowerCase();
-	const paid = new Map<string, bigint>();
-	let transaction = "";
-	let failed: string[] = [];
-	for (const trace of traces) {
-		// A transaction's traces come in a row, callers before what they call.
-		if (trace.transactionHash !== transaction) failed = [];
-		transaction = trace.transactionHash;
-		const place = trace.traceAddress.map((step) => `${step}/`).join("");
-		if (failed.some((caller) => place.startsWith(caller))) continue;
-		if (trace.error !== undefined) {
-			failed.push(place);
-			continue;
-		}
-		const wei = moved(trace, address);
-		if (wei !== 0n) paid.set(transaction, (paid.get(transaction) ?? 0n) + wei);
-	}
-	return paid;
-}
-
-function moved(trace: BlockTrace, address: string): bigint {
-	const { action } = trace;
-	if (trace.type === "suicide" && action.refundAddress === address) return BigInt(action.balance ?? 0);
-	// A delegatecall's value is only shown, and a callcode's goes to the caller itself.
-	const transfers = trace.type === "call" && action.callType === "call" && action.from !== address;
-	return transfers && action.to === address ? BigInt(action.value ?? 0) : 0n;
 }

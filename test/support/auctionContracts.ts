@@ -1,6 +1,8 @@
 // Small contracts that backruns call: each sends the value of its call on to the block's coinbase, under some
 // condition. Each has a comment with its instructions.
 
+import { code } from "./contracts.ts";
+
 /** Bytes of what {@link paying} puts between its condition and the place that it fails at. */
 const BEFORE_FAIL = 14;
 /** Bytes from there to the place that it ends well at. */
@@ -70,11 +72,6 @@ export const PAYS_NOBODY = "0x00";
 /** An address, or a number, as the word that these contracts read from their calldata. */
 export function word(value: string | number | bigint): string {
 	return `0x${BigInt(value).toString(16).padStart(64, "0")}`;
-}
-
-/** `0x` and the bytes of hex pieces, whose blanks are left out. */
-function code(...pieces: string[]): string {
-	return `0x${pieces.join("").replaceAll(" ", "")}`;
 }
 
 function hex(byte: number): string {

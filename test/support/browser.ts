@@ -5,16 +5,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import chromium from "@sparticuz/chromium";
 import type { Wallet } from "ethers";
-import { type Browser, chromium as engine, type Page } from "playwright-core";
+import { type Browser, chromium as engine } from "playwright-core";
 
-export interface OpenPage {
-	readonly page: Page;
-	/** What must not be: errors in the console, and requests to other hosts. */
-	readonly faults: readonly string[];
-	/** Serious findings of axe-core on the page as it is now. */
-	violations(): Promise<readonly string[]>;
-	close(): Promise<void>;
-}
+export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
 export interface PageOptions {
 	/** A wallet that signs with this key; it does what it is asked at once. */
@@ -35,7 +28,7 @@ export async function startBrowser(): Promise<Browser> {
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** A page of `browser` at `url`, loaded. */
-export async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<OpenPage> {
+export async function openPage(browser: Browser, url: string, options: PageOptions = {}) {
 	const { wallet, onRequest, dark = false, width = 900 } = options;
 	const context = await browser.newContext({
 		colorScheme: dark ? "dark" : "light",
@@ -66,8 +59,10 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 	await page.goto(url);
 	return {
 		page,
+		/** What must not be: errors in the console, and requests to other hosts. */
 		faults,
-		async violations() {
+		/** Serious findings of axe-core on the page as it is now. */
+		async violations(): Promise<readonly string[]> {
 			// Evaluated by the debugger, so the page's policy stays as it is.
 			await page.evaluate(AXE);
 			const found = (await page.evaluate("axe.run()")) as {
@@ -77,7 +72,7 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 				.filter(({ impact }) => impact === "serious" || impact === "critical")
 				.map(({ id, nodes }) => `${id}: ${JSON.stringify(nodes.map(({ target }) => target))}`);
 		},
-		close: () => context.close(),
+		close: (): Promise<void> => context.close(),
 	};
 }
 

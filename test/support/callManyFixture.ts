@@ -5,17 +5,18 @@ import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { CallMany } from "../../relay/domain/callMany.ts";
 import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_callMany } from "../../relay/ingress/methods/eth_callMany.ts";
-import { createCallMany } from "../../relay/simulation/callMany/callMany.ts";
+import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
+import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { systemClock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type RpcAnswer, type RpcCall } from "../../shared/jsonrpc/client.ts";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { startDevChain } from "../devnet/devChain.ts";
 import { CODES } from "./contracts.ts";
 import type { GethOptions } from "./geth.ts";
 import { type RecordedGeth, startRecordedGeth } from "./recordedGeth.ts";
 import { CONTEXT } from "./rpcMethods.ts";
 import { placeContracts } from "./simulationFixture.ts";
-import { accountOf, type TestAccount } from "./txFactory.ts";
+import { accountOf } from "./txFactory.ts";
 
 export const SLOT_SECONDS = 12;
 /** Of every block, so that a simulated one can be compared with a real one. */
@@ -28,46 +29,28 @@ export interface Entry {
 	readonly error?: string;
 }
 
-export interface CallManyFixture {
-	readonly chain: DevChain;
-	/** Accounts with 10,000 ether each. */
-	readonly rich: readonly TestAccount[];
-	/** What searchers may see, by hash. */
-	readonly shared: Map<string, DecodedTransaction>;
-	readonly callMany: CallMany;
-	/** Calls the method as a client does. Throws RpcError. */
-	ask(params: readonly unknown[]): Promise<Entry[][]>;
-	stop(): Promise<void>;
-}
+export type CallManyFixture = Awaited<ReturnType<typeof startCallManyFixture>>;
 
 /** Starts it. */
-export async function startCallManyFixture(): Promise<CallManyFixture> {
+export async function startCallManyFixture() {
 	const chain = await startDevChain({ gasLimit: BLOCK_GAS });
 	await chain.rpc("anvil_setCoinbase", [COINBASE]);
 	await chain.rpc("anvil_autoImpersonateAccount", [true]);
 	await placeContracts(chain, CODES);
 	const client = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
 	const shared = new Map<string, DecodedTransaction>();
-	const callMany = createCallMany(
-		{
-			rules: { chainId: BigInt(chain.chainId), maxTxGas: null, maxInitCodeBytes: 49_152 },
-			slotSeconds: SLOT_SECONDS,
-			feeRecipientOf: () => COINBASE,
-		},
-		{
-			node: client,
-			nextBlock: nextBlockReader({ slotSeconds: SLOT_SECONDS }, { node: client }),
-			shared: { shared: (hash) => shared.get(hash) ?? null },
-			clock: systemClock,
-		},
-	);
+	const callMany = callManyOn(client, shared);
 	return {
 		chain,
+		/** Accounts with 10,000 ether each. */
 		rich: chain.accounts.map(({ privateKey }) => accountOf(privateKey)),
+		/** What searchers may see, by hash. */
 		shared,
 		callMany,
-		ask: async (params) => (await askMethod(callMany, params)) as Entry[][],
-		async stop() {
+		/** Calls the method as a client does. Throws RpcError. */
+		ask: async (params: readonly unknown[]): Promise<Entry[][]> =>
+			askMethod(callMany, params) as Promise<Entry[][]>,
+		async stop(): Promise<void> {
 			await client.close();
 			await chain.stop();
 		},
@@ -86,19 +69,26 @@ export async function askMethod(
 	return JSON.parse(JSON.stringify(await method.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)));
 }
 
-export interface GethFixture {
-	readonly geth: RecordedGeth;
-	/** Accounts with 10,000 ether each. */
-	readonly rich: readonly TestAccount[];
-	readonly shared: Map<string, DecodedTransaction>;
-	readonly callMany: CallMany;
-	/** Calls the method as a client does. Throws RpcError. */
-	ask(params: readonly unknown[]): Promise<Entry[][]>;
-	/** The same, in slots of other seconds. */
-	askWith(slotSeconds: number, params: readonly unknown[]): Promise<Entry[][]>;
-	head(): Promise<GethHead>;
-	stop(): Promise<void>;
+function callManyOn(
+	node: SimulationNode,
+	shared: ReadonlyMap<string, DecodedTransaction>,
+	options: Partial<CallManyOptions> = {},
+): CallMany {
+	const { slotSeconds = SLOT_SECONDS } = options;
+	return createCallMany(
+		{
+			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+			feeRecipientOf: () => COINBASE,
+			...{ slotSeconds, ...options },
+		},
+		{
+			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slotSeconds }, { node }) },
+			shared: { shared: (hash) => shared.get(hash) ?? null },
+		},
+	);
 }
+
+export type GethFixture = Awaited<ReturnType<typeof startGethFixture>>;
 
 export interface GethHead {
 	readonly number: number;
@@ -110,49 +100,42 @@ export interface GethHead {
 }
 
 /** Starts it, with the contracts of contracts.ts in its genesis. */
-export async function startGethFixture(name: string, options: GethOptions = {}): Promise<GethFixture> {
+export async function startGethFixture(name: string, options: GethOptions = {}) {
 	const code = Object.entries(CODES).map(([address, bytes]) => [address, { code: bytes, balance: "0x0" }]);
 	const alloc = { ...Object.fromEntries(code), ...options.alloc };
 	const geth = await startRecordedGeth(name, { gasLimit: 30_000_000, ...options, alloc });
-	const node = {
-		async call(call: RpcCall): Promise<RpcAnswer> {
-			if (!call.method.startsWith("debug_")) return geth.node.call(call);
-			return { ok: false, error: { code: -32601, message: "the method does not exist/is not available" } };
-		},
+	const call = async (one: RpcCall): Promise<RpcAnswer> => {
+		if (!one.method.startsWith("debug_")) return geth.node.call(one);
+		return { ok: false, error: { code: -32601, message: "the method does not exist/is not available" } };
 	};
+	const node = { call, batch: (calls: readonly RpcCall[]) => Promise.all(calls.map(call)) };
 	const shared = new Map<string, DecodedTransaction>();
-	const over = (slotSeconds: number) =>
-		createCallMany(
-			{
-				rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 2 ** 16 },
-				slotSeconds,
-				feeRecipientOf: () => COINBASE,
-				randaoOf: () => `0x${"5e".repeat(32)}`,
-				timeoutMs: 60_000,
-			},
-			{
-				node,
-				nextBlock: nextBlockReader({ slotSeconds }, { node }),
-				shared: { shared: (hash) => shared.get(hash) ?? null },
-				clock: systemClock,
-			},
-		);
-	const usual = over(12);
+	const over = (slotSeconds: number): CallMany =>
+		callManyOn(node, shared, {
+			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 2 ** 16 },
+			...{ slotSeconds, randaoOf: () => `0x${"5e".repeat(32)}`, timeoutMs: 60_000 },
+		});
+	const usual = over(SLOT_SECONDS);
 	return {
 		geth,
+		/** Accounts with 10,000 ether each. */
 		rich: geth.accounts.map(({ privateKey }) => accountOf(privateKey)),
 		shared,
 		callMany: usual,
-		ask: async (params) => (await askMethod(usual, params)) as Entry[][],
-		askWith: async (slotSeconds, params) => (await askMethod(over(slotSeconds), params)) as Entry[][],
+		/** Calls the method as a client does. Throws RpcError. */
+		ask: (params: readonly unknown[]) => askMethod(usual, params) as Promise<Entry[][]>,
+		/** The same, in slots of other seconds. */
+		askWith: (slotSeconds: number, params: readonly unknown[]) =>
+			askMethod(over(slotSeconds), params) as Promise<Entry[][]>,
 		head: () => readHead(geth),
 		stop: () => geth.stop(),
 	};
 }
 
-async function readHead(geth: RecordedGeth): Promise<GethHead> {
-	const head = (await geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-	const fees = (await geth.rpc("eth_feeHistory", ["0x1", head.number, []])) as { baseFeePerGas: string[] };
+/** The chain's last block. */
+export async function readHead({ rpc }: Pick<RecordedGeth, "rpc">): Promise<GethHead> {
+	const head = (await rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+	const fees = (await rpc("eth_feeHistory", ["0x1", head.number, []])) as { baseFeePerGas: string[] };
 	return {
 		number: Number(head.number),
 		timestamp: Number(head.timestamp),

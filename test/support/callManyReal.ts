@@ -84,27 +84,6 @@ export async function buildInOrder(
 	}
 }
 
-/** The chain's last block. */
-export interface RealHead {
-	readonly number: number;
-	/** Seconds since the epoch. */
-	readonly timestamp: number;
-	/** Wei per gas of the block after it. */
-	readonly nextBaseFee: bigint;
-}
-
-export async function readHead(chain: DevChain): Promise<RealHead> {
-	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-	const history = (await chain.rpc("eth_feeHistory", ["0x1", head.number, []])) as {
-		baseFeePerGas: string[];
-	};
-	return {
-		number: Number(head.number),
-		timestamp: Number(head.timestamp),
-		nextBaseFee: BigInt(history.baseFeePerGas[1] ?? 0),
-	};
-}
-
 /** Asserts that an entry of an answer tells what really happened. */
 export function checkEntry(entry: Entry | undefined, real: RealOutcome, what: string): void {
 	assert.ok(entry !== undefined, what);
@@ -134,41 +113,25 @@ async function mineUpTo(chain: DevChain, { number }: RealBlock): Promise<void> {
 
 /** What became of them. */
 export async function readOutcomes(
-	chain: DevChain,
+	{ rpc }: Pick<DevChain, "rpc">,
 	hashes: readonly (string | null)[],
 ): Promise<RealOutcome[]> {
-	const sent = hashes.filter((hash) => hash !== null);
-	const receipts = await chain.batch(
-		sent.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+	return Promise.all(
+		hashes.map(async (hash): Promise<RealOutcome> => {
+			const receipt = hash === null ? null : await rpc("eth_getTransactionReceipt", [hash]);
+			if (receipt === null) return null;
+			const mined = receipt as Record<string, string | null>;
+			const traced = await rpc("debug_traceTransaction", [hash, { tracer: "callTracer" }]);
+			const { error, output = "0x" } = traced as { error?: string; output?: string };
+			const ok = mined.status === "0x1";
+			if (ok !== (error === undefined)) throw new Error("receipt and trace differ");
+			const reverted = error === "execution reverted";
+			// Of a creation that passed, the code that it left in its block.
+			const isCreation = ok && mined.contractAddress != null;
+			const left = isCreation ? await rpc("eth_getCode", [mined.contractAddress, mined.blockNumber]) : output;
+			return { ok, reverted, value: ok || reverted ? String(left).slice(2) : "" };
+		}),
 	);
-	const traces = await chain.batch(
-		sent.map((hash) => ({ method: "debug_traceTransaction", params: [hash, { tracer: "callTracer" }] })),
-	);
-	const outcomes = new Map<string, RealOutcome>();
-	for (const [i, hash] of sent.entries()) {
-		const [receipt, trace] = [receipts[i], traces[i]];
-		const mined = receipt?.ok === true ? (receipt.result as Record<string, string> | null) : null;
-		if (mined === null) continue;
-		if (trace?.ok !== true) throw new Error("anvil can't trace what it mined");
-		const frame = trace.result as { output?: string; error?: string };
-		const ok = mined.status === "0x1";
-		if (ok !== (frame.error === undefined)) throw new Error("receipt and trace differ");
-		const reverted = frame.error === "execution reverted";
-		const value = ok || reverted ? (frame.output ?? "0x").slice(2) : "";
-		outcomes.set(hash, { ok, reverted, value: await codeOf(chain, mined, value) });
-	}
-	return hashes.map((hash) => (hash === null ? null : (outcomes.get(hash) ?? null)));
-}
-
-/** Of a creation that passed, the code that it left in its block; of anything else `value`. */
-async function codeOf(
-	chain: DevChain,
-	receipt: Readonly<Record<string, string | null>>,
-	value: string,
-): Promise<string> {
-	if (receipt.contractAddress == null || receipt.status !== "0x1") return value;
-	const left = await chain.rpc("eth_getCode", [receipt.contractAddress, receipt.blockNumber]);
-	return String(left).slice(2);
 }
 
 /** Mines a block of those of `txs` that geth takes one behind another; what became of each, null where it took it not. */
@@ -182,27 +145,7 @@ export async function mineInOrder(
 		for (const tx of txs) if (await geth.takes({ ...block, txs: [...kept, tx] })) kept = [...kept, tx];
 	}
 	const hash = await geth.mine({ ...block, txs: kept });
-	const mined = (await geth.rpc("eth_getBlockByHash", [hash, false])) as {
-		number: string;
-		transactions: string[];
-	};
-	const outcomes = new Map<string, RealOutcome>();
-	for (const [i, tx] of mined.transactions.entries()) {
-		outcomes.set(kept[i] ?? "", await readOutcome(geth, tx, mined.number));
-	}
-	return txs.map((tx) => outcomes.get(tx) ?? null);
-}
-
-async function readOutcome(geth: GethChain, hash: string, number: string): Promise<RealOutcome> {
-	const receipt = (await geth.rpc("eth_getTransactionReceipt", [hash])) as Record<string, string | null>;
-	const traced = await geth.rpc("debug_traceTransaction", [hash, { tracer: "callTracer" }]);
-	const { error, output = "0x" } = traced as { error?: string; output?: string };
-	const ok = receipt.status === "0x1";
-	if (ok !== (error === undefined)) throw new Error("receipt and trace differ");
-	const reverted = error === "execution reverted";
-	if (!ok || receipt.contractAddress == null) {
-		return { ok, reverted, value: ok || reverted ? output.slice(2) : "" };
-	}
-	const left = await geth.rpc("eth_getCode", [receipt.contractAddress, number]);
-	return { ok, reverted, value: String(left).slice(2) };
+	const mined = await geth.rpc("eth_getBlockByHash", [hash, false]);
+	const outcomes = await readOutcomes(geth, (mined as { transactions: string[] }).transactions);
+	return txs.map((tx) => outcomes[kept.indexOf(tx)] ?? null);
 }

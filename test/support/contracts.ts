@@ -4,7 +4,7 @@
 import { addressOf } from "./simulationFixture.ts";
 
 /** `0x` and the bytes of hex pieces, whose blanks are left out. */
-function code(...pieces: string[]): string {
+export function code(...pieces: string[]): string {
 	return `0x${pieces.join("").replaceAll(" ", "")}`;
 }
 

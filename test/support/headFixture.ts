@@ -52,28 +52,13 @@ export class ChainMirror {
 	}
 }
 
-export interface HeadFixture {
-	readonly tracker: HeadTracker;
-	readonly mirror: ChainMirror;
-	/** Messages of info and above, with their level. */
-	readonly logged: readonly string[];
-	/** Listeners wait from now on, until the function that is answered is called. */
-	hold(): () => void;
-	/** Waits until the mirror is what the node says, block by block, and each change followed from the one before. */
-	inStep(what: string): Promise<void>;
-	/** Ends tracker and client. */
-	stop(): Promise<void>;
-}
+export type HeadFixture = Awaited<ReturnType<typeof startHeadFixture>>;
 
 /** What the node says of itself, asked beside the tracker. */
 export type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 /** Starts to follow the node at `url`; `ask` is used to compare with. */
-export async function startHeadFixture(
-	url: string,
-	ask: Ask,
-	options: Partial<HeadTrackerOptions>,
-): Promise<HeadFixture> {
+export async function startHeadFixture(url: string, ask: Ask, options: Partial<HeadTrackerOptions>) {
 	const logged: string[] = [];
 	const note = (level: string) => (message: string) => logged.push(`${level} ${message}`);
 	const log: Logger = { ...silentLogger, info: note("info"), warn: note("warn"), error: note("error") };
@@ -106,14 +91,17 @@ export async function startHeadFixture(
 	return {
 		tracker,
 		mirror,
+		/** Messages of info and above, with their level. */
 		logged,
-		hold() {
+		/** Listeners wait from now on, until the function that is answered is called. */
+		hold(): () => void {
 			gate = new Promise((resolve) => {
 				open = resolve;
 			});
 			return open;
 		},
-		async inStep(what) {
+		/** Waits until the mirror is what the node says, block by block, and each change followed from the one before. */
+		async inStep(what: string): Promise<void> {
 			await until(what, async () => {
 				const latest = (await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string };
 				return mirror.fault !== null || mirror.head?.hash === latest.hash;
@@ -124,7 +112,8 @@ export async function startHeadFixture(
 				assert.equal((own as { hash: string }).hash, hash, `block ${number}`);
 			}
 		},
-		async stop() {
+		/** Ends tracker and client. */
+		async stop(): Promise<void> {
 			open();
 			await tracker.stop();
 			await client.close();

@@ -43,27 +43,7 @@ export interface FaultWhen {
 }
 
 /** A running proxy. */
-export interface NodeProxy {
-	readonly url: string;
-	/** Every call so far, of one method or all. */
-	calls(method?: string): readonly ProxiedCall[];
-	/** HTTP requests so far. */
-	readonly requests: number;
-	/** Forgets the calls. */
-	reset(): void;
-	setFault(fault: NodeFault | null, when?: FaultWhen): void;
-	/**
-	 * Requests wait from now on, until the function that is answered is called; only those that hold one of `methods`,
-	 * where some are named.
-	 */
-	hold(methods?: readonly string[]): () => void;
-	/**
-	 * Each request that comes from now on waits so many ms before it is served, 0 for none; only those that hold one of
-	 * `methods`, where some are named.
-	 */
-	setDelay(ms: number, methods?: readonly string[]): void;
-	stop(): Promise<void>;
-}
+export type NodeProxy = Awaited<ReturnType<typeof startNodeProxy>>;
 
 interface Call {
 	readonly id: unknown;
@@ -72,7 +52,7 @@ interface Call {
 }
 
 /** Starts a proxy on loopback. `target` is the node's URL. */
-export async function startNodeProxy(target: string): Promise<NodeProxy> {
+export async function startNodeProxy(target: string) {
 	let calls: ProxiedCall[] = [];
 	let requests = 0;
 	let fault: NodeFault | null = null;
@@ -117,19 +97,27 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-		calls: (method) => calls.filter((call) => method === undefined || call.method === method),
+		/** Every call so far, of one method or all. */
+		calls: (method?: string): readonly ProxiedCall[] =>
+			calls.filter((call) => method === undefined || call.method === method),
+		/** HTTP requests so far. */
 		get requests() {
 			return requests;
 		},
-		reset() {
+		/** Forgets the calls. */
+		reset(): void {
 			calls = [];
 			requests = 0;
 		},
-		setFault(next, options = {}) {
+		setFault(next: NodeFault | null, options: FaultWhen = {}): void {
 			fault = next;
 			when = { ...options, left: options.times ?? Infinity };
 		},
-		hold(methods) {
+		/**
+		 * Requests wait from now on, until the function that is answered is called; only those that hold one of `methods`,
+		 * where some are named.
+		 */
+		hold(methods?: readonly string[]): () => void {
 			gated = methods;
 			let release = (): void => {};
 			gate = new Promise((resolve) => {
@@ -137,11 +125,15 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 			});
 			return release;
 		},
-		setDelay(ms, methods) {
+		/**
+		 * Each request that comes from now on waits so many ms before it is served, 0 for none; only those that hold one of
+		 * `methods`, where some are named.
+		 */
+		setDelay(ms: number, methods?: readonly string[]): void {
 			delayMs = ms;
 			delayed = methods;
 		},
-		async stop() {
+		async stop(): Promise<void> {
 			server.closeAllConnections();
 			await new Promise((resolve) => server.close(resolve));
 		},

@@ -10,25 +10,14 @@ export type PlainAnswer =
 	| "destroy"
 	| { readonly status: number; readonly body: string; readonly contentType?: string };
 
-export interface PlainBuilder {
-	readonly url: string;
-	/** Bodies as they came, oldest first. */
-	readonly bodies: readonly string[];
-	/** The raw transactions (0x hex) of all bodies, however they were wrapped. */
-	raws(): ReadonlySet<string>;
-	/** Changes how requests are answered from now on; a result unless set. */
-	answerWith(answer: (body: string) => PlainAnswer): void;
-	/** Forgets the bodies. */
-	reset(): void;
-	stop(): Promise<void>;
-}
+export type PlainBuilder = Awaited<ReturnType<typeof startPlainBuilder>>;
 
 /** Long hex strings: a signed transaction has at least 100 bytes, a hash has 32. */
 const RAW = /0x[0-9a-f]{200,}/g;
 const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' };
 
 /** Starts one on loopback. */
-export async function startPlainBuilder(): Promise<PlainBuilder> {
+export async function startPlainBuilder() {
 	const bodies: string[] = [];
 	/** The raw transactions of the first bodies, and how many these are: who waits for one asks again and again. */
 	let raws = new Set<string>();
@@ -53,21 +42,25 @@ export async function startPlainBuilder(): Promise<PlainBuilder> {
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		/** Bodies as they came, oldest first. */
 		bodies,
-		raws() {
+		/** The raw transactions (0x hex) of all bodies, however they were wrapped. */
+		raws(): ReadonlySet<string> {
 			for (const body of bodies.slice(read)) for (const raw of body.match(RAW) ?? []) raws.add(raw);
 			read = bodies.length;
 			return raws;
 		},
-		answerWith(answer) {
+		/** Changes how requests are answered from now on; a result unless set. */
+		answerWith(answer: (body: string) => PlainAnswer): void {
 			answerOf = answer;
 		},
-		reset() {
+		/** Forgets the bodies. */
+		reset(): void {
 			bodies.length = 0;
 			raws = new Set();
 			read = 0;
 		},
-		stop() {
+		stop(): Promise<void> {
 			return new Promise((resolve) => {
 				server.close(() => resolve());
 				server.closeAllConnections();

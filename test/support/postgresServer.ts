@@ -22,18 +22,7 @@ import { freePort } from "../devnet/freePort.ts";
 import { until } from "./until.ts";
 
 /** A server that runs, or can be started again. */
-export interface PostgresServer {
-	/** Makes an empty database, and answers its URL. */
-	newDatabase(): Promise<string>;
-	/** Ends all its processes at once, as a machine that fails does. */
-	kill(): Promise<void>;
-	/** Starts it again, on the same files and port. */
-	start(): Promise<void>;
-	/** While it is frozen it takes connections and says nothing. */
-	freeze(isFrozen: boolean): void;
-	/** Ends it and removes its files. */
-	stop(): Promise<void>;
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 interface Binaries {
 	readonly initdb: string;
@@ -64,10 +53,7 @@ export interface PostgresServerOptions {
 }
 
 /** Starts one. */
-export async function startPostgres({
-	connections = 60,
-	tls,
-}: PostgresServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres({ connections = 60, tls }: PostgresServerOptions = {}) {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
@@ -121,15 +107,20 @@ export async function startPostgres({
 	});
 	await start();
 	return {
-		async newDatabase() {
+		/** Makes an empty database, and answers its URL. */
+		async newDatabase(): Promise<string> {
 			databases += 1;
 			await query(url("postgres"), tls !== undefined, `CREATE DATABASE test${databases}`);
 			return url(`test${databases}`);
 		},
+		/** Ends all its processes at once, as a machine that fails does. */
 		kill,
+		/** Starts it again, on the same files and port. */
 		start,
-		freeze: (isFrozen) => signalAll(pids(), isFrozen ? "SIGSTOP" : "SIGCONT"),
-		async stop() {
+		/** While it is frozen it takes connections and says nothing. */
+		freeze: (isFrozen: boolean): void => signalAll(pids(), isFrozen ? "SIGSTOP" : "SIGCONT"),
+		/** Ends it and removes its files. */
+		async stop(): Promise<void> {
 			await kill();
 			rmSync(folder, { recursive: true, force: true });
 		},

@@ -33,32 +33,13 @@ export interface Exit {
 /** A line of its log, which goes to standard output. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: number };
 
-/** A process that may not serve yet. */
-export interface LaunchedRelay {
-	/** Of the process and of its process group. */
-	readonly pid: number;
-	/** What it has printed so far. */
-	readonly stdout: string;
-	readonly stderr: string;
-	logs(): readonly LogLine[];
-	/** The first line with this message, now or within ten seconds. */
-	logged(message: string): Promise<LogLine>;
-	/** Resolves when it is gone, however it ended. */
-	readonly exited: Promise<Exit>;
-	signal(signal: NodeJS.Signals): void;
-	/** Sends `signal` and waits for its end; SIGKILL, to all of its group, unless said. */
-	kill(signal?: NodeJS.Signals, ms?: number): Promise<Exit>;
-	/** Waits for its end. When that takes over `ms` (15,000) its group gets SIGKILL, and this rejects. */
-	ended(ms?: number): Promise<Exit>;
-}
-
 /** A process that was ready once. */
-export interface RelayProcess extends LaunchedRelay {
+export type RelayProcess = LaunchedRelay & {
 	readonly port: number;
 	/** http://127.0.0.1:port */
 	readonly url: string;
 	readonly client: RelayClient;
-}
+};
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const READY_MS = 30_000;
@@ -66,63 +47,96 @@ const END_MS = 15_000;
 /** Of all that one prints, so much is kept. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
-/** Starts it and waits for nothing. */
-export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
-	const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
-	const command =
-		options.line === undefined
-			? [process.execPath, ...process.execArgv, options.entry ?? "relay/main.ts", ...(options.args ?? [])]
-			: ["/bin/sh", "-c", options.line];
-	const child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
-		cwd: ROOT,
-		env: { PATH, HOME, TMPDIR, ...onEngine(options.env) },
-		// A group of its own, so that a test can see whether anything of it is left.
-		detached: true,
-	});
-	child.stdin.on("error", () => {});
-	const read = { stdout: reading(child, "stdout"), stderr: reading(child, "stderr") };
-	const exited = new Promise<Exit>((resolve, reject) => {
-		child.once("error", reject);
-		child.once("exit", () => child.stdin.end("\n"));
-		child.once("close", (code, signal) => {
-			resolve({ code, signal, stdout: read.stdout(), stderr: read.stderr() });
+/** A process that may not serve yet. */
+export class LaunchedRelay {
+	readonly #child: ChildProcessWithoutNullStreams;
+	/** What it has printed so far. */
+	stdout = "";
+	stderr = "";
+	/** Resolves when it is gone, however it ended. */
+	readonly exited: Promise<Exit>;
+
+	constructor(options: RelayProcessOptions) {
+		const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
+		const { line, entry = "relay/main.ts", args = [] } = options;
+		const command =
+			line === undefined ? [process.execPath, ...process.execArgv, entry, ...args] : ["/bin/sh", "-c", line];
+		this.#child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
+			cwd: ROOT,
+			env: { PATH, HOME, TMPDIR, ...onEngine(options.env) },
+			// A group of its own, so that a test can see whether anything of it is left.
+			detached: true,
 		});
-	});
-	const killGroup = (): void => {
+		const child = this.#child;
+		child.stdin.on("error", () => {});
+		for (const name of ["stdout", "stderr"] as const) {
+			child[name].setEncoding("utf8").on("data", (chunk: string) => {
+				if (this[name].length < MAX_OUTPUT) this[name] += chunk;
+			});
+		}
+		this.exited = new Promise<Exit>((resolve, reject) => {
+			child.once("error", reject);
+			child.once("exit", () => child.stdin.end("\n"));
+			child.once("close", (code, signal) => {
+				resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+			});
+		});
+	}
+
+	/** Of the process and of its process group. */
+	get pid(): number {
+		return this.#child.pid ?? 0;
+	}
+
+	/** The lines of its log that are complete. What is no JSON is not the log's. */
+	logs(): readonly LogLine[] {
+		return this.stdout.split("\n").flatMap((line) => {
+			try {
+				return [JSON.parse(line) as LogLine];
+			} catch {
+				return [];
+			}
+		});
+	}
+
+	/** The first line with this message, now or soon. */
+	logged(message: string): Promise<LogLine> {
+		return until(`the log line "${message}"`, () => this.logs().find(({ msg }) => msg === message));
+	}
+
+	signal(signal: NodeJS.Signals): void {
+		this.#child.kill(signal);
+	}
+
+	/** Sends `signal` and waits for its end; SIGKILL, to all of its group, unless said. */
+	kill(signal: NodeJS.Signals = "SIGKILL", ms = END_MS): Promise<Exit> {
+		if (signal === "SIGKILL") this.#killGroup();
+		else this.signal(signal);
+		return this.ended(ms);
+	}
+
+	/** Waits for its end. When that takes over `ms` (15,000) its group gets SIGKILL, and this rejects. */
+	async ended(ms = END_MS): Promise<Exit> {
 		try {
-			if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+			return await withDeadline(systemClock, "end of the process", ms, () => this.exited);
+		} catch (thrown) {
+			this.#killGroup();
+			throw thrown;
+		}
+	}
+
+	#killGroup(): void {
+		try {
+			if (this.#child.pid !== undefined) process.kill(-this.#child.pid, "SIGKILL");
 		} catch {
 			// Nothing of it is left.
 		}
-	};
-	const ended = async (ms = END_MS): Promise<Exit> => {
-		try {
-			return await withDeadline(systemClock, "end of the process", ms, () => exited);
-		} catch (thrown) {
-			killGroup();
-			throw thrown;
-		}
-	};
-	const logs = (): readonly LogLine[] => parseLog(read.stdout());
-	return {
-		pid: child.pid ?? 0,
-		get stdout() {
-			return read.stdout();
-		},
-		get stderr() {
-			return read.stderr();
-		},
-		logs,
-		logged: (message) => until(`the log line "${message}"`, () => logs().find(({ msg }) => msg === message)),
-		exited,
-		signal: (signal) => void child.kill(signal),
-		async kill(signal = "SIGKILL", ms = END_MS) {
-			if (signal === "SIGKILL") killGroup();
-			else child.kill(signal);
-			return ended(ms);
-		},
-		ended,
-	};
+	}
+}
+
+/** Starts it and waits for nothing. */
+export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
+	return new LaunchedRelay(options);
 }
 
 /** Runs it to its end, which must come by itself within 15 s. */
@@ -148,8 +162,8 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 		const set = options.env.PORT ?? "0";
 		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)), READY_MS);
 		const url = `http://127.0.0.1:${port}`;
-		await until("it is ready", () => alive(() => isReady(url)), READY_MS);
-		return extended(launched, { port, url, client: new RelayClient(url) });
+		await until("it is ready", () => alive(async () => (await readyStatus(url)) === 200), READY_MS);
+		return Object.assign(launched, { port, url, client: new RelayClient(url) });
 	} catch (thrown) {
 		await launched.kill();
 		await noting;
@@ -168,45 +182,16 @@ export async function readyStatus(url: string): Promise<number> {
 	}
 }
 
-/** Object.assign would read the getters once and for all. */
-function extended<A extends object, B extends object>(base: A, more: B): A & B {
-	return Object.create(base, Object.getOwnPropertyDescriptors(more)) as A & B;
-}
-
-async function isReady(url: string): Promise<boolean> {
-	return (await readyStatus(url)) === 200;
-}
-
 function portOf(launched: LaunchedRelay, set: string): number | undefined {
 	if (set !== "0") return Number(set);
 	const line = launched.logs().find(({ msg, task }) => msg === "listening" && task === "http");
 	return typeof line?.port === "number" ? line.port : undefined;
 }
 
-function reading(child: ChildProcessWithoutNullStreams, name: "stdout" | "stderr"): () => string {
-	let text = "";
-	child[name].setEncoding("utf8").on("data", (chunk: string) => {
-		if (text.length < MAX_OUTPUT) text += chunk;
-	});
-	return () => text;
-}
-
-/** The lines that are complete. What is no JSON is not the log's. */
-function parseLog(stdout: string): LogLine[] {
-	return stdout.split("\n").flatMap((line) => {
-		try {
-			return [JSON.parse(line) as LogLine];
-		} catch {
-			return [];
-		}
-	});
-}
-
 export type BoostProcess = RelayProcess;
 export type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
 
 const BOOST = "boost-proxy/main.ts";
-const PAIR = "boost-proxy/pair.ts";
 
 /** Starts boost and waits for nothing. */
 export function launchBoost(options: BoostProcessOptions): LaunchedRelay {
@@ -225,7 +210,7 @@ export function startBoostProcess(options: BoostProcessOptions): Promise<BoostPr
 
 /** Starts relay and boost behind one port, and waits for nothing. */
 export function launchPair(options: BoostProcessOptions): LaunchedRelay {
-	return launchRelay({ ...options, entry: PAIR });
+	return launchRelay({ ...options, entry: "boost-proxy/pair.ts" });
 }
 
 /** The Procfile's lines by their names. */
@@ -267,17 +252,12 @@ export async function groupGone(group: number): Promise<void> {
 	});
 }
 
-/** What a run printed. */
-export interface CastRun {
-	readonly code: number;
-	readonly stdout: string;
-	readonly stderr: string;
-}
-
 const RUN_MS = 20_000;
 
 /** Runs `cast`; it fails after 20 s. Settings of the machine's own (ETH_RPC_URL) are kept away from it. */
-export function cast(...args: string[]): Promise<CastRun> {
+export function cast(
+	...args: string[]
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
 	const { PATH = "", HOME = "" } = process.env;
 	const options = { timeout: RUN_MS, env: { PATH, HOME, NO_COLOR: "1" } };
 	return new Promise((resolve) => {

@@ -6,31 +6,12 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
-import { type DevAccount, devAccounts } from "../devnet/devChain.ts";
+import { devAccounts } from "../devnet/devChain.ts";
 import { mineInOrder, type RealOutcome } from "./callManyReal.ts";
 import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "./geth.ts";
 
 /** A chain of geth's, real or recorded. */
-export interface RecordedGeth {
-	readonly accounts: readonly DevAccount[];
-	/** As the relay's parts ask their node. */
-	readonly node: {
-		call(call: RpcCall): Promise<RpcAnswer>;
-		batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>;
-	};
-	/** Result of one call. Throws for an error of geth's. */
-	rpc(method: string, params?: readonly unknown[]): Promise<unknown>;
-	/** Mines a block; its hash. What is asked from then on is another question than before. */
-	mine(block?: GethBlock): Promise<string>;
-	/** Mines those of the block's transactions that geth takes one behind another; what became of each. */
-	mineInOrder(block: GethBlock): Promise<RealOutcome[]>;
-	/** Goes back to the block of that number, as a reorganisation would. */
-	revert(number: number): Promise<void>;
-	/** Starts it anew: nothing is mined. */
-	restart(options: GethOptions): Promise<void>;
-	/** Ends it; what was asked is written where that was said. */
-	stop(): Promise<void>;
-}
+export type RecordedGeth = Awaited<ReturnType<typeof startRecordedGeth>>;
 
 /** One question and its answer. */
 interface Recorded {
@@ -70,7 +51,7 @@ export async function startRecordedGeth(
 	name: string,
 	options: GethOptions = {},
 	drawn: readonly string[] = [],
-): Promise<RecordedGeth> {
+) {
 	const file = join(FOLDER, `${name}.json`);
 	const keyOf = keysWithout(new Set(drawn));
 	const chain = GETH === undefined ? replayed(file, keyOf) : live(await startGeth(options));
@@ -98,21 +79,28 @@ export async function startRecordedGeth(
 	};
 	return {
 		accounts: devAccounts(10),
-		node: { call, batch: (calls) => Promise.all(calls.map(call)) },
-		async rpc(method, params = []) {
+		/** As the relay's parts ask their node. */
+		node: { call, batch: (calls: readonly RpcCall[]) => Promise.all(calls.map(call)) },
+		/** Result of one call. Throws for an error of geth's. */
+		async rpc(method: string, params: readonly unknown[] = []): Promise<unknown> {
 			const answer = await call({ method, params });
 			if (!answer.ok) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
 			return answer.result;
 		},
-		mine: (block = {}) => deed("mine", block),
-		mineInOrder: (block) => deed("mineInOrder", block),
-		revert: async (number) => {
+		/** Mines a block; its hash. What is asked from then on is another question than before. */
+		mine: (block: GethBlock = {}): Promise<string> => deed("mine", block),
+		/** Mines those of the block's transactions that geth takes one behind another; what became of each. */
+		mineInOrder: (block: GethBlock): Promise<RealOutcome[]> => deed("mineInOrder", block),
+		/** Goes back to the block of that number, as a reorganisation would. */
+		revert: async (number: number): Promise<void> => {
 			await deed("revert", number);
 		},
-		restart: async (changed) => {
+		/** Starts it anew: nothing is mined. */
+		restart: async (changed: GethOptions): Promise<void> => {
 			await deed("restart", changed);
 		},
-		async stop() {
+		/** Ends it; what was asked is written where that was said. */
+		async stop(): Promise<void> {
 			await chain.stop();
 			if (GETH === undefined || process.env.RECORD_GETH !== "1") return;
 			mkdirSync(FOLDER, { recursive: true });

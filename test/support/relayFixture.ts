@@ -3,8 +3,8 @@
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
-import { metricsOf, type WireEvent, type WireStatus } from "./relayClient.ts";
-import type { TestSystem } from "./systems.ts";
+import type { WireEvent, WireStatus } from "./relayClient.ts";
+import { seesHead, type TestSystem } from "./systems.ts";
 import { signedTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
 
@@ -140,11 +140,8 @@ export class RelayFixture {
 	}
 
 	/** Waits until the relay has taken up a head of at least this number. */
-	async seesHead(number: number): Promise<void> {
-		await until(`head ${number}`, async () => {
-			const text = await metricsOf(this.system.client.url);
-			return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1) >= number;
-		});
+	seesHead(number: number): Promise<void> {
+		return seesHead(this.system.client, number);
 	}
 
 	/** The builder with this name. */

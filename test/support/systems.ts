@@ -12,7 +12,13 @@ import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
 import { type NodeProxy, startNodeProxy } from "./nodes.ts";
-import { type LaunchedRelay, launchRelay, type RelayProcess, startRelayProcess } from "./processes.ts";
+import {
+	type LaunchedRelay,
+	launchRelay,
+	type RelayProcess,
+	readyStatus,
+	startRelayProcess,
+} from "./processes.ts";
 import { METRICS_TOKEN, metricsOf, RelayClient } from "./relayClient.ts";
 import { openBoth } from "./storeEngines.ts";
 import { until } from "./until.ts";
@@ -49,19 +55,12 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
 		});
 		await relay.start();
-		await ready(relay.port);
+		await until("the relay is ready", async () => (await readyStatus(urlOf(relay.port))) === 200);
 		return relay;
 	};
 	let relay = await start(Number(env.PORT));
 	const { port } = relay;
-	const client = new RelayClient(`http://127.0.0.1:${port}`);
-	const seesHead = async (block: number): Promise<void> => {
-		const deadline = Date.now() + 30_000;
-		while ((await headOf(client)) < block) {
-			if (Date.now() > deadline) throw new Error(`the relay has not seen block ${block} within 30 s`);
-			await new Promise((resolve) => setTimeout(resolve, 5));
-		}
-	};
+	const client = new RelayClient(urlOf(port));
 	return {
 		chain,
 		builders,
@@ -78,7 +77,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		},
 		async nextBlock() {
 			const { number } = await builder.buildBlock();
-			await seesHead(number);
+			await seesHead(client, number);
 			return number;
 		},
 		async stop() {
@@ -87,17 +86,6 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 			await end();
 		},
 	};
-}
-
-async function ready(port: number): Promise<void> {
-	const end = Date.now() + 30_000;
-	for (;;) {
-		const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
-		const text = await answer.text();
-		if (answer.ok) return;
-		if (Date.now() > end) throw new Error(`the relay is not ready: ${text}`);
-		await new Promise((resolve) => setTimeout(resolve, 5));
-	}
 }
 
 /** What a system is made of beside its relays. */
@@ -204,7 +192,7 @@ export async function startProcessSystem(options: SurroundingsOptions = {}): Pro
 		lastRequest: () => builder.requests().at(-1)?.seq ?? 0,
 		async nextBlock({ client }) {
 			const { number } = await builder.buildBlock();
-			await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
+			await seesHead(client, number);
 			return number;
 		},
 		async stop() {
@@ -212,6 +200,15 @@ export async function startProcessSystem(options: SurroundingsOptions = {}): Pro
 			await end();
 		},
 	};
+}
+
+function urlOf(port: number): string {
+	return `http://127.0.0.1:${port}`;
+}
+
+/** Waits until the relay has taken up a head of at least this number. */
+export async function seesHead(client: RelayClient, number: number): Promise<void> {
+	await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
 }
 
 /** The head that the relay has worked off, as its metrics tell. */

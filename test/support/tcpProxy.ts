@@ -3,26 +3,10 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** A running forwarder. */
-export interface TcpProxy {
-	readonly port: number;
-	/** Connections that were made so far, while it was cut too. */
-	readonly accepted: number;
-	/** Ends all connections; new ones are ended at once until {@link mend}. */
-	cut(): void;
-	/** Connections stay, and nothing goes through them any more. New ones are frozen too. */
-	freeze(): void;
-	mend(): void;
-	/** What is sent on the connections that are there is kept from now on, even where its sender goes. */
-	hold(): void;
-	/** Delivers what was kept, and resolves when each of those it went to has said something or closed. */
-	deliver(): Promise<void>;
-	/** New connections go to `port` from now on; those that are there stay. */
-	redirect(port: number): void;
-	stop(): Promise<void>;
-}
+export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
 /** Starts a forwarder to the port `to` on loopback. */
-export async function startTcpProxy(to: number): Promise<TcpProxy> {
+export async function startTcpProxy(to: number) {
 	const sockets = new Set<Socket>();
 	let state: "open" | "cut" | "frozen" = "open";
 	let accepted = 0;
@@ -65,23 +49,28 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 	};
 	return {
 		port: (server.address() as AddressInfo).port,
+		/** Connections that were made so far, while it was cut too. */
 		get accepted() {
 			return accepted;
 		},
-		cut() {
+		/** Ends all connections; new ones are ended at once until {@link mend}. */
+		cut(): void {
 			state = "cut";
 			endAll();
 		},
-		freeze() {
+		/** Connections stay, and nothing goes through them any more. New ones are frozen too. */
+		freeze(): void {
 			state = "frozen";
 		},
-		mend() {
+		mend(): void {
 			state = "open";
 		},
-		hold() {
+		/** What is sent on the connections that are there is kept from now on, even where its sender goes. */
+		hold(): void {
 			for (const outgoing of pairs.values()) held.set(outgoing, []);
 		},
-		async deliver() {
+		/** Delivers what was kept, and resolves when each of those it went to has said something or closed. */
+		async deliver(): Promise<void> {
 			const answers = [...held].map(
 				([outgoing, chunks]) =>
 					new Promise<void>((resolve) => {
@@ -94,10 +83,11 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 			held.clear();
 			await Promise.all(answers);
 		},
-		redirect(port) {
+		/** New connections go to `port` from now on; those that are there stay. */
+		redirect(port: number): void {
 			target = port;
 		},
-		async stop() {
+		async stop(): Promise<void> {
 			endAll();
 			await new Promise((resolve) => server.close(resolve));
 		},

@@ -9,7 +9,7 @@ import { addressReader, type CallContext, type VerifySignature } from "../../sha
 import { opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";
-import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../shared/http/server.ts";
+import { createHttpServer, type HttpServerOptions } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes, type UnreadBytesOptions } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket, type RpcWebsocketOptions } from "../../shared/http/websocket.ts";
@@ -45,15 +45,7 @@ export interface TransportOptions {
 }
 
 /** A running server. */
-export interface Transport {
-	readonly port: number;
-	/** `http://127.0.0.1:port` */
-	readonly url: string;
-	readonly server: HttpServer;
-	readonly websocket: RpcWebsocket;
-	readonly script: Script;
-	stop(): Promise<void>;
-}
+export type Transport = Awaited<ReturnType<typeof startTransport>>;
 
 const PATHS = ["/", "/fast", "/noreverts"];
 
@@ -65,7 +57,7 @@ const verifyByLength: VerifySignature = (header, body) => {
 };
 
 /** Starts it; the caller stops it. */
-export async function startTransport(options: TransportOptions = {}): Promise<Transport> {
+export async function startTransport(options: TransportOptions = {}) {
 	const { maxBodyBytes = 4096, maxBatch = 5, rps = 0, trustProxy = 0, clock = systemClock } = options;
 	const { boostSecret, unavailable, standby } = options;
 	const standing = standby === undefined ? {} : { standby };
@@ -105,11 +97,12 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 	const { port } = server;
 	return {
 		port,
+		/** `http://127.0.0.1:port` */
 		url: `http://127.0.0.1:${port}`,
 		server,
 		websocket,
 		script,
-		async stop() {
+		async stop(): Promise<void> {
 			for (const name of script.waiting) script.release(name);
 			await nextTurn();
 			await server.stop();

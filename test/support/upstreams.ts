@@ -106,24 +106,13 @@ export interface RecordedPost {
 /** What is answered instead of the usual: a whole HTTP answer, or null for nothing at all. */
 export type Script = (request: RecordedPost) => string | null | undefined;
 
-export interface RecordingFallback {
-	readonly url: string;
-	/** Oldest first. */
-	readonly posts: readonly RecordedPost[];
-	/** Calls of {@link posts}, by name. */
-	readonly methods: readonly string[];
-	/** From now on; undefined is answered as usual. */
-	answerWith(script: Script): void;
-	/** Forgets what came, and the script. */
-	reset(): void;
-	stop(): Promise<void>;
-}
+export type RecordingFallback = Awaited<ReturnType<typeof startRecordingFallback>>;
 
 const CHAIN: Readonly<Record<string, string>> = { eth_chainId: "0x7a69", eth_blockNumber: "0x0" };
 const JSON_HEAD = ["content-type: application/json"];
 
 /** Starts one on loopback. */
-export async function startRecordingFallback(): Promise<RecordingFallback> {
+export async function startRecordingFallback() {
 	const posts: RecordedPost[] = [];
 	let script: Script = () => undefined;
 	const server = await RawUpstream.start((peer, text) => {
@@ -136,18 +125,22 @@ export async function startRecordingFallback(): Promise<RecordingFallback> {
 	});
 	return {
 		url: server.url,
+		/** Oldest first. */
 		posts,
+		/** Calls of {@link posts}, by name. */
 		get methods() {
 			return posts.flatMap(({ calls }) => calls.map(({ method }) => method));
 		},
-		answerWith(next) {
+		/** From now on; undefined is answered as usual. */
+		answerWith(next: Script): void {
 			script = next;
 		},
-		reset() {
+		/** Forgets what came, and the script. */
+		reset(): void {
 			posts.length = 0;
 			script = () => undefined;
 		},
-		stop: () => server.close(),
+		stop: (): Promise<void> => server.close(),
 	};
 }
 

@@ -10,6 +10,8 @@ import { drawCallCase, drawSignedBundle } from "../../support/callManyCases.ts";
 import {
 	type CallManyFixture,
 	COINBASE,
+	type GethHead,
+	readHead,
 	SLOT_SECONDS,
 	startCallManyFixture,
 } from "../../support/callManyFixture.ts";
@@ -19,8 +21,6 @@ import {
 	kindOf,
 	mineBlocks,
 	type RealBlock,
-	type RealHead,
-	readHead,
 	readOutcomes,
 } from "../../support/callManyReal.ts";
 import { PLACES, word } from "../../support/contracts.ts";
@@ -33,7 +33,7 @@ const SEED = Number(process.env.CALL_MANY_SEED ?? 20_260_901);
 const CASES = Number(process.env.CALL_MANY_CASES ?? 120);
 
 let fixture: CallManyFixture;
-let head: RealHead;
+let head: GethHead;
 let snapshot: string;
 before(async () => {
 	fixture = await startCallManyFixture();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reached, type TracedCall } from "../../devnet/demo/proof.ts";
+import { reached, type TracedCall } from "../../devnet/demoProof.ts";
 import { told } from "../../devnet/narrator.ts";
 import {
 	afterSwap,
