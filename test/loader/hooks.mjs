@@ -1,7 +1,7 @@
 // What comes in: the modules that node asks for (https://nodejs.org/docs/latest-v20.x/api/module.html#hooks). What goes
 // out: JavaScript for those in TypeScript, by esbuild, kept by the hash of its source, so that only the first process
 // that needs a file compiles it. It checks no types, and finds files by their whole name only. What processes begin with
-// is put together with all of ours that it imports: to load hundreds of files takes each process as long as all the rest.
+// is put together with all that it imports, packages too: to load hundreds of files takes each process twice as long.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -13,9 +13,15 @@ const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inl
 /** What processes begin with, and the folders of all that these import. */
 const ENTRIES = ["relay/main.ts", "boost-proxy/main.ts"].map((entry) => new URL(entry, ROOT).href);
 const FOLDERS = ["relay", "boost-proxy", "shared"];
+/** Those that load native code from files beside them. */
+const NATIVE = ["lmdb", "secp256k1", "keccak"];
 const BUNDLED = {
-	...{ bundle: true, packages: "external", platform: "node", format: "esm", target: "node20" },
-	...{ sourcemap: "inline", sourcesContent: false, write: false },
+	...{ bundle: true, external: [...NATIVE, "pg-native"], platform: "node", format: "esm", target: "node20" },
+	...{ sourcemap: "inline", sourcesContent: false, write: false, logLevel: "error" },
+	// What packages in CommonJS expect to be there.
+	banner: {
+		js: `import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url), __filename = "", __dirname = "";`,
+	},
 };
 
 export async function resolve(specifier, context, next) {
@@ -52,7 +58,7 @@ async function compiled(path, source) {
 	return (await transform(source, { ...OPTIONS, sourcefile: path })).code;
 }
 
-/** The file with all that it imports but packages, each of which still knows where it is. */
+/** The file with all that it imports. Ours still know where they are. */
 async function bundled(path) {
 	const { build } = await import("esbuild");
 	const places = {
@@ -75,7 +81,8 @@ function allSources() {
 			.filter((name) => name.endsWith(".ts"))
 			.map((name) => `${folder}/${name}`),
 	);
-	return names.map((name) => `${name}\0${readFileSync(new URL(name, ROOT), "utf8")}`).join("\0");
+	const all = [...names, "package-lock.json"];
+	return all.map((name) => `${name}\0${readFileSync(new URL(name, ROOT), "utf8")}`).join("\0");
 }
 
 async function write(place, compiling) {

@@ -1,19 +1,17 @@
 // Requests that a relay and the boost in front of it must answer the same: the tables of bad input, reads of every
 // kind, and bundles. What differs by nature is named here with its reason.
 
-import { BUNDLE_PAGE_ROWS } from "../integration/transport/badInput/bundlePages.ts";
-import { BUNDLE_ROWS } from "../integration/transport/badInput/bundleRows.ts";
+import { BUNDLE_ROWS } from "../integration/transport/badInput/bundles.ts";
+import { ENCODING_ROWS } from "../integration/transport/badInput/encoding.ts";
 import { ENVELOPE_ROWS } from "../integration/transport/badInput/envelopes.ts";
-import { HTTP_ROWS } from "../integration/transport/badInput/httpRows.ts";
-import { METHOD_PARAM_ROWS } from "../integration/transport/badInput/methodParams.ts";
-import { QUERY_ROWS } from "../integration/transport/badInput/queryParameters.ts";
+import type { CallRow } from "../integration/transport/badInput/fixture.ts";
+import { HTTP_ROWS } from "../integration/transport/badInput/http.ts";
 import {
+	METHOD_PARAM_ROWS,
 	REFUSED_METHOD_ROWS,
 	WEBSOCKET_ONLY_ROWS,
-} from "../integration/transport/badInput/refusedMethods.ts";
-import { REST_ROWS } from "../integration/transport/badInput/restRows.ts";
-import type { CallRow } from "../integration/transport/badInput/rows.ts";
-import { ENCODING_ROWS } from "../integration/transport/badInput/transactionEncoding.ts";
+} from "../integration/transport/badInput/methods.ts";
+import { BUNDLE_PAGE_ROWS, QUERY_ROWS, REST_ROWS } from "../integration/transport/badInput/pages.ts";
 import type { WireRequest } from "../integration/transport/badInput/wire.ts";
 
 /** A request that both are asked. */

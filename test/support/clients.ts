@@ -54,8 +54,13 @@ export class RawConnection {
 	}
 
 	/** Sends `bytes` as they are. */
-	write(bytes: string | Buffer): void {
+	write(bytes: string | Uint8Array): void {
 		this.#socket.write(bytes);
+	}
+
+	/** Sends `bytes` and closes our side behind them. */
+	end(bytes: string | Uint8Array): void {
+		this.#socket.end(bytes);
 	}
 
 	/** Sends `bytes` without reading anything meanwhile; resolves when all are sent, or could not be. */

@@ -11,12 +11,10 @@ import { EventStreamReader, WsClient, type WsMessage } from "../../support/clien
 import { metricsOf } from "../../support/relayClient.ts";
 import type { Actor } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
-import { BROKEN_HTTP_ROWS } from "../transport/badInput/brokenHttp.ts";
-import { GOOD } from "../transport/badInput/httpRows.ts";
-import { ruleRows } from "../transport/badInput/rules.ts";
-import { prepareAccounts } from "../transport/badInput/standing.ts";
-import { ACCOUNT_RULES } from "../transport/badInput/transactionRules.ts";
-import { BROKEN_UPGRADES, MESSAGE_ROWS, UPGRADE_ROWS } from "../transport/badInput/websocketRows.ts";
+import { prepareAccounts } from "../transport/badInput/fixture.ts";
+import { BROKEN_HTTP_ROWS, GOOD } from "../transport/badInput/http.ts";
+import { ACCOUNT_RULES, ruleRows } from "../transport/badInput/rules.ts";
+import { BROKEN_UPGRADES, MESSAGE_ROWS, UPGRADE_ROWS } from "../transport/badInput/websocket.ts";
 import { sendBytes, Wire, type WireResponse } from "../transport/badInput/wire.ts";
 
 /** Headers that are not the same: the time, and what is between two ends of one connection. */

@@ -19,6 +19,9 @@ const BID = 12_345_678_901_234_567n;
 const WRITTEN_MS = 5_000;
 
 let system: ProcessSystem;
+let env: { readonly DATA_DIR: string };
+/** The one that runs; each test goes on with the one before. */
+let relay: RelayProcess;
 before(async () => {
 	system = await startProcessSystem({
 		builders: [{ name: "dev", refundGas: REFUND_GAS }],
@@ -26,15 +29,15 @@ before(async () => {
 		env: { REFUND_PERCENT: String(PERCENT), TRUST_PROXY: "1" },
 	});
 	await prepareBidding(system);
+	env = { DATA_DIR: join(system.folder, "relay") };
+	relay = await system.start(env);
 });
 after(() => system.stop());
 
 for (const [i, when] of (["while no relay runs", "behind the restart"] as const).entries()) {
 	test(`killed with a backrun out, the block comes ${when}: the refund is told as it was paid`, async () => {
-		const env = { DATA_DIR: join(system.folder, `refund${i}`) };
 		const recipient = `0x${(0xfee1_0000 + i).toString(16).padStart(40, "0")}`;
-		const killed = await system.start(env);
-		const fixture = fixtureOf(killed);
+		const fixture = fixtureOf(relay);
 		// Accounts of its own.
 		for (let used = 0; used < i * 10; used += 1) await fixture.actor(0n);
 		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
@@ -42,11 +45,11 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 		const backrun = bidder.backrun(BID);
 		await bidder.bid(target, backrun);
 		await fixture.out(target, backrun);
-		await written(env, target.hash, backrun.hash);
-		await killed.kill();
+		await written(target.hash, backrun.hash);
+		await relay.kill();
 
 		const built = when === "while no relay runs" ? await system.builder.buildBlock() : null;
-		const relay = await system.start(env);
+		relay = await system.start(env);
 		const { number } = built ?? (await system.builder.buildBlock());
 		await until(`block ${number}`, async () => (await headOf(relay.client)) >= number);
 		const block = await fixture.block(number);
@@ -69,12 +72,11 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 			[status.refund, status.refundRecipient, status.backruns],
 			[Number(formatEther(paid)), recipient, 1],
 		);
-		await relay.kill();
 	});
 }
 
 /** Waits until the record of `target` that is on disk tells that `backrun` is out behind it. */
-async function written(env: { DATA_DIR: string }, target: string, backrun: string): Promise<void> {
+async function written(target: string, backrun: string): Promise<void> {
 	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(backrun) === true;
 	await until("the bundle on disk", isTold, WRITTEN_MS);
 }

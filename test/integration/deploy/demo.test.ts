@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { test } from "node:test";
+import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
 import { snippet } from "../../support/documents.ts";
@@ -108,59 +108,62 @@ const SCENARIO: readonly RegExp[] = [
 	/^All of it held: 52 claims\.$/,
 ];
 
-test("all of it holds, in order, and the amounts are those of one another", async () => {
-	const [line = ""] = /^npm run demo\b[^#]*/m.exec(snippet("README.md", "npm ci && npm start")) ?? [];
-	const demo = runDemo({}, line.trim().split(" "));
-	const code = await demo.code;
-	const told = demo.lines.join("\n");
-	assert.equal(code, 0, told);
-	let at = 0;
-	for (const expected of SCENARIO) {
-		const found = demo.lines.findIndex((line, i) => i >= at && expected.test(line));
-		assert.notEqual(found, -1, `${expected} behind line ${at} of\n${told}`);
-		at = found + 1;
-	}
-	assert.doesNotMatch(told, /FAIL/);
-	const wei = (what: RegExp): bigint => BigInt(what.exec(told)?.[1] ?? -1);
-	const brought = wei(/so it brought (\d+) wei/);
-	assert.equal(wei(/priority fee (\d+) wei/) + wei(/by transfer what was bid: (\d+) wei/), brought);
-	assert.equal(wei(/balance rose by exactly what is owed: (\d+) wei/), (brought * 90n) / 100n);
-});
+/** Two at a time: they wait for their blocks most of the time. */
+describe("the demo", { concurrency: 2 }, () => {
+	it("all of it holds, in order, and the amounts are those of one another", async () => {
+		const [line = ""] = /^npm run demo\b[^#]*/m.exec(snippet("README.md", "npm ci && npm start")) ?? [];
+		const demo = runDemo({}, line.trim().split(" "));
+		const code = await demo.code;
+		const told = demo.lines.join("\n");
+		assert.equal(code, 0, told);
+		let at = 0;
+		for (const expected of SCENARIO) {
+			const found = demo.lines.findIndex((line, i) => i >= at && expected.test(line));
+			assert.notEqual(found, -1, `${expected} behind line ${at} of\n${told}`);
+			at = found + 1;
+		}
+		assert.doesNotMatch(told, /FAIL/);
+		const wei = (what: RegExp): bigint => BigInt(what.exec(told)?.[1] ?? -1);
+		const brought = wei(/so it brought (\d+) wei/);
+		assert.equal(wei(/priority fee (\d+) wei/) + wei(/by transfer what was bid: (\d+) wei/), brought);
+		assert.equal(wei(/balance rose by exactly what is owed: (\d+) wei/), (brought * 90n) / 100n);
+	});
 
-test("a relay that has one percent less refunded, or nothing, breaks it, at that very line", async () => {
-	const [less, nothing] = [runDemo({ REFUND_PERCENT: "89" }), runDemo({ REFUND_PERCENT: "0" })];
-	assert.deepEqual([await less.code, await nothing.code], [1, 1]);
-	const told = less.lines.join("\n");
-	const failed = less.lines.filter((line) => line.startsWith("  FAIL"));
-	assert.equal(failed.length, 1, told);
-	const [line = ""] = failed;
-	const owed = BigInt(
-		/^ {2}FAIL 90 % of that is owed to the user, and paid: (\d+) wei/.exec(line)?.[1] ?? -1,
-	);
-	const brought = BigInt(/so it brought (\d+) wei/.exec(told)?.[1] ?? -2);
-	assert.equal(owed, (brought * 90n) / 100n);
-	const paid = BigInt(/^ {7}found: (\d+) wei/m.exec(told)?.[1] ?? -1);
-	assert.equal(paid, (brought * 89n) / 100n);
-	assert.match(told, /The demo has failed\.\n$/);
-	assert.match(
-		nothing.lines.join("\n"),
-		/FAIL right behind it stands a transfer from the block's coinbase to the user$/m,
-	);
-});
+	it("a relay that has one percent less refunded, or nothing, breaks it, at that very line", async () => {
+		const [less, nothing] = [runDemo({ REFUND_PERCENT: "89" }), runDemo({ REFUND_PERCENT: "0" })];
+		assert.deepEqual([await less.code, await nothing.code], [1, 1]);
+		const told = less.lines.join("\n");
+		const failed = less.lines.filter((line) => line.startsWith("  FAIL"));
+		assert.equal(failed.length, 1, told);
+		const [line = ""] = failed;
+		const owed = BigInt(
+			/^ {2}FAIL 90 % of that is owed to the user, and paid: (\d+) wei/.exec(line)?.[1] ?? -1,
+		);
+		const brought = BigInt(/so it brought (\d+) wei/.exec(told)?.[1] ?? -2);
+		assert.equal(owed, (brought * 90n) / 100n);
+		const paid = BigInt(/^ {7}found: (\d+) wei/m.exec(told)?.[1] ?? -1);
+		assert.equal(paid, (brought * 89n) / 100n);
+		assert.match(told, /The demo has failed\.\n$/);
+		assert.match(
+			nothing.lines.join("\n"),
+			/FAIL right behind it stands a transfer from the block's coinbase to the user$/m,
+		);
+	});
 
-test("stopped in the middle it ends with 1 and stops what it had started", async () => {
-	const demo = runDemo();
-	const pid = await until(
-		"the relay is there",
-		() => {
-			return Number(/a process of its own \((\d+)\)/.exec(demo.lines.join("\n"))?.[1]) || undefined;
-		},
-		60_000,
-	);
-	const chain = /dev chain {3}(http:\S+),/.exec(demo.lines.join("\n"))?.[1] ?? "";
-	demo.child.kill("SIGTERM");
-	assert.equal(await demo.code, 1);
-	assert.match(demo.lines.join("\n"), /^Stopped by SIGTERM\.$/m);
-	assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
-	await assert.rejects(fetch(chain));
+	it("stopped in the middle it ends with 1 and stops what it had started", async () => {
+		const demo = runDemo();
+		const pid = await until(
+			"the relay is there",
+			() => {
+				return Number(/a process of its own \((\d+)\)/.exec(demo.lines.join("\n"))?.[1]) || undefined;
+			},
+			60_000,
+		);
+		const chain = /dev chain {3}(http:\S+),/.exec(demo.lines.join("\n"))?.[1] ?? "";
+		demo.child.kill("SIGTERM");
+		assert.equal(await demo.code, 1);
+		assert.match(demo.lines.join("\n"), /^Stopped by SIGTERM\.$/m);
+		assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
+		await assert.rejects(fetch(chain));
+	});
 });

@@ -14,8 +14,8 @@ const OUT = "warn the node does not tell its head";
 const BACK = "info the node tells its head again";
 
 describe("a node that is killed and started again", () => {
-	for (const road of ["polling", "subscription"] as const) {
-		test(`by ${road}: what was mined meanwhile is caught up block by block`, async () => {
+	for (const transport of ["polling", "subscription"] as const) {
+		test(`by ${transport}: what was mined meanwhile is caught up block by block`, async () => {
 			const folder = mkdtempSync(join(tmpdir(), "leeward-heads-"));
 			const args = ["--no-mining", "--state", join(folder, "state.json")];
 			let anvil: AnvilProcess = await startAnvil(0, args);
@@ -23,12 +23,12 @@ describe("a node that is killed and started again", () => {
 			const ask = (method: string, params: readonly unknown[]) => post(url, method, params);
 			const fixture = await startHeadFixture(url, ask, {
 				pollMs: 25,
-				...(road === "subscription" ? { wsUrl: url.replace("http", "ws"), safetyPollMs: 60_000 } : {}),
+				...(transport === "subscription" ? { wsUrl: url.replace("http", "ws"), safetyPollMs: 60_000 } : {}),
 			});
 			try {
 				await ask("anvil_mine", ["0x3"]);
 				await fixture.inStep("three blocks");
-				if (road === "subscription") await until("live", () => fixture.logged.includes(ANNOUNCED));
+				if (transport === "subscription") await until("live", () => fixture.logged.includes(ANNOUNCED));
 				// anvil keeps its state when it is asked to end.
 				process.kill(anvil.pid, "SIGTERM");
 				await until("the outage in the log", () => fixture.logged.includes(OUT));
@@ -41,7 +41,7 @@ describe("a node that is killed and started again", () => {
 				assert.ok(
 					fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0),
 				);
-				if (road === "subscription") {
+				if (transport === "subscription") {
 					await until("live again", () => fixture.logged.filter((line) => line === ANNOUNCED).length === 2);
 					await ask("anvil_mine", ["0x1"]);
 					await fixture.inStep("an announced block");

@@ -6,11 +6,19 @@ import { after, before, test } from "node:test";
 import { BiddingFixture, backrunBy, bidder, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
 import { WsClient } from "../../support/clients.ts";
 import { until } from "../../support/until.ts";
-import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bidRows.ts";
-import { BUNDLE_PAGE_ROWS } from "./badInput/bundlePages.ts";
-import { BUNDLE_ROWS } from "./badInput/bundleRows.ts";
-import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
-import { type CallRow, expectedAnswer, requestOf, testCallRows, testHttpRows } from "./badInput/rows.ts";
+import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bids.ts";
+import { BUNDLE_ROWS } from "./badInput/bundles.ts";
+import {
+	type BadInputFixture,
+	type CallRow,
+	expectedAnswer,
+	requestOf,
+	startFixture,
+	testBatches,
+	testCallRows,
+	testHttpRows,
+} from "./badInput/fixture.ts";
+import { BUNDLE_PAGE_ROWS } from "./badInput/pages.ts";
 
 const ROWS: readonly CallRow[] = [...BUNDLE_ROWS, ...BID_ROWS];
 
@@ -42,16 +50,7 @@ after(() => fixture.stop());
 
 testCallRows(ROWS, () => fixture);
 testHttpRows(BUNDLE_PAGE_ROWS, () => fixture);
-
-test("in batches each is answered as alone, in their order", async () => {
-	for (let from = 0; from < ROWS.length; from += 40) {
-		const rows = ROWS.slice(from, from + 40);
-		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(requestOf)) });
-		assert.equal(status, 200);
-		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
-	}
-	fixture.log.check();
-});
+testBatches(ROWS, 40, () => fixture);
 
 test("over a websocket each is answered as over HTTP, on every path", async () => {
 	for (const path of ["/", "/ws", "/fullprivacy"]) {
@@ -62,7 +61,7 @@ test("over a websocket each is answered as over HTTP, on every path", async () =
 		}
 		client.terminate();
 	}
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("a signature that does not verify is refused, never ignored", async () => {

@@ -7,12 +7,9 @@ import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { WsClient } from "../../support/clients.ts";
 import { type SeededRandom, seededRandom } from "../../support/seededRandom.ts";
 import { rawTransaction } from "../../support/txFactory.ts";
-import { checkOne, shapeOf } from "./badInput/answerModel.ts";
-import { CORPUS, PATHS } from "./badInput/corpus.ts";
-import { type BadInputFixture, hex, startFixture } from "./badInput/fixture.ts";
+import { type BadInputFixture, hex, prepareAccounts, startFixture } from "./badInput/fixture.ts";
 import { mutate } from "./badInput/mutations.ts";
-import { randomSubmission } from "./badInput/randomSubmissions.ts";
-import { prepareAccounts } from "./badInput/standing.ts";
+import { CORPUS, checkOne, PATHS, randomSubmission, shapeOf } from "./badInput/random.ts";
 import { Wire, type WireResponse } from "./badInput/wire.ts";
 
 const SEEDS = [0x5eed1, 0x5eed2, 0x5eed3, 0x5eed4];
@@ -66,7 +63,7 @@ test(`${SEEDS.length * HTTP_REQUESTS} spoilt requests over HTTP`, async () => {
 			return good;
 		}),
 	);
-	fixture.log.check();
+	fixture.checkLog();
 	// A fuzzer whose requests are all thrown away at the door would prove nothing.
 	const good = counts.reduce((sum, count) => sum + count, 0);
 	assert.ok(good > (SEEDS.length * HTTP_REQUESTS) / 10, `${good} were served`);
@@ -128,7 +125,7 @@ test(`${SEEDS.length * WS_MESSAGES} spoilt messages over websockets, answered as
 			client.terminate();
 		}),
 	);
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 /** Binary, so that what is no UTF-8 reaches the relay and not only its websocket library. */
@@ -169,7 +166,7 @@ test(`${SUBMISSIONS} transactions of random values are taken exactly where no ru
 		}
 	}
 	assert.ok(taken > SUBMISSIONS / 20, `${taken} were taken`);
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("the relay is well after all of it", () => fixture.stillWell());

@@ -4,26 +4,24 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { postText, RawConnection, WsClient } from "../../support/clients.ts";
-import { BROKEN_HTTP_ROWS } from "./badInput/brokenHttp.ts";
 import { ENVELOPE_ROWS } from "./badInput/envelopes.ts";
-import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
-import { closedWith } from "./badInput/frames.ts";
-import { GOOD, GOOD_ANSWER, HTTP_ROWS } from "./badInput/httpRows.ts";
-import { METHOD_PARAM_ROWS } from "./badInput/methodParams.ts";
-import { QUERY_ROWS } from "./badInput/queryParameters.ts";
-import { REFUSED_METHOD_ROWS, VICTIM, WEBSOCKET_ONLY_ROWS } from "./badInput/refusedMethods.ts";
-import { REST_ROWS } from "./badInput/restRows.ts";
 import {
+	type BadInputFixture,
 	type CallRow,
 	expectedAnswer,
 	failure,
 	requestOf,
+	startFixture,
 	success,
+	testBatches,
 	testBytesRows,
 	testCallRows,
 	testHttpRows,
-} from "./badInput/rows.ts";
-import { BROKEN_UPGRADES, FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocketRows.ts";
+} from "./badInput/fixture.ts";
+import { BROKEN_HTTP_ROWS, GOOD, GOOD_ANSWER, HTTP_ROWS } from "./badInput/http.ts";
+import { METHOD_PARAM_ROWS, REFUSED_METHOD_ROWS, VICTIM, WEBSOCKET_ONLY_ROWS } from "./badInput/methods.ts";
+import { QUERY_ROWS, REST_ROWS } from "./badInput/pages.ts";
+import { BROKEN_UPGRADES, closedWith, FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocket.ts";
 import { sendBytes } from "./badInput/wire.ts";
 
 const SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"net_version"}';
@@ -43,6 +41,7 @@ after(async () => {
 testHttpRows([...HTTP_ROWS, ...ENVELOPE_ROWS, ...REST_ROWS], () => fixture);
 testBytesRows([...BROKEN_HTTP_ROWS, ...UPGRADE_ROWS], () => fixture);
 testCallRows([...CALL_ROWS, ...WEBSOCKET_ONLY_ROWS, ...QUERY_ROWS], () => fixture);
+testBatches(CALL_ROWS, 100, () => fixture);
 
 test("hundreds of requests in one go, good and bad in turn, are answered in their order", async () => {
 	const connection = await RawConnection.open(fixture.system.relay.port);
@@ -60,7 +59,7 @@ test("hundreds of requests in one go, good and bad in turn, are answered in thei
 		assert.equal((await connection.answer()).status, statuses[i % bodies.length], `answer ${i}`);
 	}
 	connection.destroy();
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("bodies that are broken off give back the room they took", async () => {
@@ -78,17 +77,7 @@ test("bodies that are broken off give back the room they took", async () => {
 	}
 	const { status, body } = await fixture.wire.send({ body: GOOD.padEnd(megabytes, " ") });
 	assert.deepEqual([status, JSON.parse(body)], [200, GOOD_ANSWER]);
-	fixture.log.check();
-});
-
-test("in batches each of the calls is answered as alone, in their order", async () => {
-	for (let from = 0; from < CALL_ROWS.length; from += 100) {
-		const rows = CALL_ROWS.slice(from, from + 100);
-		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(requestOf)) });
-		assert.equal(status, 200);
-		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
-	}
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("over a websocket each of the calls is answered as over HTTP", async () => {
@@ -97,7 +86,7 @@ test("over a websocket each of the calls is answered as over HTTP", async () => 
 		client.send(requestOf(row));
 		assert.deepEqual(await client.next(), expectedAnswer(row));
 	}
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("as notifications none of the calls is answered", async () => {
@@ -106,7 +95,7 @@ test("as notifications none of the calls is answered", async () => {
 		const { status, body } = await fixture.wire.send({ body: JSON.stringify(calls) });
 		assert.deepEqual([status, body], [204, ""]);
 	}
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 test("a large body costs no more than a few times its parsing", async () => {
@@ -132,15 +121,17 @@ for (const { name, message, answer } of MESSAGE_ROWS) {
 		if (answer !== undefined) assert.deepEqual(await client.next(), answer);
 		client.send(SENTINEL);
 		assert.deepEqual(await client.next(), success("sentinel", "31337"), "the connection goes on");
-		fixture.log.check();
+		fixture.checkLog();
 	});
 }
 
-for (const { name, frames, code } of FRAME_ROWS) {
-	test(`frames: ${name}`, async () => {
-		assert.equal(await closedWith(fixture.system.relay.port, frames), code);
-		fixture.log.check();
-	});
+for (const [code, rows] of FRAME_ROWS) {
+	for (const [name, frames] of Object.entries(rows)) {
+		test(`frames: ${name}`, async () => {
+			assert.equal(await closedWith(fixture.system.relay.port, frames), code);
+			fixture.checkLog();
+		});
+	}
 }
 
 test("a bad query on the upgrade is told to each submission, and to nothing else", async () => {
@@ -156,13 +147,13 @@ test("a bad query on the upgrade is told to each submission, and to nothing else
 		assert.deepEqual(await other.next(), success("sentinel", "31337"));
 	}
 	other.terminate();
-	fixture.log.check();
+	fixture.checkLog();
 });
 
 for (const { name, bytes, status } of BROKEN_UPGRADES) {
 	test(`upgrade: ${name}`, async () => {
 		assert.equal((await sendBytes(fixture.system.relay.port, bytes))?.status, status);
-		fixture.log.check();
+		fixture.checkLog();
 	});
 }
 

@@ -194,6 +194,8 @@ test("nothing of a fault leaves, over either transport", () =>
 			assert.deepEqual((await client.next()).error, error);
 		}
 		client.terminate();
+		const page = await fetch(`${url}/fault`);
+		assert.deepEqual([page.status, await page.json()], [500, { error: "internal error" }]);
 	}));
 
 test("ethers' batches work: one request, results and errors each to its own call", async () => {

@@ -1,6 +1,6 @@
 // Bad JSON-RPC: bodies that are JSON but no request or batch, with their exact answers, and what is forgiven.
 
-import { failure, type HttpRow, success } from "./rows.ts";
+import { failure, type HttpRow, success } from "./fixture.ts";
 
 const CHAIN = "0x7a69";
 const NO_OBJECT = "invalid request: expected an object with jsonrpc, id, method and params";

@@ -19,8 +19,7 @@ import {
 	VERSIONED_HASHES,
 	verbatim,
 } from "../../../support/rawTransactions.ts";
-import { hex } from "./fixture.ts";
-import type { CallRow } from "./rows.ts";
+import { type CallRow, hex, refusal } from "./fixture.ts";
 
 const TYPES: readonly Type[] = [0, 1, 2, 3, 4];
 const TYPED: readonly Type[] = [1, 2, 3, 4];
@@ -35,7 +34,7 @@ function transactionBytes(type: Type, spoiling: Spoiling = {}): Buffer {
 }
 
 function refused(name: string, raw: Uint8Array, detail: string, message: string): CallRow {
-	const error = { code: -32000, message, data: { reason: "UNDECODABLE", detail } };
+	const error = refusal("UNDECODABLE", message, { detail });
 	return { name, method: "eth_sendRawTransaction", params: [hex(raw)], error };
 }
 

@@ -1,19 +1,20 @@
-// Bad parameters of the relay's own methods, and good ones beside them, with their exact answers.
+// Bad parameters of the relay's own methods, and good ones beside them, with their exact answers; and methods that must not be
+// served: whoever reached the node's own would own its accounts, its mempool or its chain.
 
-import type { CallRow } from "./rows.ts";
+import { type CallRow, invalid, refusal } from "./fixture.ts";
 
-const RAW = "invalid params: raw: expected a signed transaction as 0x hex";
-const HASH = "invalid params: hash: expected a hash of 32 bytes as 0x hex";
-const ADDRESS = "invalid params: address: expected an address of 20 bytes as 0x hex";
+const RAW = "raw: expected a signed transaction as 0x hex";
+const HASH = "hash: expected a hash of 32 bytes as 0x hex";
+const ADDRESS = "address: expected an address of 20 bytes as 0x hex";
 const BLOCK =
-	"invalid params: block: expected a block number as 0x hex, or one of latest, pending, safe, finalized, earliest, or an object with blockHash or blockNumber";
+	"block: expected a block number as 0x hex, or one of latest, pending, safe, finalized, earliest, or an object with blockHash or blockNumber";
 
 /** An account that is never used. */
 const SOMEBODY = `0x${"5a".repeat(20)}`;
 const ID = `0x${"Ab".repeat(32)}`;
 
 function bad(method: string, name: string, params: readonly unknown[], message: string): CallRow {
-	return { name, method, params, error: { code: -32602, message } };
+	return { name, method, params, error: invalid(message) };
 }
 
 function good(method: string, name: string, params: readonly unknown[], result: unknown): CallRow {
@@ -25,7 +26,7 @@ const send = (name: string, params: readonly unknown[], message = RAW) =>
 /** Hex that reaches the decoder, which then says what it is not. */
 const decoded = (name: string, raw: string, message: string): CallRow => ({
 	...{ name, method: "eth_sendRawTransaction", params: [raw] },
-	error: { code: -32000, message, data: { reason: "UNDECODABLE", detail: "rlp" } },
+	error: refusal("UNDECODABLE", message, { detail: "rlp" }),
 });
 
 const SEND: readonly CallRow[] = [
@@ -35,8 +36,8 @@ const SEND: readonly CallRow[] = [
 	send("a number", [2]),
 	send("an object", [{ raw: "0x02" }]),
 	send("an array", [["0x02"]]),
-	send("two", ["0x02", "0x02"], "invalid params: expected at most 1 (raw)"),
-	send("null behind it", ["0x02", null], "invalid params: expected at most 1 (raw)"),
+	send("two", ["0x02", "0x02"], "expected at most 1 (raw)"),
+	send("null behind it", ["0x02", null], "expected at most 1 (raw)"),
 	send("an empty string", [""]),
 	send("no 0x", ["02c0"]),
 	send("half a byte", ["0x2"]),
@@ -59,11 +60,11 @@ const SEND: readonly CallRow[] = [
 
 const waited = (name: string, params: readonly unknown[], message: string) =>
 	bad("eth_sendRawTransactionSync", name, params, message);
-const TIMEOUT = "invalid params: timeoutMs: expected milliseconds, 1 or more, as a number or as 0x hex";
+const TIMEOUT = "timeoutMs: expected milliseconds, 1 or more, as a number or as 0x hex";
 /** Taken as a time: what is wrong is told of the transaction then. */
 const timed = (name: string, ...timeout: readonly unknown[]): CallRow => ({
 	...{ name: `${name} is taken`, method: "eth_sendRawTransactionSync", params: ["0x", ...timeout] },
-	error: { code: -32000, message: "rlp: empty input", data: { reason: "UNDECODABLE", detail: "rlp" } },
+	error: refusal("UNDECODABLE", "rlp: empty input", { detail: "rlp" }),
 });
 
 const WAIT: readonly CallRow[] = [
@@ -82,7 +83,7 @@ const WAIT: readonly CallRow[] = [
 	waited("true", ["0x02", true], TIMEOUT),
 	waited("an array", ["0x02", [1_000]], TIMEOUT),
 	waited("an object", ["0x02", { timeout: 1_000 }], TIMEOUT),
-	waited("three", ["0x02", 1, 1], "invalid params: expected at most 2 (raw, timeoutMs)"),
+	waited("three", ["0x02", 1, 1], "expected at most 2 (raw, timeoutMs)"),
 	timed("no time"),
 	timed("null for the time", null),
 	timed("1 ms", 1),
@@ -123,7 +124,7 @@ const COUNT: readonly CallRow[] = [
 	count("an array for the block", [SOMEBODY, ["latest"]], BLOCK),
 	count("an empty object for the block", [SOMEBODY, {}], BLOCK),
 	count("both kinds of block", [SOMEBODY, { blockNumber: "0x0", blockHash: ID }], BLOCK),
-	count("three", [SOMEBODY, "latest", 1], "invalid params: expected at most 2 (address, block)"),
+	count("three", [SOMEBODY, "latest", 1], "expected at most 2 (address, block)"),
 	counted("capitals", [SOMEBODY.toUpperCase().replace("0X", "0x"), "latest"]),
 	counted("0X", [`0X${SOMEBODY.slice(2)}`, "latest"]),
 	counted("no block", [SOMEBODY]),
@@ -153,7 +154,7 @@ const FIND: readonly CallRow[] = [
 	find("a space for a digit", [`${ID.slice(0, -1)} `]),
 	find("0x alone", ["0x"]),
 	find("an address", [SOMEBODY]),
-	find("two", [ID, ID], "invalid params: expected at most 1 (hash)"),
+	find("two", [ID, ID], "expected at most 1 (hash)"),
 	found("an unknown hash", [ID]),
 	found("an unknown hash in capitals", [ID.toUpperCase().replace("0X", "0x")]),
 	found("0X", [`0X${ID.slice(2)}`]),
@@ -189,17 +190,17 @@ const CANCEL: readonly CallRow[] = [
 	cancel(
 		"more digits than are looked at",
 		[`0x${"ab".repeat(50_000)}`],
-		"invalid params: expected at most 1024 characters in all",
+		"expected at most 1024 characters in all",
 	),
-	cancel("two", [ID, ID], "invalid params: expected at most 1 (hash)"),
-	cancel("null behind it", [ID, null], "invalid params: expected at most 1 (hash)"),
+	cancel("two", [ID, ID], "expected at most 1 (hash)"),
+	cancel("null behind it", [ID, null], "expected at most 1 (hash)"),
 	cancelled("an unknown hash", [ID]),
 	cancelled("an unknown hash in capitals", [ID.toUpperCase().replace("0X", "0x")]),
 	cancelled("an unknown hash with 0X", [`0X${ID.slice(2)}`]),
 	cancelled("a hash of zeros", [`0x${"00".repeat(32)}`]),
 ];
 
-const HASHES = "invalid params: hashes: expected 1 to 1000 hashes";
+const HASHES = "hashes: expected 1 to 1000 hashes";
 const asked = (name: string, params: readonly unknown[], message = HASHES) =>
 	bad("service_transactionStatuses", name, params, message);
 const UNKNOWN = { status: "UNKNOWN", stage: null };
@@ -211,11 +212,11 @@ const STATUSES: readonly CallRow[] = [
 	asked("an object", [{ 0: ID }]),
 	asked("no hashes", [[]]),
 	asked("1001 hashes", [Array(1_001).fill(ID)]),
-	asked("two lists", [[ID], [ID]], "invalid params: expected at most 1 (hashes)"),
+	asked("two lists", [[ID], [ID]], "expected at most 1 (hashes)"),
 	asked(
 		"a second one that is none",
 		[[ID, ID.slice(0, -1)]],
-		"invalid params: hashes[1]: expected a hash of 32 bytes as 0x hex",
+		"hashes[1]: expected a hash of 32 bytes as 0x hex",
 	),
 	good("service_transactionStatuses", "an unknown hash", [[ID]], [{ hash: ID.toLowerCase(), ...UNKNOWN }]),
 	good(
@@ -227,7 +228,7 @@ const STATUSES: readonly CallRow[] = [
 ];
 
 /** Nodes refuse to read these at all, which must not look as if the node were out. */
-const NOT_UNICODE = "invalid params: params: expected well-formed Unicode";
+const NOT_UNICODE = "params: expected well-formed Unicode";
 
 const PASSED: readonly CallRow[] = [
 	bad("eth_getBalance", "half a surrogate pair", ["\ud800", "latest"], NOT_UNICODE),
@@ -243,4 +244,123 @@ export const METHOD_PARAM_ROWS: readonly CallRow[] = [
 	...CANCEL,
 	...STATUSES,
 	...PASSED,
+];
+
+/** An account that nobody funds: after all rows it must still have nothing. */
+export const VICTIM = `0x${"c0de".repeat(10)}`;
+
+/** With parameters where a node would act on them. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+	admin: ["nodeInfo", "peers", "datadir", "startHTTP", "stopHTTP", "exportChain"],
+	debug: ["traceTransaction", "traceCall", "traceBlockByNumber", "getRawTransaction", "memStats"],
+	personal: ["listAccounts", "newAccount", "unlockAccount", "sendTransaction", "sign", "importRawKey"],
+	miner: ["start", "stop", "setEtherbase", "setGasPrice", "setExtra"],
+	txpool: ["content", "contentFrom", "inspect", "status"],
+	engine: ["newPayloadV4", "forkchoiceUpdatedV3", "getPayloadV4", "exchangeCapabilities", "getBlobsV1"],
+	anvil: ["mine", "reset", "dropAllTransactions", "nodeInfo", "autoImpersonateAccount", "dumpState"],
+	evm: ["mine", "snapshot", "increaseTime", "setAutomine", "setIntervalMining"],
+	hardhat: ["mine", "reset", "metadata", "impersonateAccount"],
+	eth: [
+		...["sign", "signTransaction", "signTypedData", "signTypedData_v4", "sendTransaction"],
+		...["sendUnsignedTransaction", "sendRawTransactionConditional", "resend", "fillTransaction"],
+		...["pendingTransactions", "requestAccounts", "coinbase", "mining", "hashrate", "getWork", "submitWork"],
+		...["submitHashrate", "getCompilers", "compileSolidity", "getTransactionBySenderAndNonce"],
+	],
+	others: [
+		...["wallet_sendTransaction", "clique_propose", "les_serverInfo", "parity_pendingTransactions"],
+		...["parity_allTransactions", "trace_block", "trace_call", "trace_rawTransaction", "ots_getApiLevel"],
+		...["erigon_nodeInfo", "rpc_modules", "db_putString", "shh_version", "bor_getAuthor", "web3_notThere"],
+		...["debug_printBlock", "net_addPeer", "eth_", "_", ".", "chainId", "eth.chainId", "ETH_CHAINID"],
+		...[
+			"eth_chainid",
+			" eth_chainId",
+			"eth_chainId ",
+			"__proto__",
+			"constructor",
+			"toString",
+			"hasOwnProperty",
+			"rpc.nope",
+			"0",
+		],
+	],
+};
+
+function refused(method: string, params: readonly unknown[] = [], quoted = method): CallRow {
+	const message = `the method ${quoted} does not exist/is not available`;
+	return {
+		name: `is refused with ${JSON.stringify(params).slice(0, 60)}`,
+		method,
+		params,
+		error: { code: -32601, message },
+	};
+}
+
+function websocketOnly(method: string, params: readonly unknown[] = []): CallRow {
+	const message = `the method ${method} does not exist/is not available: over a websocket only`;
+	return { ...refused(method, params), error: { code: -32601, message } };
+}
+
+/** What would change the chain, steal, or show the mempool if it reached anvil. */
+const DANGEROUS: readonly CallRow[] = [
+	refused("anvil_setBalance", [VICTIM, "0xffffffffffffffff"]),
+	refused("hardhat_setBalance", [VICTIM, "0xffffffffffffffff"]),
+	refused("tenderly_setBalance", [VICTIM, "0xffffffffffffffff"]),
+	refused("anvil_addBalance", [VICTIM, "0xffffffffffffffff"]),
+	refused("anvil_setCode", [VICTIM, "0x00"]),
+	refused("anvil_setNonce", [VICTIM, "0x7"]),
+	refused("anvil_setStorageAt", [VICTIM, "0x0", ID]),
+	refused("anvil_impersonateAccount", [VICTIM]),
+	refused("evm_revert", ["0x0"]),
+	refused("debug_setHead", ["0x0"]),
+	refused("admin_addPeer", ["enode://00@127.0.0.1:1"]),
+	refused("admin_removePeer", ["enode://00@127.0.0.1:1"]),
+	refused("txpool_contentFrom", [VICTIM]),
+	refused("debug_traceCall", [{}, "latest", {}]),
+	refused("debug_getRawTransaction", [ID]),
+	refused("eth_sendTransaction", [{ from: VICTIM, to: VICTIM, value: "0x1" }]),
+	refused("eth_signTransaction", [{ from: VICTIM, to: VICTIM, value: "0x1" }]),
+	refused("eth_sign", [VICTIM, "0x00"]),
+	refused("personal_sign", ["0x00", VICTIM]),
+	refused("personal_unlockAccount", [VICTIM, "", 0]),
+	refused("miner_setEtherbase", [VICTIM]),
+];
+
+/** Names that must not go into an answer as they are. */
+const ODD_NAMES: readonly CallRow[] = [
+	refused("nope\r\nx: y", [], "nope??x: y"),
+	refused("eth_chainId\0", [], "eth_chainId?"),
+	refused("eth_ch\u0430inId", [], "eth_ch?inId"),
+	refused("\u202eeth_chainId", [], "?eth_chainId"),
+	refused("😀", [], "??"),
+	refused("\ud800", [], "?"),
+	refused("x".repeat(64), [], "x".repeat(64)),
+	refused("x".repeat(65), [], `${"x".repeat(64)}...`),
+	refused("y".repeat(1_000_000), [], `${"y".repeat(64)}...`),
+];
+
+const PRIVATE = "eth_sendPrivateTransaction";
+const PRIVATE_MESSAGE = `the method ${PRIVATE} does not exist/is not available: eth_sendRawTransaction never shares transactions in the public mempool, use it instead`;
+
+/** Refused with the reason that the interface gives, however it is called. */
+const PRIVATE_TRANSACTION: readonly CallRow[] = [
+	...[[], [{ tx: "0x02" }], [null, 1, "x"]].map((params) => ({
+		...refused(PRIVATE, params),
+		error: { code: -32601, message: PRIVATE_MESSAGE },
+	})),
+	refused("eth_sendPrivateRawTransaction", ["0x02"]),
+];
+
+/** Served over a websocket, and refused over HTTP whatever their parameters are. */
+export const WEBSOCKET_ONLY_ROWS: readonly CallRow[] = [
+	...[["nope"], ["newHeads"], ["logs", {}], []].map((params) => websocketOnly("eth_subscribe", params)),
+	websocketOnly("eth_unsubscribe", ["0x1"]),
+];
+
+export const REFUSED_METHOD_ROWS: readonly CallRow[] = [
+	...Object.entries(NAMES).flatMap(([space, names]) =>
+		names.map((name) => refused(space === "others" ? name : `${space}_${name}`)),
+	),
+	...DANGEROUS,
+	...ODD_NAMES,
+	...PRIVATE_TRANSACTION,
 ];
