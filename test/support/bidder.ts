@@ -29,8 +29,15 @@ export interface BundleInBlock {
 /** What else a bid may say. */
 export interface BidOptions {
 	/** Absent: the next one. */
-	readonly block?: number;
-	readonly uuid?: string;
+	readonly block?: number | undefined;
+	readonly uuid?: string | undefined;
+}
+
+/** A bid that was accepted. */
+export interface Placed {
+	readonly bidder: Bidder;
+	readonly backrun: Signed;
+	readonly hash: string;
 }
 
 /** What became of a bid: its bundle's hash, or `code message`. */
@@ -206,26 +213,62 @@ export class AuctionFixture extends RelayFixture {
 		return { ...tx, user };
 	}
 
+	/** A bid of `value` wei by a new searcher, or by `bidder`; `tx` is what else its backrun holds. */
+	async offer(
+		target: Signed,
+		value: bigint,
+		{ bidder, block, uuid, ...tx }: BidOptions & Omit<TxOptions, "by"> & { readonly bidder?: Bidder } = {},
+	): Promise<Placed> {
+		const by = bidder ?? (await this.bidder());
+		const backrun = by.backrun(value, tx);
+		return { bidder: by, backrun, hash: await by.bid(target, backrun, { block, uuid }) };
+	}
+
+	/** As {@link offer}, once every builder has it. */
+	async offerOut(...args: Parameters<AuctionFixture["offer"]>): Promise<Placed> {
+		const placed = await this.offer(...args);
+		for (const builder of this.system.builders) await this.out(args[0], placed.backrun, builder);
+		return placed;
+	}
+
+	/** The stages of each bid, those of several blocks joined. */
+	stagesOf(bids: readonly Placed[]): Promise<readonly string[]> {
+		return Promise.all(bids.map(async ({ bidder, hash }) => (await bidder.stages(hash)).join()));
+	}
+
+	/** The place of each in its block; undefined where it is in none. */
+	indices(...txs: readonly Signed[]): Promise<readonly (number | undefined)[]> {
+		return Promise.all(txs.map(async (tx) => (await this.receipt(tx))?.index));
+	}
+
+	/** The hashes that the next block holds from `target` on. */
+	async blockFrom(target: Signed): Promise<readonly string[]> {
+		const { transactions } = await this.block(await this.system.nextBlock());
+		const hashes = transactions.map(({ hash }) => hash);
+		return hashes.slice(hashes.indexOf(target.hash));
+	}
+
 	/** Waits until `tx` is with the builders for the next block, and searchers have been shown it. */
 	async open(tx: Signed): Promise<void> {
 		await this.sent(tx);
 		await until(`${tx.hash} shared`, async () => (await this.status(tx)).shared);
 	}
 
-	/** All that `builder` was told of backruns behind `target`, oldest first; an empty bundle beside a cancel is left out. */
+	/** All that `builder` was told of backruns behind `target`, oldest first; what cancels one, in one or two ways, counts once. */
 	backrunOrders(target: Signed, builder: DevBuilder = this.system.builder): readonly BackrunOrder[] {
-		const uuids = new Set<string>();
+		const live = new Set<string>();
 		return builder.requests().flatMap(({ method, params, seq }): BackrunOrder[] => {
 			const param = { ...(params[0] as object) } as Record<string, unknown>;
 			const uuid = String(param.replacementUuid);
 			const raws = rawsOf(param);
 			if (raws.length === 2 && raws[0] === target.raw) {
-				uuids.add(uuid);
+				live.add(uuid);
 				const inclusion = param.inclusion as { block?: unknown } | undefined;
 				const block = Number(param.blockNumber ?? inclusion?.block);
 				return [{ kind: "bundle", backrun: raws[1] ?? "", block, uuid, seq, param }];
 			}
-			if (method !== "eth_cancelBundle" || !uuids.has(uuid)) return [];
+			const cancels = method === "eth_cancelBundle" || raws.length === 0;
+			if (!cancels || !live.delete(uuid)) return [];
 			return [{ kind: "cancel", backrun: "", block: null, uuid, seq, param }];
 		});
 	}

@@ -1,5 +1,5 @@
-// Tests for which blocks and to which builders bids are sent: the next block, later ones and ranges, with the errors
-// at their edges, and exactly what each kind of builder gets.
+// For which blocks and to which builders bids are sent: the next block, later ones and ranges, with the errors at their
+// edges, and exactly what each kind of builder gets.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -36,17 +36,12 @@ function lastOrder(target: Signed, name: string): BackrunOrder | undefined {
 	return fixture.backrunOrders(target, fixture.builder(name)).at(-1);
 }
 
-async function places(...txs: readonly Signed[]): Promise<readonly (number | undefined)[]> {
-	return Promise.all(txs.map(async (tx) => (await fixture.receipt(tx))?.index));
-}
-
 describe("the block of a bid", () => {
 	it("is the next one where none is named, where the head is, and where it is", async () => {
 		const target = await fixture.target();
 		const head = await fixture.head();
 		for (const block of [undefined, head, head + 1]) {
-			const bidder = await fixture.bidder();
-			const hash = await bidder.bid(target, bidder.backrun(GWEI), block === undefined ? {} : { block });
+			const { bidder, hash } = await fixture.offer(target, GWEI, { block });
 			assert.deepEqual(
 				(await bidder.blocks(hash)).map(({ blockNumber }) => blockNumber),
 				[head + 1],
@@ -73,33 +68,26 @@ describe("the block of a bid", () => {
 
 	it("may be one ahead: the bid comes into play when it is the next one, and not before", async () => {
 		const target = await fixture.target();
-		const [early, low] = [await fixture.bidder(), await fixture.bidder()];
 		const block = (await fixture.head()) + 3;
-		const [best, next] = [early.backrun(90n * GWEI), low.backrun(GWEI)];
-		const hash = await early.bid(target, best, { block, uuid: "ahead" });
-		const nextHash = await low.bid(target, next);
-		await fixture.out(target, next);
-		assert.deepEqual(await early.stages(hash), ["ACCEPTED"]);
-		assert.deepEqual(await low.stages(nextHash), ["BEST"], "a bid for another block is no rival");
+		const ahead = await fixture.offer(target, 90n * GWEI, { block });
+		const next = await fixture.offer(target, GWEI);
+		await fixture.out(target, next.backrun);
+		assert.deepEqual(await fixture.stagesOf([ahead, next]), ["ACCEPTED", "BEST"], "they are no rivals");
 		await fixture.passBlock();
 		await fixture.open(target);
-		assert.deepEqual(await low.stages(nextHash), ["NOT_INCLUDED targetNotIncluded"]);
+		assert.deepEqual(await fixture.stagesOf([next]), ["NOT_INCLUDED targetNotIncluded"]);
 		await fixture.passBlock();
-		await fixture.out(target, best);
-		assert.deepEqual(blocksOf(target, best), [block]);
-		assert.deepEqual(blocksOf(target, next), [block - 2]);
-		await fixture.system.nextBlock();
-		const [at, behind] = await places(target, best);
-		assert.equal(behind, (at ?? 0) + 1);
-		assert.deepEqual(await early.stages(hash), ["INCLUDED"]);
+		await fixture.out(target, ahead.backrun);
+		assert.deepEqual(blocksOf(target, ahead.backrun), [block]);
+		assert.deepEqual(blocksOf(target, next.backrun), [block - 2]);
+		assert.equal((await fixture.blockFrom(target))[1], ahead.backrun.hash);
+		assert.deepEqual(await fixture.stagesOf([ahead]), ["INCLUDED"]);
 	});
 
 	it("of a bid under another uuid is another bid of the same backrun", async () => {
 		const target = await fixture.target();
-		const bidder = await fixture.bidder();
-		const backrun = bidder.backrun(GWEI);
 		const block = (await fixture.head()) + 1;
-		const hash = await bidder.bid(target, backrun, { block, uuid: "now" });
+		const { bidder, backrun, hash } = await fixture.offer(target, GWEI, { block, uuid: "now" });
 		assert.equal(await bidder.bid(target, backrun, { block: block + 1, uuid: "then" }), hash);
 		await fixture.out(target, backrun);
 		await bidder.cancel("now");
@@ -144,19 +132,14 @@ describe("what goes out", () => {
 	async function best(path: string, recipient?: string): Promise<{ target: Target; backrun: Signed }> {
 		const query = recipient === undefined ? "" : `?refundRecipient=${recipient}`;
 		const target = await fixture.target(`${path}${query}`);
-		const bidder = await fixture.bidder();
-		const backrun = bidder.backrun(GWEI);
-		await bidder.bid(target, backrun);
+		const { backrun } = await fixture.offer(target, GWEI);
 		for (const name of ["dev", "share", "capped"]) await fixture.out(target, backrun, fixture.builder(name));
 		return { target, backrun };
 	}
 
-	for (const [path, mayRevert] of [
-		["/fast", true],
-		["/maxbackruns", true],
-		["/noreverts", false],
-	] as const) {
-		it(`says of a target on ${path} what each builder must know, in its own words`, async () => {
+	for (const path of ["/fast", "/maxbackruns", "/noreverts"]) {
+		it(`says of a target on ${path} what each builder must know, in its dialect`, async () => {
+			const mayRevert = path !== "/noreverts";
 			const recipient = `0x${"fe".repeat(19)}01`;
 			const { target, backrun } = await best(path, recipient);
 			const block = (await fixture.head()) + 1;
@@ -198,57 +181,48 @@ describe("what goes out", () => {
 		});
 	}
 
-	it("is asked for in the sender's name where no recipient is given", async () => {
+	it("asks for the refund in the sender's name where no recipient is given, and passes by builders that pay none", async () => {
 		const { target } = await best("/fast");
 		assert.equal(lastOrder(target, "dev")?.param.refundRecipient, target.user.address);
-		await fixture.system.nextBlock();
-	});
-
-	it("never reaches a builder that pays no refund, which has the target all the same", async () => {
-		const { target } = await best("/fast");
 		await fixture.sent(target, { builders: ["bare", "dropper"] });
-		for (const name of ["bare", "dropper"]) {
-			const pairs = fixture.builder(name).requests(({ params }) => {
-				const { txs } = { ...(params[0] as { txs?: unknown[] }) };
-				return (txs?.length ?? 0) > 1;
-			});
-			assert.deepEqual(pairs, [], `${name} has never had a backrun`);
-			assert.deepEqual(fixture.cancels(fixture.builder(name), target), []);
+		for (const builder of ["bare", "dropper"].map((name) => fixture.builder(name))) {
+			const sizes = builder
+				.requests()
+				.map(({ params }) => (params[0] as { txs?: unknown[] })?.txs?.length ?? 0);
+			assert.ok(Math.max(...sizes) <= 1, "it has never had a backrun");
+			assert.deepEqual(fixture.cancels(builder, target), []);
 		}
 		await fixture.system.nextBlock();
 	});
 
 	it("goes to the builders alone that the bid names; the others keep the best that they may have", async () => {
 		const target = await fixture.target();
-		const [low, high] = [await fixture.bidder(), await fixture.bidder()];
-		const first = low.backrun(GWEI);
-		const firstHash = await low.bid(target, first, { uuid: "low" });
+		const low = await fixture.offer(target, GWEI);
+		const { backrun: first } = low;
 		for (const name of ["dev", "share"]) await fixture.out(target, first, fixture.builder(name));
 		const block = (await fixture.head()) + 1;
+		const high = await fixture.bidder();
 		const second = high.backrun(5n * GWEI);
 		const privacy = { builders: ["share"], hints: ["hash"] };
 		const secondHash = await high.share(target, second, { first: block, last: block, privacy });
 		await fixture.out(target, second, fixture.builder("share"));
 		for (const name of ["dev", "capped"]) await fixture.out(target, first, fixture.builder(name));
 		assert.deepEqual(await high.stages(secondHash), ["BEST"]);
-		assert.deepEqual(await low.stages(firstHash), ["BEST"], "the best of those that the others may have");
-		const sent = fixture
-			.backrunOrders(target, fixture.builder("share"))
-			.filter(({ kind }) => kind === "bundle");
-		assert.deepEqual(sent.at(-1)?.param.privacy, { hints: [] }, "no hint ever goes on");
+		assert.deepEqual(await fixture.stagesOf([low]), ["BEST"], "the best of those that the others may have");
+		const sent = fixture.backrunOrders(target, fixture.builder("share"));
+		const last = sent.findLast(({ kind }) => kind === "bundle");
+		assert.deepEqual(last?.param.privacy, { hints: [] }, "no hint ever goes on");
 		for (const { params } of fixture.builder("dev").requests())
 			assert.ok(!JSON.stringify(params).includes(second.raw), "it was to have nothing of it");
-		await fixture.system.nextBlock();
-		const [place = -1, own, foreign] = await places(target, first, second);
-		assert.deepEqual([own, foreign], [place + 1, undefined]);
+		const hashes = await fixture.blockFrom(target);
+		assert.deepEqual([hashes[1], hashes.includes(second.hash)], [first.hash, false]);
 		assert.deepEqual(await high.stages(secondHash), ["NOT_INCLUDED notChosen"]);
-		assert.deepEqual(await low.stages(firstHash), ["INCLUDED"]);
+		assert.deepEqual(await fixture.stagesOf([low]), ["INCLUDED"]);
 	});
 
 	it("is told to its bidder builder by builder, and to nobody else", async () => {
 		const target = await fixture.target();
-		const [bidder, stranger] = [await fixture.bidder(), await fixture.bidder()];
-		const hash = await bidder.bid(target, bidder.backrun(GWEI));
+		const { bidder, hash } = await fixture.offer(target, GWEI);
 		const answers = await until("three answers", async () => {
 			const told = (await bidder.blocks(hash))[0]?.builders ?? [];
 			return told.length === 3 && told;
@@ -258,7 +232,7 @@ describe("what goes out", () => {
 			"dev bundle accepted",
 			"share bundle accepted",
 		]);
-		await assert.rejects(stranger.blocks(hash), /HTTP 404/);
+		await assert.rejects((await fixture.bidder()).blocks(hash), /HTTP 404/);
 		await fixture.system.nextBlock();
 	});
 });

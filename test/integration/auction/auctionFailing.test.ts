@@ -1,6 +1,6 @@
 // Backruns that win and then fail, only in the block that the builder makes: by its coinbase, by its time, or by what
-// stands before them. The target is in that very block all the same, with the next best behind it. With a coinbase that
-// nobody knows beforehand, and with a fixed one, where a plain transfer to it is a bid.
+// stands before them. The target is in that very block all the same, with the next best behind it, by builders of each
+// kind; with a coinbase that nobody knows beforehand, and with a fixed one, where a plain transfer to it is a bid.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -16,6 +16,7 @@ import {
 	type AuctionFixture,
 	type Bidder,
 	DEV_COINBASE,
+	type Placed,
 	startAuction,
 	type Target,
 } from "../../support/bidder.ts";
@@ -23,7 +24,6 @@ import { GWEI, type Signed } from "../../support/relayFixture.ts";
 
 /** The relay counts on 12 seconds to a block. */
 const BUILDER_SLOT_SECONDS = 13;
-const PERCENT = 90n;
 
 let fixture: AuctionFixture;
 
@@ -56,43 +56,25 @@ const BY_TIME: Readonly<Record<string, Trap>> = {
 	},
 };
 
-/** A trapped bid, accepted and the best; with a good one that is out beside it. */
-async function trapped(target: Target, trap: Trap): Promise<{ best: Placed; other: Placed }> {
-	const [cheat, honest] = [await fixture.bidder(), await fixture.bidder()];
-	const good = honest.backrun(GWEI);
-	const other = { bidder: honest, backrun: good, hash: await honest.bid(target, good) };
-	const data = (await trap.data?.()) ?? "0x";
-	const backrun = cheat.backrun(50n * GWEI, { to: await fixture.place(trap.code), data });
-	const best = { bidder: cheat, backrun, hash: await cheat.bid(target, backrun) };
-	await fixture.out(target, [good, backrun]);
-	assert.deepEqual(
-		[await cheat.stages(best.hash), await honest.stages(other.hash)],
-		[["BEST"], ["RUNNER_UP"]],
-	);
-	return { best, other };
-}
-
-interface Placed {
-	readonly bidder: Bidder;
-	readonly backrun: Signed;
-	readonly hash: string;
-}
-
 /** A target on `path` is in the next block, with the good backrun behind it, though the dearer one falls into `trap`. */
-async function survives(path: string, trap: Trap): Promise<void> {
+async function survives(path: string, trap: Trap, percent = 90n): Promise<void> {
 	await trap.ready?.();
 	const target = await fixture.target(path);
-	const { best, other } = await trapped(target, trap);
+	const other = await fixture.offer(target, GWEI);
+	const data = (await trap.data?.()) ?? "0x";
+	const best = await fixture.offer(target, 50n * GWEI, { to: await fixture.place(trap.code), data });
+	await fixture.out(target, [other.backrun, best.backrun]);
+	assert.deepEqual(await fixture.stagesOf([best, other]), ["BEST", "RUNNER_UP"]);
 	const block = await fixture.system.nextBlock();
 	const { transactions } = await fixture.block(block);
 	assert.deepEqual(transactions.map(({ hash }) => hash).slice(0, 2), [target.hash, other.backrun.hash]);
 	assert.equal(transactions.length, 3, "and its refund");
 	assert.deepEqual(await fixture.receipt(target), { block, ok: true, index: 0 });
-	const owed = ((await fixture.brought(other.backrun, GWEI)) * PERCENT) / 100n;
+	const owed = ((await fixture.brought(other.backrun, GWEI)) * percent) / 100n;
 	assert.equal((await fixture.event(target, "refunded")).paid, String(owed));
 	const { status, backruns } = await fixture.status(target);
 	assert.deepEqual([status, backruns], ["INCLUDED", 2]);
-	assert.deepEqual(await other.bidder.stages(other.hash), ["INCLUDED"]);
+	assert.deepEqual(await fixture.stagesOf([other]), ["INCLUDED"]);
 	const told = await best.bidder.told(best.hash, "NOT_INCLUDED notChosen");
 	assert.deepEqual(told.winner, { backrun: other.backrun.hash, paid: String(GWEI) });
 	assert.deepEqual([told.paid, told.outbidBy], [null, null], "it was dearer, and not outbid");
@@ -129,17 +111,13 @@ describe("with a coinbase that nobody knows", () => {
 		const [one, two] = [await fixture.target(), await fixture.target("/noreverts")];
 		const bids: Placed[] = [];
 		for (const target of [one, two]) {
-			const bidder = await fixture.bidder();
-			const backrun = bidder.backrun(30n * GWEI, { to: once });
-			bids.push({ bidder, backrun, hash: await bidder.bid(target, backrun) });
-			await fixture.out(target, backrun);
+			bids.push(await fixture.offerOut(target, 30n * GWEI, { to: once }));
 		}
 		const block = await fixture.system.nextBlock();
 		const { transactions } = await fixture.block(block);
 		assert.equal(transactions.length, 4, "two targets, one backrun, one refund");
 		for (const target of [one, two]) assert.equal((await fixture.receipt(target))?.ok, true);
-		const told = await Promise.all(bids.map(({ bidder, hash }) => bidder.stages(hash)));
-		assert.deepEqual(told.flat().sort(), ["INCLUDED", "NOT_INCLUDED notChosen"]);
+		assert.deepEqual([...(await fixture.stagesOf(bids))].sort(), ["INCLUDED", "NOT_INCLUDED notChosen"]);
 	});
 
 	it("only what goes to block.coinbase is a bid, and that is one of the last blocks'", async () => {
@@ -189,20 +167,18 @@ describe("with FEE_RECIPIENT", () => {
 	it("a plain transfer to it is a bid, which is refunded to the wei", async () => {
 		assert.deepEqual(await info(), [DEV_COINBASE, "block.coinbase"]);
 		const target = await fixture.target();
-		const [bidder, poorer] = [await fixture.bidder(), await fixture.bidder()];
 		// More than what the gas of either pays.
 		const value = 77n * 1_000_000n * GWEI;
-		const transfer = bidder.backrun(value, { to: DEV_COINBASE, gasLimit: 21_000 });
-		const hash = await bidder.bid(target, transfer);
-		const second = poorer.backrun(value / 2n);
-		await poorer.bid(target, second);
-		await fixture.out(target, [transfer, second]);
+		const best = await fixture.offer(target, value, { to: DEV_COINBASE, gasLimit: 21_000 });
+		const second = await fixture.offer(target, value / 2n);
+		const { bidder, backrun: transfer, hash } = best;
+		await fixture.out(target, [transfer, second.backrun]);
 		const { transactions } = await fixture.block(await fixture.system.nextBlock());
 		assert.deepEqual(
 			transactions.slice(0, 2).map(({ hash: one }) => one),
 			[target.hash, transfer.hash],
 		);
-		const owed = ((await fixture.brought(transfer, value)) * PERCENT) / 100n;
+		const owed = ((await fixture.brought(transfer, value)) * 90n) / 100n;
 		assert.deepEqual([transactions[2]?.to, transactions[2]?.value], [target.user.address, owed]);
 		const told = await fixture.event(target, "refunded");
 		assert.deepEqual([told.bid, told.paid, told.owed], [String(value), String(owed), String(owed)]);
@@ -222,25 +198,37 @@ describe("with FEE_RECIPIENT", () => {
 	it("what fails by that coinbase is refused; what needs it is in the block", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
-		const [shy, keen] = [
-			await fixture.place(REVERTS_IF_COINBASE),
-			await fixture.place(REVERTS_UNLESS_COINBASE),
-		];
 		const data = word(DEV_COINBASE);
-		assert.equal(
-			await refusalOf(bidder, target, bidder.backrun(GWEI, { to: shy, data })),
-			"-32000 backrun reverted",
-		);
-		const backrun = bidder.backrun(GWEI, { to: keen, data });
-		const hash = await bidder.bid(target, backrun);
-		await fixture.out(target, backrun);
+		const shy = bidder.backrun(GWEI, { to: await fixture.place(REVERTS_IF_COINBASE), data });
+		assert.equal(await refusalOf(bidder, target, shy), "-32000 backrun reverted");
+		const keen = await fixture.offerOut(target, GWEI, {
+			to: await fixture.place(REVERTS_UNLESS_COINBASE),
+			data,
+		});
 		await fixture.system.nextBlock();
-		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
+		assert.deepEqual(await fixture.stagesOf([keen]), ["INCLUDED"]);
 		assert.ok((await fixture.event(target, "refunded")).paid !== "0");
 	});
 
 	for (const [name, trap] of Object.entries(BY_TIME)) {
 		it(`a backrun that fails by ${name} leaves a target its block, by a builder that drops backruns`, () =>
 			survives("/fast", trap));
+	}
+});
+
+describe("with a mev-share builder that pays 40 percent", () => {
+	before(async () => {
+		fixture = await startAuction({
+			builders: [{ name: "dev", dialect: "mev-share", maxRefundPercent: 40 }],
+			builder: { slotSeconds: BUILDER_SLOT_SECONDS },
+		});
+	});
+	after(() => fixture.system.stop());
+
+	for (const path of ["/fast", "/noreverts"]) {
+		for (const [name, trap] of Object.entries(BY_TIME)) {
+			it(`a backrun that fails by ${name} leaves a target on ${path} its block`, () =>
+				survives(path, trap, 40n));
+		}
 	}
 });

@@ -1,5 +1,5 @@
-// Tests bids whose target is replaced, cancelled, held, behind the sender's other transactions, or pending for more
-// than one block: what builders and bidders are told, and what the block holds.
+// Bids whose target is replaced, cancelled, held, behind the sender's other transactions, or pending for more than one
+// block: what builders, bidders and searchers are told, and what the block holds.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -8,13 +8,18 @@ import {
 	type AuctionFixture,
 	type Bidder,
 	bundleOf,
+	type Placed,
 	startAuction,
 	type Target,
 } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { cancelBy, NEVER_SEEN } from "../../support/userFixtures.ts";
 
+const NOT_FOUND = "-32000 target transaction not found";
+const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const LIFE_BLOCKS = 8;
 /**
@@ -24,109 +29,203 @@ const LIFE_BLOCKS = 8;
 const EMITS_IF_OPEN = "0x366011575f54600c575f5ffd5b5f5fa0005b5f355f5500";
 
 let fixture: AuctionFixture;
+let feed: FeedClient;
+let pending: string;
 before(async () => {
 	fixture = await startAuction({
-		builders: [{ name: "dev" }, { name: "other", cancel: "endpoint" }],
+		builders: [
+			{ name: "dev" },
+			{ name: "byEndpoint", cancel: "endpoint" },
+			{ name: "byEmpty", cancel: "empty" },
+		],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
+	feed = await FeedClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
+	pending = await feed.subscribe("service_partialPendingTransactions");
 });
-after(() => fixture.system.stop());
+after(async () => {
+	feed.close();
+	await fixture.system.stop();
+});
 
-/** A bid of 10 gwei by a new searcher that is out at both builders. */
-async function bidOn(target: Target): Promise<{ bidder: Bidder; backrun: Signed; hash: string }> {
-	const bidder = await fixture.bidder();
-	const backrun = bidder.backrun(10n * GWEI);
-	const hash = await bidder.bid(target, backrun, { uuid: "one" });
-	for (const builder of fixture.system.builders) await fixture.out(target, backrun, builder);
-	return { bidder, backrun, hash };
+/** A bid of 10 gwei that is out at every builder. */
+function bidOn(target: Target): Promise<Placed> {
+	return fixture.offerOut(target, 10n * GWEI, { uuid: "one" });
 }
 
-/** Both builders are told to forget what is behind `target`. */
-async function withdrawn(target: Signed): Promise<void> {
-	for (const builder of fixture.system.builders) await fixture.out(target, null, builder);
+/** The builders are told to forget what is behind `target`, and none would put any of `txs` into a block. */
+async function withdrawn(target: Signed, ...txs: readonly Signed[]): Promise<void> {
+	const { builders } = fixture.system;
+	for (const builder of builders) await fixture.out(target, null, builder);
+	await until("nothing of it in the builders' books", () =>
+		txs.every((tx) => builders.every((builder) => fixture.live(builder, tx) === 0)),
+	);
 }
 
-/** Orders with `tx` that the builder that builds would still put into a block. */
-function live(tx: Signed): number {
-	return fixture.live(fixture.system.builder, tx);
+/** `target` is in the next block, and `backrun` right behind it. */
+async function assertWins(target: Signed, backrun: Signed): Promise<void> {
+	assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, backrun.hash]);
 }
 
-async function indices(...txs: readonly Signed[]): Promise<readonly (number | undefined)[]> {
-	return Promise.all(txs.map(async (tx) => (await fixture.receipt(tx))?.index));
+/** What `bidder` is told who bids on `target` again, or simulates behind it. */
+async function asked(bidder: Bidder, hash: string, backrun: Signed): Promise<readonly string[]> {
+	const head = await fixture.head();
+	const hex = (block: number) => `0x${block.toString(16)}`;
+	const bundle = { txs: [hash, backrun.raw] };
+	const share = {
+		version: "v0.1",
+		inclusion: { block: hex(head + 1) },
+		body: [{ hash }, { tx: backrun.raw, canRevert: false }],
+	};
+	const simulation = { ...bundle, blockNumber: hex(head + 1), stateBlockNumber: hex(head) };
+	const calls = { eth_sendBundle: bundle, mev_sendBundle: share, eth_callMany: simulation };
+	return Promise.all(
+		Object.entries(calls).map(([method, param]) =>
+			bidder.call(method, [param]).then(
+				(result) => JSON.stringify(result),
+				(thrown: Error) => thrown.message,
+			),
+		),
+	);
 }
 
-describe("a target that is no more", () => {
-	it("replaced by its sender takes its bids along; the new one takes bids of its own", async () => {
-		const target = await fixture.target();
-		const { bidder, backrun, hash } = await bidOn(target);
-		const loser = await fixture.bidder();
-		const lost = await loser.bid(target, loser.backrun(GWEI));
-		const fresh = { ...target.user.sign({ to: EMITTER, ...BUMPED }), user: target.user };
-		await fixture.submit("/fast", fresh);
-		await fixture.open(fresh);
-		await withdrawn(target);
-		assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
-		assert.deepEqual(await loser.stages(lost), ["DROPPED targetGone"]);
-		await until("nothing of the old one alive", () => live(target) === 0);
-		assert.deepEqual(await bidder.tryBid(target, backrun), { error: "-32000 target transaction not found" });
-		await bidder.bid(fresh, backrun, { uuid: "one" });
-		await fixture.out(fresh, backrun);
-		await fixture.system.nextBlock();
-		const [at, behind] = await indices(fresh, backrun);
-		assert.equal(behind, (at ?? 0) + 1);
-		assert.equal(await fixture.receipt(target), null);
-	});
+/** How a user ends a target; what takes its nonce, where something does. */
+interface Ending {
+	readonly name: string;
+	readonly path: string;
+	end(target: Target): Promise<Signed | null>;
+}
 
-	for (const [path, by] of [
+const ENDINGS: readonly Ending[] = [
+	{
+		name: "cancelled by its hash",
+		path: SOFT,
+		async end(target) {
+			assert.equal(await cancelBy(fixture.system, target), true);
+			return null;
+		},
+	},
+	{
+		name: "cancelled softly",
+		path: SOFT,
+		async end({ user }) {
+			await fixture.submit("/fast", user.sign({ to: user.address }));
+			return null;
+		},
+	},
+	...[
 		["/fast", "/nochecks"],
 		["/noreverts", "/fullprivacy"],
 		["/maxbackruns", "/noreverts"],
-	] as const) {
-		it(`on ${path}, ended by a transfer to oneself on ${by}, takes its bids along`, async () => {
+	].map(
+		([path = "", by = ""]): Ending => ({
+			name: `on ${path}, replaced by a transfer to oneself on ${by}`,
+			path,
+			async end({ user }) {
+				const tx = user.sign({ to: user.address, ...BUMPED });
+				await fixture.submit(by, tx);
+				await fixture.sent(tx, { builders: ["dev"] });
+				return tx;
+			},
+		}),
+	),
+];
+
+describe("a target that is no more", () => {
+	for (const { name, path, end } of ENDINGS) {
+		it(`${name}: its bids end, it and the backrun are withdrawn, and it looks like one that never was`, async () => {
 			const target = await fixture.target(path);
-			const { bidder, backrun, hash } = await bidOn(target);
-			const ending = target.user.sign({ to: target.user.address, ...BUMPED });
-			await fixture.submit(by, ending);
-			await withdrawn(target);
-			assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
-			await until("nothing of it alive", () => live(target) === 0);
-			await fixture.sent(ending, { builders: ["dev"] });
+			const lost = await fixture.offer(target, 5n * GWEI);
+			const best = await fixture.offerOut(target, 20n * GWEI);
+			const ending = await end(target);
+			const gone = ["DROPPED targetGone", "DROPPED targetGone"];
+			assert.deepEqual(await fixture.stagesOf([best, lost]), gone);
+			await withdrawn(target, target, best.backrun);
+			for (const { bidder, backrun } of [best, lost])
+				for (const hash of [NEVER_SEEN, target.hash])
+					assert.deepEqual(await asked(bidder, hash, backrun), [NOT_FOUND, NOT_FOUND, NOT_FOUND]);
 			await fixture.system.nextBlock();
-			assert.deepEqual(await indices(target, backrun), [undefined, undefined]);
-			assert.ok(await fixture.receipt(ending));
-			assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"], "nothing is told behind its end");
+			assert.deepEqual(await fixture.indices(target, best.backrun), [undefined, undefined]);
+			if (ending === null) assert.equal((await fixture.status(target)).stage, "CANCELLED");
+			else assert.ok(await fixture.receipt(ending));
+			assert.equal(feed.times(pending, target.hash), 1);
+			assert.deepEqual(await fixture.stagesOf([best, lost]), gone, "nothing is told behind its end");
 		});
 	}
 
+	for (const { name, end } of ENDINGS.slice(0, 2)) {
+		it(`${name}: a fresh one with its nonce is shared and bid on by itself`, async () => {
+			const target = await fixture.target(SOFT);
+			const old = await bidOn(target);
+			await end(target);
+			const fresh = { ...target.user.sign({ to: EMITTER, value: 2n }), user: target.user };
+			await fixture.submit("/fast", fresh);
+			await fixture.open(fresh);
+			await feed.shown(pending, fresh.hash);
+			assert.equal((await fixture.status(fresh)).backruns, 0, "bids on the old one are void");
+			const best = await bidOn(fresh);
+			await assertWins(fresh, best.backrun);
+			await best.bidder.reaches(best.hash, "INCLUDED");
+			assert.equal(await fixture.receipt(old.backrun), null);
+		});
+	}
+
+	it("replaced by its sender takes its bids along; the same backrun may be bid on the new one", async () => {
+		const target = await fixture.target();
+		const { bidder, backrun, hash } = await bidOn(target);
+		const fresh = { ...target.user.sign({ to: EMITTER, ...BUMPED }), user: target.user };
+		await fixture.submit("/fast", fresh);
+		await fixture.open(fresh);
+		await withdrawn(target, target);
+		assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
+		assert.deepEqual(await bidder.tryBid(target, backrun), { error: NOT_FOUND });
+		await bidder.bid(fresh, backrun, { uuid: "one" });
+		await fixture.out(fresh, backrun);
+		await assertWins(fresh, backrun);
+		assert.equal(await fixture.receipt(target), null);
+	});
+
 	it("expired, ends the bids for later blocks", async () => {
 		const target = await fixture.target();
-		const bidder = await fixture.bidder();
 		const block = (await fixture.head()) + LIFE_BLOCKS + 1;
-		const hash = await bidder.bid(target, bidder.backrun(GWEI), { block });
+		const bid = await fixture.offer(target, GWEI, { block });
 		for (let i = 0; i < LIFE_BLOCKS; i++) await fixture.passBlock();
 		await fixture.reaches(target, "EXPIRED");
-		assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
+		assert.deepEqual(await fixture.stagesOf([bid]), ["DROPPED targetGone"]);
 		assert.deepEqual(fixture.backrunOrders(target), []);
 	});
 
 	it("mined by somebody else, without the bid, ends it", async () => {
 		const target = await fixture.target();
-		const { bidder, hash } = await bidOn(target);
+		const bid = await bidOn(target);
 		await fixture.publish(target);
 		await fixture.passBlock();
-		assert.deepEqual(await bidder.stages(hash), ["NOT_INCLUDED notChosen"]);
+		assert.deepEqual(await fixture.stagesOf([bid]), ["NOT_INCLUDED notChosen"]);
 		assert.equal((await fixture.status(target)).refund, 0);
 	});
 
 	it("whose nonce another transaction has used ends the bids for later blocks too", async () => {
 		const target = await fixture.target();
-		const block = (await fixture.head()) + 2;
-		const bidder = await fixture.bidder();
-		const hash = await bidder.bid(target, bidder.backrun(GWEI), { block });
+		const bid = await fixture.offer(target, GWEI, { block: (await fixture.head()) + 2 });
 		await fixture.publish(target.user.sign({ ...BUMPED, value: 1n }));
 		await fixture.passBlock();
 		await fixture.reaches(target, "DROPPED");
-		assert.deepEqual(await bidder.stages(hash), ["DROPPED targetGone"]);
+		assert.deepEqual(await fixture.stagesOf([bid]), ["DROPPED targetGone"]);
+	});
+
+	it("cancelled while bids on it come in is bid on by nobody behind that, and none of them is ever out alone", async () => {
+		const target = await fixture.target("/maxbackruns");
+		const searchers = await Promise.all(Array.from({ length: 8 }, () => fixture.bidder()));
+		const backruns = searchers.map((bidder, i) => bidder.backrun(BigInt(i + 1) * GWEI));
+		const bids = searchers.map((bidder, i) => bidder.tryBid(target, backruns[i] ?? target));
+		assert.equal(await cancelBy(fixture.system, target), true);
+		for (const [i, answer] of (await Promise.all(bids)).entries()) {
+			if ("error" in answer) assert.equal(answer.error, NOT_FOUND);
+			else await searchers[i]?.reaches(answer.hash, "DROPPED targetGone");
+		}
+		await withdrawn(target, target, ...backruns);
+		await fixture.system.nextBlock();
+		for (const tx of [target, ...backruns]) assert.equal(await fixture.receipt(tx), null);
 	});
 });
 
@@ -149,85 +248,82 @@ describe("a target behind its sender's own lower nonces", () => {
 		return { user, gate, opening, target: { ...tx, user } };
 	}
 
+	/** The next block holds `first`, and behind it `target` with `backrun` right behind it. */
+	async function assertOrder(first: Signed, target: Signed, backrun: Signed): Promise<void> {
+		const hashes = await fixture.blockFrom(first);
+		assert.equal(hashes[0], first.hash);
+		const at = hashes.indexOf(target.hash);
+		assert.deepEqual(hashes.slice(at, at + 2), [target.hash, backrun.hash]);
+	}
+
 	it("is bid on in the state that these leave, and stands behind them in the block", async () => {
 		const { gate, opening, target } = await behind({ path: "/fast" });
-		const bidder = await fixture.bidder();
-		const backrun = bidder.backrun(5n * GWEI, { to: gate });
-		await bidder.bid(target, backrun);
-		await fixture.out(target, backrun);
-		await fixture.system.nextBlock();
-		const [first, second, third] = await indices(opening, target, backrun);
-		assert.ok(first !== undefined && second !== undefined && first < second);
-		assert.equal(third, second + 1);
+		const { backrun } = await fixture.offerOut(target, 5n * GWEI, { to: gate });
+		await assertOrder(opening, target, backrun);
 		await fixture.event(target, "refunded", ({ paid }) => paid !== "0");
 	});
 
 	it("has its bids tried again when one of them is replaced: what fails is taken back, what passes stays", async () => {
 		const { user, gate, target } = await behind({ path: "/fast" });
-		const [gated, free] = [await fixture.bidder(), await fixture.bidder()];
-		const best = gated.backrun(50n * GWEI, { to: gate });
-		const next = free.backrun(5n * GWEI);
-		const bestHash = await gated.bid(target, best);
-		const nextHash = await free.bid(target, next);
-		await fixture.out(target, best);
+		const best = await fixture.offer(target, 50n * GWEI, { to: gate });
+		const next = await fixture.offer(target, 5n * GWEI);
+		await fixture.out(target, best.backrun);
 		const other = user.sign({ nonce: 0, ...BUMPED });
 		await fixture.submit("/maxbackruns", other);
-		await gated.reaches(bestHash, "DROPPED reverted");
-		await fixture.out(target, next);
-		assert.deepEqual(await free.stages(nextHash), ["BEST"]);
-		await fixture.system.nextBlock();
-		const [first, second, third] = await indices(other, target, next);
-		assert.ok(first !== undefined && second !== undefined && first < second);
-		assert.equal(third, second + 1);
-		assert.equal(await fixture.receipt(best), null);
+		await best.bidder.reaches(best.hash, "DROPPED reverted");
+		await fixture.out(target, next.backrun);
+		assert.deepEqual(await fixture.stagesOf([next]), ["BEST"]);
+		await assertOrder(other, target, next.backrun);
+		assert.equal(await fixture.receipt(best.backrun), null);
 	});
 
 	it("that stops passing on /noreverts within the slot has its bid taken back, until it passes again", async () => {
 		const { user, gate, target } = await behind({ path: "/noreverts", to: EMITS_IF_OPEN });
-		const { bidder, backrun, hash } = await bidOn(target);
-		const ahead = await fixture.bidder();
-		const later = ahead.backrun(3n * GWEI);
-		const laterHash = await ahead.bid(target, later, { block: (await fixture.head()) + 3 });
-		const other = user.sign({ nonce: 0, ...BUMPED });
-		await fixture.submit("/maxbackruns", other);
+		const now = await bidOn(target);
+		const later = await fixture.offer(target, 3n * GWEI, { block: (await fixture.head()) + 3 });
+		await fixture.submit("/maxbackruns", user.sign({ nonce: 0, ...BUMPED }));
 		await fixture.reaches(target, "SIMULATION_FAILED");
-		await withdrawn(target);
-		await until("nothing of it alive", () => live(target) === 0);
-		const held = (await bidder.stages(hash))[0] ?? "";
-		assert.match(held, /^(ACCEPTED|DROPPED targetGone)$/, "nothing is with the builders");
-		assert.deepEqual(await bidder.tryBid(target, bidder.backrun(20n * GWEI)), {
-			error: "-32000 target transaction not found",
-		});
+		await withdrawn(target, target);
+		const [held] = await fixture.stagesOf([now]);
+		assert.match(held ?? "", /^(ACCEPTED|DROPPED targetGone)$/, "nothing is with the builders");
+		const { bidder } = now;
+		assert.deepEqual(await bidder.tryBid(target, bidder.backrun(20n * GWEI)), { error: NOT_FOUND });
 		await fixture.system.nextBlock();
-		assert.deepEqual(await indices(target, backrun), [undefined, undefined]);
-		assert.match((await bidder.stages(hash))[0] ?? "", /^(NOT_INCLUDED|DROPPED) target(NotIncluded|Gone)$/);
+		assert.deepEqual(await fixture.indices(target, now.backrun), [undefined, undefined]);
+		const [ended] = await fixture.stagesOf([now]);
+		assert.match(ended ?? "", /^(NOT_INCLUDED|DROPPED) target(NotIncluded|Gone)$/);
 
 		const keeper = await fixture.actor();
 		await fixture.publish(keeper.sign({ to: gate, data: word(1) }));
 		await fixture.passBlock();
 		await fixture.open(target);
-		await fixture.out(target, later);
-		await fixture.system.nextBlock();
-		const [at, behindIt] = await indices(target, later);
-		assert.equal(behindIt, (at ?? 0) + 1);
-		assert.deepEqual((await ahead.stages(laterHash)).at(-1), "INCLUDED");
+		await fixture.out(target, later.backrun);
+		await assertWins(target, later.backrun);
+		assert.equal((await later.bidder.stages(later.hash)).at(-1), "INCLUDED");
 	});
 
-	it("with a nonce gap takes no bids, until the gap is closed", async () => {
-		const user = await fixture.actor();
+	it("with a nonce gap, from the start or by a cancel, takes no bids until the gap is closed", async () => {
+		const opening = await fixture.target("/maxbackruns");
+		const { user } = opening;
 		const tx = user.sign({ nonce: 1, to: EMITTER });
 		await fixture.submit("/maxbackruns", tx);
-		await until("shared", async () => (await fixture.status(tx)).shared);
+		await fixture.open(tx);
+		assert.equal(await cancelBy(fixture.system, opening), true);
+		await fixture.reaches(tx, "QUEUED");
+		const other = await fixture.actor();
+		const gapped = other.sign({ nonce: 1, to: EMITTER });
+		await fixture.submit("/maxbackruns", gapped);
+		await until("shared", async () => (await fixture.status(gapped)).shared);
 		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(GWEI);
-		assert.deepEqual(await bidder.tryBid(tx, backrun), { error: "-32000 target transaction not found" });
-		await fixture.submit("/maxbackruns", user.sign({ nonce: 0 }));
-		await fixture.open(tx);
-		const hash = await bidder.bid(tx, backrun);
-		assert.equal(hash, bundleOf(tx, backrun));
-		await fixture.out(tx, backrun);
-		await fixture.system.nextBlock();
-		const [at, behindIt] = await indices(tx, backrun);
-		assert.equal(behindIt, (at ?? 0) + 1);
+		for (const target of [tx, gapped])
+			assert.deepEqual(await bidder.tryBid(target, backrun), { error: NOT_FOUND });
+		await fixture.submit("/fast", user.sign({ value: 1n }));
+		await fixture.reaches(tx, "BROADCAST");
+		await fixture.submit("/maxbackruns", other.sign({ nonce: 0 }));
+		await fixture.open(gapped);
+		assert.equal(await bidder.bid(gapped, backrun), bundleOf(gapped, backrun));
+		await fixture.out(gapped, backrun);
+		await assertWins(gapped, backrun);
 	});
 });
