@@ -7,6 +7,7 @@ import {
 	ENDINGS,
 	type Ending,
 	holdersOf,
+	isHolder,
 	isLive,
 	newNotes,
 	type Row,
@@ -23,6 +24,29 @@ export const STATE = "s/";
 /** Whether its bytes are still of use: it is live, or a mined one that can be live again. */
 export function keepsBytes(row: Row | null): boolean {
 	return row !== null && row.bytes > 0;
+}
+
+/** Whether a restart would bring back the same. How long it is alive is written twice in a life. */
+export function isSameOnDisk(before: Row | null, row: Row | null, ttlMs: number): boolean {
+	if (row === null || before === null) return false;
+	return (
+		before.desired === row.desired &&
+		before.endedAt === row.endedAt &&
+		before.bytes === row.bytes &&
+		before.acknowledged === row.acknowledged &&
+		Math.floor((2 * before.aliveUntil) / ttlMs) === Math.floor((2 * row.aliveUntil) / ttlMs) &&
+		isSameStanding(before.at.relay, row.at.relay) &&
+		isSameStanding(before.at.fallback, row.at.fallback)
+	);
+}
+
+function isSameStanding(one: Standing, other: Standing): boolean {
+	if (one === other) return true;
+	return (
+		one.replacementPending === other.replacementPending &&
+		one.cancelPending === other.cancelPending &&
+		isHolder(one) === isHolder(other)
+	);
 }
 
 /** A row as JSON bytes. */

@@ -223,9 +223,9 @@ export class Reconciler {
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
 			rows.end(row, row.desired, [by]);
 		}
-		for (const one of rows.of(sent.from)) {
-			const isLater = one.nonce === sent.nonce && one.receivedAt >= sent.receivedAt;
-			if (!isLater || one.hash === sent.hash || countsAsThere(one, by)) continue;
+		for (const one of rows.of(sent.from, sent.nonce)) {
+			const isLater = one.hash !== sent.hash && one.receivedAt >= sent.receivedAt;
+			if (!isLater || countsAsThere(one, by)) continue;
 			this.#change(one.hash, (sibling) => withReplacementPending(sibling, by, true));
 		}
 	}

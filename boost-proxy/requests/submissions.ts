@@ -126,7 +126,7 @@ export class Submissions {
 			this.#note(state, tx.hash, "known");
 			return { tx, cancels: known.desired === "cancelled" };
 		}
-		const siblings = rows.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
+		const siblings = rows.of(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#note(state, tx.hash, "cancels");

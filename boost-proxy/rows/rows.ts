@@ -15,16 +15,15 @@ import {
 	ended,
 	holdersOf,
 	isEndedByUser,
-	isHolder,
 	isLive,
 	type NewRow,
 	needsWork,
 	openedRow,
 	type Row,
 	reopened,
-	type Standing,
 } from "../domain/row.ts";
 import { Journal } from "../journal/journal.ts";
+import { isSameOnDisk } from "../journal/records.ts";
 
 /** The table's bounds; what is left out has the default. */
 export interface RowLimits {
@@ -153,9 +152,13 @@ export class Rows {
 		return row !== undefined && isLive(row) ? row : null;
 	}
 
-	/** Live rows of a sender by nonce, those of one nonce by arrival. A change makes a new list. */
-	of(from: string): readonly Row[] {
-		return this.#bySender.get(from) ?? NONE;
+	/**
+	 * Live rows of a sender by nonce, those of one nonce by arrival; of one nonce alone where that is given. A change makes
+	 * a new list.
+	 */
+	of(from: string, nonce?: bigint): readonly Row[] {
+		const rows = this.#bySender.get(from) ?? NONE;
+		return nonce === undefined ? rows : ofNonce(rows, nonce);
 	}
 
 	/** All live rows, those of a sender by nonce. */
@@ -371,29 +374,18 @@ export class Rows {
 	}
 }
 
+/** Those of one nonce among rows by nonce. A sender may have many, and each submission asks for this. */
+function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
+	let [from, to] = [0, rows.length];
+	while (from < to) {
+		const middle = (from + to) >>> 1;
+		if ((rows[middle] as Row).nonce < nonce) from = middle + 1;
+		else to = middle;
+	}
+	while (rows[to]?.nonce === nonce) to += 1;
+	return from === to ? NONE : rows.slice(from, to);
+}
+
 function isBehind(one: Row, other: Row): boolean {
 	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
-}
-
-/** Whether a restart would bring back the same. How long it is alive is written twice in a life. */
-function isSameOnDisk(before: Row | null, row: Row | null, ttlMs: number): boolean {
-	if (row === null || before === null) return false;
-	return (
-		before.desired === row.desired &&
-		before.endedAt === row.endedAt &&
-		before.bytes === row.bytes &&
-		before.acknowledged === row.acknowledged &&
-		Math.floor((2 * before.aliveUntil) / ttlMs) === Math.floor((2 * row.aliveUntil) / ttlMs) &&
-		isSameStanding(before.at.relay, row.at.relay) &&
-		isSameStanding(before.at.fallback, row.at.fallback)
-	);
-}
-
-function isSameStanding(one: Standing, other: Standing): boolean {
-	if (one === other) return true;
-	return (
-		one.replacementPending === other.replacementPending &&
-		one.cancelPending === other.cancelPending &&
-		isHolder(one) === isHolder(other)
-	);
 }
