@@ -81,25 +81,41 @@ export interface RequestLife {
 	onGone(listener: () => void): void;
 }
 
-/** The life of one request; whoever owns the connection ends it. */
-export class ClientLife implements RequestLife {
-	readonly bytes: number;
+/** What ends once, and who is told of it. */
+export class Ending {
 	#listeners: (() => void)[] = [];
-	#gone = false;
+	#isOver = false;
+
+	get isOver(): boolean {
+		return this.#isOver;
+	}
+
+	/** Calls `listener` once, at the end; at once where that was before. */
+	onEnd(listener: () => void): void {
+		if (this.#isOver) listener();
+		else this.#listeners.push(listener);
+	}
+
+	end(): void {
+		this.#isOver = true;
+		for (const listener of this.#listeners.splice(0)) listener();
+	}
+}
+
+/**
+ * The life of one request; whoever owns the connection ends it, when the client has gone or was answered. Listeners hear of
+ * both: after an answer they have nothing left to end.
+ */
+export class ClientLife extends Ending implements RequestLife {
+	readonly bytes: number;
 
 	constructor(bytes: number) {
+		super();
 		this.bytes = bytes;
 	}
 
 	onGone(listener: () => void): void {
-		if (this.#gone) listener();
-		else this.#listeners.push(listener);
-	}
-
-	/** The client has gone or was answered. Listeners hear of both: after an answer they have nothing left to end. */
-	end(): void {
-		this.#gone = true;
-		for (const listener of this.#listeners.splice(0)) listener();
+		this.onEnd(listener);
 	}
 }
 
