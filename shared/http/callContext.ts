@@ -5,6 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP, SocketAddress } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
+import type { BodyVerification } from "../ethereum/signatures.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
 /** Who sent a request. */
@@ -139,13 +140,8 @@ export interface ClientAddress {
 /** Reads the client's address off a request. */
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
 
-/** What a check of `X-Flashbots-Signature` said; `reason` is in our own words and quotes nothing. */
-type SignatureCheck =
-	| { readonly ok: true; readonly address: string }
-	| { readonly ok: false; readonly reason: string };
-
-/** Checks the header against the body it came with. */
-export type VerifySignature = (header: string, body: Uint8Array | string) => SignatureCheck;
+/** Checks `X-Flashbots-Signature` against the body it came with. */
+export type VerifySignature = (header: string, body: Uint8Array | string) => BodyVerification;
 
 /** Where the connection has ended before it was asked. */
 const UNKNOWN_ADDRESS = "unknown";
@@ -255,11 +251,10 @@ export function identify(
 		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
 		return { client: { address, signer, vouched }, refused: null };
 	}
-	const check = verifySignature?.(String(signature), body) ?? { ok: false, reason: "not taken here" };
-	return {
-		client: { address, signer: check.ok ? check.address : null, vouched },
-		refused: check.ok ? null : new RpcError("invalidRequest", `${UNVERIFIED}: ${check.reason}`),
-	};
+	const check = verifySignature?.(String(signature), body);
+	if (check?.ok) return { client: { address, signer: check.address, vouched }, refused: null };
+	const refused = new RpcError("invalidRequest", `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`);
+	return { client: { address, signer: null, vouched }, refused };
 }
 
 /** Where a request goes. */
