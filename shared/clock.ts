@@ -1,8 +1,6 @@
 // Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests can move
 // both by hand.
 
-import { LinkedList, type Listed } from "./linkedList.ts";
-
 /** A timer that was set. `cancel` may be called any number of times, also after it fired. */
 export interface Timer {
 	cancel(): void;
@@ -90,49 +88,4 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 /** Resolves in the next turn of the event loop: what else is ready is worked on before. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** A task that is timed, as {@link DeadlineQueue.add} gave it out. */
-interface Deadline {
-	/** When its time is up, in ms of the clock's monotonic reading. */
-	readonly at: number;
-	readonly onExpiry: () => void;
-}
-
-/** Tasks that may each take `ms`; thousands under way cost one timer. */
-export class DeadlineQueue {
-	readonly #ms: number;
-	readonly #clock: Clock;
-	/** In the order of their deadlines, because all take equally long. */
-	readonly #entries = new LinkedList<Deadline>();
-	#timer: Timer | undefined;
-
-	constructor(options: { ms: number }, dependencies: { clock: Clock }) {
-		this.#ms = options.ms;
-		this.#clock = dependencies.clock;
-	}
-
-	/** Calls `onExpiry` in `ms` from now, unless it is called off before. */
-	add(onExpiry: () => void): Listed<Deadline> {
-		this.#timer ??= this.#clock.after(this.#ms, () => this.#expire());
-		return this.#entries.add({ at: this.#clock.monotonic() + this.#ms, onExpiry });
-	}
-
-	/** Calls it off; may be called any number of times. */
-	cancel(deadline: Listed<Deadline>): void {
-		this.#entries.remove(deadline);
-	}
-
-	#expire(): void {
-		this.#timer = undefined;
-		const now = this.#clock.monotonic();
-		for (let entry = this.#entries.first; entry !== undefined; entry = this.#entries.first) {
-			if (entry.at > now) {
-				this.#timer = this.#clock.after(entry.at - now, () => this.#expire());
-				return;
-			}
-			this.#entries.shift();
-			entry.onExpiry();
-		}
-	}
 }

@@ -243,6 +243,11 @@ export function databaseUrlRow(what: string): Setting<string | undefined> {
 	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
 }
 
+/** A whole number of `what`, between `min` and `max`; `usual` unless it is set. */
+function numberRow(help: string, what: string, min: number, max: number, usual: number, example = usual) {
+	return row(help, `${what}, ${min} to ${max}`, String(example), integer(min, max), String(usual));
+}
+
 /** Rows that are worded alike in both tables. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
@@ -263,30 +268,18 @@ export const SERVER_ROWS = {
 		),
 		secret: true,
 	},
-	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
-	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
-	TRUST_PROXY: row(
-		"proxies in front whose X-Forwarded-For entry is believed",
-		"a number, 0 to 10",
-		"1",
-		integer(0, 10),
-		"0",
-	),
-	MAX_CONNECTIONS_PER_CLIENT: row(
+	SLOT_SECONDS: numberRow("time between blocks", "seconds", 1, 60, 12),
+	TX_TTL_BLOCKS: numberRow("life of a transaction", "blocks", 1, 1000, 25),
+	TRUST_PROXY: numberRow("proxies in front whose X-Forwarded-For entry is believed", "a number", 0, 10, 0, 1),
+	MAX_CONNECTIONS_PER_CLIENT: numberRow(
 		"connections of one client at most; behind proxies its requests and websockets under way",
-		"a number, 1 to 10000",
-		"256",
-		integer(1, 10_000),
-		"256",
+		"a number",
+		1,
+		10_000,
+		256,
 	),
-	MAX_BODY_BYTES: row(
-		"size of a request at most",
-		"bytes, 1024 to 67108864",
-		"2097152",
-		integer(1024, 67_108_864),
-		"2097152",
-	),
-	MAX_BATCH: row("entries of a batch at most", "a number, 1 to 10000", "100", integer(1, 10_000), "100"),
+	MAX_BODY_BYTES: numberRow("size of a request at most", "bytes", 1024, 67_108_864, 2_097_152),
+	MAX_BATCH: numberRow("entries of a batch at most", "a number", 1, 10_000, 100),
 	RATE_LIMIT_RPS: row(
 		"requests a second of each client, with ten seconds' worth of burst",
 		"a number, 0 (no limit) to 1000000",

@@ -60,7 +60,7 @@ export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 }
 
 /** What a header turned out to be: `address` is lower-case. */
-type BodyVerification =
+export type BodyVerification =
 	| { readonly ok: true; readonly address: string }
 	| {
 			readonly ok: false;

@@ -5,6 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP, SocketAddress } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
+import type { BodyVerification } from "../ethereum/signatures.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
 /** Who sent a request. */
@@ -81,25 +82,41 @@ export interface RequestLife {
 	onGone(listener: () => void): void;
 }
 
-/** The life of one request; whoever owns the connection ends it. */
-export class ClientLife implements RequestLife {
-	readonly bytes: number;
+/** What ends once, and who is told of it. */
+export class Ending {
 	#listeners: (() => void)[] = [];
-	#gone = false;
+	#isOver = false;
+
+	get isOver(): boolean {
+		return this.#isOver;
+	}
+
+	/** Calls `listener` once, at the end; at once where that was before. */
+	onEnd(listener: () => void): void {
+		if (this.#isOver) listener();
+		else this.#listeners.push(listener);
+	}
+
+	end(): void {
+		this.#isOver = true;
+		for (const listener of this.#listeners.splice(0)) listener();
+	}
+}
+
+/**
+ * The life of one request; whoever owns the connection ends it, when the client has gone or was answered. Listeners hear of
+ * both: after an answer they have nothing left to end.
+ */
+export class ClientLife extends Ending implements RequestLife {
+	readonly bytes: number;
 
 	constructor(bytes: number) {
+		super();
 		this.bytes = bytes;
 	}
 
 	onGone(listener: () => void): void {
-		if (this.#gone) listener();
-		else this.#listeners.push(listener);
-	}
-
-	/** The client has gone or was answered. Listeners hear of both: after an answer they have nothing left to end. */
-	end(): void {
-		this.#gone = true;
-		for (const listener of this.#listeners.splice(0)) listener();
+		this.onEnd(listener);
 	}
 }
 
@@ -123,13 +140,8 @@ export interface ClientAddress {
 /** Reads the client's address off a request. */
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
 
-/** What a check of `X-Flashbots-Signature` said; `reason` is in our own words and quotes nothing. */
-type SignatureCheck =
-	| { readonly ok: true; readonly address: string }
-	| { readonly ok: false; readonly reason: string };
-
-/** Checks the header against the body it came with. */
-export type VerifySignature = (header: string, body: Uint8Array | string) => SignatureCheck;
+/** Checks `X-Flashbots-Signature` against the body it came with. */
+export type VerifySignature = (header: string, body: Uint8Array | string) => BodyVerification;
 
 /** Where the connection has ended before it was asked. */
 const UNKNOWN_ADDRESS = "unknown";
@@ -239,11 +251,10 @@ export function identify(
 		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
 		return { client: { address, signer, vouched }, refused: null };
 	}
-	const check = verifySignature?.(String(signature), body) ?? { ok: false, reason: "not taken here" };
-	return {
-		client: { address, signer: check.ok ? check.address : null, vouched },
-		refused: check.ok ? null : new RpcError("invalidRequest", `${UNVERIFIED}: ${check.reason}`),
-	};
+	const check = verifySignature?.(String(signature), body);
+	if (check?.ok) return { client: { address, signer: check.address, vouched }, refused: null };
+	const refused = new RpcError("invalidRequest", `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`);
+	return { client: { address, signer: null, vouched }, refused };
 }
 
 /** Where a request goes. */

@@ -5,7 +5,7 @@
 
 import type { ServerResponse } from "node:http";
 import { Shares } from "../shares/shares.ts";
-import { clientOf } from "./callContext.ts";
+import { clientOf, Ending } from "./callContext.ts";
 
 export interface UnreadBytesOptions {
 	/** Of all readers at most; over it a reader of the client with the most is closed. 256 MiB unless said. */
@@ -137,39 +137,28 @@ export class UnreadReader {
 }
 
 /** An answer whose head was written, and which is under way until either side ends it. */
-export class OpenAnswer {
+export class OpenAnswer extends Ending {
 	readonly #finish: () => void;
-	#listeners: (() => void)[] = [];
-	#isOpen = true;
 
 	/** `finish` ends its body. */
 	constructor(response: ServerResponse, finish: () => void) {
+		super();
 		this.#finish = finish;
 		// The first of the two is the end of the body: what comes next on the connection is another request.
-		response.on("prefinish", () => this.closed());
-		response.on("close", () => this.closed());
-	}
-
-	get isOpen(): boolean {
-		return this.#isOpen;
+		response.on("prefinish", () => super.end());
+		response.on("close", () => super.end());
 	}
 
 	/** Ends the answer; what was written before is still sent. */
-	end(): void {
-		if (!this.#isOpen) return;
-		this.closed();
+	override end(): void {
+		if (this.isOver) return;
+		super.end();
 		this.#finish();
 	}
 
 	/** Calls `listener` once, when nothing more can be sent: at the end, or when the client has gone. */
 	onClose(listener: () => void): void {
-		if (this.#isOpen) this.#listeners.push(listener);
-		else listener();
-	}
-
-	protected closed(): void {
-		this.#isOpen = false;
-		for (const listener of this.#listeners.splice(0)) listener();
+		this.onEnd(listener);
 	}
 }
 
@@ -196,9 +185,9 @@ export class ResponseStream extends OpenAnswer {
 	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
 	write(text: string): void {
 		const response = this.#response;
-		if (!this.isOpen || response.destroyed) return;
+		if (this.isOver || response.destroyed) return;
 		if (this.#reader.isBehind) {
-			this.closed();
+			this.end();
 			response.destroy();
 			return;
 		}

@@ -13,6 +13,7 @@ import {
 	ClientLife,
 	type Connection,
 	clientOf,
+	Ending,
 	type Exchange,
 	type RequestLife,
 } from "./callContext.ts";
@@ -59,7 +60,7 @@ export class WebsocketConnection implements Connection {
 	readonly #with: WebsocketParts;
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
-	readonly #onClose: (() => void)[] = [];
+	readonly #closed = new Ending();
 	/** Of the messages under way. */
 	readonly #lives = new Set<ClientLife>();
 	/** A large frame that waits for its turn, and what was sent after it. */
@@ -71,7 +72,6 @@ export class WebsocketConnection implements Connection {
 	#unfinishedBytes = 0;
 	#heard = true;
 	#finishing = false;
-	#ended = false;
 
 	/** `address`: its client's. */
 	constructor(address: string, dependencies: WebsocketParts) {
@@ -104,13 +104,12 @@ export class WebsocketConnection implements Connection {
 		socket.on("error", () => {});
 		socket.on("close", () => {
 			this.#took(-this.#unfinishedBytes);
-			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
 			this.#with.budget.forget(this.#work);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
-			for (const listener of this.#onClose.splice(0)) listener();
+			this.#closed.end();
 		});
 	}
 
@@ -131,8 +130,7 @@ export class WebsocketConnection implements Connection {
 	}
 
 	onClose(listener: () => void): void {
-		if (this.#ended) listener();
-		else this.#onClose.push(listener);
+		this.#closed.onEnd(listener);
 	}
 
 	/** Asks the client for a sign of life; cuts the connection when it gave none since the last time. */
@@ -165,7 +163,7 @@ export class WebsocketConnection implements Connection {
 
 	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
 	#took(bytes: number): void {
-		if (this.#ended || bytes === 0) return;
+		if (this.#closed.isOver || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
 		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
 		else {
@@ -180,23 +178,30 @@ export class WebsocketConnection implements Connection {
 	readonly #work = (): void => {
 		const socket = this.#socket;
 		let full = false;
-		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
+		for (
+			let message = this.#waiting[0];
+			message !== undefined && !this.#closed.isOver;
+			message = this.#waiting[0]
+		) {
 			full = !this.#fits(message.length);
 			if (full) break;
 			this.#waiting.shift();
 			this.#underWay++;
 			const { length } = message;
 			this.#bytesUnderWay += length;
-			const exchange = new MessageExchange();
+			const sent = new Ending();
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
 			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
-					? this.#with.dispatcher.dispatch(message, this.#with.contextOf(this, exchange, life))
+					? this.#with.dispatcher.dispatch(
+							message,
+							this.#with.contextOf(this, { onAnswered: (listener) => sent.onEnd(listener) }, life),
+						)
 					: Promise.resolve(limited);
-			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
+			answering.then((answer) => this.#answered(answer, life, sent), neverRejects);
 		}
 		full ||= this.#underWay >= this.#with.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
@@ -210,13 +215,13 @@ export class WebsocketConnection implements Connection {
 		return this.#with.budget.take(this.client, bytes, this.#work);
 	}
 
-	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
+	#answered({ text }: RpcAnswer, life: ClientLife, sent: Ending): void {
 		this.#underWay--;
 		this.#lives.delete(life);
 		this.#bytesUnderWay -= life.bytes;
 		this.#with.budget.give(this.client, life.bytes);
 		if (text !== null) this.send(text);
-		exchange.end();
+		sent.end();
 		if (!this.#finishing) this.#work();
 		else this.#closeIfDone();
 	}
@@ -243,25 +248,6 @@ export class WebsocketConnection implements Connection {
 			if (this.#outgoing.length > 0) this.#writeInTurn();
 			else if (this.#finishing) this.#closeIfDone();
 		});
-	}
-}
-
-/** Ends once. */
-class MessageExchange implements Exchange {
-	#listeners: (() => void)[] | null = null;
-	#ended = false;
-
-	onAnswered(listener: () => void): void {
-		if (this.#ended) listener();
-		// Few messages have a listener, so that most shall not cost a list.
-		else if (this.#listeners === null) this.#listeners = [listener];
-		else this.#listeners.push(listener);
-	}
-
-	end(): void {
-		this.#ended = true;
-		for (const listener of this.#listeners ?? []) listener();
-		this.#listeners = null;
 	}
 }
 

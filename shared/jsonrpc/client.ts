@@ -27,19 +27,14 @@ export type UpstreamFault =
 	/** The check before it was written failed: nothing was written. */
 	| "withheld";
 
-/** What an operator looks for: whose fault it is, and the system's own word for it ("ECONNREFUSED"). */
-interface UpstreamTrouble {
-	readonly host?: string | undefined;
-	readonly reason?: string | undefined;
-}
-
 /** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
 export class UpstreamError extends Error {
 	readonly code: UpstreamFault;
 	readonly status: number | undefined;
+	/** What an operator looks for: whose fault it is, and the system's own word for it ("ECONNREFUSED"). */
 	readonly host: string | undefined;
 	readonly reason: string | undefined;
-	constructor(code: UpstreamFault, status?: number, { host, reason }: UpstreamTrouble = {}) {
+	constructor(code: UpstreamFault, status?: number, host?: string, reason?: string) {
 		super(`upstream: ${code}`);
 		this.name = "UpstreamError";
 		this.code = code;
@@ -179,9 +174,9 @@ export class JsonRpcClient {
 			return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) throw thrown;
-			const reason = late || withheld ? undefined : systemCode(thrown);
-			const trouble = { host: this.#host, reason };
-			throw new UpstreamError(withheld ? "withheld" : late ? "timeout" : "unreachable", undefined, trouble);
+			const code = withheld ? "withheld" : late ? "timeout" : "unreachable";
+			const reason = code === "unreachable" ? systemCode(thrown) : undefined;
+			throw new UpstreamError(code, undefined, this.#host, reason);
 		} finally {
 			timer.cancel();
 		}

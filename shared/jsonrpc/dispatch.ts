@@ -1,7 +1,7 @@
 // Answers the body of a request by calling methods: limits, deadlines, batches and errors are the same for
 // every method and every transport.
 
-import { type Clock, DeadlineError, DeadlineQueue, nextTurn } from "../clock.ts";
+import { type Clock, DeadlineError, nextTurn } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import {
 	batchAnswer,
@@ -109,7 +109,6 @@ interface Turn {
 class CallDispatcher<Context> {
 	readonly #maxBatch: number;
 	readonly #dependencies: DispatcherDependencies<Context>;
-	readonly #deadlines: DeadlineQueue;
 	readonly #limitMs: number;
 	/** How long calls have kept the event loop so far, all together. */
 	#workedMs = 0;
@@ -118,7 +117,6 @@ class CallDispatcher<Context> {
 		this.#maxBatch = options.maxBatch;
 		this.#limitMs = options.callLimitMs ?? CALL_LIMIT_MS;
 		this.#dependencies = dependencies;
-		this.#deadlines = new DeadlineQueue({ ms: this.#limitMs }, dependencies);
 	}
 
 	/**
@@ -229,11 +227,11 @@ class CallDispatcher<Context> {
 		return new Promise((resolve) => {
 			let open = true;
 			const end = (answer: () => RpcAnswer): void => {
-				this.#deadlines.cancel(deadline);
+				deadline.cancel();
 				if (open) resolve(answer());
 				open = false;
 			};
-			const deadline = this.#deadlines.add(() =>
+			const deadline = this.#dependencies.clock.after(this.#limitMs, () =>
 				end(() => this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs))),
 			);
 			running

@@ -205,21 +205,15 @@ type Described = Omit<MethodDefinition<never, never>, "invoke">;
 
 /** The document, as JSON values. */
 export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record<string, unknown> {
-	return { openrpc: "1.3.2", info: { ...info }, methods: Array.from(methods, describeMethod) };
-}
-
-function describeMethod({ name, summary, params, required, result }: Described): Record<string, unknown> {
-	return {
-		name,
-		summary,
-		paramStructure: "by-position",
+	const described = Array.from(methods, ({ name, summary, params, required, result }) => ({
+		...{ name, summary, paramStructure: "by-position" },
 		params: params.map((param, i) => ({
-			name: param.name,
-			required: i < required,
+			...{ name: param.name, required: i < required },
 			schema: jsonSchema(param.schema, "input"),
 		})),
 		result: { name: "result", schema: jsonSchema(result, "output") },
-	};
+	}));
+	return { openrpc: "1.3.2", info: { ...info }, methods: described };
 }
 
 /** What the schema takes (`input`) or gives; a part that JSON Schema cannot say is left open. */

@@ -44,19 +44,10 @@ const RETRY_MS = 500;
 export async function openStore(
 	process: StoreName,
 	settings: StoreSettings,
-	dependencies: OpenStoreDependencies,
-): Promise<SharedStore> {
-	const url = settings.DATABASE_URL;
-	return url === undefined
-		? openLmdb(dataFolder(settings.DATA_DIR, process))
-		: openShared(process, { url, verify: settings.DATABASE_VERIFY }, dependencies);
-}
-
-async function openShared(
-	process: StoreName,
-	{ url, verify }: { readonly url: string; readonly verify: boolean },
 	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
 ): Promise<SharedStore> {
+	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
+	if (url === undefined) return openLmdb(dataFolder(settings.DATA_DIR, process));
 	if (databaseAddress(url, verify).isExposed) {
 		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
 	}
@@ -72,8 +63,7 @@ async function openShared(
 	};
 	for (;;) {
 		try {
-			const options = { url, verify, store: process, patience };
-			return await openPostgres(options, { clock, log, onLost });
+			return await openPostgres({ url, verify, store: process, patience }, { clock, log, onLost });
 		} catch (thrown) {
 			if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
 			if (stopped.aborted || clock.monotonic() > until) throw downError(thrown);

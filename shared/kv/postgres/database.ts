@@ -34,11 +34,6 @@ const QUERY_MS = 5_000;
 /** After a connection failed none is tried for so long, at first and at most, in ms; somewhere in its upper half. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
 
-/** A call that wants a connection. */
-interface Turn {
-	isWaiting: boolean;
-}
-
 /** A pool of connections to one database. */
 export class Database {
 	readonly #options: DatabaseOptions;
@@ -78,8 +73,16 @@ export class Database {
 	/** A connection of one's own within `ms`; must be released. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
 		if (this.#clock.monotonic() < this.#downUntil) throw new DatabaseDownError("no answer a moment ago");
-		const turn: Turn = { isWaiting: false };
-		const connecting = this.#inTurn(turn);
+		let isWaiting = false;
+		const connecting = (async () => {
+			if (this.#free > 0) this.#free -= 1;
+			else {
+				isWaiting = true;
+				await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+				isWaiting = false;
+			}
+			return await this.#connected();
+		})();
 		try {
 			const client = await withDeadline(this.#clock, "connection", ms, () => connecting);
 			this.#pauseMs = 0;
@@ -90,35 +93,12 @@ export class Database {
 				() => {},
 			);
 			// It still waited for its turn: those before it are slow, which is no fault of the database's.
-			if (turn.isWaiting)
-				throw thrown instanceof DatabaseDownError
-					? thrown
-					: new DatabaseDownError("all connections are busy");
+			if (isWaiting && !(thrown instanceof DatabaseDownError)) {
+				throw new DatabaseDownError("all connections are busy");
+			}
 			// The next attempt would fail in the same way.
-			this.#pause();
-			throw this.#judge(thrown);
-		}
-	}
-
-	/** Connects when one more may be made; a failed attempt rejects all calls that wait. */
-	async #inTurn(turn: Turn): Promise<pg.PoolClient> {
-		if (this.#free > 0) this.#free -= 1;
-		else {
-			turn.isWaiting = true;
-			await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
-			turn.isWaiting = false;
-		}
-		try {
-			const client = await this.#connected();
-			const release = client.release.bind(client);
-			client.release = (destroy) => {
-				release(destroy);
-				this.#next();
-			};
-			return client;
-		} catch (thrown) {
-			this.#next();
-			throw thrown;
+			if (!isWaiting) this.#pause();
+			throw isWaiting ? thrown : this.#judge(thrown);
 		}
 	}
 
@@ -136,21 +116,36 @@ export class Database {
 		await pool?.end();
 	}
 
+	/** Connects; whoever is next may when it is released, or this has failed. */
 	async #connected(): Promise<pg.PoolClient> {
 		try {
-			return await this.#poolOf().connect();
+			const client = await this.#poolOf()
+				.connect()
+				.catch((thrown: unknown) => this.#inTheClear(thrown));
+			const release = client.release.bind(client);
+			client.release = (destroy) => {
+				release(destroy);
+				this.#next();
+			};
+			return client;
 		} catch (thrown) {
-			if (!/does not support SSL/.test(String(thrown))) throw thrown;
-			if (!this.#address.mayBeClear)
-				throw new DatabaseRefusedError(
-					"no TLS",
-					"a server that has it, or sslmode=disable for clear text in a network of one's own",
-				);
-			await this.#pool?.end();
-			this.#pool = null;
-			this.#address = { ...this.#address, ssl: null, mayBeClear: false };
-			return await this.#poolOf().connect();
+			this.#next();
+			throw thrown;
 		}
+	}
+
+	/** Connects without TLS to a server that has none, where that may be. */
+	async #inTheClear(thrown: unknown): Promise<pg.PoolClient> {
+		if (!/does not support SSL/.test(String(thrown))) throw thrown;
+		if (!this.#address.mayBeClear)
+			throw new DatabaseRefusedError(
+				"no TLS",
+				"a server that has it, or sslmode=disable for clear text in a network of one's own",
+			);
+		await this.#pool?.end();
+		this.#pool = null;
+		this.#address = { ...this.#address, ssl: null, mayBeClear: false };
+		return await this.#poolOf().connect();
 	}
 
 	#poolOf(): pg.Pool {
@@ -189,8 +184,7 @@ export class Database {
 	}
 }
 
-const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"] as const;
-type SslMode = (typeof SSL_MODES)[number];
+const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"];
 
 /** The URL says what no rule is for. */
 class DatabaseUrlError extends Error {
@@ -218,7 +212,7 @@ export function databaseAddress(text: string, verify: boolean): DatabaseAddress 
 	const mode = url.searchParams.get("sslmode");
 	const rootCert = url.searchParams.get("sslrootcert");
 	for (const name of ["sslmode", "sslrootcert", "ssl", "uselibpqcompat"]) url.searchParams.delete(name);
-	if (mode !== null && !isMode(mode)) {
+	if (mode !== null && !SSL_MODES.includes(mode)) {
 		throw new DatabaseUrlError(`expected an sslmode of ${SSL_MODES.join(", ")}`);
 	}
 	const host = hostOf(url);
@@ -250,10 +244,6 @@ function hostOf(url: URL): string {
 	} catch {
 		throw new DatabaseUrlError("expected a host's name, its address, or a socket's folder");
 	}
-}
-
-function isMode(text: string): text is SslMode {
-	return (SSL_MODES as readonly string[]).includes(text);
 }
 
 function readRoot(path: string): string {
