@@ -215,3 +215,18 @@ test("who turns out to have what its user ended is to be told too, a mined one's
 		await journal.close();
 	}
 });
+
+test("what expired or was dropped gives way to how it really ended; any other end stays", async () => {
+	for (const [first, later, stays] of [
+		["expired", "mined", false],
+		["dropped", "cancelled", false],
+		["cancelled", "mined", true],
+		["mined", "expired", true],
+	] as const) {
+		const { journal } = await fixture();
+		await journal.add(newEntry(1), "relay");
+		for (const ending of [first, later]) await journal.end(hashOf(1), ending);
+		assert.equal(journal.ended(hashOf(1))?.ending, stays ? first : later, `${first}, ${later}`);
+		await journal.close();
+	}
+});
