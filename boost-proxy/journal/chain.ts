@@ -1,5 +1,5 @@
 // What a journal is of: the format of its records, and the chain, whose id is asked for until somebody tells it. A journal
-// of another chain stops the start where that is known by then, and is told of as an error where not.
+// of another chain stops the start where that is known by then, and is logged as an error where not.
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -90,15 +90,15 @@ export class ChainBinding {
 	/** Answers whether it is bound; throws {@link OtherChainError} where it is bound to another one. */
 	async #ask(chain: ChainReads): Promise<boolean> {
 		const [answer] = (await chain.batch([{ method: "eth_chainId", params: [] }], ASK_MS)) ?? [];
-		const told =
+		const found =
 			answer?.ok === true && typeof answer.result === "string" ? parseQuantity(answer.result) : null;
-		if (told === null) return false;
-		this.#chainId = told;
-		const asked = told.toString();
+		if (found === null) return false;
+		this.#chainId = found;
+		const asked = found.toString();
 		if (this.#kept !== null && this.#kept !== asked) throw new OtherChainError(this.#kept, asked);
 		if (this.#kept === null) {
 			const write = this.#kv.write([{ key: CHAIN_KEY, value: Buffer.from(asked) }]);
-			// Where the disk fails, which is told of elsewhere, it is tried again.
+			// Where the disk fails, which is logged elsewhere, it is tried again.
 			if (
 				!(await write.then(
 					() => true,

@@ -3,7 +3,7 @@
 // clients' requests, is decided here, so that "why was this sent there?" has one answer.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
-import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
 
 /** What the plan needs to know of an upstream. */
 export interface UpstreamHealth {
@@ -81,9 +81,8 @@ export function* plan(
  * does not flip between the two.
  */
 export function isFallbackFirst(known: readonly Row[]): boolean {
-	const isOnlyAt = (by: UpstreamName, other: UpstreamName) =>
-		known.some(({ at }) => isHolder(at[by]) && !isHolder(at[other]));
-	return isOnlyAt("fallback", "relay") && !isOnlyAt("relay", "fallback");
+	const isAloneAt = (by: UpstreamName) => known.some((row) => holdersOf(row).join() === by);
+	return isAloneAt("fallback") && !isAloneAt("relay");
 }
 
 /** Whether `row` must first be delivered to `to`, since the upstream that holds it is unavailable, before a later nonce is. */
@@ -171,7 +170,8 @@ function needOf(row: Row, to: UpstreamName, health: Health, time: PlanTime): Nee
 	if (row.at[to].replacementPending) return "replacement";
 	if (isLostAt(row, to, health)) return "lost";
 	if (countsAsThere(row, to) || hasLiveHolder(row, health)) return null;
-	if (isRefusedAt(row, to, time) || !one.mayHave(row.path)) return null;
+	const isRefused = row.at[to].presence === "refused" && !isRetried(row, to, time);
+	if (isRefused || !one.mayHave(row.path)) return null;
 	return time.now < row.aliveUntil ? "handover" : null;
 }
 
@@ -197,10 +197,6 @@ function hasLiveHolder(row: Row, health: Health): boolean {
 function isLostAt(row: Row, by: UpstreamName, health: Health): boolean {
 	if (row.at[by].presence !== "lost") return false;
 	return health[by]?.isOurs === true || !hasLiveHolder(row, health);
-}
-
-function isRefusedAt(row: Row, by: UpstreamName, time: PlanTime): boolean {
-	return row.at[by].presence === "refused" && !isRetried(row, by, time);
 }
 
 /** Whether no delivery failed there so recently that the next one must wait. */

@@ -1,6 +1,6 @@
-// Takes transactions back, by their hash or by a soft cancel (a self-transfer of a nonce that allows it). While that is
-// under way nobody hands them over; what was taken back anywhere never is again, and holders that could not be told are told
-// by the reconciler.
+// Cancels transactions, by their hash or by a soft cancel (a self-transfer of a nonce that allows it). While that is under way
+// nobody hands them over; what was cancelled anywhere never is again, and the reconciler cancels it at holders that could not
+// be reached.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
@@ -46,7 +46,7 @@ const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
 const REFUSED = { code: -32000, message: NOT_PENDING };
 
-/** Takes transactions back. */
+/** Cancels transactions. */
 export class Cancels {
 	readonly #dependencies: CancelsDependencies;
 
@@ -55,7 +55,7 @@ export class Cancels {
 	}
 
 	/**
-	 * Takes `hash` back: who may is our relay's to say while it is well, else the same rule with the row's address. Throws
+	 * Cancels `hash`: who may is our relay's to say while it is well, else the same rule with the row's address. Throws
 	 * RpcError `rejected` where it is not pending or the client may not, `unavailable` where no holder can be reached.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
@@ -70,15 +70,19 @@ export class Cancels {
 		}
 		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isUnavailable;
 		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
-		await this.#takeBack([row], (upstream) => this.#tell(upstream, row, state, may), may);
+		await this.#cancelEverywhere([row], (upstream) => this.#cancelAt(upstream, row, state, may), may);
 		return true;
 	}
 
-	/** Takes `siblings` back by `tx`, which goes only to who holds them, in a form that is free there, and is never kept. */
+	/** Cancels `siblings` by `tx`, which goes only to who holds them, in a form that is free there, and is never kept. */
 	async soft(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): Promise<void> {
 		const { rows } = this.#dependencies;
 		try {
-			await this.#takeBack(siblings, (upstream) => this.#tellSoftly(tx, siblings, upstream, state), true);
+			await this.#cancelEverywhere(
+				siblings,
+				(upstream) => this.#softCancelAt(tx, siblings, upstream, state),
+				true,
+			);
 		} finally {
 			// The same bytes again are answered with their hash, as long as they would mean nothing or a payment.
 			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
@@ -92,35 +96,35 @@ export class Cancels {
 	}
 
 	/**
-	 * Tells each holder of `taken` (of one sender and nonce), our relay first, and ends them where one has taken them back
-	 * or may have; `byRight`, where the client may end them himself, also where nobody who holds them can be reached: then
-	 * they are told as soon as they can. Resolves when that is on disk and at least one was told, or nobody holds them. Throws
-	 * the verdict where all that answered refused, else RpcError `unavailable` with the reason.
+	 * Cancels `siblings` (of one sender and nonce) at each holder, our relay first, and ends them where one has cancelled
+	 * them or may have; `byRight`, where the client may end them himself, also where no holder can be reached: then that is
+	 * left to the reconciler. Resolves when the end is on disk and at least one holder has cancelled them, or nobody holds
+	 * them. Throws the verdict where all that answered refused, else RpcError `unavailable` with the reason.
 	 */
-	async #takeBack(
-		taken: readonly Row[],
-		tell: (upstream: Upstream) => Promise<Outcome>,
+	async #cancelEverywhere(
+		siblings: readonly Row[],
+		cancelAt: (upstream: Upstream) => Promise<Outcome>,
 		byRight: boolean,
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
-			for (const { hash } of taken) rows.change(hash, how);
+			for (const { hash } of siblings) rows.change(hash, how);
 		};
 		change(requestBegun);
 		try {
 			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
-				taken.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
-			// While one is told the other may become a holder: who is asked first is looked at again.
+				siblings.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
+			// While one is asked the other may become a holder: the relay is looked at again.
 			for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {
 				if (upstream === null || outcomes.has(upstream.name) || !isHeldBy(upstream.name)) continue;
-				outcomes.set(upstream.name, await tell(upstream));
+				outcomes.set(upstream.name, await cancelAt(upstream));
 			}
 			const all = [...outcomes.values()];
 			const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
 			const cannot = all.find((one) => one.kind === "cannot");
 			if (cannot !== undefined) {
-				// It lives on there alone, and may be mined: whoever has taken it back does not get it again.
+				// It lives on there alone, and may be mined: whoever has cancelled it does not get it again.
 				for (const name of done) change((row) => abandonedBy(row, name));
 				throw cannot.why;
 			}
@@ -131,8 +135,8 @@ export class Cancels {
 					const kind = outcomes.get(name)?.kind;
 					return kind === undefined ? isHeldBy(name) : kind === "unreached" || kind === "unsure";
 				});
-				for (const row of taken) rows.end(row, "cancelled", notify);
-				await Promise.all(taken.map(({ hash }) => rows.written(hash)));
+				for (const row of siblings) rows.end(row, "cancelled", notify);
+				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
 			if (done.length > 0 || (byRight && all.length === 0)) return;
 			if (rejected !== undefined) throw verdictError(rejected.error);
@@ -153,7 +157,7 @@ export class Cancels {
 		throw unavailable("the relay is out, and the journal does not hold it");
 	}
 
-	async #tell(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Outcome> {
+	async #cancelAt(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Outcome> {
 		const { dialect } = upstream;
 		// Our relay has refused him, or does not hold it: a stranger gets no further.
 		if (dialect !== null && !may) return { kind: "unreached" };
@@ -167,11 +171,11 @@ export class Cancels {
 		if (dialect !== null) return outcome;
 		if (outcome.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
 			return { kind: "done" };
-		// A stranger who may by the relay's word alone ends nothing without that word.
+		// A stranger, who may because the relay says so, ends nothing where it does not say so.
 		return outcome.kind === "unsure" && !may ? { kind: "unreached" } : outcome;
 	}
 
-	async #tellSoftly(
+	async #softCancelAt(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		upstream: Upstream,
@@ -193,7 +197,7 @@ export class Cancels {
 		return outcome;
 	}
 
-	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
+	/** Whether the relay, which refuses to cancel it, has no record of what it acknowledged: it would get it again. */
 	async #hasLost(relay: Upstream, { hash }: Row, state: RequestState): Promise<boolean> {
 		const { caller, routing } = state;
 		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), caller, routing });

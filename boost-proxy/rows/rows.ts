@@ -254,13 +254,8 @@ export class Rows {
 	/** A mined one is not in the chain any more: it is live again, unless that was so long ago that its bytes are gone. */
 	reopen(hash: string): void {
 		const { clock } = this.#with;
-		const now = clock.now();
-		const { reorgMs, ttlMs } = this.#limits;
-		this.change(hash, (row) =>
-			this.#mined.has(hash) && now - row.endedAt <= reorgMs
-				? reopened(row, now + ttlMs, clock.monotonic())
-				: row,
-		);
+		const until = clock.now() + this.#limits.ttlMs;
+		this.change(hash, (row) => (this.#mined.has(hash) ? reopened(row, until, clock.monotonic()) : row));
 	}
 
 	/** Calls `listener`, of which there is one, where there is something to do for a row that was just changed. */

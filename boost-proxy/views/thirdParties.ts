@@ -118,28 +118,25 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
  * What Flashbots Protect says of a transaction. FAILED is one that was tried for 25 blocks.
  * https://docs.flashbots.net/flashbots-protect/rpc/status-api
  */
-const PROTECT: Readonly<Record<string, Partial<StatusRecord> & Pick<StatusRecord, "status">>> = {
-	PENDING: { status: "UNKNOWN", ...stageReport("HELD") },
-	INCLUDED: { status: "INCLUDED", ...stageReport("INCLUDED") },
-	FAILED: { status: "FAILED", ...stageReport("EXPIRED") },
-	CANCELLED: { status: "FAILED", ...stageReport("CANCELLED") },
-	UNKNOWN: { status: "UNKNOWN" },
-};
+const PROTECT = new Map<unknown, readonly [StatusRecord["status"], string | null]>([
+	["PENDING", ["UNKNOWN", "HELD"]],
+	["INCLUDED", ["INCLUDED", "INCLUDED"]],
+	["FAILED", ["FAILED", "EXPIRED"]],
+	["CANCELLED", ["FAILED", "CANCELLED"]],
+	["UNKNOWN", ["UNKNOWN", null]],
+]);
 
 function protectRecord(page: Fields, hash: string): StatusRecord | null {
-	const name = text(page.status);
-	const row = Object.hasOwn(PROTECT, name) ? PROTECT[name] : undefined;
-	if (row === undefined) return null;
-	const blank = { ...unknownStatus(hash), ...row };
-	if (row.stage === undefined) return blank;
-	const fastMode = page.fastMode === true;
-	if (row.status === "UNKNOWN") return { ...blank, fastMode };
-	const reverted = row.status === "INCLUDED" && page.isRevert === true;
+	const [status, stage] = PROTECT.get(page.status) ?? [];
+	if (status === undefined || stage === undefined) return null;
+	const blank = { ...unknownStatus(hash), status };
+	if (stage === null) return blank;
+	const reverted = status === "INCLUDED" && page.isRevert === true;
+	const transaction = pageTransaction(page.transaction, "gasLimit");
 	return {
-		...blank,
-		fastMode,
-		transaction: pageTransaction(page.transaction, "gasLimit"),
-		...(reverted ? stageReport("REVERTED") : {}),
+		...{ ...blank, fastMode: page.fastMode === true },
+		...(status === "UNKNOWN" ? {} : { transaction }),
+		...stageReport(reverted ? "REVERTED" : stage),
 	};
 }
 

@@ -73,9 +73,9 @@ for (const engine of ENGINES) {
 		}
 		await journal.held(hashOf(2), "fallback");
 		await journal.notHeld(hashOf(2), "relay");
-		await journal.paid(hashOf(3), "fallback");
+		await journal.replacementDelivered(hashOf(3), "fallback");
 		await journal.end(hashOf(4), "cancelled", ["relay", "fallback"]);
-		await journal.told(hashOf(4), "relay");
+		await journal.notified(hashOf(4), "relay");
 		await journal.end(hashOf(5), "replaced");
 		await journal.end(hashOf(6), "mined");
 		await journal.end(hashOf(7), "mined");
@@ -89,7 +89,7 @@ for (const engine of ENGINES) {
 		await journal.settle(hashOf(11), false);
 		await journal.add(newEntry(11, twice), "fallback");
 		await journal.settle(hashOf(11), true);
-		const mark = { ...newEntry(10), ending: "cancelled", untold: [] } as const;
+		const mark = { ...newEntry(10), ending: "cancelled", notify: [] } as const;
 		await journal.markEnded(mark);
 		const kept = await contents(journal, hashes);
 		await close();
@@ -107,7 +107,7 @@ for (const engine of ENGINES) {
 				[18n, 20n],
 			);
 			assert.deepEqual(
-				[...again.journal.untold()].map(({ hash }) => hash),
+				[...again.journal.pendingCancels()].map(({ hash }) => hash),
 				[hashOf(4)],
 			);
 			await assert.rejects(again.journal.bindTo(2n), { code: "OTHER_CHAIN" });

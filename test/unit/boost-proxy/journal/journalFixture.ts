@@ -98,7 +98,7 @@ export interface LiveRow extends Omit<NewRow, "raw"> {
 export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path" | "address"> {
 	readonly ending: Ending;
 	readonly endedAt: number;
-	readonly untold: readonly UpstreamName[];
+	readonly notify: readonly UpstreamName[];
 }
 
 function liveRow(row: Row): LiveRow {
@@ -110,7 +110,7 @@ function liveRow(row: Row): LiveRow {
 function endedRow(row: Row): EndedRow {
 	const { hash, from, nonce, path, address, desired, endedAt } = row;
 	if (desired === "live") throw new Error("it is live");
-	return { hash, from, nonce, path, address, ending: desired, endedAt, untold: cancelsPendingAt(row) };
+	return { hash, from, nonce, path, address, ending: desired, endedAt, notify: cancelsPendingAt(row) };
 }
 
 /** What lies in a store, opened. */
@@ -157,7 +157,7 @@ export class RowVerbs {
 		for (const row of this.rows.open()) yield liveRow(row);
 	}
 
-	*untold(): Generator<EndedRow> {
+	*pendingCancels(): Generator<EndedRow> {
 		for (const row of this.rows.pendingCancels()) yield endedRow(row);
 	}
 
@@ -177,7 +177,7 @@ export class RowVerbs {
 		return this.#change(hash, (row) => notHeld(row, by));
 	}
 
-	paid(hash: string, by: UpstreamName): Promise<void> {
+	replacementDelivered(hash: string, by: UpstreamName): Promise<void> {
 		return this.#change(hash, (row) => withReplacementPending(row, by, false));
 	}
 
@@ -197,19 +197,19 @@ export class RowVerbs {
 		});
 	}
 
-	end(hash: string, ending: Ending, untold: readonly UpstreamName[] = []): Promise<void> {
+	end(hash: string, ending: Ending, notify: readonly UpstreamName[] = []): Promise<void> {
 		const row = this.rows.get(hash);
-		if (row !== null) this.rows.end(row, ending, untold);
+		if (row !== null) this.rows.end(row, ending, notify);
 		return this.#written(hash);
 	}
 
-	markEnded({ ending, untold, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
+	markEnded({ ending, notify, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
 		const { hash, from, nonce, path, address } = one;
-		this.rows.end({ hash, from, nonce, path, address }, ending, untold);
+		this.rows.end({ hash, from, nonce, path, address }, ending, notify);
 		return this.#written(hash);
 	}
 
-	told(hash: string, by: UpstreamName): Promise<void> {
+	notified(hash: string, by: UpstreamName): Promise<void> {
 		return this.#change(hash, (row) => withCancelPending(row, by, false));
 	}
 

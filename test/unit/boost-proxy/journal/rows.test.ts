@@ -141,10 +141,10 @@ test("of what has ended no bytes are kept, of a mined one only while its block m
 test("ended ones are forgotten after a week, on disk too, a bounded number at a time", async () => {
 	const { journal, disk, clock } = await fixture({ maxEnded: 5_000 });
 	for (let n = 0; n < 2_500; n += 1) {
-		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", untold: [] });
+		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", notify: [] });
 	}
 	await clock.advance(3 * DAY_MS);
-	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", untold: [] });
+	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", notify: [] });
 	await clock.advance(4 * DAY_MS - 1);
 	assert.equal(disk.map.size, 2_502);
 	await clock.advance(1);
@@ -164,7 +164,7 @@ test("more ended ones than are remembered: the oldest go first, those that their
 	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
 	const end = async (one: typeof journal, n: number, ending: Ending) => {
 		await clock.advance(1);
-		await one.markEnded({ ...MARK, hash: hashOf(n), ending, untold: [] });
+		await one.markEnded({ ...MARK, hash: hashOf(n), ending, notify: [] });
 	};
 	for (const [n, ending] of (["cancelled", "mined", "dropped", "replaced", "expired"] as const).entries())
 		await end(journal, n, ending);
@@ -202,7 +202,7 @@ test("one that was not acknowledged becomes what its client asks for the second 
 });
 
 test("who turns out to have what its user ended is to be told too, a mined one's holder is not", async () => {
-	for (const [ending, untold] of [
+	for (const [ending, notify] of [
 		["cancelled", ["fallback"]],
 		["replaced", ["fallback"]],
 		["mined", []],
@@ -211,7 +211,22 @@ test("who turns out to have what its user ended is to be told too, a mined one's
 		await journal.add(newEntry(1), "relay");
 		await journal.end(hashOf(1), ending);
 		await journal.held(hashOf(1), "fallback");
-		assert.deepEqual(journal.ended(hashOf(1))?.untold, untold);
+		assert.deepEqual(journal.ended(hashOf(1))?.notify, notify);
+		await journal.close();
+	}
+});
+
+test("what expired or was dropped gives way to how it really ended; any other end stays", async () => {
+	for (const [first, later, stays] of [
+		["expired", "mined", false],
+		["dropped", "cancelled", false],
+		["cancelled", "mined", true],
+		["mined", "expired", true],
+	] as const) {
+		const { journal } = await fixture();
+		await journal.add(newEntry(1), "relay");
+		for (const ending of [first, later]) await journal.end(hashOf(1), ending);
+		assert.equal(journal.ended(hashOf(1))?.ending, stays ? first : later, `${first}, ${later}`);
 		await journal.close();
 	}
 });

@@ -59,7 +59,7 @@ outage(
 		assert.equal(endingOf(fixture, dropped), null, "a node may be behind another");
 		await clock.advance(SLOT_MS);
 		assert.deepEqual([endingOf(fixture, dropped), endingOf(fixture, replaced)], ["dropped", "replaced"]);
-		assert.deepEqual([...journal.untold()], [], "who holds it has nothing to do");
+		assert.deepEqual([...journal.pendingCancels()], [], "who holds it has nothing to do");
 	},
 );
 
@@ -94,7 +94,7 @@ outage(
 		chain.isDown = false;
 		await clock.advance(SLOT_MS);
 		assert.equal(endingOf(fixture, hash), "expired");
-		assert.deepEqual([...journal.untold()], []);
+		assert.deepEqual([...journal.pendingCancels()], []);
 		chain.isDown = true;
 		const next = await fixture.opened(2, ["fallback"]);
 		await clock.advance(890_000);

@@ -46,7 +46,7 @@ scenario("each word of the relay's", async (fixture) => {
 	const taken = ["CANCELLED", "REPLACED"].map((stage) => both.get(stage));
 	await clock.advance(100);
 	assert.deepEqual(fallback.asked("eth_cancelTransaction"), taken, "the other holder is told");
-	assert.deepEqual([...journal.untold()], []);
+	assert.deepEqual([...journal.pendingCancels()], []);
 	fallback.breaker.set(true);
 	await clock.advance(2_000);
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");

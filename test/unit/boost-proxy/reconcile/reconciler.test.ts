@@ -114,7 +114,7 @@ for (const ending of ["cancelled", "mined"] as const) {
 		relay.breaker.set(true);
 		await clock.advance(1_000);
 		assert.deepEqual(fallback.asked(CANCEL), ending === "cancelled" ? [hash] : [], "it is taken back there");
-		assert.deepEqual(journal.ended(hash)?.untold, []);
+		assert.deepEqual(journal.ended(hash)?.notify, []);
 	});
 }
 
@@ -124,7 +124,7 @@ async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
 	relay.breaker.set(true);
 	const later = await fixture.opened(2, ["fallback"], { nonce: 1n, replacesAt: ["relay", "fallback"] });
-	await journal.paid(later, "fallback");
+	await journal.replacementDelivered(later, "fallback");
 	await journal.end(earlier, "replaced");
 	await clock.advance(2_000);
 	assert.deepEqual(relay.hashes, [], "it is out");
@@ -162,8 +162,8 @@ scenario(
 		await clock.advance(100);
 		assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
 		assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
-		const untold = [hash, unknown].map((one) => journal.ended(one)?.untold);
-		assert.deepEqual(untold, [["fallback"], []], "not found is an answer");
+		const notify = [hash, unknown].map((one) => journal.ended(one)?.notify);
+		assert.deepEqual(notify, [["fallback"], []], "not found is an answer");
 		fallback.breaker.set(false);
 		await clock.advance(60_000);
 		assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
@@ -182,7 +182,7 @@ scenario(
 		await journal.end(hash, "cancelled", ["relay"]);
 		await clock.advance(10_500);
 		assert.equal(relay.called.length, 4);
-		assert.deepEqual(journal.ended(hash)?.untold, []);
+		assert.deepEqual(journal.ended(hash)?.notify, []);
 	},
 );
 
@@ -261,7 +261,7 @@ scenario(
 			if (hash !== earlier) return ACKNOWLEDGED;
 			relay.breaker.set(false);
 			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
-			await journal.paid(later, "relay");
+			await journal.replacementDelivered(later, "relay");
 			await journal.end(earlier, "replaced");
 			return ACKNOWLEDGED;
 		};
@@ -269,7 +269,7 @@ scenario(
 		await clock.advance(3_000);
 		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
 		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
-		assert.deepEqual(journal.ended(earlier)?.untold, []);
+		assert.deepEqual(journal.ended(earlier)?.notify, []);
 	},
 	{ dialect: "flashbots" },
 );

@@ -43,7 +43,7 @@ const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
 /** Its end and who is still to be told of that; null while it is live. */
 function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	const end = journal.ended(HASH);
-	return end === null ? null : [end.ending, ...end.untold];
+	return end === null ? null : [end.ending, ...end.notify];
 }
 
 type Answer = CallResult | null | "out" | "behind an open breaker";

@@ -200,9 +200,9 @@ scenario("a replacement ends what it replaces, and whoever else had that is owed
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
-	const { ending, untold } = journal.ended(ONE.hash) ?? {};
+	const { ending, notify } = journal.ended(ONE.hash) ?? {};
 	assert.deepEqual(
-		[ending, untold],
+		[ending, notify],
 		["replaced", ["fallback"]],
 		"a cancel of the next one must not revive it",
 	);
