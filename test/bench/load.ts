@@ -75,18 +75,14 @@ export function benchTransaction(by: TestAccount | undefined, nonce: number): st
 export const CONNECTIONS = 64;
 
 /** A relay that is measured. */
-export interface Relay {
-	readonly process: MeasuredProcess;
-	readonly url: string;
-	stop(): Promise<void>;
-}
+export type Relay = Awaited<ReturnType<typeof startRelay>>;
 
 /** Starts one on a folder of its own, or on the database of `more`. */
 export async function startRelay(
 	chain: DevChain,
 	sinkUrl: string,
 	more: Readonly<Record<string, string>> = {},
-): Promise<Relay> {
+) {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
 	const process = MeasuredProcess.node("relay/main.ts", procfileFlags("relay"), {
 		PORT: "0",
@@ -102,7 +98,7 @@ export async function startRelay(
 	return {
 		process,
 		url: await process.url(),
-		async stop() {
+		async stop(): Promise<void> {
 			await process.stop();
 			rmSync(folder, { recursive: true, force: true });
 		},

@@ -21,23 +21,16 @@ export type Contracts = Readonly<Record<"Token" | "WrappedEther" | "Pair" | "Arb
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "contracts");
 
+interface CompiledContract {
+	readonly abi: InterfaceAbi;
+	readonly evm: Readonly<Record<"bytecode" | "deployedBytecode", { readonly object: string }>>;
+}
+
 /** What solc answers, as far as it is read. https://docs.soliditylang.org/en/latest/using-the-compiler.html */
 interface Compiled {
 	readonly errors?: readonly { readonly severity: string; readonly formattedMessage: string }[];
-	readonly contracts?: Readonly<
-		Record<
-			string,
-			Readonly<
-				Record<
-					string,
-					{
-						readonly abi: InterfaceAbi;
-						readonly evm: Readonly<Record<"bytecode" | "deployedBytecode", { readonly object: string }>>;
-					}
-				>
-			>
-		>
-	>;
+	/** By file and name. */
+	readonly contracts?: Readonly<Record<string, Readonly<Record<string, CompiledContract>>>>;
 }
 
 /** Compiles them. Throws as {@link compileFolder}. */
@@ -72,19 +65,12 @@ export function compileFolder(folder: string): (name: string) => Contract {
 	const output = JSON.parse(String(solc.compile(JSON.stringify(input)))) as Compiled;
 	const said = (output.errors ?? []).map(({ formattedMessage }) => formattedMessage);
 	if (said.length > 0) throw new Error(`the contracts do not compile cleanly:\n${said.join("\n")}`);
-	const found = new Map<string, Contract>();
-	for (const file of Object.values(output.contracts ?? {})) {
-		for (const [name, { abi, evm }] of Object.entries(file)) {
-			found.set(name, {
-				code: `0x${evm.bytecode.object}`,
-				runtime: `0x${evm.deployedBytecode.object}`,
-				abi: Interface.from(abi),
-			});
-		}
-	}
+	const found = new Map(Object.values(output.contracts ?? {}).flatMap((file) => Object.entries(file)));
 	return (name) => {
 		const one = found.get(name);
 		if (one === undefined) throw new Error(`no contract ${name} in ${folder}`);
-		return one;
+		const { bytecode, deployedBytecode } = one.evm;
+		const [code, runtime] = [`0x${bytecode.object}`, `0x${deployedBytecode.object}`];
+		return { code, runtime, abi: Interface.from(one.abi) };
 	};
 }

@@ -50,9 +50,9 @@ export async function deployMarket(
 	const rpc = new ChainRpc(url);
 	try {
 		const [makes, bids, swaps] = await Promise.all([
-			Account.of(rpc, deployer),
-			Account.of(rpc, searcher),
-			Account.of(rpc, user),
+			accountOf(rpc, deployer),
+			accountOf(rpc, searcher),
+			accountOf(rpc, user),
 		]);
 		const { WrappedEther, Token, Pair, Arbitrage } = contracts;
 		const weth = await makes.create(WrappedEther, [], []);
@@ -80,59 +80,35 @@ export async function deployMarket(
 }
 
 /** Signs one account's transactions, with nonces in a row. */
-class Account {
-	readonly #wallet: Wallet;
-	readonly #chainId: bigint;
-	#nonce: number;
+async function accountOf(rpc: ChainRpc, wallet: Wallet) {
+	const chainId = BigInt(String(await rpc.call("eth_chainId")));
+	let nonce = Number(await rpc.call("eth_getTransactionCount", [wallet.address, "latest"]));
 	/** Raw, in order. */
-	readonly signed: string[] = [];
-
-	private constructor(wallet: Wallet, chainId: bigint, nonce: number) {
-		this.#wallet = wallet;
-		this.#chainId = chainId;
-		this.#nonce = nonce;
-	}
-
-	static async of(rpc: ChainRpc, wallet: Wallet): Promise<Account> {
-		const chainId = BigInt(String(await rpc.call("eth_chainId")));
-		const nonce = Number(await rpc.call("eth_getTransactionCount", [wallet.address, "latest"]));
-		return new Account(wallet, chainId, nonce);
-	}
-
-	/** The address that the contract will have. */
-	async create({ code }: Contract, types: readonly string[], values: readonly unknown[]): Promise<string> {
-		const address = getCreateAddress({ from: this.#wallet.address, nonce: this.#nonce });
-		await this.#sign(null, concat([code, AbiCoder.defaultAbiCoder().encode(types, values)]), 0n);
-		return address;
-	}
-
-	async call(abi: Interface, to: string, name: string, values: readonly unknown[], wei = 0n): Promise<void> {
-		await this.#sign(to, abi.encodeFunctionData(name, values), wei);
-	}
-
-	async #sign(to: string | null, data: string, value: bigint): Promise<void> {
-		const raw = await this.#wallet.signTransaction({
-			type: 2,
-			chainId: this.#chainId,
-			nonce: this.#nonce,
-			to,
-			data,
-			value,
-			gasLimit: GAS_LIMIT,
-			maxFeePerGas: 100n * GWEI,
-			maxPriorityFeePerGas: GWEI,
-		});
-		this.#nonce += 1;
-		this.signed.push(raw);
-	}
+	const signed: string[] = [];
+	const sign = async (to: string | null, data: string, value: bigint): Promise<void> => {
+		const fees = { gasLimit: GAS_LIMIT, maxFeePerGas: 100n * GWEI, maxPriorityFeePerGas: GWEI };
+		signed.push(await wallet.signTransaction({ type: 2, chainId, nonce, to, data, value, ...fees }));
+		nonce += 1;
+	};
+	return {
+		signed,
+		/** The address that the contract will have. */
+		async create({ code }: Contract, types: readonly string[], values: readonly unknown[]): Promise<string> {
+			const address = getCreateAddress({ from: wallet.address, nonce });
+			await sign(null, concat([code, AbiCoder.defaultAbiCoder().encode(types, values)]), 0n);
+			return address;
+		},
+		call: (abi: Interface, to: string, name: string, values: readonly unknown[], wei = 0n): Promise<void> =>
+			sign(to, abi.encodeFunctionData(name, values), wei),
+	};
 }
 
 /** Sends them until all are mined: one that comes while a block is being made may fall out of the dev chain's pool. */
 async function mine(rpc: ChainRpc, raws: readonly string[]): Promise<void> {
 	const until = systemClock.monotonic() + MINED_MS / 2;
 	for (;;) {
-		const asked = raws.map((raw) => ({ method: "eth_getTransactionReceipt", params: [keccak256(raw)] }));
-		const receipts = (await rpc.all(asked)) as ({ readonly status: string } | null)[];
+		const asked = raws.map((raw) => [keccak256(raw)]);
+		const receipts = (await rpc.each("eth_getTransactionReceipt", asked)) as ({ status: string } | null)[];
 		if (receipts.some((receipt) => receipt?.status === "0x0"))
 			throw new Error("the market's set-up reverted");
 		const missing = raws.filter((_, i) => receipts[i] === null);
@@ -146,7 +122,8 @@ async function mine(rpc: ChainRpc, raws: readonly string[]): Promise<void> {
 
 async function main(): Promise<void> {
 	const url = process.env.ETH_RPC_URL ?? "http://127.0.0.1:8545";
-	const [deployer, searcher, user] = [devAccount(0), devAccount(1), devAccount(2)];
+	const wallets = devAccounts(3).map(({ privateKey }) => new Wallet(privateKey));
+	const [deployer, searcher, user] = wallets as [Wallet, Wallet, Wallet];
 	const market = await deployMarket(url, compileContracts(), { deployer, searcher, user });
 	const [pairA, pairB] = market.pairs;
 	const lines = [
@@ -155,13 +132,6 @@ async function main(): Promise<void> {
 		`export WETH=${market.weth} USER_KEY=${user.privateKey}`,
 	];
 	process.stdout.write(`${lines.join("\n")}\n`);
-}
-
-/** One of the accounts that every dev chain funds. */
-function devAccount(index: number): Wallet {
-	const key = devAccounts(index + 1)[index]?.privateKey;
-	if (key === undefined) throw new RangeError(`no account ${index}`);
-	return new Wallet(key);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

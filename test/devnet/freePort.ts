@@ -6,12 +6,15 @@ import { createServer } from "node:net";
 export async function freePort(): Promise<number> {
 	for (;;) {
 		const port = 12_000 + Math.floor(Math.random() * 18_000);
-		const server = createServer();
-		const free = await new Promise<boolean>((resolve) => {
-			server.once("error", () => resolve(false));
-			server.listen(port, "127.0.0.1", () => resolve(true));
-		});
-		await new Promise((resolve) => server.close(resolve));
-		if (free) return port;
+		if (await isFree(port)) return port;
 	}
+}
+
+/** Whether nobody listens on it. */
+export function isFree(port: number): Promise<boolean> {
+	return new Promise((resolve) => {
+		const probe = createServer();
+		probe.once("error", () => resolve(false));
+		probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+	});
 }

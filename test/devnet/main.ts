@@ -4,7 +4,6 @@
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { createServer } from "node:net";
 import { pause, systemClock } from "../../shared/clock.ts";
 import {
 	boostSettings,
@@ -18,13 +17,20 @@ import {
 	startQuietServer,
 	startServer,
 } from "./devSystem.ts";
+import { isFree } from "./freePort.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
 
-const CHAIN_PORT = port("CHAIN_PORT", 8545);
-const RELAY_PORT = port("RELAY_PORT", 8080);
-const BOOST_PORT = port("BOOST_PORT", 8081);
-const FALLBACK_PORT = port("FALLBACK_PORT", 8082);
-const BUILDER_PORT = port("BUILDER_PORT", 8083);
+/** Where each listens: the setting, its default, and who that is; the last three only where there is a dev chain. */
+const PORTS = [
+	["RELAY_PORT", 8080, "the relay"],
+	["BOOST_PORT", 8081, "boost"],
+	["CHAIN_PORT", 8545, "the dev chain"],
+	["FALLBACK_PORT", 8082, "the fallback"],
+	["BUILDER_PORT", 8083, "the dev builder"],
+] as const;
+const [RELAY_PORT, BOOST_PORT, CHAIN_PORT, FALLBACK_PORT, BUILDER_PORT] = PORTS.map(([name, usual]) =>
+	port(name, usual),
+) as [number, number, number, number, number];
 const COLOUR = usesColour(process.stdout);
 /** With a LOG_LEVEL the processes' own lines are shown; without one what they say is told. */
 const TELLS = !isSet("LOG_LEVEL");
@@ -78,7 +84,9 @@ async function main(): Promise<void> {
 	void keep(boost, stop);
 	const ready = [...readyOnes, await isUp(boost)];
 	if (stopping) return;
-	print(system === null ? pairWelcome() : welcome(system, servers));
+	print(
+		system === null ? `boost ${urlOf(BOOST_PORT)}\nrelay ${urlOf(RELAY_PORT)}` : welcome(system, servers),
+	);
 	for (const [i, server] of servers.entries()) {
 		if (ready[i] !== true) print(`${server.title} is not ready yet: see ${urlOf(server.port)}/readyz`);
 	}
@@ -88,26 +96,18 @@ type Plan = Omit<Server, "child">;
 
 /** Boost, and what is behind it: the relay and the fallback. */
 function around(system: DevSystem): [Plan, ...Plan[]] {
-	const urls = { relay: urlOf(RELAY_PORT), fallback: urlOf(FALLBACK_PORT) };
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "info" };
-	const [relay, fallback, boost] = [
-		relaySettings(system),
-		fallbackSettings(system),
-		boostSettings(system, urls),
-	];
+	const boost = boostSettings(system, { relay: urlOf(RELAY_PORT), fallback: urlOf(FALLBACK_PORT) });
+	const [relay, fallback] = [relaySettings(system), fallbackSettings(system)];
+	const { RELAY_URL = "", FALLBACK_URL = "", FALLBACK_DIALECT = "" } = boost;
+	const joined = { ...NO_PORTS, ...NO_FALLBACK, RELAY_URL, FALLBACK_URL, FALLBACK_DIALECT };
 	// Always the fresh folders: the chain is a new one at each start.
-	const { RELAY_URL = "", FALLBACK_URL = "", FALLBACK_DIALECT = "", DATA_DIR = "" } = boost;
-	const joined = { ...NO_FALLBACK, RELAY_URL, FALLBACK_URL, FALLBACK_DIALECT };
+	const env = (own: Readonly<Record<string, string>>, more: Readonly<Record<string, string>>) =>
+		environment({ ...usual, ...own }, { ...more, DATA_DIR: own.DATA_DIR ?? "" });
 	return [
-		{ ...BOOST, env: environment({ ...usual, ...boost }, { ...NO_PORTS, ...joined, DATA_DIR }) },
-		{ ...RELAY, env: environment({ ...usual, ...relay }, { DATA_DIR }) },
-		{
-			...FALLBACK,
-			env: environment(
-				{ ...usual, ...fallback },
-				{ ...NO_PORTS, DATA_DIR: fallback.DATA_DIR ?? "", BOOST_SECRET: "" },
-			),
-		},
+		{ ...BOOST, env: env(boost, joined) },
+		{ ...RELAY, env: env(relay, {}) },
+		{ ...FALLBACK, env: env(fallback, { ...NO_PORTS, BOOST_SECRET: "" }) },
 	];
 }
 
@@ -116,14 +116,10 @@ function alone(): [Plan, ...Plan[]] {
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
 	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
 	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is out, boost can send nothing.");
+	const none = hasFallback ? {} : { FALLBACK_URL: "none" };
+	const joined = { ...NO_PORTS, RELAY_URL: urlOf(RELAY_PORT) };
 	return [
-		{
-			...BOOST,
-			env: environment(
-				{ ...usual, ...(hasFallback ? {} : { FALLBACK_URL: "none" }) },
-				{ ...NO_PORTS, RELAY_URL: urlOf(RELAY_PORT) },
-			),
-		},
+		{ ...BOOST, env: environment({ ...usual, ...none }, joined) },
 		{ ...RELAY, env: environment(usual, {}) },
 	];
 }
@@ -155,31 +151,13 @@ function start(server: Plan): Server {
 
 /** Throws with each port that somebody else has. */
 async function portsAreFree(own: boolean): Promise<void> {
-	const wanted = [
-		["RELAY_PORT", RELAY_PORT, "the relay"],
-		["BOOST_PORT", BOOST_PORT, "boost"],
-		...(own
-			? ([
-					["CHAIN_PORT", CHAIN_PORT, "the dev chain"],
-					["FALLBACK_PORT", FALLBACK_PORT, "the fallback"],
-					["BUILDER_PORT", BUILDER_PORT, "the dev builder"],
-				] as const)
-			: []),
-	] as const;
 	const taken: string[] = [];
-	for (const [name, number, who] of wanted) {
+	for (const [name, usual, who] of own ? PORTS : PORTS.slice(0, 2)) {
+		const number = port(name, usual);
 		if (!(await isFree(number)))
 			taken.push(`port ${number}, for ${who}, is taken: end what has it, or set ${name} to another one`);
 	}
 	if (taken.length > 0) throw new Error(taken.join("\nnpm start: "));
-}
-
-function isFree(number: number): Promise<boolean> {
-	return new Promise((resolve) => {
-		const probe = createServer();
-		probe.once("error", () => resolve(false));
-		probe.listen(number, "127.0.0.1", () => probe.close(() => resolve(true)));
-	});
 }
 
 /** A port by its setting. */
@@ -193,8 +171,8 @@ function port(name: string, usual: number): number {
 	process.exit(1);
 }
 
-function isUp({ port, child }: Server): Promise<boolean> {
-	return isReady(urlOf(port), child);
+function isUp(server: Server): Promise<boolean> {
+	return isReady(urlOf(server.port), server.child);
 }
 
 /** Starts a relay again that was killed; everything else that ends is the end of all. */
@@ -245,10 +223,6 @@ ${chain.accounts.map(({ address, privateKey }) => `  ${address}  ${privateKey}`)
 
 What happens is told below. The chain is gone when this ends. Stop with Ctrl-C.
 `;
-}
-
-function pairWelcome(): string {
-	return `boost ${urlOf(BOOST_PORT)}\nrelay ${urlOf(RELAY_PORT)}`;
 }
 
 function urlOf(port: number): string {

@@ -1,32 +1,101 @@
-// A MetaMask without its window: one account on a relay, driven by MetaMask's code (metaMaskCode.ts). Only three
+// A MetaMask without its window: one account on a relay, driven by MetaMask's own packages as its extension runs them
+// (https://github.com/MetaMask/core; the types here are narrow, since theirs need other settings of TypeScript). Only three
 // things are not MetaMask's: who approves (everything, at once), who signs (the account's key), and the poll
 // intervals, which are 20 ms for a block's 20 s.
 
+import { createRequire } from "node:module";
 import { setImmediate } from "node:timers/promises";
 import type { Signed } from "../support/relayFixture.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
-import {
-	loadMetaMask,
-	type MetaMaskMessenger,
-	type MetaMaskNetworks,
-	type MetaMaskTransaction,
-	type MetaMaskTransactions,
-} from "./metaMaskCode.ts";
 
 const POLL_MS = 20;
 const CHAIN_ID = "0x7a69";
 const { Messenger, NetworkController, TransactionController } = loadMetaMask();
 
+/** One transaction as MetaMask keeps it; quantities are 0x hex. */
+export interface MetaMaskTransaction {
+	readonly id: string;
+	readonly status: "unapproved" | "approved" | "signed" | "submitted" | "confirmed" | "dropped" | "failed";
+	/** `cancel` and `retry` are what its two buttons make. */
+	readonly type?: string;
+	readonly hash?: string;
+	readonly rawTx?: string;
+	readonly gasFeeEstimatesLoaded?: boolean;
+	readonly txParams: Readonly<Record<string, string | undefined>>;
+	readonly error?: { readonly message: string };
+	/** What its user reads when the bytes could not be sent again. */
+	readonly warning?: { readonly error: string; readonly message: string };
+	/** The block from which its distances are counted: it was first looked at there. */
+	readonly firstRetryBlockNumber?: string;
+	/** How often the bytes were sent again with success. */
+	readonly retryCount?: number;
+	/** Of the one that was mined in its place. */
+	readonly replacedBy?: string;
+}
+
+/** What MetaMask's parts call each other through: actions with answers, and events. */
+interface MetaMaskMessenger {
+	registerActionHandler(action: string, handler: (...params: never[]) => unknown): void;
+	delegate(to: { messenger: MetaMaskMessenger; actions?: string[]; events?: string[] }): void;
+}
+
+/** Asks its `fetch` for each request, with MetaMask's own retries, cache and reading of errors on top. */
+interface MetaMaskNetworks {
+	initializeProvider(): Promise<void>;
+	getNetworkClientRegistry(): unknown;
+	getEIP1559Compatibility(networkClientId: string): Promise<boolean>;
+	destroy(): void;
+}
+
+/** Sends, follows, sends again, speeds up and cancels. */
+interface MetaMaskTransactions {
+	readonly state: { readonly transactions: readonly MetaMaskTransaction[] };
+	addTransaction(
+		params: Readonly<Record<string, string>>,
+		options: Readonly<Record<string, unknown>>,
+	): Promise<{ readonly result: Promise<string>; readonly transactionMeta: MetaMaskTransaction }>;
+	speedUpTransaction(id: string): Promise<void>;
+	stopTransaction(id: string): Promise<void>;
+	getNonceLock(
+		address: string,
+		networkClientId: string,
+	): Promise<{ readonly nextNonce: number; releaseLock(): void }>;
+	wipeTransactions(of: { readonly address: string }): void;
+	destroy(): void;
+}
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** The classes. */
+interface MetaMaskCode {
+	readonly Messenger: new (options: { namespace: string; parent?: MetaMaskMessenger }) => MetaMaskMessenger;
+	readonly NetworkController: new (options: Options) => MetaMaskNetworks;
+	readonly TransactionController: new (options: Options) => MetaMaskTransactions;
+}
+
+/** Loads them (0.5 s). */
+function loadMetaMask(): MetaMaskCode {
+	const load = createRequire(import.meta.url);
+	const transactions = load.resolve("@metamask/transaction-controller");
+	const { Messenger } = createRequire(transactions)("@metamask/messenger") as Pick<MetaMaskCode, "Messenger">;
+	const { TransactionController } = load(transactions) as Pick<MetaMaskCode, "TransactionController">;
+	const { NetworkController } = load("@metamask/network-controller") as Pick<
+		MetaMaskCode,
+		"NetworkController"
+	>;
+	return { Messenger, NetworkController, TransactionController };
+}
+
 /** A JSON-RPC request as it left MetaMask, with its answer. */
-export interface AskedRequest {
+interface AskedRequest {
 	readonly method: string;
 	readonly params: readonly unknown[];
 	readonly answer: { readonly result?: unknown; readonly error?: { code: number; message: string } };
 }
 
 /** What the user asks for; quantities in wei. */
-export interface WantedTransaction {
+interface WantedTransaction {
 	readonly to: string;
 	readonly value?: bigint;
 	readonly data?: string;
@@ -38,7 +107,7 @@ export interface WantedTransaction {
 }
 
 /** Which MetaMask it is. */
-export interface MetaMaskOptions {
+interface MetaMaskOptions {
 	/** The address that its user has typed in for the network. */
 	readonly rpcUrl: string;
 	readonly account: TestAccount;

@@ -6,8 +6,7 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { REVERTS } from "../support/contracts.ts";
 import { type Actor, GWEI, RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/systems.ts";
-import type { MetaMaskTransaction } from "./metaMaskCode.ts";
-import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
+import { type MetaMaskTransaction, MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
 const LIFE_BLOCKS = 7;

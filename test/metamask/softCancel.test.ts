@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { type Actor, RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/systems.ts";
-import type { MetaMaskTransaction } from "./metaMaskCode.ts";
-import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
+import { type MetaMaskTransaction, MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
 const SOFT = "/noreverts?softCancellations=true";

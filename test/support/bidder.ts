@@ -5,6 +5,7 @@ import { concat, keccak256 } from "ethers";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
 import { EMITTER, PAYER, prepareBidding } from "./biddingFixture.ts";
 import { FeedClient } from "./feeds.ts";
+import { RelayClient } from "./relayClient.ts";
 import { type Actor, ETHER, RelayFixture, type Signed } from "./relayFixture.ts";
 import { type SystemOptions, startSystem } from "./systems.ts";
 import { accountOf, type TxOptions } from "./txFactory.ts";
@@ -102,19 +103,9 @@ export class Bidder {
 	}
 
 	/** The result of a call of his; throws with code and message of an error. */
-	async call(method: string, params: readonly unknown[]): Promise<unknown> {
-		if (this.#socket !== null) return this.#socket.call(method, params);
-		const response = await fetch(this.#url, {
-			method: "POST",
-			headers: { "content-type": "application/json", "x-forwarded-for": this.from },
-			body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-		});
-		const { result, error } = (await response.json()) as {
-			result?: unknown;
-			error?: { code: number; message: string };
-		};
-		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
-		return result;
+	call(method: string, params: readonly unknown[]): Promise<unknown> {
+		const client = this.#socket ?? new RelayClient(this.#url, { "x-forwarded-for": this.from });
+		return client.call(method, params);
 	}
 
 	/** Bids; the bundle's hash. Throws with code and message where it is refused. */
@@ -172,7 +163,9 @@ export class Bidder {
 
 	/** As {@link reaches}, once he has been told who won that block, and what was paid. */
 	async told(hash: string, stage: string): Promise<BundleInBlock> {
-		await until(`the winner over ${hash}`, async () => (await this.blocks(hash)).some(isRead));
+		await until(`the winner over ${hash}`, async () =>
+			(await this.blocks(hash)).some(({ winner }) => winner !== null),
+		);
 		return this.reaches(hash, stage);
 	}
 
@@ -186,11 +179,6 @@ export class Bidder {
 			throw new Error(`${thrown.message}; it is ${last.join()}`);
 		});
 	}
-}
-
-/** Whether the chain has told who won the block. */
-function isRead({ winner }: BundleInBlock): boolean {
-	return winner !== null;
 }
 
 /** A running relay with its auction, seen by searchers and users. */
@@ -273,18 +261,6 @@ export class AuctionFixture extends RelayFixture {
 		});
 	}
 
-	/** The backruns (raw) that `builder` has behind `target` for `block` (the next one unless said), each under its own uuid. */
-	async backrunsOut(
-		target: Signed,
-		{ block, builder }: { readonly block?: number; readonly builder?: DevBuilder } = {},
-	): Promise<readonly string[]> {
-		const next = block ?? (await this.head()) + 1;
-		const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
-		return [...last.values()].flatMap((order) =>
-			order.kind === "bundle" && order.block === next ? [order.backrun] : [],
-		);
-	}
-
 	/** Waits until `backruns` (null: none), and no others, are what `builder` has behind `target` for the next block. */
 	async out(
 		target: Signed,
@@ -294,9 +270,18 @@ export class AuctionFixture extends RelayFixture {
 		const block = (await this.head()) + 1;
 		const wanted = backruns === null ? [] : "raw" in backruns ? [backruns] : backruns;
 		const raws = wanted.map(({ raw }) => raw).sort();
-		const at = builder === undefined ? { block } : { block, builder };
 		const what = `${wanted.map(({ hash }) => hash).join() || "nothing"} behind ${target.hash} for ${block}`;
-		await until(what, async () => [...(await this.backrunsOut(target, at))].sort().join() === raws.join());
+		await until(what, () => {
+			// The last order counts of each uuid.
+			const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
+			const out = [...last.values()].filter((order) => order.kind === "bundle" && order.block === block);
+			return (
+				out
+					.map(({ backrun }) => backrun)
+					.sort()
+					.join() === raws.join()
+			);
+		});
 	}
 
 	/** What the block `number` holds; addresses lower case. */

@@ -3,7 +3,7 @@
 
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
-import { EMITS, REVERTS, revertingWith } from "./contracts.ts";
+import { EMITS, errorString, REVERTS, revertingWith } from "./contracts.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import {
@@ -26,12 +26,11 @@ export const REASONER = contract("a4");
 export const EMITTER = contract("a5");
 export const REASON = "no luck";
 
-const ERROR_STRING = `0x08c379a0${"20".padStart(64, "0")}${REASON.length.toString(16).padStart(64, "0")}${Buffer.from(REASON).toString("hex").padEnd(64, "0")}`;
 const CODE: Readonly<Record<string, string>> = {
 	[PAYER]: PAYS_COINBASE,
 	[MISER]: PAYS_NOBODY,
 	[REVERTER]: REVERTS,
-	[REASONER]: revertingWith(ERROR_STRING),
+	[REASONER]: revertingWith(errorString(REASON)),
 	[EMITTER]: EMITS,
 };
 /** What each account of the fixture has, in wei. */

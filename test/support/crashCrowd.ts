@@ -6,8 +6,8 @@ import { Pool } from "undici";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DevChain } from "../devnet/devChain.ts";
 import type { PlainBuilder } from "./plainBuilder.ts";
-import type { RelayClient, WireAnswer, WireStatus } from "./relayClient.ts";
-import { headOf, type ProcessSystem } from "./systems.ts";
+import { RelayClient, type WireAnswer, type WireStatus } from "./relayClient.ts";
+import { type ProcessSystem, seesHead } from "./systems.ts";
 import { accountOf, rawTransaction, signedTransaction, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
 
@@ -52,6 +52,7 @@ export async function submitCrowd(
 	submissions: Submissions,
 	{ onAnswer = () => {}, mayFail = false }: SubmitOptions = {},
 ): Promise<Set<string>> {
+	// Its own connections: what else the test asks does not wait behind a thousand.
 	const pool = new Pool(url, { connections: 200 });
 	const answered = new Set<string>();
 	const send = async (hash: string, raw: string): Promise<void> => {
@@ -99,25 +100,14 @@ export async function assertHeld(url: string, hashes: readonly string[]): Promis
 }
 
 /** The page of each. */
-export async function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[]> {
-	const pool = new Pool(url, { connections: 50 });
-	const statuses = await Promise.all(
-		hashes.map(async (hash) => {
-			const response = await pool.request({ method: "GET", path: `/tx/${hash}` });
-			return (await response.body.json()) as WireStatus;
-		}),
-	);
-	await pool.destroy();
-	return statuses;
+function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[]> {
+	const client = new RelayClient(url);
+	return Promise.all(hashes.map((hash) => client.status(hash)));
 }
 
 /** Waits until the builder was sent each of `raws`. */
 export async function allSent(builder: PlainBuilder, raws: readonly string[]): Promise<void> {
-	const isSent = (): boolean => {
-		const sent = builder.raws();
-		return raws.every((raw) => sent.has(raw));
-	};
-	await until("all were sent to the builder", isSent, 20_000);
+	await until("all were sent to the builder", () => raws.every((raw) => builder.raws().has(raw)), 20_000);
 }
 
 /** Mines `submissions` in one block; the relay then tells that each is in it. */
@@ -126,8 +116,7 @@ export async function assertMined(
 	relay: { readonly url: string; readonly client: RelayClient },
 	submissions: Submissions,
 ): Promise<void> {
-	const head = await mine(system, [...submissions.values()]);
-	await until("the relay sees the block", async () => (await headOf(relay.client)) >= head, 20_000);
+	await seesHead(relay.client, await mine(system, [...submissions.values()]));
 	const statuses = await statusesOf(relay.url, [...submissions.keys()]);
 	assert.deepEqual(
 		statuses.filter(({ status }) => status !== "INCLUDED"),

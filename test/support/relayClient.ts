@@ -36,10 +36,13 @@ const dispatcher = new Agent({ connections: 200 });
 /** Talks to one relay. */
 export class RelayClient {
 	readonly url: string;
+	readonly #headers: Readonly<Record<string, string>>;
 	#id = 0;
 
-	constructor(url: string) {
+	/** `headers` go with each call. */
+	constructor(url: string, headers: Readonly<Record<string, string>> = {}) {
 		this.url = url;
+		this.#headers = headers;
 	}
 
 	/** One call; the whole answer. */
@@ -48,7 +51,7 @@ export class RelayClient {
 		const response = await fetch(`${this.url}${path}`, {
 			dispatcher,
 			method: "POST",
-			headers: { "content-type": "application/json" },
+			headers: { "content-type": "application/json", ...this.#headers },
 			body: JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }),
 		});
 		return (await response.json()) as WireAnswer;

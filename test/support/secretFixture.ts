@@ -84,7 +84,7 @@ export async function holdSecrets(fixture: BiddingFixture, first: number): Promi
 }
 
 /** The text of `value` without the hash that was asked for, in whatever case. */
-export function stripped(value: unknown, hash: string): string {
+function stripped(value: unknown, hash: string): string {
 	const text = typeof value === "string" ? value : JSON.stringify(value);
 	return text.replaceAll(new RegExp(hash.slice(2), "gi"), "HASH");
 }
@@ -125,15 +125,6 @@ export async function inBatches(
 	return [body, answer].map((text) => stripped(text, hash));
 }
 
-/** The probes about `hash` as things stand now. */
-export async function probesNow(
-	fixture: BiddingFixture,
-	hash: string,
-	index: number,
-): Promise<readonly Probe[]> {
-	return probesOf(hash, index, await fixture.head());
-}
-
 /** One call, without its id. */
 export interface Probe {
 	readonly name: string;
@@ -168,24 +159,26 @@ function backruns(index: number): Readonly<Record<string, string>> {
 	};
 }
 
-/** The calls about `hash`; `head` is the chain's head. */
-export function probesOf(hash: string, index: number, head: number): readonly Probe[] {
+/** The calls about `hash` as things stand now. */
+export async function probesNow(
+	fixture: BiddingFixture,
+	hash: string,
+	index: number,
+): Promise<readonly Probe[]> {
+	const head = await fixture.head();
 	const hex = (block: number) => `0x${block.toString(16)}`;
 	const all = backruns(index);
 	const good = all.paying ?? "";
 	const txs = [hash, good];
-	const bid = (name: string, bundle: object, asksForTarget = true): Probe => ({
-		name: `eth_sendBundle ${name}`,
-		method: "eth_sendBundle",
-		params: [bundle],
-		asksForTarget,
+	const probe = (method: string, what: string, param: unknown, asksForTarget = false): Probe => ({
+		...{ name: `${method} ${what}`.trim(), method, params: [param], asksForTarget },
 	});
-	const share = (name: string, bundle: object, asksForTarget = true): Probe => ({
-		name: `mev_sendBundle ${name}`,
-		method: "mev_sendBundle",
-		params: [{ version: "v0.1", inclusion: { block: hex(head + 1) }, ...bundle }],
-		asksForTarget,
-	});
+	const bid = (what: string, bundle: object, asksForTarget = true) =>
+		probe("eth_sendBundle", what, bundle, asksForTarget);
+	const share = (what: string, bundle: object, asksForTarget = true) => {
+		const whole = { version: "v0.1", inclusion: { block: hex(head + 1) }, ...bundle };
+		return probe("mev_sendBundle", what, whole, asksForTarget);
+	};
 	const body = (tx: string) => [{ hash }, { tx, canRevert: false }];
 	const decodes = (name: string) => !name.startsWith("of bytes") && !name.startsWith("of a type");
 	return [
@@ -213,25 +206,10 @@ export function probesOf(hash: string, index: number, head: number): readonly Pr
 		share("for one builder", { body: body(good), privacy: { builders: ["plain"] } }),
 		share("for a builder that there is not", { body: body(good), privacy: { builders: ["nobody"] } }, false),
 		share("that is past", { body: body(good), inclusion: { block: "0x0" } }, false),
-		{
-			name: "eth_cancelBundle",
-			method: "eth_cancelBundle",
-			params: [{ replacementUuid: hash }],
-			asksForTarget: false,
-		},
-		{ name: "eth_cancelTransaction", method: "eth_cancelTransaction", params: [hash], asksForTarget: false },
-		{
-			name: "eth_getTransactionReceipt",
-			method: "eth_getTransactionReceipt",
-			params: [hash],
-			asksForTarget: false,
-		},
-		{
-			name: "eth_getTransactionByHash of the bundle",
-			method: "eth_getTransactionByHash",
-			params: [bundleHashOf(hash, ZERO_HASH)],
-			asksForTarget: false,
-		},
+		probe("eth_cancelBundle", "", { replacementUuid: hash }),
+		probe("eth_cancelTransaction", "", hash),
+		probe("eth_getTransactionReceipt", "", hash),
+		probe("eth_getTransactionByHash", "of the bundle", bundleHashOf(hash, ZERO_HASH)),
 	];
 }
 

@@ -145,24 +145,12 @@ export async function startSurroundings(
 	return { chain, builders, builder, folder, env, end };
 }
 
-export interface ProcessSystem extends Surroundings {
-	/** Starts a relay, with `env` over {@link ProcessSystem.env}; it ends with the system at the latest. */
-	start(env?: Readonly<Record<string, string>>): Promise<RelayProcess>;
-	/** The same, waiting for nothing. */
-	launch(env?: Readonly<Record<string, string>>): LaunchedRelay;
-	/** Waits until the building builder has taken each raw transaction (0x hex) in a request behind number `after`. */
-	delivered(raws: readonly string[], after?: number): Promise<void>;
-	/** The number of the last request that the building builder got. */
-	lastRequest(): number;
-	/** Has the next block built and waits until `relay` has worked it off; its number. */
-	nextBlock(relay: RelayProcess): Promise<number>;
-	stop(): Promise<void>;
-}
+export type ProcessSystem = Awaited<ReturnType<typeof startProcessSystem>>;
 
 const DELIVERED_MS = 10_000;
 
 /** Starts chain and builders; the caller starts relays, and stops it all. */
-export async function startProcessSystem(options: SurroundingsOptions = {}): Promise<ProcessSystem> {
+export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	const { end, ...surroundings } = await startSurroundings({
 		...options,
 		env: { LOG_LEVEL: "info", ...options.env },
@@ -171,17 +159,20 @@ export async function startProcessSystem(options: SurroundingsOptions = {}): Pro
 	const relays: LaunchedRelay[] = [];
 	return {
 		...surroundings,
-		async start(over = {}) {
+		/** Starts a relay, with `env` over the usual one; it ends with the system at the latest. */
+		async start(over: Readonly<Record<string, string>> = {}): Promise<RelayProcess> {
 			const relay = await startRelayProcess({ env: { ...env, ...over } });
 			relays.push(relay);
 			return relay;
 		},
-		launch(over = {}) {
+		/** The same, waiting for nothing. */
+		launch(over: Readonly<Record<string, string>> = {}): LaunchedRelay {
 			const relay = launchRelay({ env: { ...env, ...over } });
 			relays.push(relay);
 			return relay;
 		},
-		async delivered(raws, after = 0) {
+		/** Waits until the building builder has taken each raw transaction (0x hex) in a request behind number `after`. */
+		async delivered(raws: readonly string[], after = 0): Promise<void> {
 			for (const raw of raws) {
 				await builder.waitForRequest(
 					({ seq, params }) => seq > after && JSON.stringify(params).includes(raw),
@@ -189,13 +180,15 @@ export async function startProcessSystem(options: SurroundingsOptions = {}): Pro
 				);
 			}
 		},
-		lastRequest: () => builder.requests().at(-1)?.seq ?? 0,
-		async nextBlock({ client }) {
+		/** The number of the last request that the building builder got. */
+		lastRequest: (): number => builder.requests().at(-1)?.seq ?? 0,
+		/** Has the next block built and waits until `relay` has worked it off; its number. */
+		async nextBlock({ client }: RelayProcess): Promise<number> {
 			const { number } = await builder.buildBlock();
 			await seesHead(client, number);
 			return number;
 		},
-		async stop() {
+		async stop(): Promise<void> {
 			for (const relay of relays) await relay.kill();
 			await end();
 		},

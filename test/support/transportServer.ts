@@ -15,25 +15,15 @@ import type { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { Script, testFallback, testMethods } from "./rpcMethods.ts";
 
-export interface TransportOptions {
-	readonly maxBodyBytes?: number;
+/** Over the usual ones of these tests. */
+export interface TransportOptions extends Partial<HttpServerOptions> {
 	readonly maxBatch?: number;
-	readonly maxBufferedBytes?: number;
-	readonly maxBufferedBytesPerClient?: number;
-	readonly maxOpenRequests?: number;
-	readonly maxConnections?: number;
-	readonly maxConnectionsPerClient?: number;
 	readonly unread?: UnreadBytesOptions;
 	readonly rps?: number;
 	readonly trustProxy?: number;
 	readonly boostSecret?: string;
-	readonly stopMs?: number;
-	readonly requestMs?: number;
-	readonly exposedHeaders?: readonly string[];
-	readonly headersFor?: NonNullable<HttpServerOptions["headersFor"]>;
 	readonly verifySignature?: VerifySignature;
 	readonly unavailable?: () => RpcError | null;
-	readonly routes?: readonly Route[];
 	readonly websocket?: Partial<RpcWebsocketOptions>;
 	readonly clock?: Clock;
 	/** Has the port until it starts. */
