@@ -111,7 +111,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 }
 
 /** The checks of /readyz, by the names that it shows: whether the relay would serve a submission well now. */
-function readinessChecks(
+export function readinessChecks(
 	maxHeadAgeMs: number,
 	{ tip, heads, kv, transactions, deliveries }: RelayParts,
 ): readonly ReadinessCheck[] {

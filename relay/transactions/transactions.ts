@@ -365,9 +365,9 @@ export class Transactions implements RecordReader {
 		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
 	}
 
-	/** It happens now. */
+	/** It happens now; `at` stands behind the type, as pages show it. */
 	#emit(hash: string, event: Undated<TxEvent>): void {
-		this.records.emit(hash, { ...event, at: this.#deps.clock.now() });
+		this.records.emit(hash, Object.assign({ type: event.type, at: this.#deps.clock.now() }, event));
 	}
 
 	/** For what is written, by the machine and the chain. */

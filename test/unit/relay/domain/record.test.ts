@@ -122,25 +122,6 @@ test("every stage meets every event as the matrix says; what is illegal changes 
 	}
 });
 
-test("what its user ended is never live again, whatever happens behind it", () => {
-	for (const end of [EVENTS.cancelled, EVENTS.replaced]) {
-		// Every stage that can be reached from there, with how it had ended.
-		const seen = new Set<Stage>();
-		const first = newRecord(privateTransaction());
-		assert.equal(fold(first, end), true);
-		const ways = [first];
-		for (let from = ways.shift(); from !== undefined; from = ways.shift()) {
-			seen.add(from.stage);
-			for (const event of Object.values(EVENTS)) {
-				const record = structuredClone(from);
-				if (fold(record, event) && !seen.has(record.stage)) ways.push(record);
-			}
-		}
-		const ended = end.type === "cancelled" ? "CANCELLED" : "REPLACED";
-		assert.deepEqual([...seen].sort(), [ended, "INCLUDED", "REVERTED"].sort());
-	}
-});
-
 const received = (block = 100): TxEvent => ({ type: "received", at, block });
 const ready = (block = 101): TxEvent => ({ type: "ready", at, block });
 const broadcast = (block = 101): TxEvent => ({ type: "broadcast", at, block });
@@ -254,17 +235,4 @@ test("events and deliveries are bounded, what no longer fits is counted, and the
 	for (const event of [delivered("cancel"), ...many(MAX_DELIVERIES, () => delivered("bundle"))])
 		fold(record, event);
 	assert.equal(record.deliveries.filter(({ kind }) => kind === "cancel").length, 1);
-});
-
-test("many backruns push out neither the beginning nor the end of its life", () => {
-	const record = after(...OUT, ...many(400, (i) => bundled(String(i))), included(), refunded("4"));
-	const types = typesOf(record);
-	assert.equal(types.length, MAX_EVENTS);
-	assert.deepEqual(
-		[...types.slice(0, 3), ...types.slice(-2)],
-		["received", "ready", "broadcast", "included", "refunded"],
-	);
-	// The last one that went out is the likeliest to be mined.
-	const last = record.events.findLast((event) => event.type === "bundled");
-	assert.equal(last?.type === "bundled" && last.bid, "399");
 });

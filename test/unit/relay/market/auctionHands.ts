@@ -132,13 +132,11 @@ export class FakeAccounts {
 	readonly balances = new Map<string, bigint>();
 	/** Called where the node is asked for its own latest state; answers the number of that block. */
 	onFresh: () => number = () => 100;
-	down = false;
 	/** Waited for before each answer. */
 	gate: Promise<void> = Promise.resolve();
 
 	async get(address: string): Promise<AccountState> {
 		await this.gate;
-		if (this.down) throw new UpstreamError("timeout");
 		const code = this.contracts.has(address) ? "contract" : "none";
 		return {
 			address,
@@ -164,8 +162,6 @@ export class FakeBundleSender implements BundleSender {
 	refunding: readonly string[] = ["a", "b"];
 	readonly lines: string[] = [];
 	readonly sent: OutgoingBundle[] = [];
-	/** How they answer; not asked where null. */
-	answered: BundleAnswered | null = null;
 	last: BundleAnswered | null = null;
 	/** From now on: what is sent waits in the lanes, and leaves when one of {@link waiting} is called. */
 	holding = false;

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bundleHash } from "../../../../relay/domain/bundle.ts";
 import type { SimulationErrorCode } from "../../../../relay/domain/simulation.ts";
-import { PlainFixture as Fixture, type PlainOptions } from "./plainFixture.ts";
+import { PlainFixture as Fixture, type PlainOptions } from "./auctionFixture.ts";
 
 const RANGE = { first: 101, last: 105, uuid: "u" };
 const TOLD = "send t1 for 101 to a,b";

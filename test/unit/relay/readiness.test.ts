@@ -1,0 +1,43 @@
+// The checks of /readyz: each names what is not well in words of ours, and nothing else.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readinessChecks } from "../../../relay/front.ts";
+import type { RelayParts } from "../../../relay/relay.ts";
+
+const MAX_HEAD_AGE_MS = 60_000;
+const WELL = {
+	head: {},
+	isUnavailable: false,
+	ageMs: MAX_HEAD_AGE_MS,
+	isHeld: true,
+	isWritten: true,
+	isHeard: true,
+};
+
+/** Which checks fail where all is well but this; the head is as old as it may be. */
+const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly string[]])[] = [
+	[{}, []],
+	[{ head: null }, ["node: the node does not answer"]],
+	[{ isUnavailable: true }, ["node: the node does not answer"]],
+	[{ ageMs: MAX_HEAD_AGE_MS + 1 }, ["head: the head is too old"]],
+	[{ isWritten: false }, ["store: the last write failed"]],
+	[{ isHeld: false }, ["store: the store does not answer, or is another relay's"]],
+	[{ isHeard: false }, ["delivery: no builder answers"]],
+];
+
+test("what is not well is named by /readyz", async () => {
+	for (const [row, expected] of ROWS) {
+		const { head, isUnavailable, ageMs, isHeld, isWritten, isHeard } = { ...WELL, ...row };
+		const checks = readinessChecks(MAX_HEAD_AGE_MS, {
+			...{ tip: { head: () => head }, heads: { isUnavailable, ageMs: () => ageMs }, kv: { isHeld } },
+			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isHeard } },
+		} as unknown as RelayParts);
+		const failed: string[] = [];
+		for (const { name, check } of checks) {
+			const result = await check();
+			if (!result.ok) failed.push(`${name}: ${result.reason}`);
+		}
+		assert.deepEqual([checks.length, failed], [4, expected]);
+	}
+});
