@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
+import { type BenchProxy, startInstalledProxies } from "./installedProxies.ts";
 import { benchAccounts, benchTransaction, CONNECTIONS, type Figure, load, submissionOf } from "./load.ts";
 
 /** The machine's speed drifts: all are measured in turn, so many times, and each one's best counts. */
@@ -22,15 +23,6 @@ const STEADY_PER_SECOND = 200;
 
 const READ = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
 
-/** A proxy that runs. */
-interface BenchProxy {
-	readonly name: string;
-	readonly process: MeasuredProcess;
-	/** `http://127.0.0.1:port` */
-	readonly url: string;
-	stop(): Promise<void>;
-}
-
 /** Runs it; takes about half a minute. */
 export async function benchBoost(): Promise<readonly Figure[]> {
 	const stub = MeasuredProcess.part("relayStub");
@@ -40,6 +32,7 @@ export async function benchBoost(): Promise<readonly Figure[]> {
 		proxies.push(await startBoost(target));
 		proxies.push(await startProxy("http-proxy", "httpProxy", target));
 		proxies.push(await startProxy("undici", "undici", target));
+		proxies.push(...(await startInstalledProxies(target)));
 		const reads = await measure(proxies, () => new Array<string>(READS).fill(READ));
 		const grown = new Map<string, number>();
 		const submissions = await measure(proxies, nextSubmissions(), grown);
