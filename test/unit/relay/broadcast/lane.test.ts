@@ -222,25 +222,6 @@ test("what waits for the head or a block before it is answered unsent and takes 
 	assert.equal(sent.at(-1), "fresh");
 });
 
-test("closing answers what waits, sends the cancels, waits for what is under way, and takes no more", async () => {
-	const { push, answer, sent, answers, unsent, lane, clock } = fixture();
-	for (const name of ["a1", "a2", "b1", "cancel c1"]) push(name);
-	let closed = false;
-	const closing = lane.close().then(() => {
-		closed = true;
-	});
-	assert.deepEqual(unsent().sort(), ["a2", "b1"]);
-	push("late");
-	assert.deepEqual(answers.at(-1), ["late", "unsent", 0]);
-	await clock.advance(0);
-	await answer("a1");
-	assert.equal(closed, false);
-	await answer("cancel c1");
-	await closing;
-	assert.deepEqual([sent, lane.depth], [["a1", "cancel c1"], 0]);
-	await lane.close();
-});
-
 test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {
 	const { push, lane, unsent, drain } = fixture({ capacity: 100_000, concurrency: 1 });
 	push("running", 999);

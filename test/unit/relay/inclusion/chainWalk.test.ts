@@ -112,16 +112,6 @@ describe("walk", () => {
 		});
 	}
 
-	test("a parent that is gone: the chain moved, nothing is told", async () => {
-		const to = forkAt(7, 4, "h");
-		assert.equal(await walk(trunk, last(to), parents(to.slice(2)).parentOf, LIMITS), null);
-	});
-
-	test("keeps as many blocks as it is told, the newest", async () => {
-		const way = await walk(trunk.slice(0, 6), last(trunk), parents(trunk).parentOf, { kept: 4, missed: 64 });
-		assert.deepEqual(names(way?.chain ?? []), ["a6", "a7", "a8", "a9"]);
-	});
-
 	test("every way in a tree of branches, one after another, leads where it should", async () => {
 		const branches = [
 			trunk,

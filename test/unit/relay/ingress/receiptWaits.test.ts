@@ -145,17 +145,6 @@ afterEach(async () => {
 });
 
 describe("mined", () => {
-	test("what is mined while somebody waits is its receipt", async () => {
-		const { clock } = start(...SENT);
-		const outcome = fixture.wait(20_000);
-		await clock.advance(12_000);
-		assert.deepEqual([outcome.ended, fixture.asked], [undefined, []], "the node is not asked before");
-		fixture.answer = RECEIPT;
-		fixture.happens(included());
-		await clock.advance(0);
-		assert.deepEqual([outcome.ended, fixture.asked], [RECEIPT, [HASH]]);
-	});
-
 	for (const [name, past, isSettled] of [
 		["mined before", [included()], false],
 		["mined before and settled", [], true],

@@ -6,7 +6,6 @@ import { test } from "node:test";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
-import { infoReport } from "../../../../relay/ingress/info.ts";
 import { transactionEventsRoute } from "../../../../relay/ingress/routes.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
 import { EventStreams } from "../../../../shared/http/eventStreams.ts";
@@ -216,37 +215,4 @@ test("who comes back to a settled one with nothing new to hear is told to stop; 
 		assert.deepEqual([live, settled.status, settled.body], [expected, 204, null]);
 		assert.equal((await fixture(false).ask({ "last-event-id": id })).status, 200);
 	}
-});
-
-const SETTINGS = {
-	FEE_RECIPIENT: undefined,
-	REFUND_PERCENT: 90,
-	TX_TTL_BLOCKS: 25,
-	SLOT_SECONDS: 12,
-	MAX_BODY_BYTES: 1_000,
-	MAX_BATCH: 100,
-	RATE_LIMIT_RPS: 50,
-};
-
-test("what the relay says of itself", () => {
-	assert.deepEqual(infoReport(SETTINGS, "1.2.3", 31_337n, 64, true), {
-		name: "leeward",
-		version: "1.2.3",
-		chainId: "0x7a69",
-		feeRecipient: null,
-		pay: "block.coinbase",
-		bidding: true,
-		refundPercent: 90,
-		txTtlBlocks: 25,
-		slotSeconds: 12,
-		limits: {
-			maxBodyBytes: 1_000,
-			maxBatch: 100,
-			rateLimitRps: 50,
-			maxPendingPerSender: 64,
-			maxBundleBlocksAhead: 30,
-			maxBundleTransactions: 100,
-			maxReplacementUuidLength: 256,
-		},
-	});
 });

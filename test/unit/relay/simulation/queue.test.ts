@@ -105,16 +105,6 @@ describe("the order", () => {
 		void ask("again", "held", { client: "honest" });
 		assert.equal(begun().at(-1), "again");
 	});
-
-	it("is by gas: who asks for little goes before who asks for much", async () => {
-		const { ask, begun, end } = setUp();
-		void ask("first", "new", { client: "x" });
-		for (let i = 0; i < 3; i++) void ask(`dear ${i}`, "new", { client: "a", gas: 10_000_000n });
-		for (let i = 0; i < 9; i++) void ask(`cheap ${i}`, "bid", { client: "b", gas: 1_000_000n });
-		for (let i = 0; i < 13; i++) await end(i);
-		const cheap = Array.from({ length: 9 }, (_, i) => `cheap ${i}`);
-		assert.deepEqual(begun(), ["first", "dear 0", ...cheap, "dear 1", "dear 2"]);
-	});
 });
 
 describe("a full queue", () => {
