@@ -90,20 +90,6 @@ test("an account is asked for once a head, however many want it and however its 
 	assert.equal(proxy.calls().length, 6);
 });
 
-test("what is under way when the head moves is asked for again, and not remembered", async () => {
-	const head = await mine(2);
-	const accounts = newAccounts();
-	accounts.setHead(head - 1);
-	const release = proxy.hold();
-	const asked = accounts.get(account(5), "a");
-	await until("the request", () => proxy.requests === 1);
-	accounts.setHead(head);
-	release();
-	assert.equal((await asked).block, head);
-	assert.equal((await accounts.get(account(5), "a")).block, head);
-	assert.equal(proxy.calls("eth_getCode").length, 2);
-});
-
 test("the same height with another hash is a new head", async () => {
 	const head = await mine();
 	const accounts = newAccounts();
@@ -116,16 +102,6 @@ test("the same height with another hash is a new head", async () => {
 	await mine();
 	accounts.setHead(head + 1);
 	assert.equal((await accounts.get(account(6), "a")).nonce, 0n);
-});
-
-test("a block that the node does not have yet is waited for, as behind a balancer", async () => {
-	const head = await mine();
-	const accounts = newAccounts({ timeoutMs: 5_000 });
-	accounts.setHead(head + 1);
-	const asked = accounts.get(account(7), "a");
-	await until("the second try", () => proxy.requests >= 2);
-	await mine();
-	assert.equal((await asked).block, head + 1);
 });
 
 const faults: readonly [string, NodeFault, UpstreamFault][] = [
@@ -246,19 +222,6 @@ describe("accounts of two clients", () => {
 		assert.equal(fixture.requests.length, 101);
 	});
 
-	test("what is urgent goes first, another client's looks at a new head notwithstanding", async () => {
-		const fixture = new Fixture();
-		const looks = ["b", "c", "d"].flatMap((client, i) =>
-			askAll(fixture, crowd(3_000).slice(1_000 * i, 1_000 * (i + 1)), client),
-		);
-		const urgent = askAll(fixture, [HONEST], "honest", true);
-		const own = askAll(fixture, [`0x${"bb".repeat(20)}`], "b", true);
-		await fixture.answer();
-		assert.deepEqual(fixture.requests[4]?.slice(0, 2), [HONEST, `0x${"bb".repeat(20)}`]);
-		await fixture.answerAll();
-		assert.ok((await Promise.all([...looks, ...urgent, ...own])).every((outcome) => outcome === "told"));
-	});
-
 	test("a fresh state is asked for at the latest block, whatever is known, and kept where it is the head's", async () => {
 		const fixture = new Fixture();
 		const known = await fixture.told(fixture.accounts.get(HONEST, "honest"));
@@ -281,23 +244,4 @@ describe("accounts of two clients", () => {
 			assert.deepEqual([later.block, later.balance], [10, 10n]);
 		});
 	}
-
-	test("states between two blocks are of neither: they are asked for again", async () => {
-		const fixture = new Fixture();
-		const numbers = ["0xa", "0xb"];
-		const node = {
-			batch: async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> =>
-				calls.map(({ method }) => ({
-					ok: true,
-					result: method === "eth_blockNumber" ? (numbers.shift() ?? "0xb") : "0x0",
-				})),
-		};
-		const background = new Background({}, { log: silentLogger });
-		const accounts = new NodeAccounts({}, { node, background, clock: fixture.clock });
-		accounts.setHead(10);
-		const asked = accounts.fresh(HONEST, "honest");
-		await settled();
-		await fixture.clock.advance(40);
-		assert.equal((await asked).block, 11);
-	});
 });

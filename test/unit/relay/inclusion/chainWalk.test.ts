@@ -90,28 +90,6 @@ describe("walk", () => {
 		});
 	}
 
-	const gaps: readonly (readonly [
-		string,
-		chain: readonly Block[],
-		to: readonly Block[],
-		limits?: WalkLimits,
-	])[] = [
-		["the first head", [], trunk],
-		["more missed than allowed", trunk.slice(0, 6), trunk, { kept: 9, missed: 3 }],
-		["a branch from before what is kept", trunk.slice(5), forkAt(4, 3, "f")],
-		["an ancestor from before what is kept", trunk.slice(5), trunk.slice(0, 4)],
-		["another chain altogether", trunk, branch("z", null, 12)],
-	];
-	for (const [name, chain, to, limits] of gaps) {
-		test(`${name}: a gap with just the head`, async () => {
-			const way = await walk(chain, last(to), parents([...to], trunk).parentOf, limits ?? LIMITS);
-			assert.ok(way !== null);
-			const head = last(to);
-			assert.deepEqual(way.update, { head, reverted: [], applied: [head], gap: true });
-			assert.deepEqual(way.chain, [head]);
-		});
-	}
-
 	test("every way in a tree of branches, one after another, leads where it should", async () => {
 		const branches = [
 			trunk,

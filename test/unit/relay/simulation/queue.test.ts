@@ -187,25 +187,6 @@ describe("the time of waiting", () => {
 	});
 });
 
-describe("a stop", () => {
-	it("answers what waits, joins what runs, and takes no more", async () => {
-		const { ask, answers, clock, end, queue } = setUp();
-		void ask("running", "new");
-		void ask("waiting", "new");
-		let stopped = false;
-		const stopping = queue.stop().then(() => {
-			stopped = true;
-		});
-		await settled();
-		assert.deepEqual([answers, stopped], [["waiting: not simulated: the relay is stopping"], false]);
-		await end(0);
-		await stopping;
-		await ask("late", "new");
-		assert.deepEqual(answers.slice(1), ["running: ok", "late: not simulated: the relay is stopping"]);
-		assert.equal(clock.pending, 0);
-	});
-});
-
 describe("what is counted", () => {
 	it("tells passed, failed and unavailable apart", async () => {
 		const { ask, counts, end } = setUp();

@@ -24,7 +24,6 @@ const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { 
 const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
 
 const RAW = `0x02${"Cd".repeat(99)}`;
-const BACKRUN = Buffer.from(RAW.slice(2), "hex");
 const SEND = { txs: [TARGET, RAW] };
 const NO_BUNDLE = `0x${keccak256(Buffer.alloc(0)).toString("hex")}`;
 
@@ -56,19 +55,6 @@ test("a bid with the target's hash first", async () => {
 		blocks: { first: 8n, last: null },
 		target: TARGET.toLowerCase(),
 		backrun: bytes(raw("cc")),
-	});
-});
-
-test("a bid over a range, under a uuid, for chosen builders", async () => {
-	const more = { inclusion: { block: "0x8", maxBlock: "0x9" }, replacementUuid: "mine" };
-	const privacy = { builders: ["two", "one"], hints: ["hash", "calldata"] };
-	const { bid } = await asked({ ...BID, ...more, privacy }, { signer: SIGNER });
-	const { target, backrun, network, ...rest } = bid ?? {};
-	assert.deepEqual(rest, {
-		owner: SIGNER,
-		blocks: { first: 8n, last: 9n },
-		uuid: "mine",
-		builders: ["two", "one"],
 	});
 });
 
@@ -160,23 +146,6 @@ for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
 	});
 }
 
-test("eth_sendBundle: a bid on the next block", async () => {
-	const { market, charges, result } = startBundleMethods();
-	assert.equal(await result("eth_sendBundle", [SEND]), HASH);
-	assert.deepEqual(market.bids, [
-		{
-			owner: ADDRESS,
-			network: ADDRESS,
-			blocks: { first: null, last: null },
-			uuid: null,
-			builders: null,
-			target: TARGET.toLowerCase(),
-			backrun: BACKRUN,
-		},
-	]);
-	assert.deepEqual([market.asked, charges], [1, []]);
-});
-
 test("uuids of 1 to 256 characters are taken as they are", async () => {
 	const { market, result } = startBundleMethods();
 	const uuids = ["0", " ", "u".repeat(256), "\u{1f600}".repeat(256), "__proto__", "\0"];
@@ -185,19 +154,6 @@ test("uuids of 1 to 256 characters are taken as they are", async () => {
 		market.bids.map(({ uuid }) => uuid),
 		uuids,
 	);
-});
-
-test("null counts as absent, and what is not known is refused by its name", async () => {
-	const { market, result } = startBundleMethods();
-	await result("eth_sendBundle", [{ ...SEND, blockNumber: null, replacementUuid: null }]);
-	const [bid] = market.bids;
-	assert.deepEqual([bid?.blocks, bid?.uuid, bid?.builders], [{ first: null, last: null }, null, null]);
-	for (const key of ["minTimestamp", "revertingTxHashes", "refundPercent", "builders", "blocknumber"]) {
-		await assert.rejects(
-			result("eth_sendBundle", [{ ...SEND, [key]: null }]),
-			new RegExp(`invalid params: bundle.${key}: unknown key`),
-		);
-	}
 });
 
 test("every refusal is told by its code, and what it cost the node is charged to who asked", async () => {
