@@ -90,6 +90,20 @@ test("an account is asked for once a head, however many want it and however its 
 	assert.equal(proxy.calls().length, 6);
 });
 
+test("what is under way when the head moves is asked for again, and not remembered", async () => {
+	const head = await mine(2);
+	const accounts = newAccounts();
+	accounts.setHead(head - 1);
+	const release = proxy.hold();
+	const asked = accounts.get(account(5), "a");
+	await until("the request", () => proxy.requests === 1);
+	accounts.setHead(head);
+	release();
+	assert.equal((await asked).block, head);
+	assert.equal((await accounts.get(account(5), "a")).block, head);
+	assert.equal(proxy.calls("eth_getCode").length, 2);
+});
+
 test("the same height with another hash is a new head", async () => {
 	const head = await mine();
 	const accounts = newAccounts();

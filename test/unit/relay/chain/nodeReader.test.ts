@@ -44,14 +44,14 @@ for (const how of ["status", "oneError", "firstOnly"] as const) {
 		test(`a node that takes ${limit} calls at most (${how}) is learnt, said once, and remembered`, async () => {
 			proxy.setFault({ kind: "batchLimit", calls: limit, how });
 			const node = reader();
-			await expectOrder(await node.batch(calls(300)), 300);
+			await expectOrder(await node.batch(calls(60)), 60);
 			assert.deepEqual(warned, ["the node takes only small batches"]);
 			proxy.reset();
 			warned = [];
-			await expectOrder(await node.batch(calls(120)), 120);
+			await expectOrder(await node.batch(calls(40)), 40);
 			assert.deepEqual(warned, []);
 			// Remembered: nothing is refused any more, so every call is seen once.
-			assert.equal(proxy.calls().length, 120);
+			assert.equal(proxy.calls().length, 40);
 			assert.ok(proxy.calls().every(({ batch }) => batch <= limit));
 		});
 	}
