@@ -15,6 +15,7 @@ import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import {
 	BUILDER_CONNECTIONS,
+	type BuilderCall,
 	BuilderClient,
 	bundleCall,
 	cancelBundleCalls,
@@ -23,6 +24,7 @@ import {
 	type Identity,
 	privateCall,
 	refundTerms,
+	type SignedBody,
 } from "./builderClient.ts";
 import { Lane, type LaneItem } from "./lane.ts";
 
@@ -130,13 +132,10 @@ export class Fanout implements Broadcaster, BundleSender {
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
-			for (const call of calls) {
-				lane.push({
-					make: () => signed(call),
-					answered: (answer, ms) => this.#answered(transaction, row.name, "cancel", block, answer, ms),
-					...{ key: tx.from, subject: tx.hash, client, isPlain: false, block, urgent: true },
-				});
-			}
+			pushCancels(lane, calls, signed, {
+				answered: (answer, ms) => this.#answered(transaction, row.name, "cancel", block, answer, ms),
+				...{ key: tx.from, subject: tx.hash, client, isPlain: false, block },
+			});
 		}
 	}
 
@@ -181,14 +180,10 @@ export class Fanout implements Broadcaster, BundleSender {
 			const left = this.#left.get(leftKey(row, name));
 			if (left === undefined) continue;
 			this.#left.delete(leftKey(row, name));
-			const { client, isPlain } = left;
-			for (const call of cancelBundleCalls(row, uuid, block)) {
-				lane.push({
-					make: () => signed(call),
-					answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
-					...{ key, subject: name, client, isPlain, block, urgent: true },
-				});
-			}
+			pushCancels(lane, cancelBundleCalls(row, uuid, block), signed, {
+				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
+				...{ key, subject: name, client: left.client, isPlain: left.isPlain, block },
+			});
 		}
 	}
 
@@ -254,6 +249,16 @@ export class Fanout implements Broadcaster, BundleSender {
 		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms);
 		answered({ at: this.#clock.now(), builder, kind, answer, ms });
 	}
+}
+
+/** Puts the calls that make a builder forget something before all else of their kind. */
+function pushCancels(
+	lane: Lane,
+	calls: readonly BuilderCall[],
+	signed: (call: BuilderCall) => SignedBody,
+	item: Omit<LaneItem, "make" | "urgent">,
+): void {
+	for (const call of calls) lane.push({ ...item, make: () => signed(call), urgent: true });
 }
 
 /** The lane key of a bundle, and what its identifier is made from: never a sender's address or a target's name. */

@@ -58,7 +58,7 @@ interface Question {
 }
 
 /** A request for one account; `state` once it has come. */
-interface Flight {
+interface Lookup {
 	readonly address: string;
 	readonly latest: boolean;
 	readonly promise: Promise<AccountState>;
@@ -76,9 +76,9 @@ export class NodeAccounts implements Accounts {
 	readonly #scheduler: FairScheduler;
 	readonly #turns: SharedTurns<AccountState>;
 	/** For the next request, by address and block; they get the state of whatever is the head when it is sent. */
-	#batch = new Map<string, Flight>();
+	#batch = new Map<string, Lookup>();
 	/** Of the tracked head: had, or in a request under way. */
-	readonly #states: LRUCache<string, Flight>;
+	readonly #states: LRUCache<string, Lookup>;
 	#head: number | null = null;
 	/** Counts the heads that were set: two of them may have the same number. */
 	#epoch = 0;
@@ -165,8 +165,8 @@ export class NodeAccounts implements Accounts {
 
 	/** What is had or under way, or will be when it is the client's turn; who has given up leaves the queue. */
 	#turn(question: Question, signal: AbortSignal): Promise<AccountState> {
-		const flight = this.#known(question);
-		if (flight !== undefined) return flight.promise;
+		const lookup = this.#known(question);
+		if (lookup !== undefined) return lookup.promise;
 		if (this.#head === null) return Promise.reject(new UpstreamError("unreachable"));
 		const { address, client, urgent, latest } = question;
 		const options = { client, urgent, cost: latest ? CALLS_LATEST : CALLS };
@@ -179,17 +179,17 @@ export class NodeAccounts implements Accounts {
 	#begin(question: Question): Promise<AccountState> {
 		const known = this.#known(question);
 		if (known !== undefined) return known.promise;
-		const flight = newFlight(question.address, question.latest);
-		this.#batch.set(batchKey(question), flight);
+		const lookup = newLookup(question.address, question.latest);
+		this.#batch.set(batchKey(question), lookup);
 		if (this.#batch.size === BATCH_ACCOUNTS) this.#send();
 		else this.#sendSoon();
-		return flight.promise;
+		return lookup.promise;
 	}
 
 	/** What is had, or under way and not too old for who asks now. */
-	#known(question: Question): Flight | undefined {
-		const flight = this.#batch.get(batchKey(question));
-		return flight ?? (question.latest ? undefined : this.#states.get(question.address));
+	#known(question: Question): Lookup | undefined {
+		const lookup = this.#batch.get(batchKey(question));
+		return lookup ?? (question.latest ? undefined : this.#states.get(question.address));
 	}
 
 	/** Not at once: what is asked for in the same turn of the event loop goes together. */
@@ -203,30 +203,30 @@ export class NodeAccounts implements Accounts {
 	}
 
 	#send(): void {
-		const flights = [...this.#batch.values()];
+		const lookups = [...this.#batch.values()];
 		this.#batch = new Map();
-		for (const flight of flights) if (!flight.latest) this.#states.set(flight.address, flight);
+		for (const lookup of lookups) if (!lookup.latest) this.#states.set(lookup.address, lookup);
 		this.#underWay += 1;
-		this.#background.run("accounts", () => this.#fetch(flights, this.#head ?? 0));
+		this.#background.run("accounts", () => this.#fetch(lookups, this.#head ?? 0));
 	}
 
-	async #fetch(flights: readonly Flight[], head: number): Promise<void> {
-		const asked = flights.map((flight) => callsFor(flight, head));
+	async #fetch(lookups: readonly Lookup[], head: number): Promise<void> {
+		const asked = lookups.map((lookup) => callsFor(lookup, head));
 		try {
 			const answers = await this.#node.batch(asked.flat(), this.#timeoutMs);
 			let next = 0;
-			for (const [i, flight] of flights.entries()) {
+			for (const [i, lookup] of lookups.entries()) {
 				// Those who wait go on at once: a crowd of them would keep everybody else waiting.
 				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1) await nextTurn();
 				const from = next;
 				next += asked[i]?.length ?? 0;
-				const state = readState(flight, head, answers.slice(from, next));
+				const state = readState(lookup, head, answers.slice(from, next));
 				// No state though the node answered: most likely it does not have that block.
-				this.#finish(flight, state ?? new UpstreamError("notJsonRpc"));
+				this.#finish(lookup, state ?? new UpstreamError("notJsonRpc"));
 			}
 		} catch (thrown) {
 			const error = thrown instanceof UpstreamError ? thrown : new UpstreamError("unreachable");
-			for (const flight of flights) this.#finish(flight, error);
+			for (const lookup of lookups) this.#finish(lookup, error);
 			if (error !== thrown) throw thrown;
 		} finally {
 			this.#underWay -= 1;
@@ -234,20 +234,20 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	#finish(flight: Flight, outcome: AccountState | UpstreamError): void {
-		const { address } = flight;
+	#finish(lookup: Lookup, outcome: AccountState | UpstreamError): void {
+		const { address } = lookup;
 		if (outcome instanceof UpstreamError) {
-			if (this.#states.peek(address) === flight) this.#states.delete(address);
+			if (this.#states.peek(address) === lookup) this.#states.delete(address);
 		} else {
-			flight.state = outcome;
-			if (flight.latest && outcome.block === this.#head) this.#states.set(address, flight);
+			lookup.state = outcome;
+			if (lookup.latest && outcome.block === this.#head) this.#states.set(address, lookup);
 		}
-		flight.finish(outcome);
+		lookup.finish(outcome);
 	}
 }
 
-function newFlight(address: string, latest: boolean): Flight {
-	let finish: Flight["finish"] = () => {};
+function newLookup(address: string, latest: boolean): Lookup {
+	let finish: Lookup["finish"] = () => {};
 	const promise = new Promise<AccountState>((resolve, reject) => {
 		finish = (outcome) => (outcome instanceof UpstreamError ? reject(outcome) : resolve(outcome));
 	});
@@ -259,7 +259,7 @@ function batchKey({ address, latest }: Question): string {
 }
 
 /** At the latest block the node's own number goes around them: where it changes, nobody knows which block they are of. */
-function callsFor({ address, latest }: Flight, head: number): readonly RpcCall[] {
+function callsFor({ address, latest }: Lookup, head: number): readonly RpcCall[] {
 	const block = latest ? "latest" : toQuantity(head);
 	const reads = ACCOUNT_METHODS.map((method) => ({ method, params: [address, block] }));
 	const number = { method: "eth_blockNumber", params: [] };
@@ -267,7 +267,7 @@ function callsFor({ address, latest }: Flight, head: number): readonly RpcCall[]
 }
 
 function readState(
-	{ address, latest }: Flight,
+	{ address, latest }: Lookup,
 	head: number,
 	answers: readonly RpcAnswer[],
 ): AccountState | null {

@@ -79,12 +79,10 @@ function blobBaseFee(excessBlobGas: bigint): bigint {
 	return sum / BLOB_UPDATE_FRACTION;
 }
 
-interface Told {
-	readonly baseFee?: bigint;
-	readonly blobBaseFee?: bigint;
-}
+/** What `eth_feeHistory` tells of the next block's fees. */
+type ToldFees = Partial<Pick<NextBlock, "baseFee" | "blobBaseFee">>;
 
-async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise<Told> {
+async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise<ToldFees> {
 	try {
 		const params = ["0x1", toQuantity(head.number), []];
 		const answer = await node.call({ method: "eth_feeHistory", params }, FEE_HISTORY_MS);
@@ -96,18 +94,17 @@ async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise
 }
 
 /** Each list has the head's fee and then the next block's; a head's fee that differs is of another fork's block. */
-function readFees(result: unknown, head: Header): Told {
+function readFees(result: unknown, head: Header): ToldFees {
 	const { baseFeePerGas, baseFeePerBlobGas } = fieldsOf(result) ?? {};
-	const [own, next] = quantities(baseFeePerGas);
-	if (own !== head.baseFee || next === undefined) return {};
-	const [, blob] = quantities(baseFeePerBlobGas);
+	const [own, baseFee] = quantities(baseFeePerGas);
+	if (own !== head.baseFee || baseFee == null) return {};
+	const [, blobBaseFee] = quantities(baseFeePerBlobGas);
 	// 0 is told of chains without blobs.
-	return blob === undefined || blob === 0n ? { baseFee: next } : { baseFee: next, blobBaseFee: blob };
+	return blobBaseFee ? { baseFee, blobBaseFee } : { baseFee };
 }
 
-function quantities(list: unknown): (bigint | undefined)[] {
-	if (!Array.isArray(list)) return [];
-	return list.map((one) => readQuantity(one) ?? undefined);
+function quantities(list: unknown): (bigint | null)[] {
+	return Array.isArray(list) ? list.map(readQuantity) : [];
 }
 
 /** What a fork sets. */

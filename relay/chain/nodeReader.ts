@@ -92,12 +92,7 @@ export class NodeReader {
 	}
 
 	/** A connection that the node closed while it was idle fails as unreachable once, and works the next time. */
-	async #twice(until: number, send: (leftMs: number) => Promise<RpcAnswer>): Promise<RpcAnswer>;
-	async #twice(until: number, send: (leftMs: number) => Promise<RpcAnswer[]>): Promise<RpcAnswer[]>;
-	async #twice(
-		until: number,
-		send: (leftMs: number) => Promise<RpcAnswer | RpcAnswer[]>,
-	): Promise<RpcAnswer | RpcAnswer[]> {
+	async #twice<T>(until: number, send: (leftMs: number) => Promise<T>): Promise<T> {
 		try {
 			return await send(this.#left(until));
 		} catch (thrown) {

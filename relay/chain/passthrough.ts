@@ -130,15 +130,15 @@ export class Passthrough {
 		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
 		if (kept !== undefined) return Promise.resolve(kept.result);
 		// A client that has heard of a head must not get an answer that was asked for before it.
-		const flight = `${this.#head()?.hash} ${name}`;
-		return this.#underWay.get(flight) ?? this.#wait(call, name, flight, passed, caller);
+		const sharedAs = `${this.#head()?.hash} ${name}`;
+		return this.#underWay.get(sharedAs) ?? this.#wait(call, name, sharedAs, passed, caller);
 	}
 
 	/** Asks the node when it is the client's turn; who has gone, or waits for too long, leaves the queue. */
 	async #wait(
 		call: RpcCall,
 		name: string,
-		flight: string,
+		sharedAs: string,
 		passed: PassedMethod,
 		{ client, life }: Caller,
 	): Promise<unknown> {
@@ -146,8 +146,8 @@ export class Passthrough {
 		const turns = weight === 1 ? this.#light : this.#heavy;
 		try {
 			return await withDeadline(this.#clock, "read", timeoutMs, (signal) => {
-				const begin = () => this.#underWay.get(flight) ?? this.#begin(call, name, flight, passed);
-				const { answer, leave } = turns.join(flight, { client, cost: weight }, begin);
+				const begin = () => this.#underWay.get(sharedAs) ?? this.#begin(call, name, sharedAs, passed);
+				const { answer, leave } = turns.join(sharedAs, { client, cost: weight }, begin);
 				signal.addEventListener("abort", leave);
 				life.onGone(leave);
 				return answer;
@@ -161,14 +161,14 @@ export class Passthrough {
 		}
 	}
 
-	#begin(call: RpcCall, name: string, flight: string, passed: PassedMethod): Promise<unknown> {
+	#begin(call: RpcCall, name: string, sharedAs: string, passed: PassedMethod): Promise<unknown> {
 		const reading = this.#ask(call, passed)
 			.then((result) => {
 				if (isLasting(passed, call.params, result, this.#head()?.number)) this.#kept.set(name, { result });
 				return result;
 			})
-			.finally(() => this.#underWay.delete(flight));
-		this.#underWay.set(flight, reading);
+			.finally(() => this.#underWay.delete(sharedAs));
+		this.#underWay.set(sharedAs, reading);
 		return reading;
 	}
 

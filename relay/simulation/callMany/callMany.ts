@@ -25,7 +25,7 @@ import { BALANCES_CODE, QUESTION_GAS } from "../engines/simulateV1.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, type NodeBlock, readBlock } from "./blocks.ts";
 import { resultOf, runCalls } from "./calls.ts";
-import { type PlannedCall, type PlanResult, transactionCall } from "./plan.ts";
+import { type Ended, type PlannedCall, transactionCall } from "./plan.ts";
 import { ownProblem, readSenders } from "./rules.ts";
 import { probeSimulating, type Simulating, simulate } from "./simulate.ts";
 import { trace } from "./traces.ts";
@@ -90,7 +90,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			const senders = await readSenders(ask, addresses, header.number);
 			if (senders === null) throw stateUnavailable(header.number);
 			const problems = txs.map((tx) => ownProblem(tx, senders.get(tx.from), block, options.rules));
-			const signed = txs.filter((_, i) => problems[i] === null).map((tx) => transactionCall(tx, block));
+			const signed = txs.filter((_, i) => problems[i] === null).map((tx) => transactionCall(tx));
 			const calls = measured
 				? [balanceCall(block), ...signed.flatMap((one) => [one, balanceCall(block)])]
 				: signed;
@@ -153,7 +153,7 @@ interface SignedRun {
 	readonly txs: readonly DecodedTransaction[];
 	readonly block: CallBlock;
 	readonly problems: readonly (string | null)[];
-	readonly results: readonly PlanResult[];
+	readonly results: readonly Ended[];
 }
 
 /** Who asks what the fee recipient has, and can pay for that. */
@@ -173,7 +173,7 @@ function balanceCall({ baseFee, feeRecipient }: CallBlock): PlannedCall {
 	return { object, gas: QUESTION_GAS, signer, tx: null, mined: null };
 }
 
-function balanceIn(ran: PlanResult | undefined): bigint {
+function balanceIn(ran: Ended | undefined): bigint {
 	return ran === undefined || ran.value === "" ? 0n : BigInt(`0x${ran.value.slice(0, 64)}`);
 }
 

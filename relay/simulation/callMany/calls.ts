@@ -16,11 +16,11 @@ import {
 	readBlock,
 } from "./blocks.ts";
 import {
+	type Ended,
 	minedCall,
 	type Plan,
 	type PlannedBlock,
 	type PlannedCall,
-	type PlanResult,
 	type PlanResults,
 	unsignedCall,
 } from "./plan.ts";
@@ -95,7 +95,7 @@ const NOBODY: ReadonlyMap<string, SenderState> = new Map();
 const LOST: CallResult = { value: "", error: "execution failed" };
 
 /** What its client is told. */
-export function resultOf(ran: PlanResult | undefined): CallResult {
+export function resultOf(ran: Ended | undefined): CallResult {
 	const { value, error } = ran ?? LOST;
 	return error === undefined ? { value } : { value, error };
 }
@@ -168,8 +168,8 @@ async function callAt(
 	const read = readAnswer(answer);
 	if (read.kind === "failed") {
 		const data = answer.ok || read.error.code !== "EXECUTION_REVERTED" ? null : readHex(answer.error.data);
-		return [{ value: (data ?? "0x").slice(2), error: read.error.message, gasUsed: null }];
+		return [{ value: (data ?? "0x").slice(2), error: read.error.message, gasUsed: null, ok: false }];
 	}
 	const output = read.kind === "result" ? readHex(read.value) : null;
-	return output === null ? null : [{ value: output.slice(2), gasUsed: null }];
+	return output === null ? null : [{ value: output.slice(2), gasUsed: null, ok: true }];
 }

@@ -40,24 +40,17 @@ export interface Plan {
 }
 
 /** How one call ended; `gasUsed` is null where it could not be executed. */
-export interface Ended {
-	readonly result: CallResult;
+export interface Ended extends CallResult {
 	readonly gasUsed: bigint | null;
 	readonly ok: boolean;
 }
 
-/** How a call ended, and what it used; null where it could not be executed. */
-export interface PlanResult extends CallResult {
-	readonly gasUsed: bigint | null;
-}
-
 /** How all calls ended that are not mined ones, in order; null where the node can't run them all as they are. */
-export type PlanResults = readonly PlanResult[] | null;
+export type PlanResults = readonly Ended[] | null;
 
-/** A client's signed transaction in `block`. */
-export function transactionCall(tx: DecodedTransaction, block: CallBlock): PlannedCall {
-	const { gasLimit: gas } = tx;
-	return { object: signedCall(tx, block), gas, signer: tx, tx, mined: null };
+/** A client's signed transaction. */
+export function transactionCall(tx: DecodedTransaction): PlannedCall {
+	return { object: signedCall(tx), gas: tx.gasLimit, signer: tx, tx, mined: null };
 }
 
 /** A call without a signature; its nonce is the account's at that point. */
@@ -106,23 +99,20 @@ export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 
 /** What could not be executed, and why. */
 export function notRun(error: string): Ended {
-	return { result: { value: "", error }, gasUsed: null, ok: false };
+	return { value: "", error, gasUsed: null, ok: false };
 }
 
 /** What was executed: `output` in lower-case 0x hex, `error` null where it passed. */
 export function ended(output: string, gasUsed: bigint, error: SimulationError | null): Ended {
 	const value = output.slice(2);
-	if (error === null) return { result: { value }, gasUsed, ok: true };
+	if (error === null) return { value, gasUsed, ok: true };
 	// What is left in the output of a halt is no data of the contract's.
 	const data = error.code === "EXECUTION_REVERTED" ? value : "";
-	return { result: { value: data, error: error.message }, gasUsed, ok: false };
+	return { value: data, error: error.message, gasUsed, ok: false };
 }
 
 /** The results of `plan`. */
 export function collect(plan: Plan, endOf: (call: PlannedCall) => Ended | undefined): PlanResults {
 	const own = plan.blocks.flatMap(({ calls }) => calls.filter(({ mined }) => mined === null));
-	return own.map((call) => {
-		const { result, gasUsed } = endOf(call) ?? notRun("execution failed");
-		return { ...result, gasUsed };
-	});
+	return own.map((call) => endOf(call) ?? notRun("execution failed"));
 }

@@ -3,7 +3,6 @@
 // authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
-import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { Header } from "../../domain/chain.ts";
@@ -14,8 +13,8 @@ import type { AccountOverride, NodeAnswer, Part, StateOverrides } from "./engine
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
-/** A call with all that the transaction says, at the gas price that it pays in `block`. */
-function callObject(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+/** The transaction as a call, with the fees that it is signed for: a node that validates asks for the most that it can cost. */
+export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 	return {
 		from: tx.from,
 		...(tx.to === null ? {} : { to: tx.to }),
@@ -23,7 +22,12 @@ function callObject(tx: DecodedTransaction, block: BlockContext): Record<string,
 		gas: toQuantity(tx.gasLimit),
 		value: toQuantity(tx.value),
 		input: bytesToHex(tx.data),
-		...feeFields(tx, block.baseFee),
+		...(tx.gasPrice === null
+			? {
+					maxFeePerGas: toQuantity(tx.maxFeePerGas),
+					maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+				}
+			: { gasPrice: toQuantity(tx.gasPrice) }),
 		...(tx.accessList.length === 0 ? {} : { accessList: tx.accessList }),
 		...blobFields(tx),
 		...(tx.authorizationList.length === 0
@@ -42,26 +46,6 @@ export function blockOverrides(block: BlockContext): Record<string, string> {
 		baseFeePerGas: toQuantity(block.baseFee),
 		blobBaseFee: toQuantity(block.blobBaseFee),
 	};
-}
-
-/** {@link callObject} with the fees that it is signed for: a node that validates asks for the most that it can cost. */
-export function signedCall(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
-	if (tx.gasPrice !== null) return callObject(tx, block);
-	const fees = {
-		maxFeePerGas: toQuantity(tx.maxFeePerGas),
-		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
-	};
-	return { ...callObject(tx, block), ...fees };
-}
-
-/**
- * Both fees are the price that is really paid: without validation anvil takes the base fee for 0 and would charge
- * the tip alone; geth charges the same either way. So the sender's balance is exact behind it.
- */
-function feeFields(tx: DecodedTransaction, baseFee: bigint): Record<string, string> {
-	const price = toQuantity(effectiveGasPrice(tx, baseFee));
-	if (tx.gasPrice !== null) return { gasPrice: price };
-	return { maxFeePerGas: price, maxPriorityFeePerGas: price };
 }
 
 function blobFields(tx: DecodedTransaction): Record<string, unknown> {

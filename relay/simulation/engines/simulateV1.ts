@@ -129,7 +129,7 @@ function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
 	let count = 0;
 	const simulated = blocks.map((size, i) => {
-		const calls = chain.slice(count, count + size).map((tx) => signedCall(tx, block));
+		const calls = chain.slice(count, count + size).map((tx) => signedCall(tx));
 		count += size;
 		return {
 			blockOverrides: { ...blockOverrides(behind(block, i)), prevRandao, beaconRoot },

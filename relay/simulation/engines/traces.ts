@@ -73,7 +73,7 @@ function tracedIn(
 	tx: DecodedTransaction,
 ): TracedCall {
 	return {
-		...{ object: signedCall(tx, block), number: block.stateBlock, stateOverrides },
+		...{ object: signedCall(tx), number: block.stateBlock, stateOverrides },
 		blockOverrides: { ...blockOverrides(block), prevRandao },
 	};
 }

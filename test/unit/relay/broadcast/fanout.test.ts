@@ -8,16 +8,17 @@ import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.t
 import type { BundleDelivery } from "../../../../relay/domain/bundleStatus.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
-import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
 import {
 	bid,
 	dispatch,
+	type FakeBuilder,
 	fanoutFixtures,
 	methods,
 	nonces,
 	REFUND,
 	SIGNER,
 	seen,
+	startFakeBuilder,
 	TARGET,
 	UUID_V4,
 	uuidIn,

@@ -156,6 +156,24 @@ test("while another relay may have the store nothing is sent or repeated but can
 	assert.deepEqual(sent, ["a1", "cancel a2", "d1"]);
 });
 
+test("of one client's what was sent least recently goes first, so that none is left out for ever", async () => {
+	const { lane, push, answer, drain, sent } = fixture();
+	const one = (name: string, block: number) => push(name, block, { client: "one" });
+	for (const name of ["a1", "b1", "c1"]) one(name, 101);
+	await answer("a1");
+	await answer("b1");
+	// "c1" is under way; of the next block only two are sent before the one after it.
+	lane.setHead(101);
+	for (const name of ["a1", "b1", "c1", "d1"]) one(name, 102);
+	await answer("c1");
+	await answer("d1");
+	lane.setHead(102);
+	for (const name of ["a1", "b1", "c1", "d1"]) one(name, 103);
+	push("e1", 103);
+	sent.length = 0;
+	assert.deepEqual(await drain(), ["e1", "b1", "c1", "d1", "a1"]);
+});
+
 test("a sender's items go one behind another, whatever they are answered, its cancels next; senders take turns", async () => {
 	const { push, answer, sent } = fixture({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);
@@ -220,25 +238,6 @@ test("what waits for the head or a block before it is answered unsent and takes 
 	lane.setHead(100);
 	push("fresh", 101);
 	assert.equal(sent.at(-1), "fresh");
-});
-
-test("closing answers what waits, sends the cancels, waits for what is under way, and takes no more", async () => {
-	const { push, answer, sent, answers, unsent, lane, clock } = fixture();
-	for (const name of ["a1", "a2", "b1", "cancel c1"]) push(name);
-	let closed = false;
-	const closing = lane.close().then(() => {
-		closed = true;
-	});
-	assert.deepEqual(unsent().sort(), ["a2", "b1"]);
-	push("late");
-	assert.deepEqual(answers.at(-1), ["late", "unsent", 0]);
-	await clock.advance(0);
-	await answer("a1");
-	assert.equal(closed, false);
-	await answer("cancel c1");
-	await closing;
-	assert.deepEqual([sent, lane.depth], [["a1", "cancel c1"], 0]);
-	await lane.close();
 });
 
 test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {

@@ -2,14 +2,20 @@
 // when it fails, lags or is asked too much.
 
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
+import { afterEach, describe, test } from "node:test";
 import { Wallet } from "ethers";
-import { NodeAccounts } from "../../../../relay/chain/accounts.ts";
+import { NodeAccounts, type NodeAccountsOptions } from "../../../../relay/chain/accounts.ts";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import { Background } from "../../../../shared/background.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import type { UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
+import {
+	type RpcAnswer,
+	type RpcCall,
+	UpstreamError,
+	type UpstreamFault,
+} from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { fails, startProxiedChain } from "./nodeFixture.ts";
@@ -112,16 +118,6 @@ test("the same height with another hash is a new head", async () => {
 	assert.equal((await accounts.get(account(6), "a")).nonce, 0n);
 });
 
-test("a block that the node does not have yet is waited for, as behind a balancer", async () => {
-	const head = await mine();
-	const accounts = newAccounts({ timeoutMs: 5_000 });
-	accounts.setHead(head + 1);
-	const asked = accounts.get(account(7), "a");
-	await until("the second try", () => proxy.requests >= 2);
-	await mine();
-	assert.equal((await asked).block, head + 1);
-});
-
 const faults: readonly [string, NodeFault, UpstreamFault][] = [
 	["hangs", { kind: "hang" }, "timeout"],
 	["closes connections", { kind: "destroy" }, "unreachable"],
@@ -141,3 +137,125 @@ for (const [name, fault, code] of faults) {
 		assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
 	});
 }
+
+describe("accounts of two clients", () => {
+	/** A node whose requests are answered when the test says so, and accounts at head 10 on it. */
+	class Fixture {
+		readonly clock = new ManualClock();
+		readonly accounts: NodeAccounts;
+		/** Addresses of each request, in the order in which they were sent. */
+		readonly requests: (readonly string[])[] = [];
+		calls = 0;
+		/** The node's own head. */
+		block = 10;
+		readonly #answers: (() => void)[] = [];
+
+		constructor(options: NodeAccountsOptions = {}) {
+			const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
+			const node = { batch: (calls: readonly RpcCall[]) => this.#take(calls) };
+			this.accounts = new NodeAccounts(options, { node, background, clock: this.clock });
+			this.accounts.setHead(10);
+		}
+
+		/** Answers the oldest request that waits. */
+		async answer(): Promise<void> {
+			this.#answers.shift()?.();
+			await settled();
+		}
+
+		async answerAll(): Promise<void> {
+			await settled();
+			while (this.#answers.length > 0) await this.answer();
+		}
+
+		/** What it comes to, once all that was asked for is answered. */
+		async told<T>(asked: Promise<T>): Promise<T> {
+			await this.answerAll();
+			return asked;
+		}
+
+		/** Which request asked for it, counted from 0. */
+		requestOf(address: string): number {
+			return this.requests.findIndex((addresses) => addresses.includes(address));
+		}
+
+		#take(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+			this.calls += calls.length;
+			const addresses = calls.filter(({ method }) => method === "eth_getCode").map(({ params }) => params[0]);
+			this.requests.push(addresses as string[]);
+			return new Promise((resolve) =>
+				this.#answers.push(() => {
+					resolve(calls.map((call) => ({ ok: true, result: this.#result(call) })));
+				}),
+			);
+		}
+
+		/** Its balance is the block that it is of. */
+		#result({ method, params }: RpcCall): string {
+			const block = `0x${this.block.toString(16)}`;
+			if (method === "eth_blockNumber") return block;
+			if (method === "eth_getCode") return "0x";
+			if (method === "eth_getTransactionCount") return "0x0";
+			return params[1] === "latest" ? block : String(params[1]);
+		}
+	}
+
+	/** All that was asked for in this turn of the event loop is sent, and what was answered is told, which takes some turns. */
+	async function settled(): Promise<void> {
+		for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+	}
+
+	function crowd(count: number): readonly string[] {
+		return Array.from({ length: count }, (_, i) => `0x${i.toString(16).padStart(40, "0")}`);
+	}
+
+	function askAll(fixture: Fixture, addresses: readonly string[], client: string, urgent = false) {
+		return addresses.map((address) =>
+			fixture.accounts.get(address, client, urgent).then(
+				() => "told",
+				(thrown: unknown) => (thrown instanceof UpstreamError ? thrown.code : "fault"),
+			),
+		);
+	}
+
+	const HONEST = `0x${"ee".repeat(20)}`;
+
+	test("a client's 10,000 accounts delay another's by one request", async () => {
+		const fixture = new Fixture();
+		const many = askAll(fixture, crowd(10_000), "attacker");
+		await settled();
+		assert.equal(fixture.requests.length, 4);
+		const honest = fixture.accounts.get(HONEST, "honest");
+		await settled();
+		assert.equal(fixture.requestOf(HONEST), -1);
+		await fixture.answer();
+		assert.equal(fixture.requestOf(HONEST), 4);
+		await fixture.answerAll();
+		assert.equal((await honest).address, HONEST);
+		assert.ok((await Promise.all(many)).every((outcome) => outcome === "told"));
+		assert.equal(fixture.requests.length, 101);
+	});
+
+	test("a fresh state is asked for at the latest block, whatever is known, and kept where it is the head's", async () => {
+		const fixture = new Fixture();
+		const known = await fixture.told(fixture.accounts.get(HONEST, "honest"));
+		const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
+		assert.deepEqual(fresh, known);
+		assert.equal(await fixture.accounts.get(HONEST, "another"), fresh);
+		assert.equal(fixture.requests.length, 2);
+	});
+
+	for (const [where, block, told] of [
+		["ahead of the tracked head: the later state, which is not kept", 12, 12],
+		["behind it: nothing fresh, the head's state counts", 9, 10],
+	] as const) {
+		test(`a fresh state of a node that is ${where}`, async () => {
+			const fixture = new Fixture();
+			fixture.block = block;
+			const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
+			assert.deepEqual([fresh.block, fresh.balance], [told, BigInt(told)]);
+			const later = await fixture.told(fixture.accounts.get(HONEST, "honest"));
+			assert.deepEqual([later.block, later.balance], [10, 10n]);
+		});
+	}
+});

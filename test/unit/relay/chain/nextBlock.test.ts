@@ -2,7 +2,8 @@
 // rules by what nodes say of them.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe, it, test } from "node:test";
+import { Coinbases } from "../../../../relay/chain/coinbases.ts";
 import {
 	ForkRules,
 	nextBaseFee,
@@ -10,12 +11,12 @@ import {
 	nextBlockReader,
 } from "../../../../relay/chain/nextBlock.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
-import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import { type NodeFault, ScriptedNode } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
-const { chain, proxy, client, mine } = await startProxiedChain();
+const { proxy, client } = await startProxiedChain();
 
 const HEAD: Block = {
 	number: 100,
@@ -76,25 +77,15 @@ describe("nextBlobBaseFee", () => {
 
 describe("nextBlockReader on a chain", () => {
 	const next = async (head: Block) => nextBlockReader({ slotSeconds: 12 }, { node: client })(head);
-	const latest = async () => readBlock(await chain.rpc("eth_getBlockByNumber", ["latest", true]), () => null);
-
-	test("tells the base fee that the next block then has, and so does the formula", async () => {
-		for (let i = 0; i < 10; i++) {
-			const head = await latest();
-			const told = await next(head);
-			// anvil gives the first block the genesis block's base fee, and says so: the node knows best.
-			assert.equal(i === 0 ? head.baseFee : nextBaseFee(head), told.baseFee);
-			await mine();
-			const block = await latest();
-			assert.equal(block.baseFee, told.baseFee);
-			assert.equal(block.number, told.number);
-			assert.equal(told.timestamp, head.timestamp + 12);
-			assert.equal(told.gasLimit, head.gasLimit);
-			assert.equal(told.blobBaseFee, 1n);
-		}
-	});
 
 	const own = `0x${HEAD.baseFee.toString(16)}`;
+	test("believes the node where it differs from the formulas", async () => {
+		const result = { baseFeePerGas: [own, "0x5"], baseFeePerBlobGas: ["0x1", "0x77"] };
+		proxy.setFault({ kind: "result", result });
+		const { number, timestamp, baseFee, blobBaseFee } = await next(HEAD);
+		assert.deepEqual([number, timestamp, baseFee, blobBaseFee], [101, 1_700_000_012, 5n, 0x77n]);
+	});
+
 	const history = (lists: object): NodeFault => ({ kind: "result", result: lists });
 	const faults: readonly [string, NodeFault][] = [
 		["an error", { kind: "error", code: -32601, message: "no" }],
@@ -192,5 +183,64 @@ describe("a fork's rules", () => {
 		config = null;
 		await fixture.setNext(700, 9_024);
 		assert.deepEqual(fixture.allows(), LIFTED);
+	});
+});
+
+describe("the coinbases of the last blocks", () => {
+	const miner = (index: number) => `0x${index.toString(16).padStart(40, "0")}`;
+	const block = (number: number, index: number) => ({ number, miner: miner(index) }) as Block;
+	const DRAWS = 6_400;
+
+	/** How often each was drawn, by its index. */
+	function drawn(coinbases: Coinbases): Map<number, number> {
+		const counts = new Map<number, number>();
+		for (let i = 0; i < DRAWS; i++) {
+			const index = Number(BigInt(coinbases.draw()));
+			counts.set(index, (counts.get(index) ?? 0) + 1);
+		}
+		return counts;
+	}
+
+	it("are drawn as often as they came", () => {
+		const coinbases = new Coinbases();
+		const applied = Array.from({ length: 64 }, (_, i) => block(100 + i, i < 16 ? 1 : 2));
+		coinbases.blocksCame({ reverted: [], applied });
+		const counts = drawn(coinbases);
+		assert.equal(counts.size, 2);
+		// A quarter of the draws, and five standard deviations.
+		assert.ok(
+			Math.abs((counts.get(1) ?? 0) - DRAWS / 4) < 5 * Math.sqrt((DRAWS * 3) / 16),
+			`${counts.get(1)}`,
+		);
+	});
+
+	it("are forgotten after 64 blocks, and when their block is taken back", () => {
+		const coinbases = new Coinbases();
+		coinbases.blocksCame({ reverted: [], applied: [block(1, 1), block(2, 2)] });
+		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([1, 2]));
+		coinbases.blocksCame({ reverted: [block(2, 2)], applied: [block(2, 3)] });
+		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([1, 3]));
+		coinbases.blocksCame({ reverted: [], applied: Array.from({ length: 63 }, (_, i) => block(3 + i, 4)) });
+		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([3, 4]));
+		coinbases.blocksCame({ reverted: [], applied: [block(66, 4)] });
+		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([4]));
+	});
+
+	it("are asked of the node at the start", async () => {
+		const node = new ScriptedNode({
+			eth_blockNumber: () => "0x50",
+			eth_getBlockByNumber: ([number]) => ({
+				miner: miner(Number(number) < 0x20 ? 1 : 2)
+					.toUpperCase()
+					.replace("X", "x"),
+			}),
+		});
+		const coinbases = new Coinbases();
+		await coinbases.read(node, silentLogger);
+		const counts = drawn(coinbases);
+		assert.deepEqual(new Set(counts.keys()), new Set([1, 2]));
+		// Blocks 17 to 31 of 17 to 80.
+		const expected = (DRAWS * 15) / 64;
+		assert.ok(Math.abs((counts.get(1) ?? 0) - expected) < 5 * Math.sqrt(expected), `${counts.get(1)}`);
 	});
 });

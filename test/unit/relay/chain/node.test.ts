@@ -1,42 +1,17 @@
-// What the relay itself asks of the node: who it is, which a start waits for, and reads for the relay's own methods.
+// Who the node is, and the start's wait for it: until it answers, not longer than half a minute, and never for another chain.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { awaitNode, nodeReads, probeNode, WrongNodeError } from "../../../../relay/chain/node.ts";
-import { Passthrough } from "../../../../relay/chain/passthrough.ts";
+import { awaitNode, probeNode, WrongNodeError } from "../../../../relay/chain/node.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
-import { caller, type NodeFault } from "../../../support/nodes.ts";
+import type { NodeFault } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 const { chain, proxy, client } = await startProxiedChain();
 
-const passthrough = () => new Passthrough({}, { node: client, head: () => null, log: silentLogger });
 const genesis = async () => (await chain.rpc("eth_getBlockByNumber", ["0x0", false])) as { hash: string };
-
-describe("the relay's own reads", () => {
-	test("their errors are like those of any read", async () => {
-		const reads = nodeReads(passthrough());
-		await assert.rejects(reads.transactionCount("0x12", "latest", caller()), {
-			name: "ForeignRpcError",
-			code: -32602,
-		});
-		for (const fault of [
-			{ kind: "html", status: 502 },
-			{ kind: "result", result: null },
-			{ kind: "result", result: 1 },
-			{ kind: "result", result: "1" },
-		] satisfies NodeFault[]) {
-			proxy.setFault(fault);
-			await assert.rejects(reads.pendingCount("0x12", caller()), {
-				kind: "internal",
-				message: "internal error",
-				data: { reason: "node unavailable" },
-			});
-		}
-	});
-});
 
 describe("probeNode", () => {
 	test("tells chain, genesis and version", async () => {

@@ -139,13 +139,6 @@ describe("what is remembered", () => {
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 1);
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 0);
 	});
-
-	test("no single answer that is too large", async () => {
-		const large = newPassthrough();
-		const { hash } = await blockOf(2);
-		proxy.setFault({ kind: "result", result: { number: "0x2", extraData: "0".repeat(3 * 1024 * 1024) } });
-		assert.equal(await asked("eth_getBlockByHash", [hash, true], large), 2);
-	});
 });
 
 describe("a large answer", () => {

@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Wallet } from "ethers";
+import type { PaidBlock } from "../../../../relay/domain/ports.ts";
 import { readBlock, readBlockRef } from "../../../../relay/inclusion/blockReader.ts";
+import { paymentReader } from "../../../../relay/inclusion/payments.ts";
 import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
-import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 const hash = (byte: string) => `0x${byte.repeat(32)}`;
 const address = (byte: string) => `0x${byte.repeat(20)}`;
@@ -123,4 +125,143 @@ test("readBlockRef reads number and hash of a block without its transactions", (
 	for (const json of [null, "0x1", {}, { number: "0x1" }, { hash: hash("a1") }]) {
 		assert.throws(() => readBlockRef(json), UpstreamError);
 	}
+});
+
+describe("what was paid in a block", () => {
+	const hash = (byte: string) => `0x${byte.repeat(32)}`;
+	const address = (byte: string) => `0x${byte.repeat(20)}`;
+	const COINBASE = address("c0");
+	const BLOCK: PaidBlock = { number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n, transactions: [] };
+	const RECEIPT = { effectiveGasPrice: "0xc", gasUsed: "0x64", status: "0x1" };
+	const FRAME = { type: "CALL", from: address("11"), to: address("22"), value: "0x0" };
+
+	/** A node with one answer for each method: a result, an error where it is an Error, a fault where it is an UpstreamError. */
+	function fixture(answers: Readonly<Record<string, unknown>>) {
+		const asked: unknown[] = [];
+		const received: unknown[] = [];
+		const reader = paymentReader({
+			node: {
+				async call({ method, params }, timeoutMs): Promise<RpcAnswer> {
+					asked.push([method, params]);
+					assert.ok(timeoutMs !== undefined && timeoutMs > 0);
+					const answer = answers[method];
+					if (answer instanceof UpstreamError) throw answer;
+					if (answer instanceof Error)
+						return { ok: false, error: { code: -32_000, message: answer.message } };
+					return { ok: true, result: answer };
+				},
+			},
+			received: (frame, recipient) => {
+				received.push([frame, recipient]);
+				return 1_000n;
+			},
+		});
+		return { reader, asked, received };
+	}
+
+	const block = (fields: object = {}) => ({
+		...{ number: "0x10", timestamp: "0x9", miner: COINBASE, baseFeePerGas: "0xa", transactions: [] },
+		...fields,
+	});
+	const row = (fields: object = {}) => ({
+		hash: hash("aa"),
+		from: address("11"),
+		to: address("22"),
+		value: "0x7",
+		...fields,
+	});
+
+	test("a block is its coinbase, base fee and transfers, in lower case; a creation has no receiver", async () => {
+		const answer = block({
+			miner: address("C0"),
+			transactions: [
+				row({ hash: hash("AA"), from: address("AB"), to: address("CD") }),
+				row({ to: null, value: "0x0" }),
+			],
+		});
+		const { reader, asked } = fixture({ eth_getBlockByHash: answer });
+		assert.deepEqual(await reader.block(hash("bb")), {
+			...{ number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n },
+			transactions: [
+				{ hash: hash("aa"), from: address("ab"), to: address("cd"), value: 7n },
+				{ hash: hash("aa"), from: address("11"), to: null, value: 0n },
+			],
+		});
+		assert.deepEqual(asked, [["eth_getBlockByHash", [hash("bb"), true]]]);
+	});
+
+	for (const [name, answer] of [
+		["an error", new Error("no state")],
+		["no number", block({ number: undefined })],
+		["no coinbase", block({ miner: undefined })],
+		["no transactions", block({ transactions: undefined })],
+		["hashes alone", block({ transactions: [hash("aa")] })],
+		["a transaction without a value", block({ transactions: [row({ value: undefined })] })],
+		["a node that is out", new UpstreamError("timeout")],
+	] as const) {
+		test(`a block with ${name} is a fault, never a block without payments`, async () => {
+			await assert.rejects(fixture({ eth_getBlockByHash: answer }).reader.block(hash("bb")), UpstreamError);
+		});
+	}
+
+	test("what a backrun brought: its transfers by the trace, and its priority fees", async () => {
+		const { reader, asked, received } = fixture({
+			eth_getTransactionReceipt: RECEIPT,
+			debug_traceTransaction: FRAME,
+		});
+		// 100 gas at 12 wei, 10 of them the base fee.
+		assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: 1_000n });
+		assert.deepEqual(received, [[FRAME, COINBASE]]);
+		assert.deepEqual(asked, [
+			["eth_getTransactionReceipt", [hash("aa")]],
+			["debug_traceTransaction", [hash("aa"), { tracer: "callTracer" }]],
+		]);
+	});
+
+	for (const [name, answer] of [
+		["can't trace", new Error("the method debug_traceTransaction does not exist")],
+		["answers a trace with a text", "0x"],
+	] as const) {
+		test(`a node that ${name}: its transfers are not known`, async () => {
+			const { reader, received } = fixture({
+				eth_getTransactionReceipt: RECEIPT,
+				debug_traceTransaction: answer,
+			});
+			assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: null });
+			assert.deepEqual(received, []);
+		});
+	}
+
+	test("a backrun that reverted in its block transferred nothing, whatever was simulated", async () => {
+		const receipt = { ...RECEIPT, status: "0x0" };
+		const { reader } = fixture({
+			eth_getTransactionReceipt: receipt,
+			debug_traceTransaction: new Error("no traces"),
+		});
+		assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: 0n });
+	});
+
+	for (const [name, receipt, trace] of [
+		["no receipt", null, FRAME],
+		["a receipt without a price", { ...RECEIPT, effectiveGasPrice: undefined }, FRAME],
+		["an error instead of a receipt", new Error("busy"), FRAME],
+		["a node that is out", new UpstreamError("timeout"), FRAME],
+		["a node that goes out before the trace", RECEIPT, new UpstreamError("timeout")],
+	] as const) {
+		test(`${name}: a fault, never an amount`, async () => {
+			const { reader } = fixture({ eth_getTransactionReceipt: receipt, debug_traceTransaction: trace });
+			await assert.rejects(reader.brought(hash("aa"), BLOCK), UpstreamError);
+		});
+	}
+
+	test("the canonical block of a number is asked by its number; where there is none it is null", async () => {
+		const { reader, asked } = fixture({ eth_getBlockByNumber: block({ hash: hash("AB") }) });
+		assert.equal(await reader.canonicalHash(16), hash("ab"));
+		assert.deepEqual(asked, [["eth_getBlockByNumber", ["0x10", false]]]);
+		assert.equal(await fixture({ eth_getBlockByNumber: null }).reader.canonicalHash(16), null);
+		await assert.rejects(
+			fixture({ eth_getBlockByNumber: new Error("busy") }).reader.canonicalHash(16),
+			UpstreamError,
+		);
+	});
 });

@@ -90,38 +90,6 @@ describe("walk", () => {
 		});
 	}
 
-	const gaps: readonly (readonly [
-		string,
-		chain: readonly Block[],
-		to: readonly Block[],
-		limits?: WalkLimits,
-	])[] = [
-		["the first head", [], trunk],
-		["more missed than allowed", trunk.slice(0, 6), trunk, { kept: 9, missed: 3 }],
-		["a branch from before what is kept", trunk.slice(5), forkAt(4, 3, "f")],
-		["an ancestor from before what is kept", trunk.slice(5), trunk.slice(0, 4)],
-		["another chain altogether", trunk, branch("z", null, 12)],
-	];
-	for (const [name, chain, to, limits] of gaps) {
-		test(`${name}: a gap with just the head`, async () => {
-			const way = await walk(chain, last(to), parents([...to], trunk).parentOf, limits ?? LIMITS);
-			assert.ok(way !== null);
-			const head = last(to);
-			assert.deepEqual(way.update, { head, reverted: [], applied: [head], gap: true });
-			assert.deepEqual(way.chain, [head]);
-		});
-	}
-
-	test("a parent that is gone: the chain moved, nothing is told", async () => {
-		const to = forkAt(7, 4, "h");
-		assert.equal(await walk(trunk, last(to), parents(to.slice(2)).parentOf, LIMITS), null);
-	});
-
-	test("keeps as many blocks as it is told, the newest", async () => {
-		const way = await walk(trunk.slice(0, 6), last(trunk), parents(trunk).parentOf, { kept: 4, missed: 64 });
-		assert.deepEqual(names(way?.chain ?? []), ["a6", "a7", "a8", "a9"]);
-	});
-
 	test("every way in a tree of branches, one after another, leads where it should", async () => {
 		const branches = [
 			trunk,

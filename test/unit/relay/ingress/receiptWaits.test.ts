@@ -145,35 +145,6 @@ afterEach(async () => {
 });
 
 describe("mined", () => {
-	test("what is mined while somebody waits is its receipt", async () => {
-		const { clock } = start(...SENT);
-		const outcome = fixture.wait(20_000);
-		await clock.advance(12_000);
-		assert.deepEqual([outcome.ended, fixture.asked], [undefined, []], "the node is not asked before");
-		fixture.answer = RECEIPT;
-		fixture.happens(included());
-		await clock.advance(0);
-		assert.deepEqual([outcome.ended, fixture.asked], [RECEIPT, [HASH]]);
-	});
-
-	for (const [name, past, isSettled] of [
-		["mined before", [included()], false],
-		["mined before and settled", [], true],
-		["mined by a builder although it was cancelled", [...SENT, { type: "cancelled" }, included()], false],
-	] as const satisfies readonly (readonly [string, readonly Happening[], boolean])[]) {
-		test(`what was ${name} is its receipt at once`, async () => {
-			start(...past);
-			if (isSettled) {
-				fixture.records.close(fixture.records.get(HASH)?.record ?? newRecord(transaction));
-				fixture.settled.set(HASH, { ...newRecord(transaction), stage: "INCLUDED" });
-			}
-			fixture.answer = RECEIPT;
-			const outcome = fixture.wait(1);
-			await fixture.clock.advance(0);
-			assert.equal(outcome.ended, RECEIPT);
-		});
-	}
-
 	test("a node that has no receipt yet, or does not answer, is asked again", async () => {
 		const { clock } = start(included());
 		const outcome = fixture.wait(20_000);

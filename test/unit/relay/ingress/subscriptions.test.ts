@@ -94,25 +94,6 @@ describe("before the id was told", () => {
 		);
 	});
 
-	for (const [what, end] of [
-		["a subscription", (hub, one, id) => assert.ok(hub.unsubscribe(one, id))],
-		["a connection", (_hub, one) => one.end()],
-	] as const satisfies readonly (readonly [
-		string,
-		(hub: SubscriptionHub, one: Listener, id: string) => void,
-	])[]) {
-		test(`${what} that ends is sent nothing`, () => {
-			const { hub } = fixture();
-			const one = new Listener();
-			const exchange = new OpenExchange();
-			const id = hub.subscribe(one, "a", exchange);
-			hub.publish("a", () => 1);
-			end(hub, one, id);
-			exchange.answer();
-			assert.deepEqual([one.frames.length, hub.size], [0, 0]);
-		});
-	}
-
 	test("who leaves its message open while megabytes come is closed as too slow", () => {
 		const { hub } = fixture();
 		const one = new Listener();
@@ -123,27 +104,6 @@ describe("before the id was told", () => {
 		hub.publish("a", () => mebibyte);
 		assert.deepEqual(one.closes, [{ code: 1013, reason: "too slow" }]);
 		assert.equal(one.frames.length, 0);
-	});
-});
-
-describe("a connection's own", () => {
-	test("at its end all of it is forgotten, also where that was before it subscribed", () => {
-		const { hub } = fixture();
-		const [one, two, gone] = [new Listener(), new Listener(), new Listener()];
-		for (const topic of ["a", "a", "b"]) hub.subscribe(one, topic);
-		hub.subscribe(two, "a");
-		gone.end();
-		hub.subscribe(gone, "c");
-		assert.deepEqual(
-			[hub.size, ...["a", "b", "c"].map((topic) => hub.isHeard(topic))],
-			[4, true, true, false],
-		);
-		one.end();
-		assert.deepEqual([hub.size, hub.isHeard("a"), hub.isHeard("b")], [1, true, false]);
-		hub.publish("a", () => 1);
-		assert.deepEqual([one.frames.length, two.frames.length], [0, 1]);
-		two.end();
-		assert.deepEqual([hub.size, hub.isHeard("a")], [0, false]);
 	});
 });
 

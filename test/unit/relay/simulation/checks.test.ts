@@ -22,18 +22,9 @@ describe("what a block takes", () => {
 			{ nonce: 5n, gasLimit: 30_000_001n },
 			["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit: gas limit 30000001, block gas limit 30000000"],
 		],
-		[{ nonce: 5n, maxFeePerGas: 10n }, null],
 		[
 			{ nonce: 5n, maxFeePerGas: 9n },
 			["FEE_CAP_TOO_LOW", "max fee per gas less than block base fee: max fee 9, base fee 10"],
-		],
-		[{ nonce: 5n, type: 3, maxFeePerBlobGas: 3n }, null],
-		[
-			{ nonce: 5n, type: 3, maxFeePerBlobGas: 2n },
-			[
-				"BLOB_FEE_CAP_TOO_LOW",
-				"max fee per blob gas less than block blob base fee: max fee 2, blob base fee 3",
-			],
 		],
 	] as const;
 	for (const [fields, expected] of rows) {

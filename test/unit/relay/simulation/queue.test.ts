@@ -105,16 +105,6 @@ describe("the order", () => {
 		void ask("again", "held", { client: "honest" });
 		assert.equal(begun().at(-1), "again");
 	});
-
-	it("is by gas: who asks for little goes before who asks for much", async () => {
-		const { ask, begun, end } = setUp();
-		void ask("first", "new", { client: "x" });
-		for (let i = 0; i < 3; i++) void ask(`dear ${i}`, "new", { client: "a", gas: 10_000_000n });
-		for (let i = 0; i < 9; i++) void ask(`cheap ${i}`, "bid", { client: "b", gas: 1_000_000n });
-		for (let i = 0; i < 13; i++) await end(i);
-		const cheap = Array.from({ length: 9 }, (_, i) => `cheap ${i}`);
-		assert.deepEqual(begun(), ["first", "dear 0", ...cheap, "dear 1", "dear 2"]);
-	});
 });
 
 describe("a full queue", () => {
@@ -194,25 +184,6 @@ describe("the time of waiting", () => {
 		clock.advance(9_000);
 		await settled();
 		assert.equal(answers.length, 3);
-	});
-});
-
-describe("a stop", () => {
-	it("answers what waits, joins what runs, and takes no more", async () => {
-		const { ask, answers, clock, end, queue } = setUp();
-		void ask("running", "new");
-		void ask("waiting", "new");
-		let stopped = false;
-		const stopping = queue.stop().then(() => {
-			stopped = true;
-		});
-		await settled();
-		assert.deepEqual([answers, stopped], [["waiting: not simulated: the relay is stopping"], false]);
-		await end(0);
-		await stopping;
-		await ask("late", "new");
-		assert.deepEqual(answers.slice(1), ["running: ok", "late: not simulated: the relay is stopping"]);
-		assert.equal(clock.pending, 0);
 	});
 });
 

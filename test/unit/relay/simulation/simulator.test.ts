@@ -7,7 +7,7 @@ import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type Answer, NodeError, ScriptedNode } from "../../../support/nodes.ts";
-import { BLOCK, FakeClock, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
+import { FakeClock, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
 const ABLE = { simulates: true, gasCap: 50_000_000n };
 const three = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce, hash: `0x0${nonce}` }));
@@ -65,21 +65,6 @@ async function run(
 }
 
 describe("the question", () => {
-	it("is one, of the very block, with the node's own checks and nothing put into the state", async () => {
-		const { told, asked, runs } = await run({ eth_simulateV1: passes });
-		assert.deepEqual([told, runs], [["ok", "ok", "ok"], ["eth_simulateV1"]]);
-		const [{ blockStateCalls = [], validation = false } = {}] = asked;
-		assert.deepEqual([asked.length, blockStateCalls.length, validation], [1, 2, true]);
-		const [block, behind] = blockStateCalls;
-		const { prevRandao, beaconRoot, ...overrides } = block?.blockOverrides ?? {};
-		assert.deepEqual(overrides, {
-			...{ number: "0x64", time: "0x6553f10c", gasLimit: "0x1c9c380", feeRecipient: BLOCK.feeRecipient },
-			...{ baseFeePerGas: "0xa", blobBaseFee: "0x3" },
-		});
-		assert.deepEqual([block?.stateOverrides, block?.calls.length], [{}, 3]);
-		assert.deepEqual([behind?.blockOverrides.number, behind?.calls.length], ["0x65", 1]);
-	});
-
 	it("is asked twice for a measured one, the second time without it", async () => {
 		const { outcomes, asked } = await run({ eth_simulateV1: passes }, { measured: true });
 		assert.deepEqual(

@@ -3,9 +3,108 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BUNDLE_REFUSALS } from "../../../../../relay/domain/bundle.ts";
+import {
+	type BidRequest,
+	BUNDLE_REFUSALS,
+	type BundleOutcome,
+	type PlainBundleRequest,
+} from "../../../../../relay/domain/bundle.ts";
+import type { Market } from "../../../../../relay/domain/ports.ts";
+import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
+import {
+	eth_cancelBundle,
+	eth_sendBundle,
+	mev_sendBundle,
+} from "../../../../../relay/ingress/methods/bundles.ts";
 import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
-import { ADDRESS, type Caller, HASH, SIGNER, startBundleMethods } from "../bundleFixture.ts";
+import { type CallContext, type Client, callContext } from "../../../../../shared/http/callContext.ts";
+import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";
+import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
+import { silentLogger } from "../../../../../shared/log.ts";
+import { ManualClock } from "../../../../support/manualClock.ts";
+
+const ADDRESS = "192.0.2.1";
+const SIGNER = `0x${"51".repeat(20)}`;
+/** What the market answers unless told otherwise. */
+const HASH = `0x${"0a".repeat(32)}`;
+const BUILDERS = ["one", "two"];
+
+const METHODS = [eth_sendBundle, eth_cancelBundle, mev_sendBundle];
+
+/** A market that takes everything, or answers `outcome`. */
+class FakeMarket implements Market {
+	outcome: BundleOutcome = { outcome: "accepted", hash: HASH };
+	readonly bids: BidRequest[] = [];
+	readonly bundles: PlainBundleRequest[] = [];
+	readonly cancels: [string, string][] = [];
+
+	async bid(request: BidRequest): Promise<BundleOutcome> {
+		this.bids.push(request);
+		return this.outcome;
+	}
+
+	async submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		this.bundles.push(request);
+		return this.outcome;
+	}
+
+	cancel(owner: string, uuid: string): void {
+		this.cancels.push([owner, uuid]);
+	}
+
+	/** How often it was asked anything. */
+	get asked(): number {
+		return this.bids.length + this.bundles.length + this.cancels.length;
+	}
+}
+
+/** Who calls: over HTTP from {@link ADDRESS}, unsigned and without an `Origin`, unless said. */
+interface Caller {
+	readonly address?: string;
+	readonly signer?: string;
+	readonly origin?: string;
+	readonly websocket?: boolean;
+}
+
+function context({ address = ADDRESS, signer, origin, websocket = false }: Caller = {}): CallContext {
+	const client = { address, signer: signer ?? null, vouched: false };
+	const connection = websocket ? { send() {}, close() {}, onClose() {}, afterAnswer() {} } : null;
+	return callContext({ path: "/", search: "" }, client, origin ?? null, connection);
+}
+
+/** The methods and what they did. */
+function startBundleMethods() {
+	const market = new FakeMarket();
+	const charges: [Client, number][] = [];
+	const needs: Pick<MethodDependencies, "market" | "builderNames" | "refundPercent" | "charge"> = {
+		market,
+		builderNames: BUILDERS,
+		refundPercent: 90,
+		charge: (client, weight) => void charges.push([client, weight]),
+	};
+	const dispatcher = createDispatcher<CallContext>(
+		{ maxBatch: 100 },
+		// The other needs are other methods'.
+		{
+			methods: methodTable(METHODS, needs as MethodDependencies),
+			log: silentLogger,
+			clock: new ManualClock(),
+		},
+	);
+	const send = async (body: unknown, caller?: Caller) => {
+		const answer = await dispatcher.dispatch(JSON.stringify(body), context(caller));
+		return JSON.parse(answer.text ?? "null");
+	};
+	const call = (method: string, params: readonly unknown[], caller?: Caller, id: unknown = 1) =>
+		send({ jsonrpc: "2.0", id, method, params }, caller);
+	/** The result alone; fails where there is none. */
+	const result = async (method: string, params: readonly unknown[], caller?: Caller) => {
+		const answer = await call(method, params, caller);
+		if (!("result" in answer)) throw new Error(JSON.stringify(answer));
+		return answer.result;
+	};
+	return { market, charges, send, call, result };
+}
 
 const TARGET = `0x${"Ab".repeat(32)}`;
 const SOMEBODY = `0x${"5A".repeat(20)}`;
@@ -24,7 +123,6 @@ const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { 
 const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
 
 const RAW = `0x02${"Cd".repeat(99)}`;
-const BACKRUN = Buffer.from(RAW.slice(2), "hex");
 const SEND = { txs: [TARGET, RAW] };
 const NO_BUNDLE = `0x${keccak256(Buffer.alloc(0)).toString("hex")}`;
 
@@ -56,19 +154,6 @@ test("a bid with the target's hash first", async () => {
 		blocks: { first: 8n, last: null },
 		target: TARGET.toLowerCase(),
 		backrun: bytes(raw("cc")),
-	});
-});
-
-test("a bid over a range, under a uuid, for chosen builders", async () => {
-	const more = { inclusion: { block: "0x8", maxBlock: "0x9" }, replacementUuid: "mine" };
-	const privacy = { builders: ["two", "one"], hints: ["hash", "calldata"] };
-	const { bid } = await asked({ ...BID, ...more, privacy }, { signer: SIGNER });
-	const { target, backrun, network, ...rest } = bid ?? {};
-	assert.deepEqual(rest, {
-		owner: SIGNER,
-		blocks: { first: 8n, last: 9n },
-		uuid: "mine",
-		builders: ["two", "one"],
 	});
 });
 
@@ -160,23 +245,6 @@ for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
 	});
 }
 
-test("eth_sendBundle: a bid on the next block", async () => {
-	const { market, charges, result } = startBundleMethods();
-	assert.equal(await result("eth_sendBundle", [SEND]), HASH);
-	assert.deepEqual(market.bids, [
-		{
-			owner: ADDRESS,
-			network: ADDRESS,
-			blocks: { first: null, last: null },
-			uuid: null,
-			builders: null,
-			target: TARGET.toLowerCase(),
-			backrun: BACKRUN,
-		},
-	]);
-	assert.deepEqual([market.asked, charges], [1, []]);
-});
-
 test("uuids of 1 to 256 characters are taken as they are", async () => {
 	const { market, result } = startBundleMethods();
 	const uuids = ["0", " ", "u".repeat(256), "\u{1f600}".repeat(256), "__proto__", "\0"];
@@ -185,19 +253,6 @@ test("uuids of 1 to 256 characters are taken as they are", async () => {
 		market.bids.map(({ uuid }) => uuid),
 		uuids,
 	);
-});
-
-test("null counts as absent, and what is not known is refused by its name", async () => {
-	const { market, result } = startBundleMethods();
-	await result("eth_sendBundle", [{ ...SEND, blockNumber: null, replacementUuid: null }]);
-	const [bid] = market.bids;
-	assert.deepEqual([bid?.blocks, bid?.uuid, bid?.builders], [{ first: null, last: null }, null, null]);
-	for (const key of ["minTimestamp", "revertingTxHashes", "refundPercent", "builders", "blocknumber"]) {
-		await assert.rejects(
-			result("eth_sendBundle", [{ ...SEND, [key]: null }]),
-			new RegExp(`invalid params: bundle.${key}: unknown key`),
-		);
-	}
 });
 
 test("every refusal is told by its code, and what it cost the node is charged to who asked", async () => {

@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../../relay/domain/callMany.ts";
-import { eth_callMany } from "../../../../../relay/ingress/methods/eth_callMany.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
 import { askMethod } from "../../../../support/callManyFixture.ts";
 import { CONTEXT } from "../../../../support/rpcMethods.ts";
@@ -152,7 +151,3 @@ for (const [params, message] of REFUSED) {
 		assert.deepEqual(asked, []);
 	});
 }
-
-test("it weighs ten", () => {
-	assert.deepEqual([eth_callMany.weight, eth_callMany.required], [10, 1]);
-});

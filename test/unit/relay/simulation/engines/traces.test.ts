@@ -99,12 +99,6 @@ describe("code of a delegated account that is in no tracer's answer", () => {
 		const late = { ...diff, pre: { [authority]: { balance: "0x0", nonce: 2, code: delegated } } };
 		assert.equal(applyDiff({}, late, giving)?.[authority]?.code, undefined);
 	});
-
-	it("is the new one where there is one", () => {
-		const code = `0xef0100${"cd".repeat(20)}`;
-		const renewed = { ...diff, post: { [authority]: { nonce: 3, code } } };
-		assert.equal(applyDiff({}, renewed, giving)?.[authority]?.code, code);
-	});
 });
 
 const HERE = "0x00000000000000000000000000000000facade01";

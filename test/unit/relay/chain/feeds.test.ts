@@ -2,14 +2,20 @@
 // node fails. Without subscribers nothing is asked.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
+import { BlockLogs } from "../../../../relay/chain/blockLogs.ts";
 import { createHeadFeed } from "../../../../relay/chain/feeds.ts";
+import { PolledFilters } from "../../../../relay/chain/filters.ts";
+import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
 import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import type { LogCriteria } from "../../../../shared/jsonrpc/logs.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { Listener } from "../../../support/feeds.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
@@ -40,25 +46,6 @@ function fixture() {
 }
 
 const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(number));
-
-test("come in order, each once, also those that came while others were being asked for", async () => {
-	const { feed, background, listen, heads } = fixture();
-	feed.onHeads(blocks.slice(0, 1));
-	await background.join();
-	assert.equal(proxy.requests, 0, "nobody listens, so nothing is asked");
-	listen();
-	const release = proxy.hold();
-	feed.onHeads(blocks.slice(0, 2));
-	await until("the node is asked", () => proxy.requests === 1);
-	feed.onHeads(blocks.slice(2, 3));
-	feed.onHeads(blocks.slice(3, 6));
-	feed.onHeads([]);
-	assert.deepEqual(heads(), []);
-	release();
-	await background.join();
-	assert.deepEqual(numbers(heads()), [1, 2, 3, 4, 5, 6]);
-	assert.equal(proxy.requests, 2, "those that waited are asked for together");
-});
 
 test("no more than 64 wait: of more, the newest are told", async () => {
 	const { feed, background, listen, heads } = fixture();
@@ -101,3 +88,82 @@ for (const [name, fault] of Object.entries(FAULTS)) {
 		assert.ok(!JSON.stringify(heads()).includes("secret-of-the-node"));
 	});
 }
+
+describe("filters that clients poll", () => {
+	const MINUTE = 60_000;
+	const ALL: LogCriteria = { filter: { address: [], topics: [] }, from: null, to: null, query: {} };
+
+	/** Each block has one log, whose address is the block's hash. */
+	function fixture() {
+		const clock = new ManualClock();
+		const node = { isDown: false, asked: 0 };
+		const logs = new BlockLogs({
+			node: {
+				async call({ params }) {
+					node.asked += 1;
+					if (node.isDown) throw new UpstreamError("timeout");
+					const [{ blockHash }] = params as [{ blockHash: string }];
+					return { ok: true, result: [{ address: blockHash, topics: [] }] };
+				},
+			},
+		});
+		const filters = new PolledFilters({ logs, clock });
+		const update = (applied: readonly [number, string][], reverted: readonly [number, string][] = []) => {
+			const blocks = (of: readonly [number, string][]) =>
+				of.map(([number, hash]) => ({ number, hash }) as Block);
+			filters.onUpdate({
+				applied: blocks(applied),
+				reverted: blocks(reverted),
+				gap: false,
+			} as unknown as ChainUpdate);
+		};
+		return { clock, node, filters, update };
+	}
+
+	test("a filter that is asked lives on, one that is not ends after five minutes", async () => {
+		const { clock, filters } = fixture();
+		const [used, unused] = [filters.open("a", null), filters.open("a", null)];
+		for (let minute = 0; minute < 6; minute += 1) {
+			await clock.advance(MINUTE);
+			assert.deepEqual(await filters.changes("a", used), []);
+		}
+		await assert.rejects(filters.changes("a", unused), /filter not found/);
+		assert.equal(filters.close("a", unused), false);
+	});
+
+	test("a client has 64 at most, whatever others have", () => {
+		const { filters } = fixture();
+		const ids = Array.from({ length: 64 }, () => filters.open("a", null));
+		assert.throws(() => filters.open("a", null), /64 filters a client/);
+		filters.open("b", null);
+		filters.close("a", ids[0] ?? "");
+		filters.open("a", null);
+	});
+
+	test("logs of blocks that left the chain come again as removed, those outside of the range never", async () => {
+		const { filters, update } = fixture();
+		const all = filters.open("a", ALL);
+		const ranged = filters.open("a", { ...ALL, from: 2n, to: 2n });
+		update([
+			[1, "0x1"],
+			[2, "0x2"],
+		]);
+		update([[2, "0x2b"]], [[2, "0x2"]]);
+		const told = async (id: string) =>
+			((await filters.changes("a", id)) as { address: string; removed: boolean }[]).map(
+				({ address, removed }) => [address, removed],
+			);
+		assert.deepEqual(await told(all), [
+			["0x1", false],
+			["0x2", false],
+			["0x2", true],
+			["0x2b", false],
+		]);
+		assert.deepEqual(await told(ranged), [
+			["0x2", false],
+			["0x2", true],
+			["0x2b", false],
+		]);
+		assert.deepEqual(await told(all), []);
+	});
+});

@@ -1,0 +1,111 @@
+// A bundle's status as JSON: its blocks, by how much it was outbid, and how its bidder stands.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
+import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
+
+const HASH = `0x${"0a".repeat(32)}`;
+const TARGET = `0x${"0b".repeat(32)}`;
+const BLOCK_HASH = `0x${"0c".repeat(32)}`;
+const BACKRUN = `0x${"0d".repeat(32)}`;
+const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
+
+const outbid: BundleBlockStatus = {
+	block: 7,
+	stage: "NOT_INCLUDED",
+	reason: "outbid",
+	bid: 10n ** 18n + 1n,
+	winner: { backrun: BACKRUN, paid: 10n ** 18n + 4n },
+	paid: null,
+	blockHash: null,
+	at: AT + 1000,
+	deliveries: [{ at: AT, builder: "one", kind: "bundle", answer: "accepted", ms: 12.5 }],
+};
+const waiting: BundleBlockStatus = {
+	block: 8,
+	stage: "ACCEPTED",
+	reason: null,
+	bid: null,
+	winner: null,
+	paid: 5n,
+	blockHash: BLOCK_HASH,
+	at: AT,
+	deliveries: [],
+};
+const record: BundleRecord = {
+	owner: "me",
+	hash: HASH,
+	bidder: null,
+	target: TARGET,
+	receivedAt: AT,
+	firstBlock: 7,
+	lastBlock: 8,
+	blocks: [outbid, waiting],
+};
+
+const OUTBID = {
+	blockNumber: 7,
+	status: "NOT_INCLUDED",
+	reason: "outbid",
+	bid: "1000000000000000001",
+	paid: null,
+	winner: { backrun: BACKRUN, paid: "1000000000000000004" },
+	outbidBy: "3",
+	blockHash: null,
+	at: "2026-02-03T04:05:07.007Z",
+	builders: [
+		{ builder: "one", kind: "bundle", answer: "accepted", ms: 12.5, at: "2026-02-03T04:05:06.007Z" },
+	],
+};
+const WAITING = {
+	blockNumber: 8,
+	status: "ACCEPTED",
+	reason: null,
+	bid: null,
+	paid: "5",
+	winner: null,
+	outbidBy: null,
+	blockHash: BLOCK_HASH,
+	at: "2026-02-03T04:05:06.007Z",
+	builders: [],
+};
+
+test("a bundle with all its blocks, as JSON", () => {
+	assert.deepEqual(bundleView(record, null), {
+		bundleHash: HASH,
+		target: TARGET,
+		receivedAt: "2026-02-03T04:05:06.007Z",
+		blocks: [OUTBID, WAITING],
+	});
+});
+
+test("one whose bidder is barred or ranks behind says so, and why", () => {
+	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };
+	const barred = { until: 40, bid: "10", paid: "1", block: 8 };
+	const plain = bundleView(record, null) as object;
+	for (const [standing, told] of [
+		[
+			{ bar, behindUntil: null },
+			{ barred, rankedBehindUntil: null },
+		],
+		[
+			{ bar: null, behindUntil: 72 },
+			{ barred: null, rankedBehindUntil: 72 },
+		],
+	] as const satisfies readonly (readonly [Standing, object])[]) {
+		assert.deepEqual(bundleView(record, standing), { ...plain, ...told });
+	}
+});
+
+test("by how much it was outbid is what the other really paid more: nothing where it paid less, or that is not known", () => {
+	for (const [paid, told] of [
+		[10n ** 18n + 1n, "0"],
+		[10n ** 18n, null],
+		[null, null],
+	] as const) {
+		const winner = { backrun: BACKRUN, paid };
+		const view = bundleBlockView(record, { ...outbid, winner }, null) as { outbidBy: unknown };
+		assert.equal(view.outbidBy, told);
+	}
+});
