@@ -23,7 +23,6 @@ const ALONE = [
 	"test/integration/auction/auctionCrowd.test.ts",
 	"test/integration/chain/chainCrowd.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
-	"test/integration/transport/transportThroughput.test.ts",
 ];
 /**
  * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended. Their limits leave
