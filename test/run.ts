@@ -19,7 +19,6 @@ const ALONE = [
 	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
-	"test/integration/deploy/crashDatabase.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",
 	"test/integration/chain/chainCrowd.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
