@@ -12,29 +12,30 @@ import { startPostgres } from "./support/postgresServer.ts";
 import { report } from "./support/report.ts";
 
 /** Files that share a process, at most. */
-const SHARED = { integration: 12, unit: 24 };
+const SHARED = { integration: 16, unit: 36 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
 	"test/integration/deploy/demo.test.ts",
 	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
-	"test/integration/deploy/crashDatabase.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",
 	"test/integration/chain/chainCrowd.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
-	"test/integration/transport/transportThroughput.test.ts",
 ];
 /**
- * They judge how long things take, and need what else runs on the machine to be theirs: one process at a time, when all
- * others have ended. Floods of a relay that is measured meanwhile; the faults, a minute's work for one of two cores, which
- * is had again and again, for many minutes, where it is late; and replacements under load, where no request may fail.
+ * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended. Their limits leave
+ * room for that.
+ */
+const FLOODS = ["test/attacks"];
+/**
+ * They judge how long things take, and need what else runs on the machine to be theirs: one process at a time, at the end.
+ * The faults are had again, for many minutes, where they are late; and under replacements no request may fail.
  */
 const ONE_BY_ONE = [
 	"test/faults/matrix.test.ts",
 	"test/integration/transport/eventLoop.test.ts",
 	"test/integration/deploy/rolling.test.ts",
-	"test/attacks",
 ];
 /** Attacks that are over at once, and measure nothing. */
 const NO_FLOODS = /attacks\/(cheats|databaseSecret|freshState|time)\.test\.ts$/;
@@ -75,19 +76,18 @@ const files =
 process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
-const isAlone = (file: string) => ONE_BY_ONE.some((place) => file.startsWith(place)) && !NO_FLOODS.test(file);
+const isOf = (places: readonly string[]) => (file: string) =>
+	places.some((place) => file.startsWith(place)) && !NO_FLOODS.test(file);
+const [isFlood, isAlone] = [isOf(FLOODS), isOf(ONE_BY_ONE)];
 const { NODE_OPTIONS: own = "" } = process.env;
 const rounds = [
 	{
-		files: processes(files.filter((file) => !isAlone(file))),
+		files: processes(files.filter((file) => !isFlood(file) && !isAlone(file))),
 		concurrency: CONCURRENCY,
 		options: `${own} ${MORE_ROOM}`,
 	},
-	{
-		files: files.filter(isAlone).map((file, i) => written(`last${i}`, [{ file, onPostgres: false }])),
-		concurrency: 1,
-		options: own,
-	},
+	{ files: each("flood", files.filter(isFlood)), concurrency: 2, options: own },
+	{ files: each("last", files.filter(isAlone)), concurrency: 1, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
@@ -137,6 +137,11 @@ function processes(files: readonly string[]): readonly string[] {
 			unit.map((file) => ({ file, onPostgres: false })),
 		),
 	];
+}
+
+/** Each in a process of its own. */
+function each(kind: string, files: readonly string[]): readonly string[] {
+	return files.map((file, i) => written(`${kind}${i}`, [{ file, onPostgres: false }]));
 }
 
 /** Neighbours, which are alike, are spread. */

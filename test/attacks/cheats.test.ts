@@ -28,7 +28,7 @@ const MEASURING = [
 /** Where nodes say that transfers come from, when asked to trace them. */
 const TRANSFERS = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
 /** EIP-2935. */
-const HISCENARIO = "0x0000f90827f1c53a10cb7a02335b175320002935";
+const HISTORY = "0x0000f90827f1c53a10cb7a02335b175320002935";
 const ALL_PLACES = 3;
 
 /** What a cheat goes by: how its contract is told, once its account is known. */
@@ -63,7 +63,7 @@ const TELLS: Readonly<Record<string, Tell>> = {
 	"the parent's hash": [7, async ({ head }) => ({ values: [BigInt(head.hash)] })],
 	"the parent's hash in the history": [
 		8,
-		async ({ head }) => ({ addresses: [HISCENARIO], values: [BigInt(head.hash)] }),
+		async ({ head }) => ({ addresses: [HISTORY], values: [BigInt(head.hash)] }),
 	],
 	"warm addresses": [9, async () => ({ addresses: [...MEASURING, TRANSFERS] })],
 	"what accounts hold": [

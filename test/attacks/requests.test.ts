@@ -1,4 +1,5 @@
-// Tests the limits of a request: none keeps the event loop busy, and large ones weigh more.
+// The limits of a request: none keeps the event loop busy, large ones weigh more, and reads that take the node long, of one
+// address, do not keep another one's waiting.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
@@ -64,3 +65,20 @@ it("metrics are the operator's", async () => {
 	assert.equal(await statusWith({ authorization: "Bearer another" }), 404);
 	assert.equal(await statusWith(fixture.operator), 200);
 });
+
+const SLOW_READS = [
+	{ name: "calls", method: "eth_call", count: 100, ms: 5_000 },
+	{ name: "proofs", method: "eth_getProof", count: 600, ms: 1_000 },
+];
+for (const [i, { name, method, count, ms }] of SLOW_READS.entries()) {
+	it(`${count} ${method} of ${ms / 1000} s delay nobody else's reads, submissions and bids`, async () => {
+		const earlier = await fixture.during("before");
+		fixture.node.setDelay(ms, [method]);
+		const order = { count, connections: count, lastingMs: 1_000, from: attackerAddress(9 + i) };
+		const attack = fixture.attacker.attack(name, { ...order, patienceMs: 5_000 });
+		const meanwhile = await fixture.during(`${count} ${method}`, attack);
+		fixture.say("they came to", (await attack).outcomes);
+		fixture.node.setDelay(0);
+		assertServed(earlier, meanwhile, await fixture.during("after"));
+	});
+}

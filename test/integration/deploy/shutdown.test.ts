@@ -92,19 +92,6 @@ test("SIGTERM under load: not ready first, all begun before is answered, all ack
 	await again.kill();
 });
 
-test("a read that the node is slow with is answered before the end", async () => {
-	const relay = await system.start({ ...folder("slow read"), ETH_RPC_URL: proxy.url });
-	const release = proxy.hold();
-	const slow = relay.client.ask("eth_gasPrice", []);
-	await until("the node was asked", () => proxy.calls("eth_gasPrice").length === 1);
-	relay.signal("SIGTERM");
-	await until("nothing new is taken", async () => (await readyStatus(relay.url)) === 0);
-	release();
-	const answer = await slow;
-	assert.equal(answer.result, await system.chain.rpc("eth_gasPrice"));
-	assertStopped(await relay.ended(STOP_MS));
-});
-
 test("several SIGTERMs and a SIGINT among them are one stop", async () => {
 	const relay = await system.start(folder("signals"));
 	for (const signal of ["SIGTERM", "SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
@@ -146,19 +133,25 @@ test("builders that hang, idle connections and half requests hold nothing up", a
 	half.destroy();
 });
 
-test("websockets get the answers that they wait for, then 1001", async () => {
-	const relay = await system.start({ ...folder("sockets"), ETH_RPC_URL: proxy.url });
+test("what the node is slow with is answered before the end, over HTTP and websockets, which are then closed with 1001", async () => {
+	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url });
 	const [idle, busy] = await Promise.all([socketTo(relay), socketTo(relay)]);
-	proxy.reset();
 	const release = proxy.hold();
-	busy.socket.send(JSON.stringify({ jsonrpc: "2.0", id: "slow", method: "eth_gasPrice", params: [] }));
-	await until("the node was asked", () => proxy.calls("eth_gasPrice").length === 1);
+	const slow = relay.client.ask("eth_gasPrice", []);
+	busy.socket.send(JSON.stringify({ jsonrpc: "2.0", id: "slow", method: "eth_blobBaseFee", params: [] }));
+	for (const method of ["eth_gasPrice", "eth_blobBaseFee"])
+		await until(`the node was asked ${method}`, () => proxy.calls(method).length > 0);
 	relay.signal("SIGTERM");
 	assert.equal(await idle.closed, 1001);
+	await until("nothing new is taken", async () => (await readyStatus(relay.url)) === 0);
 	release();
+	assert.equal((await slow).result, await system.chain.rpc("eth_gasPrice"));
 	assert.equal(await busy.closed, 1001);
-	const result = await system.chain.rpc("eth_gasPrice");
-	assert.deepEqual(busy.messages, [JSON.stringify({ jsonrpc: "2.0", id: "slow", result })]);
+	const result = await system.chain.rpc("eth_blobBaseFee");
+	assert.deepEqual(
+		busy.messages.map((text) => JSON.parse(text)),
+		[{ jsonrpc: "2.0", id: "slow", result }],
+	);
 	assertStopped(await relay.ended(STOP_MS));
 });
 

@@ -55,14 +55,8 @@ const ODD_TEXT: readonly string[] = [
 		"NaN",
 	],
 	...["\ufeff", "\0", "\r\n", "//", "'", "Infinity", "[".repeat(300), '{"a":'.repeat(300), " ".repeat(100)],
-	...[
-		'"__proto__":1,',
-		'"id":1,',
-		'"method":"nope",',
-		'"params":{},',
-		'"jsonrpc":"1.0",',
-		"99999999999999999999",
-	],
+	...['"__proto__":1,', '"id":1,', '"method":"nope",', '"params":{},', '"jsonrpc":"1.0",'],
+	"99999999999999999999",
 ];
 
 /** A spoilt `body`; `other` is what parts may be taken from. */
@@ -100,22 +94,15 @@ function spoilText(text: string, other: string, random: SeededRandom, times: num
 		const from = random.below(spoilt.length + 1);
 		const to = Math.min(spoilt.length, from + random.below(20));
 		const piece = random.below(3) === 0 ? slice(other, random) : random.pick(ODD_TEXT);
-		switch (random.below(5)) {
-			case 0:
-				spoilt = spoilt.slice(0, from);
-				break;
-			case 1:
-				spoilt = spoilt.slice(0, from) + spoilt.slice(to);
-				break;
-			case 2:
-				spoilt = spoilt.slice(0, to) + spoilt.slice(from);
-				break;
-			case 3:
-				spoilt = spoilt.slice(0, from) + piece + spoilt.slice(to);
-				break;
-			default:
-				spoilt = spoilt.slice(0, from) + piece + spoilt.slice(from);
-		}
+		// Cut off behind it, without a piece, with one twice, with another one for it, or with another one before it.
+		const [left, right] = random.pick([
+			[spoilt.slice(0, from), ""],
+			[spoilt.slice(0, from), spoilt.slice(to)],
+			[spoilt.slice(0, to), spoilt.slice(from)],
+			[spoilt.slice(0, from) + piece, spoilt.slice(to)],
+			[spoilt.slice(0, from) + piece, spoilt.slice(from)],
+		]);
+		spoilt = left + right;
 	}
 	return spoilt;
 }

@@ -46,6 +46,33 @@ export function refused(
 	return { name, tx, refusal: { reason, message }, standing };
 }
 
+const wrongChain = (name: string, tx: TxOptions, have: bigint): Rule =>
+	refused("WRONG_CHAIN", name, tx, `invalid chain id for signer: have ${have} want 31337`);
+/** Of a sender whose next nonce is `next`. */
+const wrongNonce = (
+	is: "LOW" | "HIGH",
+	name: string,
+	nonce: bigint | number,
+	next: number,
+	type: TransactionType = 2,
+): Rule =>
+	refused(
+		`NONCE_TOO_${is}`,
+		name,
+		{ type, nonce },
+		`nonce too ${is.toLowerCase()}: next nonce ${next}, tx nonce ${nonce}`,
+		next === 0 ? {} : { nonce: next },
+	);
+const gasCap = (name: string, gasLimit: bigint | number, type: TransactionType = 2): Rule =>
+	refused(
+		"TX_GAS_LIMIT",
+		name,
+		{ type, gasLimit },
+		`transaction gas limit too high (cap: ${GAS_CAP}, tx: ${gasLimit})`,
+	);
+const notEoa = (name: string, code: string, type: TransactionType = 2): Rule =>
+	refused("SENDER_NOT_EOA", name, { type }, "sender not an eoa: address SENDER has code", { code });
+
 /** What is just within a rule; it waits for a lower base fee unless its fees are told. */
 export function taken(name: string, tx: TxOptions, standing: Standing = {}): Rule {
 	return { name: `${name} is taken`, tx: { ...WAITING, ...tx }, refusal: null, standing };
@@ -99,55 +126,19 @@ const TWO_FEES = [2, 3, 4] as const;
 const GOING_OUT: TxOptions = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI };
 
 const CHAIN: readonly Rule[] = [
-	...TYPES.map((type) =>
-		refused(
-			"WRONG_CHAIN",
-			`type ${type}: another chain`,
-			{ type, chainId: 1n },
-			"invalid chain id for signer: have 1 want 31337",
-		),
-	),
-	...([0n, 31_338n, 2n ** 64n - 1n] as const).map((chainId) =>
-		refused(
-			"WRONG_CHAIN",
-			`chain ${chainId}`,
-			{ chainId },
-			`invalid chain id for signer: have ${chainId} want 31337`,
-		),
-	),
-	refused(
-		"WRONG_CHAIN",
-		"legacy: chain 0",
-		{ type: 0, chainId: 0n },
-		"invalid chain id for signer: have 0 want 31337",
-	),
+	...TYPES.map((type) => wrongChain(`type ${type}: another chain`, { type, chainId: 1n }, 1n)),
+	...[0n, 31_338n, 2n ** 64n - 1n].map((chainId) => wrongChain(`chain ${chainId}`, { chainId }, chainId)),
+	wrongChain("legacy: chain 0", { type: 0, chainId: 0n }, 0n),
 	...([0, 1, 2, 4] as const).map((type) => taken(`type ${type}`, { type, ...GOING_OUT })),
 	taken("type 3", { type: 3 }),
 ];
 
 const NONCES: readonly Rule[] = [
-	...TYPES.map((type) =>
-		refused(
-			"NONCE_TOO_LOW",
-			`type ${type}: a nonce that is used`,
-			{ type, nonce: 4 },
-			"nonce too low: next nonce 5, tx nonce 4",
-			{ nonce: 5 },
-		),
-	),
-	refused("NONCE_TOO_LOW", "nonce 0 of 5", { nonce: 0 }, "nonce too low: next nonce 5, tx nonce 0", {
-		nonce: 5,
-	}),
-	refused("NONCE_TOO_HIGH", "65 ahead", { nonce: 65 }, "nonce too high: next nonce 0, tx nonce 65"),
-	refused("NONCE_TOO_HIGH", "65 ahead of 5", { nonce: 70 }, "nonce too high: next nonce 5, tx nonce 70", {
-		nonce: 5,
-	}),
-	refused(
-		"NONCE_TOO_HIGH",
-		"2^64-2",
-		{ nonce: MAX_NONCE - 1n },
-		`nonce too high: next nonce 0, tx nonce ${MAX_NONCE - 1n}`,
-	),
+	...TYPES.map((type) => wrongNonce("LOW", `type ${type}: a nonce that is used`, 4, 5, type)),
+	wrongNonce("LOW", "nonce 0 of 5", 0, 5),
+	wrongNonce("HIGH", "65 ahead", 65, 0),
+	wrongNonce("HIGH", "65 ahead of 5", 70, 5),
+	wrongNonce("HIGH", "2^64-2", MAX_NONCE - 1n, 0),
 	...TYPES.map((type) =>
 		refused(
 			"NONCE_MAX",
@@ -266,26 +257,12 @@ const GAS: readonly Rule[] = [
 	),
 	...floor("floor of 100 bytes of calldata", { data: Buffer.alloc(100, 1) }, 24_999),
 	...floor("floor of 100 zero bytes, legacy", { type: 0, data: Buffer.alloc(100) }, 21_999),
-	...TYPES.map((type) =>
-		refused(
-			"TX_GAS_LIMIT",
-			`type ${type}: one gas over the cap`,
-			{ type, gasLimit: GAS_CAP + 1 },
-			`transaction gas limit too high (cap: ${GAS_CAP}, tx: ${GAS_CAP + 1})`,
-		),
-	),
-	refused(
-		"TX_GAS_LIMIT",
-		"2^64-1 gas",
-		{ gasLimit: MAX_GAS },
-		`transaction gas limit too high (cap: ${GAS_CAP}, tx: ${MAX_GAS})`,
-	),
+	...TYPES.map((type) => gasCap(`type ${type}: one gas over the cap`, GAS_CAP + 1, type)),
+	gasCap("2^64-1 gas", MAX_GAS),
 	taken("gas of the cap", { gasLimit: GAS_CAP }),
 ];
 
-const CODE = "0x6000";
 const DELEGATION = `0xef0100${"33".repeat(20)}`;
-const NOT_EOA = "sender not an eoa: address SENDER has code";
 
 const LISTS: readonly Rule[] = [
 	refused(
@@ -306,13 +283,9 @@ const LISTS: readonly Rule[] = [
 		type: 4,
 		authorizations: [{ ...AUTHORIZATION, chainId: 1n }],
 	}),
-	...TYPES.map((type) =>
-		refused("SENDER_NOT_EOA", `type ${type}: a sender with code`, { type }, NOT_EOA, { code: CODE }),
-	),
-	refused("SENDER_NOT_EOA", "a sender with code of one byte", {}, NOT_EOA, { code: "0x00" }),
-	refused("SENDER_NOT_EOA", "a sender with a delegation behind a byte", {}, NOT_EOA, {
-		code: `0x00${DELEGATION.slice(2)}`,
-	}),
+	...TYPES.map((type) => notEoa(`type ${type}: a sender with code`, "0x6000", type)),
+	notEoa("a sender with code of one byte", "0x00"),
+	notEoa("a sender with a delegation behind a byte", `0x00${DELEGATION.slice(2)}`),
 	taken("a delegated sender", {}, { code: DELEGATION }),
 	taken("a delegated sender of blobs", { type: 3 }, { code: DELEGATION }),
 ];
