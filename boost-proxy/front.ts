@@ -23,7 +23,7 @@ import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
-import { createBoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
+import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
@@ -106,7 +106,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },
 	);
-	const { post, messages } = createBoostIngress(
+	const ingress = new BoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{
 			...{ submissions, cancels, views, syncWaits, failover, upstreams, subscriptions, limiter, clock },
@@ -131,7 +131,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const unread = new UnreadBytes();
 	const websocket = new RpcWebsocket(
 		{ paths: WEBSOCKET_PATHS, maxMessageBytes: config.MAX_BODY_BYTES },
-		{ dispatcher: messages, limiter, unread, clock, headers },
+		{ dispatcher: ingress.messages, limiter, unread, clock, headers },
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
@@ -182,7 +182,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			headersFor,
 			pages: pages.find,
 		},
-		{ ...deps, post, pass, websocket, standby },
+		{ ...deps, post: (request) => ingress.post(request), pass, websocket, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {

@@ -19,7 +19,7 @@ import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import { submissionShareMs } from "./requests/failover.ts";
-import { createTransport, type RenewableTransport, type TransportOptions } from "./upstream/transport.ts";
+import { HttpTransport, type TransportOptions } from "./upstream/transport.ts";
 import { HttpUpstream, type PathTransports, type UpstreamOptions } from "./upstream/upstream.ts";
 
 export interface UpstreamsDependencies {
@@ -196,9 +196,9 @@ export function createFallbackTransports(
 	dependencies: { readonly clock: Clock },
 	options: Omit<TransportOptions, "url"> = {},
 ): FallbackTransports {
-	const made = new Map<string, RenewableTransport>();
+	const made = new Map<string, HttpTransport>();
 	const transportTo = (url: string): Transport => {
-		const transport = made.get(url) ?? createTransport({ ...options, url }, dependencies);
+		const transport = made.get(url) ?? new HttpTransport({ ...options, url }, dependencies);
 		made.set(url, transport);
 		return transport;
 	};

@@ -28,25 +28,8 @@ const IDLE_MS = 30_000;
 /** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A transport whose connections can be left. */
-export interface RenewableTransport extends Transport {
-	/**
-	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
-	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
-	 * has accepted may never be read.
-	 */
-	renew(): void;
-}
-
 /** A transport over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
-export function createTransport(
-	options: TransportOptions,
-	dependencies: { readonly clock: Clock },
-): RenewableTransport {
-	return new HttpTransport(options, dependencies);
-}
-
-class HttpTransport implements RenewableTransport {
+export class HttpTransport implements Transport {
 	#pool: Pool;
 	/** Those that were left end by themselves. */
 	readonly #pools = new Set<Pool>();
@@ -94,6 +77,11 @@ class HttpTransport implements RenewableTransport {
 		return this.#exchange("GET", target, this.#getHeaders, null, deadlineMs, undefined);
 	}
 
+	/**
+	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
+	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
+	 * has accepted may never be read.
+	 */
 	renew(): void {
 		if (this.#closed) return;
 		const old = this.#pool;

@@ -15,16 +15,6 @@ const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash"] as const;
 const now = ({ breaker, trips }: BreakerFixture) =>
 	`${breaker.state} ${trips.join()} ${JSON.stringify(breaker.status())}`;
 
-test("one refused request opens it, of whatever kind", async (t) => {
-	for (const kind of KINDS) {
-		const fixture = new BreakerFixture(t);
-		await fixture.say("refused", kind);
-		assert.deepEqual(fixture.trips, ["refused"]);
-		assert.equal(fixture.breaker.state, "open");
-		assert.equal(await fixture.say("answered", kind), false, "nothing is let in while it is open");
-	}
-});
-
 test("other faults open it when they come in a row", async (t) => {
 	for (const kind of KINDS) {
 		for (const fault of CHARGED) {
@@ -48,24 +38,6 @@ test("a read's answer does not end the row of submissions, nor the other way rou
 		}
 		assert.deepEqual(fixture.trips, ["faults"], kind);
 	}
-});
-
-test("a submission's time-out counts in the row where others were answered, and opens it where none was", async (t) => {
-	const answering = new BreakerFixture(t);
-	for (const _ of [1, 2, 3]) {
-		assert.equal(answering.breaker.isUnavailable, false, now(answering));
-		const slow = answering.send();
-		await answering.say("answered", "read");
-		await answering.clock.advance(answering.options.shareMs);
-		slow.end("timeout");
-		await answering.clock.advance(0);
-	}
-	assert.deepEqual(answering.trips, ["faults"]);
-
-	const silent = new BreakerFixture(t);
-	await silent.say("answered", "read");
-	await silent.say("timeout", "submission", undefined, silent.options.shareMs);
-	assert.deepEqual(silent.trips, ["silence"]);
 });
 
 test("it is probed while it is closed, and opens with the probe's reason", async (t) => {

@@ -45,14 +45,6 @@ test("it is over once more were answered well since it began than senders met it
 	assert.equal(say("answered"), 1);
 });
 
-test("reads neither make a storm nor hide one", () => {
-	const { say } = counting();
-	for (let i = 0; i < 9; i++) assert.equal(say("internal", undefined, "read"), 0);
-	say("internal", "0xa");
-	for (let i = 0; i < 9; i++) assert.equal(say("answered", undefined, "read"), 1);
-	assert.equal(say("internal"), 1, "a sender must be known");
-});
-
 test("senders are forgotten after ten seconds, and beyond a bound", () => {
 	const { time, say } = counting();
 	for (const [i, sender] of ["0xa", "0xb", "0xc"].entries()) {

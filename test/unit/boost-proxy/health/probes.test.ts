@@ -230,14 +230,6 @@ test("the reference is the independent node's head, read once a slot, and nothin
 	assert.equal(clock.timers, 0);
 });
 
-test("without a node the fallback is asked", async (t) => {
-	const { clock, transport, reference } = await referenceFixture(t, "fallback");
-	assert.equal(reference.headOf(1n), 100n);
-	transport.answers.eth_blockNumber = answered(502, "");
-	await clock.advance(36_001);
-	assert.equal(reference.head, null);
-});
-
 test("a reference of another chain is compared with nothing, and said so once", async (t) => {
 	const { clock, set, reference, warned } = await referenceFixture(t, "node");
 	for (const _ of [1, 2, 3]) {
