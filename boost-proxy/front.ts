@@ -48,12 +48,8 @@ export interface FrontParts {
 	readonly metrics: BoostMetrics;
 	/** Null until somebody told it. */
 	readonly chainId: () => bigint | null;
-}
-
-export interface FrontOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
-	readonly version: string;
 	readonly drainMs: number;
 	/** Has the port until it starts. */
 	readonly standby: Standby;
@@ -78,9 +74,8 @@ const ENDPOINTS = [
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /** Makes the servers; nothing listens yet. */
-export function createFront(config: BoostConfig, options: FrontOptions, parts: FrontParts): Front {
-	const { clock, log, drainMs, standby } = options;
-	const { rows, upstreams, metrics, clientTrust } = parts;
+export function createFront(config: BoostConfig, parts: FrontParts): Front {
+	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
 	const isOwn = (hash: string): boolean => rows.get(hash) !== null;
@@ -99,7 +94,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
+	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const subscriptions = new Subscriptions(
