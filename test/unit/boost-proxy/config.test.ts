@@ -44,19 +44,6 @@ test("with nothing but what is required, everything else has its documented defa
 	});
 });
 
-test("breaker times may be short, so that tests need not wait for them", () => {
-	const short = {
-		...{ PROBE_INTERVAL_MS: "5", PROBE_TIMEOUT_MS: "5", BREAKER_HOLD_MS: "5", BREAKER_HOLD_MAX_MS: "5" },
-		REQUEST_BUDGET_MS: "100",
-	};
-	const config = readBoostConfig({ ...NEEDED, ...short });
-	assert.deepEqual(
-		Object.keys(short).map((name) => String(config[name as keyof typeof short])),
-		Object.values(short),
-	);
-	assert.ok(Object.isFrozen(config) && Object.isFrozen(config.fallback));
-});
-
 const MARK = "s3cret";
 const UNSAFE = ["http://rpc.example", "http://127.0.0.1.rpc.example", "http://8.8.8.8", "http://fallback"];
 const BAD_URLS = ["rpc.example", "ws://rpc.example", "https://", `https://u:100%@${MARK}/`, MARK];
