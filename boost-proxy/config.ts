@@ -2,7 +2,7 @@
 // made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
 
 import { lookup } from "node:dns/promises";
-import { isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { type Clock, withDeadline } from "../shared/clock.ts";
 import {
 	databaseUrlRow,
@@ -220,6 +220,19 @@ function safe(parse: (text: string) => string | undefined): (text: string) => st
 const httpUrl = url("http:", "https:");
 /** Names that no public server can have: https://www.rfc-editor.org/rfc/rfc6761 and Fly's private networks. */
 const PRIVATE_NAME = /(^|\.)(localhost|internal|flycast)$/;
+/** Loopback, https://www.rfc-editor.org/rfc/rfc1918, https://www.rfc-editor.org/rfc/rfc4193 and link-local. */
+const PRIVATE_ADDRESSES = new BlockList();
+for (const [net, bits] of [
+	["127.0.0.0", 8],
+	["10.0.0.0", 8],
+	["172.16.0.0", 12],
+	["192.168.0.0", 16],
+	["169.254.0.0", 16],
+] as const)
+	PRIVATE_ADDRESSES.addSubnet(net, bits);
+PRIVATE_ADDRESSES.addAddress("::1", "ipv6");
+PRIVATE_ADDRESSES.addSubnet("fc00::", 7, "ipv6");
+PRIVATE_ADDRESSES.addSubnet("fe80::", 10, "ipv6");
 
 /** A base that paths are added to: without a query, and without a slash at its end. */
 export function baseUrl(text: string): string | undefined {
@@ -240,26 +253,9 @@ function isSafeForThirdParty(text: string): boolean {
 /** Whether a host, as a URL spells it, can only be this machine or one of a private network. */
 function isPrivateHost(hostname: string): boolean {
 	const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
-	if (isIPv4(host)) return isPrivateIPv4(host);
-	if (isIPv6(host)) return isPrivateIPv6(host);
+	if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host);
+	if (isIPv6(host)) return PRIVATE_ADDRESSES.check(host, "ipv6");
 	return PRIVATE_NAME.test(host.replace(/\.$/, ""));
-}
-
-/** Loopback, https://www.rfc-editor.org/rfc/rfc1918 and link-local. */
-function isPrivateIPv4(host: string): boolean {
-	const [a = 0, b = 0] = host.split(".").map(Number);
-	return (
-		a === 127 ||
-		a === 10 ||
-		(a === 172 && b >= 16 && b <= 31) ||
-		(a === 192 && b === 168) ||
-		(a === 169 && b === 254)
-	);
-}
-
-/** Loopback, unique local (https://www.rfc-editor.org/rfc/rfc4193) and link-local. A URL spells them in the shortest form. */
-function isPrivateIPv6(host: string): boolean {
-	return host === "::1" || /^f[cd][0-9a-f]{2}:/.test(host) || /^fe[89ab][0-9a-f]:/.test(host);
 }
 
 /** Warnings in our own words; no value is quoted. */
@@ -288,16 +284,14 @@ export function sameUpstreamWarning(same: "url" | "address"): string {
 /** Names are looked up this long. */
 const LOOKUP_MS = 2_000;
 
-export interface SameUpstreamDependencies {
-	readonly clock: Clock;
-	/** All addresses of a name; rejects where it has none. */
-	readonly addressesOf?: (name: string) => Promise<readonly string[]>;
-}
-
 /** `url`: one and the same URL; `address`: two names of one address, and one port; null: neither, as far as is known. */
 export async function sameUpstream(
 	config: Pick<BoostConfig, "RELAY_URL" | "fallback">,
-	dependencies: SameUpstreamDependencies,
+	dependencies: {
+		readonly clock: Clock;
+		/** All addresses of a name; rejects where it has none. */
+		readonly addressesOf?: (name: string) => Promise<readonly string[]>;
+	},
 ): Promise<"url" | "address" | null> {
 	const fallback = fallbackUrls(config);
 	const relay = new URL(config.RELAY_URL);

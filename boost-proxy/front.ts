@@ -22,7 +22,7 @@ import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
-import { createBoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
+import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
@@ -48,12 +48,8 @@ export interface FrontParts {
 	readonly metrics: BoostMetrics;
 	/** Null until somebody told it. */
 	readonly chainId: () => bigint | null;
-}
-
-export interface FrontOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
-	readonly version: string;
 	readonly drainMs: number;
 	/** Has the port until it starts. */
 	readonly standby: Standby;
@@ -78,9 +74,8 @@ const ENDPOINTS = [
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /** Makes the servers; nothing listens yet. */
-export function createFront(config: BoostConfig, options: FrontOptions, parts: FrontParts): Front {
-	const { clock, log, drainMs, standby } = options;
-	const { rows, upstreams, metrics, clientTrust } = parts;
+export function createFront(config: BoostConfig, parts: FrontParts): Front {
+	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
 	const isOwn = (hash: string): boolean => rows.get(hash) !== null;
@@ -99,14 +94,14 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
+	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },
 	);
-	const { post, messages } = createBoostIngress(
+	const ingress = new BoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{
 			...{ submissions, cancels, views, syncWaits, failover, upstreams, subscriptions, limiter, clock },
@@ -131,7 +126,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const unread = new UnreadBytes();
 	const websocket = new RpcWebsocket(
 		{ paths: WEBSOCKET_PATHS, maxMessageBytes: config.MAX_BODY_BYTES },
-		{ dispatcher: messages, limiter, unread, clock, headers },
+		{ dispatcher: ingress.messages, limiter, unread, clock, headers },
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
@@ -182,7 +177,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			headersFor,
 			pages: pages.find,
 		},
-		{ ...deps, post, pass, websocket, standby },
+		{ ...deps, post: (request) => ingress.post(request), pass, websocket, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {

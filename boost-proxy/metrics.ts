@@ -2,7 +2,7 @@
 
 import { type Clock, systemClock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
-import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
+import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import {
 	type Attempted,
@@ -43,7 +43,7 @@ const TASKS = [
 ] as const;
 
 /** The calls of five seconds. */
-export interface CallTimes {
+interface CallTimes {
 	readonly calls: number;
 	readonly meanMs: number;
 	readonly slowestMs: number;
@@ -53,30 +53,10 @@ const PIECE_MS = 5_000;
 /** Five minutes. */
 const PIECES = 60;
 
-export interface BoostMetrics {
-	/** A breaker opened. */
-	readonly trip: Count<"upstream" | "reason">;
-	/** A request to an upstream that ended. */
-	readonly attempt: Count<"upstream" | "kind" | "outcome">;
-	/** A client's call that ended, by the name that labelOf gives it, and the seconds that it took. */
-	readonly call: (method: string, outcome: CallOutcome, seconds: number) => void;
-	/** How long calls took in each five seconds of the last five minutes, oldest first. */
-	readonly callTimes: () => readonly CallTimes[];
-	/** A submission that was answered. */
-	readonly submission: Count<"path" | "outcome">;
-	/** A delivery of what another one held. */
-	readonly handover: Count<"to" | "outcome">;
-	readonly journalFault: Count<never>;
-	/** A probe that ended. */
-	readonly probe: Count<"upstream" | "word">;
-	/** What was passed through to the relay. */
-	readonly passed: Count<"outcome">;
-	/** A background task that failed. */
-	readonly taskFailed: Count<"task">;
-}
+export type BoostMetrics = ReturnType<typeof boostMetrics>;
 
 /** Makes boost's series. */
-export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> = systemClock): BoostMetrics {
+export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> = systemClock) {
 	const requests = metrics.counter(
 		"boost_requests_total",
 		"JSON-RPC calls by method",
@@ -101,7 +81,8 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 			"Requests to upstreams",
 			labelSets({ upstream: UPSTREAMS, kind: ["read", "submission"], outcome: ATTEMPT_OUTCOMES }),
 		),
-		call(method, outcome, took) {
+		/** A client's call that ended, by the name that labelOf gives it, and the seconds that it took. */
+		call(method: string, outcome: CallOutcome, took: number): void {
 			requests({ method, outcome: requestOutcome(outcome) });
 			seconds({ kind: kindOf(method) }, took);
 			const now = pieceNow();
@@ -115,7 +96,8 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 			piece.sumMs += took * 1000;
 			piece.slowestMs = Math.max(piece.slowestMs, took * 1000);
 		},
-		callTimes() {
+		/** How long calls took in each five seconds of the last five minutes, oldest first. */
+		callTimes(): readonly CallTimes[] {
 			const first = pieceNow() - PIECES + 1;
 			return Array.from({ length: PIECES }, (_, i) => {
 				const { calls = 0, sumMs = 0, slowestMs = 0 } = pieces.get(first + i) ?? {};

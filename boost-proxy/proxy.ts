@@ -31,7 +31,6 @@ import { createChainReads, createUpstreams } from "./upstreams.ts";
 /** What a caller may bring of its own. */
 export interface ProxyOverrides {
 	readonly log: Logger;
-	readonly version: string;
 	/** Made here unless given. */
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
@@ -85,7 +84,6 @@ async function connect(
 	config: BoostConfig,
 	{
 		log,
-		version,
 		metrics: registry = new Metrics(),
 		clock = systemClock,
 		drainMs = DRAIN_MS,
@@ -140,11 +138,9 @@ async function connect(
 		...{ relay: upstreams.relay, background, clock },
 		log: log.child("relay"),
 	});
-	const front = createFront(
-		config,
-		{ log, clock, version, drainMs, standby },
-		{ rows, upstreams, chain, observer, clientTrust, background, registry, metrics, chainId },
-	);
+	const front = createFront(config, {
+		...{ ...parts, observer, clientTrust, registry, metrics, log, drainMs, standby, chainId },
+	});
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.

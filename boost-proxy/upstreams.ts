@@ -19,8 +19,8 @@ import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import { submissionShareMs } from "./requests/failover.ts";
-import { createTransport, type RenewableTransport, type TransportOptions } from "./upstream/transport.ts";
-import { HttpUpstream, type PathTransports } from "./upstream/upstream.ts";
+import { HttpTransport, type TransportOptions } from "./upstream/transport.ts";
+import { HttpUpstream, type PathTransports, type UpstreamOptions } from "./upstream/upstream.ts";
 
 export interface UpstreamsDependencies {
 	readonly clock: Clock;
@@ -32,8 +32,6 @@ export interface UpstreamsDependencies {
 	readonly chainId: () => bigint | null;
 }
 
-type Renewable = Pick<RenewableTransport, "renew">;
-
 /** The upstreams and what runs beside them. */
 export interface UpstreamPool {
 	readonly upstreams: Upstreams;
@@ -42,153 +40,110 @@ export interface UpstreamPool {
 
 /** How often an idle transport is kept warm, in ms: well within what keeps a connection. */
 const WARM_MS = 15_000;
-/** While all is well the fallback is probed so many times less often than the relay. */
-const FALLBACK_PROBE_PART = 5;
 /** Ms for a connection: a SYN that was lost is sent again after one second, which alone must not look like an outage. */
 const CONNECT_MS = 2_500;
 /** Connections of a probe's own. */
 const PROBE_CONNECTIONS = 2;
 const NO_REFUSALS = { fast: null, noreverts: null };
 
+/** Where an upstream is asked; none of the three can take up the connections of another. */
+interface UpstreamTransports {
+	readonly own: FallbackTransports;
+	readonly reads: FallbackTransports;
+	readonly probes: FallbackTransports;
+}
+
 /** Makes them; nothing is asked yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
 	const { clock, log, node, metrics, chainId } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
-	const { fallback: fallbackConfig } = config;
+	const timeoutMs = config.PROBE_TIMEOUT_MS;
+	const shareMs = submissionShareMs(config.REQUEST_BUDGET_MS);
 	// What can't be connected to must be known well within a submission's share.
-	const connectMs = Math.min(CONNECT_MS, submissionShareMs(config.REQUEST_BUDGET_MS) / 2);
-	const relayTransport = createTransport({ url: config.RELAY_URL, connectMs }, { clock });
-	const relayReadTransport = createTransport({ url: config.RELAY_URL, connectMs }, { clock });
-	const relayProbeTransport = createTransport(
-		{ url: config.RELAY_URL, connections: PROBE_CONNECTIONS },
-		{ clock },
-	);
-	const makeFallbackTransports = (options: { readonly connections?: number } = {}) =>
-		fallbackConfig === null
-			? null
-			: createFallbackTransports(fallbackConfig, { clock }, { connectMs, ...options });
-	const fallbackTransports = makeFallbackTransports();
-	const fallbackReadTransports = makeFallbackTransports();
-	const fallbackProbeTransports = makeFallbackTransports({ connections: PROBE_CONNECTIONS });
-	const reference = createHeadReference(
-		{ slotMs },
-		{ node, fallback: fallbackProbeTransports?.transports.fast.transport ?? null, clock, log },
-	);
+	const connectMs = Math.min(CONNECT_MS, shareMs / 2);
+	const transportsTo = (addresses: FallbackAddresses): UpstreamTransports => {
+		const make = (options: { readonly connections?: number } = {}) =>
+			createFallbackTransports(addresses, { clock }, { connectMs, ...options });
+		return { own: make(), reads: make(), probes: make({ connections: PROBE_CONNECTIONS }) };
+	};
 	const guard = (
-		name: UpstreamName,
+		upstream: UpstreamName,
 		probe: Probe,
-		transports: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
-		// What hangs at a fallback has nowhere else to go.
+		{ own, reads, probes }: UpstreamTransports,
 		yieldsTo: UpstreamBreaker | null,
 	) => {
-		const isRelay = name === "relay";
-		const breaker = new UpstreamBreaker(
-			{
-				upstream: name,
-				faults: config.BREAKER_FAULTS,
-				storm: isRelay ? config.BREAKER_STORM : null,
-				probeIntervalMs: config.PROBE_INTERVAL_MS,
-				...(isRelay
-					? {}
-					: { calmIntervalMs: config.PROBE_INTERVAL_MS * FALLBACK_PROBE_PART, isPatient: true }),
-				probeTimeoutMs: config.PROBE_TIMEOUT_MS,
-				probeSuccesses: config.PROBE_SUCCESSES,
-				holdMs: config.BREAKER_HOLD_MS,
-				holdMaxMs: config.BREAKER_HOLD_MAX_MS,
-				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
+		const settings = {
+			...{ upstream, faults: config.BREAKER_FAULTS, storm: config.BREAKER_STORM, shareMs },
+			...{ probeIntervalMs: config.PROBE_INTERVAL_MS, probeTimeoutMs: timeoutMs },
+			probeSuccesses: config.PROBE_SUCCESSES,
+			...{ holdMs: config.BREAKER_HOLD_MS, holdMaxMs: config.BREAKER_HOLD_MAX_MS },
+		};
+		const breaker = new UpstreamBreaker(settings, {
+			...{ probe, clock, log, yieldsTo },
+			onTrip: (reason) => metrics.trip({ upstream, reason }),
+			onProbe(word) {
+				if (word !== "ok") probes.renew();
+				metrics.probe({ upstream, word });
 			},
-			{
-				...{ probe, clock, log, yieldsTo },
-				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
-				onProbe: (word) => {
-					if (word !== "ok") transports.probe?.renew();
-					metrics.probe({ upstream: name, word });
-				},
-			},
-		);
+		});
 		breaker.onChange(() => {
-			if (!breaker.isUnavailable) for (const transport of transports.requests) transport?.renew();
+			if (breaker.isUnavailable) return;
+			own.renew();
+			reads.renew();
 		});
 		return breaker;
 	};
-	const fallbackBreaker =
-		fallbackProbeTransports === null
-			? null
-			: guard(
-					"fallback",
-					fallbackProbe(
-						{ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId },
-						{ transport: fallbackProbeTransports.transports.fast.transport },
-					),
-					{ probe: fallbackProbeTransports, requests: [fallbackTransports, fallbackReadTransports] },
-					null,
-				);
-	const relayBreaker = guard(
-		"relay",
-		relayProbe(
-			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
-			{ transport: relayProbeTransport, reference, clock },
-		),
-		{ probe: relayProbeTransport, requests: [relayTransport, relayReadTransport] },
-		fallbackBreaker,
-	);
-	const relay = new HttpUpstream(
-		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
-		{
-			...{ breaker: relayBreaker, clock },
-			dialect: null,
-			transports: everyPath(relayTransport),
-			readTransports: everyPath(relayReadTransport),
-			statusTransport: relayTransport,
-			onAttempt: metrics.attempt,
-		},
-	);
-	const all = [
-		relayTransport,
-		relayReadTransport,
-		relayProbeTransport,
-		fallbackTransports,
-		fallbackReadTransports,
-		fallbackProbeTransports,
-	];
-	const parts: Component[] = [
-		sink("transports", async () => {
-			for (const one of all) await one?.close();
-		}),
-		reference,
-		life("relay probe", relayBreaker),
-	];
-	if (fallbackTransports === null || fallbackReadTransports === null || fallbackBreaker === null) {
-		return {
-			upstreams: { relay, fallback: null },
-			component: sequence("upstreams", parts, { log, clock }),
-		};
+	const upstreamOf = (
+		options: UpstreamOptions,
+		breaker: UpstreamBreaker,
+		dialect: Dialect | null,
+		{ own, reads }: UpstreamTransports,
+	) =>
+		new HttpUpstream(options, {
+			...{ breaker, clock, dialect, onAttempt: metrics.attempt },
+			...{ transports: own.transports, readTransports: reads.transports },
+			statusTransport: own.statusTransport,
+		});
+
+	// Our relay spells its addresses as a second relay of ours would.
+	const ours = transportsTo({
+		...{ dialect: "mevblocker", baseUrl: config.RELAY_URL, statusUrl: null },
+		wholeUrls: { fast: null, noreverts: null },
+	});
+	const theirs = config.fallback === null ? null : transportsTo(config.fallback);
+	const theirProbes = theirs?.probes.transports.fast.transport ?? null;
+	const reference = createHeadReference({ slotMs }, { node, fallback: theirProbes, clock, log });
+	let fallback: HttpUpstream | null = null;
+	let fallbackBreaker: UpstreamBreaker | null = null;
+	const fallbackParts: Component[] = [];
+	if (theirs !== null && theirProbes !== null) {
+		const probe = fallbackProbe({ timeoutMs, expectedChainId: chainId }, { transport: theirProbes });
+		// What hangs at a fallback has nowhere else to go.
+		fallbackBreaker = guard("fallback", probe, theirs, null);
+		const refusals = fallbackRefusals(config.fallback);
+		fallback = upstreamOf({ name: "fallback", refusals }, fallbackBreaker, theirs.own.dialect, theirs);
+		const transports = BOOST_PATHS.map((path) => theirs.own.transports[path].transport);
+		fallbackParts.push(
+			life("fallback probe", fallbackBreaker),
+			keepWarm({ everyMs: WARM_MS }, { transports, clock, log }),
+		);
 	}
-	const fallback = new HttpUpstream(
-		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
-		{
-			...{ breaker: fallbackBreaker, clock },
-			dialect: fallbackTransports.dialect,
-			transports: fallbackTransports.transports,
-			readTransports: fallbackReadTransports.transports,
-			statusTransport: fallbackTransports.statusTransport,
-			onAttempt: metrics.attempt,
-		},
+	const probe = relayProbe(
+		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG },
+		{ transport: ours.probes.transports.fast.transport, reference, clock },
 	);
-	const warmed = BOOST_PATHS.map((path) => fallbackTransports.transports[path].transport);
-	parts.push(
-		life("fallback probe", fallbackBreaker),
-		keepWarm({ everyMs: WARM_MS }, { transports: warmed, clock }),
-	);
+	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
+	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;
+	const relay = upstreamOf(relayOptions, relayBreaker, null, ours);
+	const close = async (): Promise<void> => {
+		for (const all of [ours, theirs]) for (const one of Object.values(all ?? {})) await one.close();
+	};
+	const parts = [sink("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
 }
 
-function everyPath(transport: Transport) {
-	return { fast: { transport, asIs: false }, noreverts: { transport, asIs: false } };
-}
-
-function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {
-	return { name, start: async () => guarded.start(), stop: () => guarded.stop() };
+function life(name: string, breaker: UpstreamBreaker): Component {
+	return { name, start: async () => breaker.start(), stop: () => breaker.stop() };
 }
 
 /** Reads of the chain; `node` is null where no independent one is set. */
@@ -241,9 +196,9 @@ export function createFallbackTransports(
 	dependencies: { readonly clock: Clock },
 	options: Omit<TransportOptions, "url"> = {},
 ): FallbackTransports {
-	const made = new Map<string, RenewableTransport>();
+	const made = new Map<string, HttpTransport>();
 	const transportTo = (url: string): Transport => {
-		const transport = made.get(url) ?? createTransport({ ...options, url }, dependencies);
+		const transport = made.get(url) ?? new HttpTransport({ ...options, url }, dependencies);
 		made.set(url, transport);
 		return transport;
 	};

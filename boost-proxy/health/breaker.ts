@@ -2,7 +2,7 @@
 // when it opens is aborted, so that it goes elsewhere at once.
 
 import CircuitBreaker from "opossum";
-import type { Clock, Timer } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
 import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type {
@@ -23,6 +23,7 @@ import {
 	asksAsSubmission,
 	awaits,
 	backoffMs,
+	calmIntervalMs,
 	type Health,
 	type HealthSettings,
 	isStalled,
@@ -31,12 +32,6 @@ import {
 	reasonOfProbe,
 	wantsProbe,
 } from "./rules.ts";
-
-/** All times in ms. */
-export interface BreakerOptions extends HealthSettings {
-	/** Between probes while it is closed, where that is less often; a third party counts what it is asked. */
-	readonly calmIntervalMs?: number;
-}
 
 export interface BreakerDependencies {
 	readonly probe: Probe;
@@ -47,9 +42,9 @@ export interface BreakerDependencies {
 	/** From 0 up to 1; for the jitter of the backoff. */
 	readonly random?: () => number;
 	/** Each opening. */
-	onTrip?(reason: TripReason): void;
+	onTrip(reason: TripReason): void;
 	/** Each probe's outcome. */
-	onProbe?(outcome: ProbeOutcome): void;
+	onProbe(outcome: ProbeOutcome): void;
 }
 
 /** How often the silence is looked at while anything is in flight, in ms. */
@@ -59,13 +54,15 @@ const TICK_MS = 50;
  * (`timeout: false`) such a one would be in flight for ever.
  */
 const ATTEMPT_MAX_MS = 600_000;
+/** A probe that has not ended after so many times its own deadline never will: it counts as timed out. */
+const OVERDUE = 1.2;
 /** The longest delay a timer takes, in ms: opossum knows no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
 /** It takes requests from the first moment on, and probes from its start on. */
 export class UpstreamBreaker implements Breaker {
 	readonly upstream: UpstreamName;
-	readonly #options: BreakerOptions;
+	readonly #settings: HealthSettings;
 	readonly #dependencies: BreakerDependencies;
 	readonly #clock: Clock;
 	readonly #opossum: CircuitBreaker<[() => Promise<Attempted>], Attempted>;
@@ -93,29 +90,16 @@ export class UpstreamBreaker implements Breaker {
 	/** Monotonic ms. */
 	#probationUntil = Number.NEGATIVE_INFINITY;
 
-	constructor(options: BreakerOptions, dependencies: BreakerDependencies) {
-		const { clock, log, probe } = dependencies;
-		this.upstream = options.upstream;
-		this.#options = options;
+	constructor(settings: HealthSettings, dependencies: BreakerDependencies) {
+		const { clock, log } = dependencies;
+		this.upstream = settings.upstream;
+		this.#settings = settings;
 		this.#dependencies = dependencies;
 		this.#clock = clock;
 		this.#since = clock.now();
 		this.#figures = new Figures(() => clock.monotonic());
-		this.#opossum = createOpossum(options.upstream);
-		this.#prober = new Prober(
-			{ intervalMs: options.probeIntervalMs, timeoutMs: options.probeTimeoutMs },
-			{
-				...{ clock, log },
-				begin: () => {
-					const before = this.#figures.seen("read");
-					const isThorough = asksAsSubmission(this.#figures, this.isUnavailable);
-					return {
-						ask: () => probe(isThorough),
-						ended: (outcome, tookMs) => this.#probed(outcome, before, tookMs),
-					};
-				},
-			},
-		);
+		this.#opossum = createOpossum(settings.upstream);
+		this.#prober = new Prober(settings.probeIntervalMs, { work: () => this.#probe(), clock, log });
 	}
 
 	get state(): BreakerState {
@@ -128,14 +112,14 @@ export class UpstreamBreaker implements Breaker {
 
 	get retryMs(): number {
 		if (!this.isUnavailable) return 0;
-		const { probeIntervalMs, probeSuccesses } = this.#options;
+		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		const recoveryMs = ((probeSuccesses - this.#successes) * probeIntervalMs) / 2;
 		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
 	}
 
 	/** Begins to probe. */
 	start(): void {
-		if (this.#isJudging) this.#prober.atOnce();
+		if (this.#isJudging) this.#prober.plan(0);
 	}
 
 	/** Ends all timers, joins the probe and takes no more. */
@@ -181,14 +165,14 @@ export class UpstreamBreaker implements Breaker {
 
 	status(): BreakerStatus {
 		const nextMs = this.#isJudging ? this.#prober.nextMs : null;
-		const { oldestAt, inFlight } = this.#figures;
+		const { all, oldestMs } = this.#figures;
 		return {
 			state: this.#state,
 			reason: this.#reason,
 			since: new Date(this.#since).toISOString(),
 			nextProbeAt: nextMs === null ? null : new Date(this.#clock.now() + nextMs).toISOString(),
-			inFlight,
-			oldestInFlightMs: oldestAt === null ? 0 : Math.round(this.#clock.monotonic() - oldestAt),
+			inFlight: all.count,
+			oldestInFlightMs: Math.round(oldestMs),
 		};
 	}
 
@@ -197,10 +181,9 @@ export class UpstreamBreaker implements Breaker {
 		this.#forced = state;
 		this.#relapses = 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		this.#prober.rest();
+		this.#prober.plan(state === null ? 0 : null);
 		this.#enter(state ?? "closed", state === null ? null : "forced");
-		if (state === null) this.#prober.atOnce();
-		if (state === "open") this.#tell(() => this.#dependencies.onTrip?.("forced"));
+		if (state === "open") this.#dependencies.onTrip("forced");
 	}
 
 	/** Whether what attempts and probes say changes anything. */
@@ -212,7 +195,7 @@ export class UpstreamBreaker implements Breaker {
 		const isProbation = this.#clock.monotonic() < this.#probationUntil;
 		const { yieldsTo } = this.#dependencies;
 		const canYield = yieldsTo !== null && !yieldsTo.isUnavailable;
-		return { settings: this.#options, figures: this.#figures, isProbation, canYield };
+		return { settings: this.#settings, figures: this.#figures, isProbation, canYield };
 	}
 
 	#mustWait(kind: AttemptKind): boolean {
@@ -228,7 +211,7 @@ export class UpstreamBreaker implements Breaker {
 		if (epoch !== figures.epoch || !this.#isJudging || outcome === "cut") return;
 		const isUnheard = answersBefore === figures.answers;
 		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, isUnheard };
-		const isAnswer = figures.count(attempted, seen, this.#options);
+		const isAnswer = figures.count(attempted, seen, this.#settings);
 		const reason = reasonOfAttempt(outcome, seen, this.#health);
 		if (isAnswer) this.#alive();
 		if (reason !== null) this.#trip(reason);
@@ -257,32 +240,48 @@ export class UpstreamBreaker implements Breaker {
 		});
 	}
 
-	/** `before`: what was so when the probe began. */
-	#probed(outcome: ProbeOutcome, before: InFlight, tookMs: number): void {
-		this.#tell(() => this.#dependencies.onProbe?.(outcome));
+	async #probe(): Promise<void> {
+		const before = this.#figures.seen("read");
+		const outcome = await this.#askProbe();
+		this.#dependencies.onProbe(outcome);
 		// One that began before the last change of state tells nothing of this one, and a next one is due already.
 		if (before.epoch !== this.#figures.epoch || !this.#isJudging) return;
-		if (this.#state === "closed") this.#probedClosed(outcome, before, tookMs);
+		if (this.#state === "closed") this.#probedClosed(outcome, before);
 		else this.#probedOut(outcome);
 	}
 
-	#probedClosed(outcome: ProbeOutcome, { answersBefore }: InFlight, tookMs: number): void {
+	async #askProbe(): Promise<ProbeOutcome> {
+		const { probe, log } = this.#dependencies;
+		const isThorough = asksAsSubmission(this.#figures, this.isUnavailable);
+		const overdueMs = this.#settings.probeTimeoutMs * OVERDUE;
+		try {
+			return await withDeadline(this.#clock, "probe", overdueMs, () => probe(isThorough));
+		} catch (thrown) {
+			if (thrown instanceof DeadlineError) return "timeout";
+			log.error("a probe failed by itself", { fault: safeError(thrown) });
+			return "probe";
+		}
+	}
+
+	/** `before`: what was so when the probe began. */
+	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight): void {
+		const tookMs = this.#clock.monotonic() - sentAt;
 		const wasContradicted = answersBefore !== this.#figures.answers;
 		const isSilent = this.#waiting.length > 0 || wantsProbe(this.#health);
 		const probe = { tookMs, wasContradicted, isSecond: this.#isDoubted, isSilent };
-		const reason = reasonOfProbe(outcome, probe, this.#options);
+		const reason = reasonOfProbe(outcome, probe, this.#settings);
 		this.#isDoubted = reason === "doubt";
-		if (reason === "doubt") this.#prober.atOnce();
+		if (reason === "doubt") this.#prober.plan(0);
 		else if (reason !== null) this.#trip(reason);
 		else {
 			this.#figures.alive();
-			this.#prober.planNext(this.#options.calmIntervalMs);
+			this.#prober.planNext(calmIntervalMs(this.#settings));
 			this.#alive();
 		}
 	}
 
 	#probedOut(outcome: ProbeOutcome): void {
-		const { probeIntervalMs, probeSuccesses } = this.#options;
+		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// Who is well again shall not wait for the rest of the proof: it is asked twice as often.
@@ -295,16 +294,16 @@ export class UpstreamBreaker implements Breaker {
 		const { random = Math.random, log } = this.#dependencies;
 		this.#relapses = this.#health.isProbation ? this.#relapses + 1 : 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		this.#backoffMs = backoffMs(this.#isProven ? this.#relapses : null, this.#options, random());
+		this.#backoffMs = backoffMs(this.#isProven ? this.#relapses : null, this.#settings, random());
 		this.#prober.plan(this.#backoffMs);
 		log.warn("breaker opened", { upstream: this.upstream, reason, ms: Math.round(this.#backoffMs) });
 		this.#enter("open", reason);
-		this.#tell(() => this.#dependencies.onTrip?.(reason));
+		this.#dependencies.onTrip(reason);
 	}
 
 	#close(): void {
 		if (this.#isProven)
-			this.#probationUntil = this.#clock.monotonic() + probationMs(this.#backoffMs, this.#options);
+			this.#probationUntil = this.#clock.monotonic() + probationMs(this.#backoffMs, this.#settings);
 		this.#isProven = true;
 		this.#dependencies.log.info("breaker closed", { upstream: this.upstream });
 		this.#enter("closed", null);
@@ -326,9 +325,9 @@ export class UpstreamBreaker implements Breaker {
 			const abort = this.#abort;
 			// What begins when it is closed again has one of its own.
 			this.#abort = new AbortSwitch();
-			abort.abort((listener) => this.#tell(listener));
+			abort.abort();
 		}
-		for (const listener of this.#listeners) this.#tell(listener);
+		for (const listener of this.#listeners) listener();
 	}
 
 	/** Whoever waits looks again. */
@@ -336,16 +335,6 @@ export class UpstreamBreaker implements Breaker {
 		const waiting = this.#waiting;
 		this.#waiting = [];
 		for (const wake of waiting) wake();
-	}
-
-	/** Whatever others do with what they are told, the breaker goes on. */
-	#tell(tell: () => void): void {
-		try {
-			tell();
-		} catch (thrown) {
-			const told = { upstream: this.upstream, fault: safeError(thrown) };
-			this.#dependencies.log.error("a listener of the breaker failed", told);
-		}
 	}
 }
 
@@ -385,11 +374,11 @@ export class AbortSwitch implements Abort {
 		return () => void this.#listeners.remove(place);
 	}
 
-	/** Calls every listener once, by `tell`. */
-	abort(tell = (listener: () => void): void => listener()): void {
+	/** Calls every listener once. */
+	abort(): void {
 		this.#isAborted = true;
 		for (let listener = this.#listeners.shift(); listener !== undefined; listener = this.#listeners.shift()) {
-			tell(listener);
+			listener();
 		}
 	}
 }

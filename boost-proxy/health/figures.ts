@@ -1,4 +1,4 @@
-// Counts what the rules judge: what is under way at one upstream, faults in a row, the senders of a storm. Kept apart from
+// Counts what the rules judge: what is in flight at one upstream, faults in a row, the senders of a storm. Kept apart from
 // opossum's own figures, which count what is in flight as successes and know neither silence nor senders.
 
 import { LinkedList } from "../../shared/linkedList.ts";
@@ -13,19 +13,18 @@ import {
 	type Unanswered,
 } from "./rules.ts";
 
-/** An attempt under way. Times are monotonic ms. */
+/** An attempt in flight. Times are monotonic ms. */
 export interface InFlight {
 	readonly kind: AttemptKind;
 	readonly sentAt: number;
 	/** {@link Figures.answers} when it was sent. */
 	readonly answersBefore: number;
-	/** {@link Figures.epoch} in which it began: what comes of it counts in that one alone. */
+	/** {@link Figures.epoch} in which it began: its outcome counts in that one alone. */
 	readonly epoch: number;
-	/** It is under way no more. */
+	/** It is in flight no more. */
 	leave: () => void;
 }
 
-const NOTHING = (): void => {};
 /** Weight of the latest answer in the moving average. */
 const LATEST = 0.2;
 /** Senders remembered at most; far more than it takes. */
@@ -35,15 +34,16 @@ const MAX_SENDERS = 1_000;
 export class Figures implements HealthFigures {
 	readonly faults = { read: 0, submission: 0 };
 	submissionMs = 0;
-	/** Answers so far, −32603 among them: whoever sees the same number twice knows that none came. */
+	/** Answers so far, −32603 among them: the same number twice means that none came in between. */
 	answers = 0;
 	/** One more with each change of the breaker's state. */
 	epoch = 0;
 	readonly #now: () => number;
-	#all = new Silence();
-	#submissions = new Silence();
-	/** Under way, of all epochs. */
-	readonly #every = new LinkedList<InFlight>();
+	/** In the order in which they were sent. */
+	readonly #inFlight = { read: new LinkedList<InFlight>(), submission: new LinkedList<InFlight>() };
+	/** When the upstream was last heard of: by anything, and by an answer to a submission. */
+	#heardAt = Number.NEGATIVE_INFINITY;
+	#submissionHeardAt = Number.NEGATIVE_INFINITY;
 	/** When each sender of the storm last got −32603, the longest ago first; and the good answers since it began. */
 	readonly #senders = new Map<string, number>();
 	#goodAnswers = 0;
@@ -53,44 +53,36 @@ export class Figures implements HealthFigures {
 	}
 
 	get all(): Unanswered {
-		return this.#all.at(this.#now());
+		const { read, submission } = this.#inFlight;
+		return this.#unanswered(read.size + submission.size, this.#oldestAt, this.#heardAt);
 	}
 
 	get submissions(): Unanswered {
-		return this.#submissions.at(this.#now());
+		const { submission } = this.#inFlight;
+		return this.#unanswered(submission.size, sentAt(submission), this.#submissionHeardAt);
 	}
 
 	get stormSenders(): number {
 		return this.#senders.size;
 	}
 
-	/** Of all epochs. */
-	get inFlight(): number {
-		return this.#every.size;
-	}
-
-	/** When the oldest of all epochs was sent; null where none is under way. */
-	get oldestAt(): number | null {
-		return this.#every.first?.sentAt ?? null;
+	/** How long the oldest one is in flight, in ms; 0 where none is. */
+	get oldestMs(): number {
+		return Math.max(0, this.#now() - this.#oldestAt);
 	}
 
 	begin(kind: AttemptKind): InFlight {
 		const one = this.seen(kind);
-		const [all, submissions] = [this.#all.inFlight, this.#submissions.inFlight];
-		const places = [this.#every.add(one), all.add(one)] as const;
-		const own = kind === "submission" ? submissions.add(one) : null;
-		one.leave = () => {
-			this.#every.remove(places[0]);
-			all.remove(places[1]);
-			if (own !== null) submissions.remove(own);
-		};
+		const list = this.#inFlight[kind];
+		const place = list.add(one);
+		one.leave = () => void list.remove(place);
 		return one;
 	}
 
 	/** One that began and ended elsewhere. */
 	seen(kind: AttemptKind): InFlight {
 		const { answers: answersBefore, epoch } = this;
-		return { kind, sentAt: this.#now(), answersBefore, epoch, leave: NOTHING };
+		return { kind, sentAt: this.#now(), answersBefore, epoch, leave() {} };
 	}
 
 	/** Counts an outcome of this epoch. Says whether it is an answer. */
@@ -102,7 +94,7 @@ export class Figures implements HealthFigures {
 		this.answers++;
 		this.alive();
 		if (kind !== "submission") return true;
-		this.#submissions.heardAt = this.#now();
+		this.#submissionHeardAt = this.#now();
 		this.submissionMs += LATEST * (tookMs - this.submissionMs);
 		if (outcome === "answered") this.#countGood();
 		else if (outcome === "internal" && sender !== undefined) this.#countInternal(sender);
@@ -111,23 +103,33 @@ export class Figures implements HealthFigures {
 
 	/** A sign of life. */
 	alive(): void {
-		this.#all.heardAt = this.#now();
+		this.#heardAt = this.#now();
 	}
 
 	/** Our own event loop was late by `ms`, in which it could hear nothing. */
 	excuse(ms: number): void {
-		this.#all.excuse(ms);
-		this.#submissions.excuse(ms);
+		if (this.all.count > 0) this.#heardAt = Math.max(this.#heardAt, this.#oldestAt) + ms;
+		const { submission } = this.#inFlight;
+		if (submission.size > 0)
+			this.#submissionHeardAt = Math.max(this.#submissionHeardAt, sentAt(submission)) + ms;
 	}
 
-	/** The state has changed: what was before it counts no more. */
+	/** The state has changed: what was counted and heard before it counts no more. */
 	nextEpoch(): void {
 		this.epoch++;
-		this.#all = new Silence();
-		this.#submissions = new Silence();
+		this.#heardAt = this.#now();
+		this.#submissionHeardAt = this.#now();
 		this.faults.read = 0;
 		this.faults.submission = 0;
 		this.#senders.clear();
+	}
+
+	get #oldestAt(): number {
+		return Math.min(sentAt(this.#inFlight.read), sentAt(this.#inFlight.submission));
+	}
+
+	#unanswered(count: number, oldestAt: number, heardAt: number): Unanswered {
+		return { count, silentMs: count === 0 ? 0 : this.#now() - Math.max(heardAt, oldestAt) };
 	}
 
 	/** A storm is over once more were answered well since it began than senders met it. */
@@ -148,19 +150,7 @@ export class Figures implements HealthFigures {
 	}
 }
 
-/** Some requests under way and when they last heard of their upstream. A set keeps the order in which they were sent. */
-class Silence {
-	readonly inFlight = new LinkedList<InFlight>();
-	heardAt = Number.NEGATIVE_INFINITY;
-
-	at(now: number): Unanswered {
-		const oldest = this.inFlight.first;
-		const silentMs = oldest === undefined ? 0 : now - Math.max(this.heardAt, oldest.sentAt);
-		return { count: this.inFlight.size, silentMs };
-	}
-
-	excuse(ms: number): void {
-		const oldest = this.inFlight.first;
-		if (oldest !== undefined) this.heardAt = Math.max(this.heardAt, oldest.sentAt) + ms;
-	}
+/** When the first of a list was sent; infinity where it is empty. */
+function sentAt(list: LinkedList<InFlight>): number {
+	return list.first?.sentAt ?? Number.POSITIVE_INFINITY;
 }

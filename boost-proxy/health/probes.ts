@@ -1,13 +1,14 @@
 // What each upstream is asked, to know whether it would take a transaction now, and what the relay's head is compared with.
 // Beside it, what keeps a third party's transport warm.
 
-import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Probe, ProbeResult, Transport } from "../domain/ports.ts";
 import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
+import { Prober } from "./prober.ts";
 
 type Failed = { readonly result: Exclude<ProbeResult, "ok"> };
 /** A number that was asked for, or why there is none. */
@@ -129,7 +130,7 @@ export function createHeadReference(
 			? reading.head
 			: null;
 	return {
-		...repeated("head reference", slotMs, clock, node === null && fallback === null ? async () => {} : look),
+		...repeated("head reference", slotMs, { clock, log }, look),
 		get head() {
 			return freshHead();
 		},
@@ -154,39 +155,34 @@ const WARM_ASK_MS = 5_000;
 /** Asks each of `transports` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
 export function keepWarm(
 	{ everyMs }: { readonly everyMs: number },
-	{ transports, clock }: { readonly transports: readonly Transport[]; readonly clock: Clock },
+	{
+		transports,
+		clock,
+		log,
+	}: { readonly transports: readonly Transport[]; readonly clock: Clock; readonly log: Logger },
 ): Component {
-	return repeated("warm transports", everyMs, clock, async () => {
+	return repeated("warm transports", everyMs, { clock, log }, async () => {
 		await Promise.all(
 			[...new Set(transports)].map((transport) => askTransport(transport, "eth_chainId", WARM_ASK_MS)),
 		);
 	});
 }
 
-/** Runs `work`, which neither rejects nor hangs, at once and then every `everyMs`; never two at a time. */
-function repeated(name: string, everyMs: number, clock: Clock, work: () => Promise<void>): Component {
-	let timer: Timer | undefined;
-	let running: Promise<void> = Promise.resolve();
-	let isStopped = false;
-	const round = async (): Promise<void> => {
-		const startedAt = clock.monotonic();
-		await work();
-		if (isStopped) return;
-		timer = clock.after(Math.max(0, startedAt + everyMs - clock.monotonic()), () => {
-			running = round();
-		});
-	};
-	return {
-		name,
-		async start() {
-			running = round();
+/** Runs `work` at once and then every `everyMs`; never two at a time. */
+function repeated(
+	name: string,
+	everyMs: number,
+	dependencies: { readonly clock: Clock; readonly log: Logger },
+	work: () => Promise<void>,
+): Component {
+	const loop: Prober = new Prober(everyMs, {
+		...dependencies,
+		async work() {
+			await work();
+			loop.planNext();
 		},
-		async stop() {
-			isStopped = true;
-			timer?.cancel();
-			await running;
-		},
-	};
+	});
+	return { name, start: async () => loop.plan(0), stop: () => loop.stop() };
 }
 
 /** Limits are about our own address. */

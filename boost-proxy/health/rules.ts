@@ -11,15 +11,13 @@ export interface HealthSettings {
 	readonly upstream: UpstreamName;
 	/** BREAKER_FAULTS: charged faults in a row, of submissions or of reads, that open it. */
 	readonly faults: number;
-	/** BREAKER_STORM: senders that get −32603 within {@link STORM_MS}; null: never. */
-	readonly storm: number | null;
+	/** BREAKER_STORM: senders that get −32603 within {@link STORM_MS} from our relay; from a third party it is no storm. */
+	readonly storm: number;
 	readonly probeIntervalMs: number;
 	/** The probe's own deadline. */
 	readonly probeTimeoutMs: number;
 	/** In a row, to close it. */
 	readonly probeSuccesses: number;
-	/** Whether a probe's time-out is asked again before it counts: a third party is far away. */
-	readonly isPatient?: boolean;
 	/** BREAKER_HOLD_MS: how long it is left alone when it opened; doubles with each relapse. */
 	readonly holdMs: number;
 	readonly holdMaxMs: number;
@@ -81,6 +79,8 @@ const STALL_MS = 400;
 const BUSY_FACTOR = 4;
 /** Part by which a backoff is shorter or longer, so that many breakers do not come back at once. */
 const JITTER = 0.2;
+/** While all is well a third party, which counts what it is asked, is probed so many times less often than the relay. */
+const FALLBACK_PROBE_PART = 5;
 /** 2 ** 20 times any backoff is beyond every maximum. */
 const MAX_LEVEL = 20;
 
@@ -124,8 +124,8 @@ export function reasonOfAttempt(
 	return figures.faults[seen.kind] >= settings.faults ? "faults" : null;
 }
 
-function isStorm({ figures, settings: { storm }, isProbation }: Health): boolean {
-	if (storm === null) return false;
+function isStorm({ figures, settings: { upstream, storm }, isProbation }: Health): boolean {
+	if (upstream === "fallback") return false;
 	return figures.stormSenders >= (isProbation ? Math.min(storm, RELAPSE_STORM) : storm);
 }
 
@@ -188,14 +188,19 @@ export function reasonOfProbe(
 		/** Whether requests get no answer, either. */
 		readonly isSilent: boolean;
 	},
-	{ isPatient = false, probeTimeoutMs }: HealthSettings,
+	{ upstream, probeTimeoutMs }: HealthSettings,
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
 	if (outcome !== "timeout") return outcome;
-	// If our own event loop was blocked, the time-out proves nothing.
-	const isDoubtful = isPatient || probe.wasContradicted || probe.tookMs > 1.5 * probeTimeoutMs;
+	// A third party is far away; and if our own event loop was blocked, the time-out proves nothing.
+	const isDoubtful = upstream === "fallback" || probe.wasContradicted || probe.tookMs > 1.5 * probeTimeoutMs;
 	if (isDoubtful && !probe.isSecond) return "doubt";
 	return probe.isSilent ? "silence" : "timeout";
+}
+
+/** From the begin of one good probe of a closed breaker to that of the next, in ms. */
+export function calmIntervalMs({ upstream, probeIntervalMs }: HealthSettings): number {
+	return upstream === "fallback" ? probeIntervalMs * FALLBACK_PROBE_PART : probeIntervalMs;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/messages.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
-import type { PostHandler, PostRequest } from "../../shared/http/routes.ts";
+import type { PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import {
 	createDispatcher,
@@ -77,20 +77,10 @@ export const WEBSOCKET_PATHS: readonly string[] = ["/", "/ws", "/fast", "/noreve
 const RELAY_PATH_MS = 27_000;
 
 /** Serves POSTs on boost's own paths, and websockets' messages. */
-export interface BoostIngress {
-	readonly post: PostHandler;
-	readonly messages: Dispatcher<CallContext>;
-}
-
-export function createBoostIngress(options: IngressOptions, dependencies: IngressDependencies): BoostIngress {
-	const ingress = new Ingress(options, dependencies);
-	return {
-		post: (request) => ingress.post(request),
-		messages: { dispatch: (body, call) => ingress.message(body as Buffer, call) },
+export class BoostIngress {
+	readonly messages: Dispatcher<CallContext> = {
+		dispatch: (body, call) => this.#message(body as Buffer, call),
 	};
-}
-
-class Ingress {
 	readonly #options: IngressOptions;
 	readonly #dependencies: IngressDependencies;
 	readonly #dispatcher: Dispatcher<BoostContext>;
@@ -141,8 +131,7 @@ class Ingress {
 		return { ...answer, headers: Object.assign(told, answer.headers) };
 	}
 
-	/** A websocket's message. */
-	async message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
+	async #message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
 		const sent = { search: call.query.toString(), signature: null, refusal: null };
 		const answer = await this.#serve(body, call, sent);
 		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };

@@ -1,5 +1,5 @@
-// The routes for operators: /status, /admin/*, what the operator's page shows, and the check of /readyz. A breaker that is forced stays so until somebody
-// says `auto`.
+// The routes for operators: /status, /admin/*, what the operator's page shows, and the check of /readyz. A breaker that is
+// forced stays so until somebody says `auto`.
 
 import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
@@ -9,11 +9,6 @@ import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from 
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
 import { holdersOf } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
-
-export interface OperatorRoutesOptions {
-	/** Without one nobody may force anything: the paths are not there. */
-	readonly adminToken: string | undefined;
-}
 
 export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
@@ -54,36 +49,34 @@ const FORCES = { open: "open", close: "closed", auto: null } as const;
 /** In the rate limit: /status counts the whole journal. */
 const WEIGHT = 1;
 
-/** `GET /status`, and `POST /admin/open`, `/admin/close` and `/admin/auto` with the token. */
+/** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
 export function operatorRoutes(
-	{ adminToken }: OperatorRoutesOptions,
+	/** Without a token nobody may force anything: the paths are not there. */
+	{ adminToken }: { readonly adminToken: string | undefined },
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
 	const isAllowed = bearerCheck(adminToken);
 	const historyOf = historyReader(dependencies);
-	const admin = (path: string, force: (typeof FORCES)[keyof typeof FORCES]): Route => ({
-		path: `/admin/${path}`,
-		verb: "POST",
-		weight: WEIGHT,
+	const admin = (
+		path: string,
+		verb: "GET" | "POST",
+		handle: (request: RouteRequest) => HttpAnswer,
+	): Route => ({
+		...{ path: `/admin/${path}`, verb, weight: WEIGHT },
 		handle(request) {
 			if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
-			if (!isAllowed(request.headers.authorization)) return UNAUTHORIZED;
-			return forceOne(request, force, dependencies);
+			return isAllowed(request.headers.authorization) ? handle(request) : UNAUTHORIZED;
 		},
 	});
 	return [
 		{ path: "/status", weight: WEIGHT, handle: () => jsonAnswer(200, statusOf(dependencies)) },
-		{
-			path: "/admin/state",
-			weight: WEIGHT,
-			handle({ headers }) {
-				if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
-				if (!isAllowed(headers.authorization)) return UNAUTHORIZED;
-				const state = { history: historyOf(), latency: dependencies.latency() };
-				return jsonAnswer(200, { status: statusOf(dependencies), ...state });
-			},
-		},
-		...Object.entries(FORCES).map(([path, force]) => admin(path, force)),
+		admin("state", "GET", () => {
+			const state = { history: historyOf(), latency: dependencies.latency() };
+			return jsonAnswer(200, { status: statusOf(dependencies), ...state });
+		}),
+		...Object.entries(FORCES).map(([path, force]) =>
+			admin(path, "POST", (request) => forceOne(request, force, dependencies)),
+		),
 	];
 }
 

@@ -13,7 +13,6 @@ import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 import {
-	type OnPassed,
 	outAnswer,
 	type ProxyError,
 	type ProxyOutcome,
@@ -28,8 +27,6 @@ export interface PassThroughOptions {
 	readonly relayUrl: string;
 	/** What makes the relay believe who the client is. */
 	readonly boostSecret?: string | undefined;
-	/** When an answer that has not begun is given up, in ms; 28 s unless said. What has begun may take its time. */
-	readonly firstByteMs?: number;
 }
 
 export interface PassThroughDependencies {
@@ -38,7 +35,8 @@ export interface PassThroughDependencies {
 	readonly readAddress: ReadAddress;
 	readonly clock: Clock;
 	readonly log: Logger;
-	readonly onPassed?: OnPassed;
+	/** Told once of each request. */
+	readonly onPassed: (outcome: ProxyOutcome) => void;
 }
 
 /** For a server of createHttpServer: its `pass`. */
@@ -47,7 +45,7 @@ export interface RelayPassThrough extends PassThrough {
 	stop(): void;
 }
 
-/** Routers in front give an answer 30 s to begin. */
+/** When an answer that has not begun is given up: routers in front give it 30 s. What has begun may take its time. */
 const FIRST_BYTE_MS = 28_000;
 /** The relay keeps idle connections for 95 s: none is used that it may be about to close. */
 const IDLE_MS = 30_000;
@@ -60,7 +58,7 @@ export function createPassThrough(
 	options: PassThroughOptions,
 	dependencies: PassThroughDependencies,
 ): RelayPassThrough {
-	const { firstByteMs = FIRST_BYTE_MS, boostSecret } = options;
+	const { boostSecret } = options;
 	const { target, auth } = readRelayUrl(options.relayUrl);
 	const agentOptions = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS };
 	const agent = target.protocol === "https:" ? new TlsAgent(agentOptions) : new Agent(agentOptions);
@@ -90,12 +88,12 @@ export function createPassThrough(
 		web(request, response, passing) {
 			const refusal = judge(request, dependencies.breaker);
 			if (refusal !== null) {
-				dependencies.onPassed?.("unavailable");
+				dependencies.onPassed("unavailable");
 				passing.refuse(refusal);
 				return;
 			}
 			introduce(request);
-			const proxied = new ProxiedRequest({ request, response, passing, firstByteMs }, dependencies);
+			const proxied = new ProxiedRequest({ request, response, passing }, dependencies);
 			proxiedRequests.set(request, proxied);
 			proxied.begin((onError) => proxy.web(request, response, onError));
 		},
@@ -133,7 +131,6 @@ interface ProxiedRequestParts {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
 	readonly passing: Passing;
-	readonly firstByteMs: number;
 }
 
 /** One request on its way to the relay, and its answer on the way back. */
@@ -154,11 +151,11 @@ class ProxiedRequest {
 
 	/** Sends the request by `send`, which calls back for each error. */
 	begin(send: (onError: () => void) => void): void {
-		const { response, passing, firstByteMs } = this.#parts;
+		const { response, passing } = this.#parts;
 		this.#send = send;
 		// A write that meets a connection that has just broken: its close is what counts.
 		response.on("error", () => {});
-		this.#timer = this.#dependencies.clock.after(firstByteMs, () => this.#failed("timeout"));
+		this.#timer = this.#dependencies.clock.after(FIRST_BYTE_MS, () => this.#failed("timeout"));
 		passing.onGone(() => this.#gone());
 		passing.goAhead();
 		if (!this.#isOver) this.#attempt();
@@ -268,7 +265,7 @@ class ProxiedRequest {
 	#over(outcome: ProxyOutcome): void {
 		if (this.#isOver) return;
 		this.#isOver = true;
-		this.#dependencies.onPassed?.(outcome);
+		this.#dependencies.onPassed(outcome);
 	}
 }
 

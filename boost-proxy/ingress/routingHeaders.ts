@@ -56,24 +56,13 @@ const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encodi
 /** What would name the client, or vouch for whoever does. */
 const NAMING = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
 
-export interface Introduction {
-	/** The client's address. */
-	readonly address: string;
-	/** What makes the relay believe it; undefined where it need not. */
-	readonly boostSecret: string | undefined;
-}
-
 /** A request's headers as the relay gets them. The body's framing stays; `Expect` was answered here. */
 export function towardsRelay(
 	headers: IncomingHttpHeaders,
-	{ address, boostSecret }: Introduction,
+	/** What makes the relay believe the client's `address`; undefined where it need not. */
+	{ address, boostSecret }: { readonly address: string; readonly boostSecret: string | undefined },
 ): IncomingHttpHeaders {
-	const named = namedIn(headers.connection);
-	const kept: IncomingHttpHeaders = {};
-	for (const [name, value] of Object.entries(headers)) {
-		if (OF_CONNECTION.has(name) || name === "expect" || NAMING.test(name)) continue;
-		if (value !== undefined && (!named.has(name) || FRAMING.has(name))) kept[name] = value;
-	}
+	const kept: IncomingHttpHeaders = endToEnd(headers, (name) => name === "expect" || NAMING.test(name));
 	kept["x-forwarded-for"] = address;
 	if (boostSecret !== undefined) kept["x-boost-auth"] = boostSecret;
 	return kept;
@@ -84,19 +73,21 @@ export function towardsClient(
 	headers: IncomingHttpHeaders,
 	ours: Readonly<Record<string, string>>,
 ): OutgoingHttpHeaders {
-	const named = namedIn(headers.connection);
-	const kept: OutgoingHttpHeaders = {};
-	for (const [name, value] of Object.entries(headers)) {
-		if (OF_CONNECTION.has(name) || name === "transfer-encoding") continue;
-		if (value !== undefined && (!named.has(name) || FRAMING.has(name))) kept[name] = value;
-	}
-	return Object.assign(kept, ours);
+	return Object.assign(
+		endToEnd(headers, (name) => name === "transfer-encoding"),
+		ours,
+	);
 }
 
-/** The headers that a `Connection` header names, in lower case. */
-function namedIn(connection: string | undefined): ReadonlySet<string> {
-	if (connection === undefined) return new Set();
-	return new Set(connection.split(",").map((name) => name.trim().toLowerCase()));
+/** Without those of the connection alone, those that its `Connection` header names, and those that are `dropped`. */
+function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boolean) {
+	const named = new Set(headers.connection?.split(",").map((name) => name.trim().toLowerCase()));
+	const kept: Record<string, string | string[]> = {};
+	for (const [name, value] of Object.entries(headers)) {
+		if (OF_CONNECTION.has(name) || dropped(name)) continue;
+		if (value !== undefined && (!named.has(name) || FRAMING.has(name))) kept[name] = value;
+	}
+	return kept;
 }
 
 /** Before an answer began. `refused`: no connection could be had; else bytes may have left. */
@@ -110,24 +101,15 @@ const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly re
 
 const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };
 
-/** For what is not tried, for `reason`; `retryMs`: when it might go again. */
-export function outAnswer(
-	verb: string | undefined,
-	retryMs: number,
-	reason = "the relay is out",
-): HttpAnswer {
-	return answer(verb, 503, reason, { "retry-after": retryAfter(retryMs) });
+/** For what is not tried while the relay is out; `retryMs`: when it might go again. */
+export function outAnswer(verb: string | undefined, retryMs: number): HttpAnswer {
+	return answer(verb, 503, "the relay is out", { "retry-after": retryAfter(retryMs) });
 }
 
-/** For what was tried and failed by `fault`; `reason` instead of the fault's own. */
-export function proxyError(
-	verb: string | undefined,
-	fault: ProxyError,
-	breaker: Breaker,
-	reason?: string,
-): HttpAnswer {
-	const { status, reason: usual } = FAULTS[fault];
-	return answer(verb, status, reason ?? usual, {
+/** For what was tried and failed by `fault`. */
+export function proxyError(verb: string | undefined, fault: ProxyError, breaker: Breaker): HttpAnswer {
+	const { status, reason } = FAULTS[fault];
+	return answer(verb, status, reason, {
 		"retry-after": retryAfter(breaker.retryMs),
 		...routingHeaders(TRIED, breaker.state),
 	});
@@ -151,6 +133,3 @@ function answer(
  */
 export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
 export type ProxyOutcome = (typeof PASS_OUTCOMES)[number];
-
-/** Told once of each request. */
-export type OnPassed = (outcome: ProxyOutcome) => void;

@@ -1,6 +1,6 @@
-// What clients ask of the relay alone over websockets, above all subscriptions. These are the relay's as long as it is well. While it is out, heads and logs go on
-// as the node or the fallback tells them, and when it is back every subscription is made anew there under the id that its
-// client knows.
+// What clients ask of the relay alone over websockets, above all subscriptions. These are the relay's as long as it is well.
+// While it is out, heads and logs go on as the node or the fallback tells them, and when it is back every subscription is made
+// anew there under the id that its client knows.
 
 import { randomBytes } from "node:crypto";
 import type { Background } from "../../shared/background.ts";
@@ -37,12 +37,8 @@ interface Subscription {
 	readonly filter: LogFilter;
 	/** The relay's now; null while it is not there. */
 	linkId: string | null;
-	/** Hashes of blocks that were there before it, that the relay has told, and that we have: none comes twice. */
-	readonly before: ReadonlySet<string>;
-	readonly byRelay: Set<string>;
-	readonly byChain: Set<string>;
-	/** Of those that were told and taken back. */
-	readonly takenBack: Set<string>;
+	/** By hash: blocks that were there before it, those told by the relay or by us, those taken back. None is told twice. */
+	readonly blocks: Map<string, BlockState>;
 }
 
 /** Subscriptions of one connection at most, as on the relay. */
@@ -57,6 +53,7 @@ const BLOCK_OF = { newHeads: /"hash":"(0x[0-9a-f]{64})"/, logs: /"blockHash":"(0
 const REMOVED = '"removed":true';
 
 type ChainName = keyof typeof BLOCK_OF;
+type BlockState = "before" | "byRelay" | "byChain" | "takenBack";
 
 const OUT = new RpcError("unavailable", "no relay available: the relay is out");
 
@@ -184,9 +181,8 @@ class Session {
 		const linkId = await this.#ask(params);
 		if (linkId === null) await this.#judge(params);
 		const id = linkId ?? `0x${randomBytes(ID_BYTES).toString("hex")}`;
-		const before = new Set(this.#with.follower.recent.map(({ hash }) => hash));
-		const heard = { byRelay: new Set<string>(), byChain: new Set<string>(), takenBack: new Set<string>() };
-		this.#all.set(id, { id, params, filter: filterOf(params), linkId, before, ...heard });
+		const blocks = new Map(this.#with.follower.recent.map(({ hash }) => [hash, "before" as BlockState]));
+		this.#all.set(id, { id, params, filter: filterOf(params), linkId, blocks });
 		const held: string[] = [];
 		this.#held.set(id, held);
 		const release = (): void => {
@@ -226,15 +222,13 @@ class Session {
 		for (const one of this.#all.values()) {
 			const name = chainName(one.params);
 			if (name === null || (one.linkId !== null && !catchesUp)) continue;
-			const { before, byRelay, byChain, takenBack } = one;
 			for (const block of left) {
-				const wasTold = byRelay.has(block.hash) || byChain.has(block.hash);
-				if (wasTold && !takenBack.has(block.hash)) await this.#takeBack(one, name, block);
+				const state = one.blocks.get(block.hash);
+				if (state === "byRelay" || state === "byChain") await this.#takeBack(one, name, block);
 			}
 			for (const block of recent) {
-				const isNew = [before, byRelay, byChain].every((hashes) => !hashes.has(block.hash));
 				// The next ones come behind it.
-				if (isNew && !(await this.#tellBlock(one, name, block))) break;
+				if (!one.blocks.has(block.hash) && !(await this.#tellBlock(one, name, block))) break;
 			}
 		}
 	}
@@ -322,10 +316,10 @@ class Session {
 		if (one === undefined) return;
 		const name = chainName(one.params);
 		const hash = name === null ? undefined : BLOCK_OF[name].exec(text)?.[1];
-		if (hash !== undefined && text.includes(REMOVED)) remember(one.takenBack, hash);
-		else if (hash !== undefined) {
-			if (one.byChain.has(hash)) return;
-			remember(one.byRelay, hash);
+		if (hash !== undefined) {
+			const isRemoved = text.includes(REMOVED);
+			if (!isRemoved && one.blocks.get(hash) === "byChain") return;
+			remember(one, hash, isRemoved ? "takenBack" : "byRelay");
 		}
 		this.#send(one, linkId === one.id ? text : text.replace(linkId, one.id));
 	}
@@ -334,12 +328,13 @@ class Session {
 	async #tellBlock(one: Subscription, name: ChainName, block: ToldBlock): Promise<boolean> {
 		if (name === "newHeads") this.#notify(one, headerOf(block));
 		else if (!(await this.#tellLogs(one, block, false))) return false;
-		remember(one.byChain, block.hash);
+		remember(one, block.hash, "byChain");
 		return true;
 	}
 
 	async #takeBack(one: Subscription, name: ChainName, block: ToldBlock): Promise<void> {
-		if (name === "newHeads" || (await this.#tellLogs(one, block, true))) remember(one.takenBack, block.hash);
+		const isDone = name === "newHeads" || (await this.#tellLogs(one, block, true));
+		if (isDone) remember(one, block.hash, "takenBack");
 	}
 
 	async #tellLogs(one: Subscription, block: ToldBlock, removed: boolean): Promise<boolean> {
@@ -369,8 +364,8 @@ function filterOf([, criteria]: readonly unknown[]): LogFilter {
 	return logCriteria.safeParse(criteria ?? {}).data?.filter ?? { address: [], topics: [] };
 }
 
-function remember(hashes: Set<string>, hash: string): void {
-	hashes.add(hash);
-	const [oldest] = hashes;
-	if (hashes.size > KEPT_HASHES && oldest !== undefined) hashes.delete(oldest);
+function remember({ blocks }: Subscription, hash: string, state: BlockState): void {
+	blocks.set(hash, state);
+	const [oldest] = blocks.keys();
+	if (blocks.size > KEPT_HASHES && oldest !== undefined) blocks.delete(oldest);
 }

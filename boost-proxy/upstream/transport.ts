@@ -28,25 +28,8 @@ const IDLE_MS = 30_000;
 /** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A transport whose connections can be left. */
-export interface RenewableTransport extends Transport {
-	/**
-	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
-	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
-	 * has accepted may never be read.
-	 */
-	renew(): void;
-}
-
 /** A transport over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
-export function createTransport(
-	options: TransportOptions,
-	dependencies: { readonly clock: Clock },
-): RenewableTransport {
-	return new HttpTransport(options, dependencies);
-}
-
-class HttpTransport implements RenewableTransport {
+export class HttpTransport implements Transport {
 	#pool: Pool;
 	/** Those that were left end by themselves. */
 	readonly #pools = new Set<Pool>();
@@ -94,6 +77,11 @@ class HttpTransport implements RenewableTransport {
 		return this.#exchange("GET", target, this.#getHeaders, null, deadlineMs, undefined);
 	}
 
+	/**
+	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
+	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
+	 * has accepted may never be read.
+	 */
 	renew(): void {
 		if (this.#closed) return;
 		const old = this.#pool;
@@ -117,10 +105,10 @@ class HttpTransport implements RenewableTransport {
 		if (this.#closed || abort?.isAborted === true) return Promise.resolve({ kind: "cut", sent: false });
 		if (deadlineMs <= 0) return Promise.resolve({ kind: "failed", fault: "timeout", sent: false });
 		return new Promise((resolve) => {
-			const exchange = new TransportExchange(
-				{ deadlineMs, maxBytes: this.#maxAnswerBytes, abort },
-				{ clock: this.#clock, isClosed: this.#isClosed, resolve },
-			);
+			const exchange = new TransportExchange({
+				...{ deadlineMs, maxBytes: this.#maxAnswerBytes, abort },
+				...{ clock: this.#clock, isClosed: this.#isClosed, resolve },
+			});
 			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body }, exchange);
 		});
 	}
@@ -157,15 +145,12 @@ function withMore(base: string[], more: Readonly<Record<string, string>>): strin
 	return headers;
 }
 
-export interface ExchangeLimits {
+interface ExchangeParts {
 	/** Ms for all of it: connection, headers and body. */
 	readonly deadlineMs: number;
 	/** Of the answer, at most. */
 	readonly maxBytes: number;
 	readonly abort: Abort | undefined;
-}
-
-export interface ExchangeDependencies {
 	readonly clock: Clock;
 	/** True once the transport was closed: what ends then, ends by that. */
 	readonly isClosed: () => boolean;
@@ -184,8 +169,7 @@ const ABANDONED = new Error("abandoned");
  * connection stays as it is.
  */
 class TransportExchange implements Dispatcher.DispatchHandler {
-	readonly #limits: ExchangeLimits;
-	readonly #dependencies: ExchangeDependencies;
+	readonly #parts: ExchangeParts;
 	readonly #timer: Timer;
 	readonly #unlisten: (() => void) | undefined;
 	#controller: Controller | null = null;
@@ -196,11 +180,10 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 	#chunks: Buffer[] = [];
 	#bytes = 0;
 
-	constructor(limits: ExchangeLimits, dependencies: ExchangeDependencies) {
-		this.#limits = limits;
-		this.#dependencies = dependencies;
-		this.#timer = dependencies.clock.after(limits.deadlineMs, () => this.#fail("timeout"));
-		this.#unlisten = limits.abort?.onAbort(() => this.#finish({ kind: "cut", sent: this.#sent }));
+	constructor(parts: ExchangeParts) {
+		this.#parts = parts;
+		this.#timer = parts.clock.after(parts.deadlineMs, () => this.#fail("timeout"));
+		this.#unlisten = parts.abort?.onAbort(() => this.#finish({ kind: "cut", sent: this.#sent }));
 	}
 
 	onRequestStart(controller: Controller): void {
@@ -214,18 +197,17 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		// 1xx come before the answer.
 		if (status < 200 || this.#isFinished) return;
 		this.#status = status;
-		const { clock } = this.#dependencies;
-		this.#retryAfterS = secondsOf(first(headers["retry-after"]), clock);
+		this.#retryAfterS = secondsOf(first(headers["retry-after"]), this.#parts.clock);
 		const encoding = first(headers["content-encoding"]);
 		// None was asked for, and what can't be read is no answer.
 		if (encoding !== undefined && encoding.toLowerCase() !== "identity") this.#fail("notJsonRpc");
-		else if (Number(first(headers["content-length"])) > this.#limits.maxBytes) this.#fail("tooLarge");
+		else if (Number(first(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
 	}
 
 	onResponseData(_: Controller, chunk: Buffer): void {
 		if (this.#isFinished) return;
 		this.#bytes += chunk.length;
-		if (this.#bytes > this.#limits.maxBytes) this.#fail("tooLarge");
+		if (this.#bytes > this.#parts.maxBytes) this.#fail("tooLarge");
 		else this.#chunks.push(chunk);
 	}
 
@@ -239,7 +221,7 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 
 	onResponseError(_: Controller, error: Error): void {
 		this.#controller = null;
-		if (this.#dependencies.isClosed()) this.#finish({ kind: "cut", sent: this.#sent });
+		if (this.#parts.isClosed()) this.#finish({ kind: "cut", sent: this.#sent });
 		else this.#fail(this.#sent ? faultOf(error) : "refused");
 	}
 
@@ -253,7 +235,7 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		this.#timer.cancel();
 		this.#unlisten?.();
 		this.#chunks = [];
-		this.#dependencies.resolve(result);
+		this.#parts.resolve(result);
 		// Ends the connection: the rest of the answer would be taken for the next one's.
 		this.#controller?.abort(ABANDONED);
 		this.#controller = null;

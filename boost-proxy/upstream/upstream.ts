@@ -9,6 +9,7 @@ import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
+	Abort,
 	Attempted,
 	Breaker,
 	Dialect,
@@ -128,33 +129,28 @@ export class HttpUpstream implements Upstream {
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
-		return this.#read(body, options, {
-			asCame: true,
-			transports: this.#dependencies.readTransports,
-			anyway: false,
-		});
+		return this.#read(body, options, this.#dependencies.readTransports, { asCame: true });
 	}
 
 	/** `asCame`: the body is the client's own, so that a signature of it fits. `anyway`: see {@link Upstream.call}. */
 	async #read(
 		body: Buffer | string,
 		options: ReadOptions,
-		{
-			asCame,
-			transports,
-			anyway,
-		}: { readonly asCame: boolean; readonly transports: PathTransports; readonly anyway: boolean },
+		transports: PathTransports,
+		{ asCame = false, anyway = false }: { readonly asCame?: boolean; readonly anyway?: boolean } = {},
 	): Promise<Reading | null> {
 		const place = this.#place(transports, options.path, options.search);
 		const { transport } = place;
 		const target = options.target ?? place.target;
 		const headers = this.#headers(options.caller, asCame);
 		const left = this.#leftOf(options.deadlineMs);
-		const ran = anyway
-			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
-			: await this.breaker.run("read", (abort) =>
-					this.#attempt(transport, { target, body, headers, deadlineMs: left(), abort }, options),
-				);
+		const attempt = (abort?: Abort) =>
+			this.#attempt(
+				transport,
+				{ target, body, headers, deadlineMs: left(), ...(abort === undefined ? {} : { abort }) },
+				options,
+			);
+		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
 		return ran?.reading ?? null;
 	}
 
@@ -176,7 +172,8 @@ export class HttpUpstream implements Upstream {
 		const reading = await this.#read(
 			body,
 			{ ...options, path, search: "", ids, batch: false },
-			{ asCame: whole !== null, transports: this.#dependencies.transports, anyway: options.anyway ?? false },
+			this.#dependencies.transports,
+			{ asCame: whole !== null, anyway: options.anyway ?? false },
 		);
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
@@ -189,7 +186,7 @@ export class HttpUpstream implements Upstream {
 		const reading = await this.#read(
 			body,
 			{ ...options, path: "fast", search: "", ids, batch: true },
-			{ asCame: false, transports: this.#dependencies.transports, anyway: false },
+			this.#dependencies.transports,
 		);
 		return reading === null ? null : readCalls(reading, ids);
 	}

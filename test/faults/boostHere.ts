@@ -63,7 +63,7 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 export async function startBoostHere(env: Readonly<Record<string, string>>): Promise<BoostHere> {
 	const proxy = createProxy(readBoostConfig(env), {
 		log: silentLogger,
-		...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+		...{ drainMs: 0, openStore: openBoth },
 	});
 	await proxy.start();
 	const { port } = proxy;

@@ -236,7 +236,7 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
 	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
-	const proxy = createProxy(config, { log, version: "0.0.0", drainMs: 0, openStore: openBoth });
+	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth });
 	await proxy.start();
 	const client = new BoostClient(proxy.port);
 	parts.stops.push(async () => {

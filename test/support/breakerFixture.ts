@@ -2,14 +2,15 @@
 
 import type { TestContext } from "node:test";
 import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
-import { type BreakerOptions, UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
+import { UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
+import type { HealthSettings } from "../../boost-proxy/health/rules.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
 
 /** As operators have them unless they say otherwise. */
-export const BREAKER_OPTIONS: BreakerOptions = {
+export const BREAKER_OPTIONS: HealthSettings = {
 	upstream: "relay",
 	faults: 3,
 	storm: 5,
@@ -71,7 +72,7 @@ export class Attempt {
 /** A breaker, its probe and its clock. What a test leaves under way is ended with it. */
 export class BreakerFixture {
 	readonly clock = new ManualClock();
-	readonly options: BreakerOptions;
+	readonly options: HealthSettings;
 	readonly breaker: UpstreamBreaker;
 	readonly trips: TripReason[] = [];
 	readonly words: string[] = [];
@@ -97,7 +98,7 @@ export class BreakerFixture {
 	/** With `isNew` its upstream has never answered; it has once unless said. */
 	constructor(
 		t: TestContext,
-		options: Partial<BreakerOptions> & { readonly isNew?: boolean } = {},
+		options: Partial<HealthSettings> & { readonly isNew?: boolean } = {},
 		random: () => number = () => 0.5,
 	) {
 		t.after(() => this.#endAll());

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 import { pairFixture } from "./pairFixture.ts";
 
 test("boost is started when the relay serves, when it has ended, or after five seconds", async () => {
@@ -34,35 +35,6 @@ test("asked to stop, boost goes first, the relay when boost has gone, and the co
 	relay().exit(0);
 	await ending;
 	assert.equal(code(), 0);
-});
-
-test("asked to stop while the relay still starts, boost is not started at all", async () => {
-	const { told, boosts, relay, clock, ending, ask, code } = pairFixture();
-	await clock.advance(100);
-	ask();
-	await clock.advance(0);
-	relay().exit(0);
-	await ending;
-	assert.deepEqual([code(), boosts.length], [0, 0]);
-	assert.deepEqual(told, ["relay 1 begins", "relay 1 is asked to stop", "relay 1 ends"]);
-});
-
-test("asked to stop while boost still starts, it is the same as later", async () => {
-	const { told, relay, boost, clock, ending, ask, code, fresh } = pairFixture();
-	relay().start();
-	await clock.advance(0);
-	fresh();
-	ask();
-	await clock.advance(0);
-	boost().exit(0);
-	await clock.advance(0);
-	relay().exit(0);
-	await ending;
-	assert.equal(code(), 0);
-	assert.deepEqual(told, [
-		...["boost is asked to stop", "boost ends"],
-		...["relay 1 is asked to stop", "relay 1 ends"],
-	]);
 });
 
 test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
@@ -129,31 +101,6 @@ test("a relay that ends is started again, each time later, and sooner again when
 	assert.equal(code(), 0);
 });
 
-test("asked to stop while the relay waits to be started again, none is started", async () => {
-	const { up, relays, relay, boost, clock, ending, ask, code } = pairFixture();
-	await up();
-	relay().exit(null, "SIGSEGV");
-	await clock.advance(100);
-	ask();
-	await clock.advance(0);
-	boost().exit(0);
-	await clock.advance(0);
-	await ending;
-	assert.deepEqual([code(), relays.length], [0, 1]);
-	await clock.advance(60_000);
-	assert.equal(relays.length, 1);
-});
-
-test("a relay that ends by a signal before it ever served is started again; it is no refusal", async () => {
-	const { relays, relay, clock, code } = pairFixture();
-	relay().exit(null, "SIGKILL");
-	await clock.advance(250);
-	assert.deepEqual([relays.length, code()], [2, undefined]);
-	relay().exit(1);
-	await clock.advance(5_000);
-	assert.equal(relays.length, 2);
-});
-
 test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
 	const { told, relay, boost, clock, ending, code } = pairFixture();
 	relay().exit(1);
@@ -163,23 +110,6 @@ test("a relay that refuses its settings is not started again: all ends with 1, o
 	await ending;
 	assert.deepEqual(told.slice(3), ["boost ends", "boost is asked to stop"]);
 	assert.equal(code(), 1);
-});
-
-test("where boost's settings are good, it is stopped as soon as that is known, or after five seconds", async () => {
-	for (const known of [true, false]) {
-		const { told, relay, boost, clock, ending, code, fresh } = pairFixture();
-		relay().exit(1);
-		await clock.advance(1_000);
-		fresh();
-		if (known) boost().start();
-		await clock.advance(known ? 0 : 3_999);
-		assert.deepEqual(told, known ? ["boost is asked to stop"] : []);
-		await clock.advance(1);
-		assert.deepEqual(told, ["boost is asked to stop"]);
-		boost().exit(0);
-		await ending;
-		assert.equal(code(), 1);
-	}
 });
 
 test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
@@ -212,14 +142,54 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 	}
 });
 
-test("a stop that is asked for while one waits for the other's word is not put off", async () => {
-	const { told, relay, boost, clock, ending, ask, code } = pairFixture();
-	relay().exit(1);
-	await clock.advance(1_000);
-	ask();
-	await clock.advance(0);
-	assert.equal(told.at(-1), "boost is asked to stop");
-	boost().exit(0);
-	await ending;
-	assert.equal(code(), 1);
+const MADE = { relayPort: 12_345, secret: "made up" };
+
+test("boost has the one port and all that the world sees; the relay is on loopback, and each finds the other", () => {
+	const given = {
+		PORT: "5000",
+		HOST: "::",
+		TRUST_PROXY: "1",
+		ETH_RPC_URL: "http://n",
+		DATA_DIR: "/d",
+		OTHER: "x",
+	};
+	assert.deepEqual(pairEnvironments(given, MADE), {
+		relay: { ...given, PORT: "12345", HOST: "127.0.0.1", TRUST_PROXY: "0", BOOST_SECRET: "made up" },
+		boost: { ...given, RELAY_URL: "http://127.0.0.1:12345", BOOST_SECRET: "made up" },
+		unused: [],
+	});
+});
+
+test("a secret that is given is kept; an empty one is none", () => {
+	for (const [given, secret] of [
+		["own", "own"],
+		["", "made up"],
+		["  ", "made up"],
+	] as const) {
+		const { relay, boost } = pairEnvironments({ BOOST_SECRET: given }, MADE);
+		assert.deepEqual([relay.BOOST_SECRET, boost.BOOST_SECRET], [secret, secret]);
+	}
+});
+
+test("the relay's metrics are on the port behind boost's, and on none where there is none", () => {
+	for (const [given, relays] of [
+		["9090", "9091"],
+		["0", "0"],
+		["65535", "65536"],
+		["x", "x"],
+		["", ""],
+	] as const) {
+		const { relay, boost } = pairEnvironments({ METRICS_PORT: given }, MADE);
+		assert.deepEqual([boost.METRICS_PORT, relay.METRICS_PORT], [given, relays]);
+	}
+	assert.ok(!("METRICS_PORT" in pairEnvironments({}, MADE).relay), "it was made up");
+});
+
+test("what has no effect is named, and not passed on", () => {
+	const given = { SEARCHER_PORT: "8090", RELAY_URL: "https://elsewhere.example" };
+	const { relay, boost, unused } = pairEnvironments(given, MADE);
+	assert.deepEqual(unused, ["SEARCHER_PORT", "RELAY_URL"]);
+	assert.ok(!("SEARCHER_PORT" in relay), "the relay would listen elsewhere");
+	assert.equal(boost.RELAY_URL, "http://127.0.0.1:12345");
+	assert.deepEqual(pairEnvironments({ SEARCHER_PORT: "", RELAY_URL: " " }, MADE).unused, []);
 });

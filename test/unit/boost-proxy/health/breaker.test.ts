@@ -1,17 +1,81 @@
-// The breaker's states: how it closes again by its own probe alone, what a relapse is, what stragglers of an older state
-// can't do, and how it ends. What opens it is in breakerTrips.test.ts.
+// What opens a breaker, how it closes again by its own probe alone, what a relapse is, and what an operator forces. Upstreams
+// that say nothing are in breakerStalls.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
+import { FAULTS } from "../../../../boost-proxy/domain/request.ts";
 import { BreakerFixture } from "../../../support/breakerFixture.ts";
 
+const KINDS = ["submission", "read"] as const;
 /** Faults that count in a row wherever they come from; time-outs have their own tests. */
 const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash"] as const;
 
 /** What it is that brought it to this. */
 const now = ({ breaker, trips }: BreakerFixture) =>
 	`${breaker.state} ${trips.join()} ${JSON.stringify(breaker.status())}`;
+
+test("other faults open it when they come in a row", async (t) => {
+	for (const kind of KINDS) {
+		for (const fault of CHARGED) {
+			const fixture = new BreakerFixture(t);
+			for (const _ of [1, 2]) await fixture.say(fault, kind);
+			await fixture.say("answered", kind);
+			for (const _ of [1, 2]) await fixture.say(fault, kind);
+			assert.equal(fixture.breaker.isUnavailable, false, `${kind} ${fault}: ${now(fixture)}`);
+			await fixture.say(fault, kind);
+			assert.deepEqual(fixture.trips, ["faults"], `${kind} ${fault}`);
+		}
+	}
+});
+
+test("a read's answer does not end the row of submissions, nor the other way round", async (t) => {
+	for (const [kind, other] of [KINDS, [...KINDS].reverse()] as const) {
+		const fixture = new BreakerFixture(t);
+		for (const _ of [1, 2, 3]) {
+			await fixture.say("answered", other);
+			await fixture.say("httpStatus", kind);
+		}
+		assert.deepEqual(fixture.trips, ["faults"], kind);
+	}
+});
+
+test("it is probed while it is closed, and opens with the probe's reason", async (t) => {
+	const words: readonly Exclude<ProbeResult, "ok">[] = [...FAULTS, "staleHead", "notReady"];
+	for (const word of words) {
+		const fixture = new BreakerFixture(t);
+		fixture.breaker.start();
+		await fixture.clock.advance(2_500);
+		assert.deepEqual(fixture.probedAt, [0, 1_000, 2_000]);
+		fixture.found = word;
+		await fixture.clock.advance(500);
+		assert.deepEqual(fixture.trips, [word]);
+		assert.equal(fixture.breaker.status().reason, word);
+	}
+});
+
+test("a probe's time-out opens it where nobody was answered meanwhile; else the next one does", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	await fixture.clock.advance(0);
+	fixture.found = "hang";
+	await fixture.clock.advance(1_250);
+	await fixture.say("answered");
+	await fixture.clock.advance(250);
+	assert.deepEqual(fixture.trips, []);
+	assert.deepEqual(fixture.probedAt, [0, 1_000, 1_500], "it is asked again at once");
+	await fixture.clock.advance(250);
+	await fixture.say("answered");
+	await fixture.clock.advance(250);
+	assert.deepEqual(fixture.trips, ["timeout"]);
+
+	const quiet = new BreakerFixture(t);
+	await quiet.say("answered");
+	quiet.found = "hang";
+	quiet.breaker.start();
+	await quiet.clock.advance(500);
+	assert.deepEqual(quiet.trips, ["timeout"]);
+});
 
 test("once open it is left alone for its hold, then its probe closes it with successes in a row", async (t) => {
 	const fixture = new BreakerFixture(t);
@@ -58,17 +122,6 @@ test("once open it is left alone for its hold, then its probe closes it with suc
 	assert.equal(await fixture.say("answered"), true);
 });
 
-test("during a long outage the recovery stays as quick as at its begin", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.found = "hang";
-	await fixture.say("refused");
-	await fixture.clock.advance(3_600_000);
-	fixture.found = "ok";
-	await fixture.clock.advance(fixture.options.probeSuccesses * fixture.options.probeIntervalMs + 500);
-	assert.equal(fixture.breaker.state, "closed", now(fixture));
-	assert.equal(fixture.mostProbes, 1);
-});
-
 test("after it was closed one fault of any kind opens it again, for twice as long each time", async (t) => {
 	const fixture = new BreakerFixture(t, { holdMaxMs: 10_000 });
 	const { breaker, clock } = fixture;
@@ -90,26 +143,6 @@ test("after it was closed one fault of any kind opens it again, for twice as lon
 	assert.equal(Date.parse(breaker.status().nextProbeAt ?? "") - clock.now(), 2_000);
 });
 
-test("a read's time-out and -32603 are no relapse", async (t) => {
-	const fixture = new BreakerFixture(t);
-	await fixture.openAndClose();
-	await fixture.say("timeout", "read");
-	await fixture.say("internal", "submission", "0xa");
-	await fixture.say("cut");
-	assert.deepEqual(fixture.trips, ["refused"]);
-});
-
-test("the hold is longer or shorter by a fifth at most, and never beyond its maximum", async (t) => {
-	const holdOf = async (random: number, holdMaxMs = 60_000) => {
-		const fixture = new BreakerFixture(t, { holdMaxMs }, () => random);
-		await fixture.say("refused");
-		return Math.round(Date.parse(fixture.breaker.status().nextProbeAt ?? "") - fixture.clock.now());
-	};
-	assert.equal(await holdOf(0), 1_600);
-	assert.equal(await holdOf(0.999_999), 2_399);
-	assert.equal(await holdOf(0.999_999, 2_000), 2_000);
-});
-
 test("opening aborts all that is under way, and charges nobody for it", async (t) => {
 	const fixture = new BreakerFixture(t);
 	const hanging = [fixture.send(), fixture.send("read"), fixture.send()];
@@ -128,143 +161,6 @@ test("opening aborts all that is under way, and charges nobody for it", async (t
 	await fixture.clock.advance(0);
 	assert.equal(fixture.breaker.status().inFlight, 0);
 	assert.deepEqual(fixture.trips, ["refused"]);
-});
-
-test("stragglers of an older state neither close it, nor open it, nor end a row", async (t) => {
-	const fixture = new BreakerFixture(t);
-	const [late, ...faulty] = [1, 2, 3, 4].map(() => fixture.send());
-	await fixture.say("refused");
-	late?.end("answered");
-	await fixture.clock.advance(0);
-	assert.equal(fixture.breaker.state, "open", "a late answer closes nothing");
-	while (fixture.breaker.isUnavailable) await fixture.clock.advance(100);
-	for (const attempt of faulty) attempt.end("refused");
-	await fixture.clock.advance(0);
-	assert.deepEqual(fixture.trips, ["refused"], "late faults open nothing, not even in the probation");
-
-	const row = new BreakerFixture(t);
-	const [later] = [row.send()];
-	row.breaker.force("closed");
-	row.breaker.force(null);
-	for (const _ of [1, 2]) await row.say("httpStatus");
-	later.end("answered");
-	await row.say("httpStatus");
-	assert.deepEqual(row.trips, ["faults"]);
-});
-
-test("what went before an opening counts no more once it is closed again", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.breaker.start();
-	for (const _ of [1, 2]) await fixture.say("reset");
-	await fixture.clock.advance(100);
-	// A doubt of the probe.
-	fixture.found = "hang";
-	await fixture.clock.advance(1_000);
-	await fixture.say("answered", "read");
-	await fixture.clock.advance(450);
-	await fixture.openAndClose();
-	const next = fixture.send();
-	assert.equal(next.abort?.isAborted, false, "the next attempts have a switch of their own");
-	next.end("answered");
-	fixture.found = "hang";
-	await fixture.clock.advance(1_100);
-	await fixture.say("answered", "read");
-	fixture.found = "ok";
-	await fixture.clock.advance(10_000);
-	for (const _ of [1, 2]) await fixture.say("reset");
-	assert.deepEqual(fixture.trips, ["refused"]);
-});
-
-test("a probe's time-out is asked again where our own clock stood still", async (t) => {
-	const fixture = new BreakerFixture(t);
-	const { clock, options } = fixture;
-	const monotonic = clock.monotonic.bind(clock);
-	let stoodMs = 0;
-	clock.monotonic = () => monotonic() + stoodMs;
-	const words: ProbeResult[] = ["timeout", "ok", "timeout", "timeout"];
-	fixture.instead = async () => {
-		stoodMs += 1.6 * options.probeTimeoutMs;
-		return words.shift() ?? "ok";
-	};
-	fixture.breaker.start();
-	await clock.advance(0);
-	assert.deepEqual(fixture.words, ["timeout", "ok"]);
-	assert.deepEqual(fixture.trips, []);
-	await clock.advance(1_000);
-	assert.deepEqual(fixture.trips, ["timeout"], "but not twice in a row");
-});
-
-test("a probe that began before it opened does not count when it ends", async (t) => {
-	const fixture = new BreakerFixture(t, { holdMs: 100 });
-	fixture.probeMs = 400;
-	fixture.breaker.start();
-	await fixture.clock.advance(50);
-	await fixture.say("refused");
-	await fixture.clock.advance(349);
-	assert.deepEqual(fixture.probedAt, [0], "the next one waits for its end");
-	await fixture.clock.advance(1);
-	assert.equal(fixture.breaker.state, "open");
-	assert.deepEqual(fixture.probedAt, [0, 400]);
-	assert.equal(fixture.mostProbes, 1);
-});
-
-test("what an attempt throws is thrown on, and is nobody's fault", async (t) => {
-	const fixture = new BreakerFixture(t);
-	for (let i = 0; i < 5; i++) {
-		const attempt = fixture.send();
-		const fault = new Error("ours");
-		attempt.fail(fault);
-		await fixture.clock.advance(0);
-		assert.equal(attempt.thrown, fault);
-	}
-	const sync = new Error("at once");
-	await assert.rejects(
-		fixture.breaker.run("read", () => {
-			throw sync;
-		}),
-		sync,
-	);
-	assert.deepEqual(fixture.trips, []);
-	assert.equal(fixture.breaker.status().inFlight, 0);
-});
-
-test("answers keep all that an attempt says, faults too", async (t) => {
-	const { breaker } = new BreakerFixture(t);
-	const said = { outcome: "httpStatus", body: Buffer.from("x") } as const;
-	assert.equal(await breaker.run("submission", async () => said), said);
-});
-
-test("what was noted elsewhere counts as a read", async (t) => {
-	const fixture = new BreakerFixture(t);
-	for (let i = 0; i < 10; i++) fixture.breaker.note({ outcome: "timeout" });
-	for (const _ of [1, 2]) fixture.breaker.note({ outcome: "httpStatus" });
-	fixture.breaker.note({ outcome: "answered" });
-	for (const _ of [1, 2]) fixture.breaker.note({ outcome: "httpStatus" });
-	assert.deepEqual(fixture.trips, []);
-	fixture.breaker.note({ outcome: "refused" });
-	assert.deepEqual(fixture.trips, ["refused"]);
-	fixture.breaker.note({ outcome: "refused" });
-	fixture.breaker.note({ outcome: "answered" });
-	assert.deepEqual(fixture.trips, ["refused"]);
-	assert.equal(fixture.breaker.state, "open");
-});
-
-test("a listener that throws holds up nobody", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.breaker.onChange(() => {
-		throw new Error("a listener's");
-	});
-	const hanging = fixture.send();
-	let aborted = false;
-	hanging.abort?.onAbort(() => {
-		throw new Error("another's");
-	});
-	hanging.abort?.onAbort(() => {
-		aborted = true;
-	});
-	await fixture.openAndClose();
-	assert.equal(aborted, true);
-	assert.equal(fixture.breaker.state, "closed");
 });
 
 test("stop joins the probe under way and leaves no timer; nothing is let in after it", async (t) => {
@@ -288,4 +184,69 @@ test("stop joins the probe under way and leaves no timer; nothing is let in afte
 	fixture.breaker.force("closed");
 	assert.equal(fixture.breaker.isUnavailable, true);
 	assert.deepEqual(fixture.trips, []);
+});
+
+test("one that is only starting is closed by the first good word, an interval after it was refused", async (t) => {
+	const fixture = new BreakerFixture(t, { isNew: true });
+	fixture.found = "refused";
+	fixture.breaker.start();
+	await fixture.clock.advance(0);
+	assert.equal(fixture.breaker.isUnavailable, true);
+	await fixture.clock.advance(2_500);
+	assert.equal(fixture.breaker.isUnavailable, true, "it is still refused");
+	fixture.found = "ok";
+	await fixture.clock.advance(1_000);
+	assert.equal(fixture.breaker.isUnavailable, false);
+	await fixture.say("refused");
+	fixture.found = "ok";
+	await fixture.clock.advance(2_500);
+	assert.equal(fixture.breaker.isUnavailable, true, "from then on it has to hold, and to prove itself");
+	await fixture.clock.advance(4_000);
+	assert.equal(fixture.breaker.isUnavailable, false);
+});
+
+test("forced open it takes nothing and asks nothing until auto, and then begins anew", async (t) => {
+	const fixture = new BreakerFixture(t);
+	const { breaker, clock } = fixture;
+	breaker.start();
+	const hanging = fixture.send();
+	await clock.advance(500);
+	breaker.force("open");
+	assert.equal(hanging.abort?.isAborted, true);
+	assert.equal(await fixture.say("answered"), false);
+	await clock.advance(600_000);
+	assert.deepEqual(fixture.probedAt, [0]);
+	assert.equal(breaker.state, "open");
+	assert.equal(breaker.status().reason, "forced");
+	assert.equal(breaker.status().nextProbeAt, null);
+	assert.ok(breaker.retryMs >= 1, `${breaker.retryMs}`);
+	breaker.force(null);
+	assert.equal(breaker.isUnavailable, false);
+	assert.equal(breaker.status().reason, null);
+	await fixture.clock.advance(0);
+	assert.deepEqual(fixture.probedAt, [0, 600_500], "a probe at once");
+	await clock.advance(1_000);
+	assert.deepEqual(fixture.probedAt, [0, 600_500, 601_500]);
+	assert.deepEqual(fixture.changes, ["open", "closed"]);
+	assert.deepEqual(fixture.trips, ["forced"]);
+});
+
+test("forced closed it takes requests whatever happens", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.found = "refused";
+	await fixture.say("refused");
+	fixture.breaker.force("closed");
+	assert.equal(fixture.breaker.isUnavailable, false);
+	assert.equal(fixture.breaker.state, "closed");
+	for (let i = 0; i < 20; i++) {
+		assert.equal(await fixture.say("refused"), true);
+		assert.equal(await fixture.say("internal", "submission", `0x${i}`), true);
+		fixture.breaker.note({ outcome: "refused" });
+	}
+	await fixture.clock.advance(100_000);
+	assert.deepEqual(fixture.probedAt, []);
+	assert.deepEqual(fixture.trips, ["refused"]);
+	fixture.breaker.force(null);
+	await fixture.clock.advance(0);
+	assert.equal(fixture.breaker.state, "open", "its probe finds it out at once");
 });

@@ -9,20 +9,6 @@ const many = (fixture: BreakerFixture, count: number): Attempt[] =>
 	Array.from({ length: count }, (_, i) => fixture.send(i % 2 === 0 ? "submission" : "read"));
 const begun = (attempts: readonly Attempt[]) => attempts.filter(({ isBegun }) => isBegun).length;
 
-test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do not", async (t) => {
-	for (const [count, probed] of [
-		[15, []],
-		[16, [250]],
-	] as const) {
-		const fixture = new BreakerFixture(t);
-		many(fixture, count);
-		await fixture.clock.advance(249);
-		assert.deepEqual(fixture.probedAt, []);
-		await fixture.clock.advance(1);
-		assert.deepEqual(fixture.probedAt, probed, `${count}`);
-	}
-});
-
 test("newcomers wait for the probe's word; when it fails they are not sent, and what hangs is aborted", async (t) => {
 	const fixture = new BreakerFixture(t);
 	const hanging = many(fixture, 16);
@@ -44,23 +30,6 @@ test("newcomers wait for the probe's word; when it fails they are not sent, and 
 	);
 });
 
-test("when the probe's word is good they go on, and the silence begins anew", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.probeMs = 20;
-	many(fixture, 16);
-	await fixture.clock.advance(250);
-	const newcomers = many(fixture, 4);
-	await fixture.clock.advance(20);
-	assert.equal(begun(newcomers), 4);
-	const later = fixture.send();
-	await fixture.clock.advance(0);
-	assert.equal(later.isBegun, true);
-	assert.deepEqual(fixture.trips, []);
-	fixture.found = "httpStatus";
-	await fixture.clock.advance(300);
-	assert.deepEqual(fixture.trips, ["httpStatus"], "the next silence has a probe of its own");
-});
-
 test("an answer ends the silence before the probe's word, and lets newcomers go on", async (t) => {
 	for (const outcome of ["answered", "internal"] as const) {
 		const fixture = new BreakerFixture(t);
@@ -74,50 +43,6 @@ test("an answer ends the silence before the probe's word, and lets newcomers go 
 		await fixture.clock.advance(0);
 		assert.equal(newcomer.isBegun, true, outcome);
 	}
-});
-
-test("a burst is not held back, however large; a fault without words is no answer", async (t) => {
-	const fixture = new BreakerFixture(t);
-	const burst = many(fixture, 200);
-	assert.equal(begun(burst), 200);
-	await fixture.clock.advance(30);
-	assert.equal(begun(many(fixture, 50)), 50);
-	burst[0]?.end("reset");
-	await fixture.clock.advance(230);
-	assert.equal(begun(many(fixture, 1)), 0);
-});
-
-test("a single read that hangs longer than a submission's share starts a probe, and opens it where that fails", async (t) => {
-	for (const found of ["ok", "hang"] as const) {
-		const fixture = new BreakerFixture(t);
-		await fixture.say("answered");
-		const slow = fixture.send("read");
-		fixture.found = found;
-		await fixture.clock.advance(3_999);
-		assert.deepEqual(fixture.probedAt, []);
-		await fixture.clock.advance(501);
-		assert.deepEqual(fixture.probedAt, [4_000]);
-		// A read may take its time.
-		assert.equal(slow.abort?.isAborted, found === "hang");
-		assert.deepEqual(fixture.trips, found === "hang" ? ["silence"] : []);
-	}
-});
-
-test("a probe's time-out while newcomers wait is asked again at once where an answer came before, and they wait on", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.breaker.start();
-	fixture.found = "hang";
-	await fixture.clock.advance(1_000);
-	await fixture.say("answered");
-	many(fixture, 16);
-	await fixture.clock.advance(300);
-	const newcomer = fixture.send();
-	await fixture.clock.advance(699);
-	assert.equal(newcomer.isBegun, false);
-	await fixture.clock.advance(1);
-	assert.deepEqual(fixture.probedAt, [0, 1_000, 1_500]);
-	assert.deepEqual(fixture.trips, ["silence"]);
-	assert.equal(newcomer.result, null);
 });
 
 test("nobody waits where a state is forced, and who waited goes on when one is", async (t) => {
@@ -164,4 +89,123 @@ test("at a hundred requests a second no more than sixteen fall into a hole, and 
 	}
 	assert.equal(found.length, 18);
 	for (const figures of found) t.diagnostic(figures);
+});
+
+/** `count` submissions, 10 ms apart, while reads are answered. */
+async function hang(fixture: BreakerFixture, count: number): Promise<Attempt[]> {
+	const hanging: Attempt[] = [];
+	for (let i = 0; i < count; i++) {
+		hanging.push(fixture.send());
+		await fixture.clock.advance(10);
+		await fixture.say("answered", "read");
+	}
+	return hanging;
+}
+
+/** Time passes, and reads are answered. */
+async function read(fixture: BreakerFixture, ms: number): Promise<void> {
+	for (let passed = 0; passed < ms; passed += 10) {
+		await fixture.clock.advance(10);
+		await fixture.say("answered", "read");
+	}
+}
+
+test("submissions hang while all else is well: sixteen meet it, and when it opens all of them go elsewhere", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	const hanging = await hang(fixture, 16);
+	const newcomers = await hang(fixture, 20);
+	assert.equal(
+		newcomers.some(({ isBegun }) => isBegun),
+		false,
+		"one more went into the hole",
+	);
+	assert.equal(await fixture.say("answered", "read"), true, "reads go on");
+	assert.equal(fixture.breaker.isUnavailable, false);
+	await read(fixture, 200);
+	assert.deepEqual(fixture.trips, ["silence"]);
+	assert.ok(hanging.every(({ abort }) => abort?.isAborted));
+	assert.ok(newcomers.every(({ result }) => result === null));
+	assert.deepEqual(fixture.changes, ["open"], "whoever listens hears of it");
+});
+
+test("one answer to a submission lets those that wait go on", async (t) => {
+	const fixture = new BreakerFixture(t);
+	const [first] = await hang(fixture, 16);
+	const newcomers = await hang(fixture, 5);
+	first?.end("answered");
+	await fixture.clock.advance(0);
+	assert.ok(newcomers.every(({ isBegun }) => isBegun));
+	await read(fixture, 400);
+	assert.deepEqual(fixture.trips, []);
+	await read(fixture, 200);
+	assert.deepEqual(fixture.trips, ["silence"], "but a new silence is one");
+});
+
+test("without another upstream none waits and none is aborted until its time is up", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.other.isUnavailable = true;
+	const hanging = await hang(fixture, 40);
+	assert.ok(hanging.every(({ isBegun }) => isBegun));
+	await read(fixture, 3_000);
+	assert.deepEqual(fixture.trips, []);
+});
+
+test("one that is well but busy is no stall: a batch in order, a crowd that is served one by one, slow commits", async (t) => {
+	const inOrder = new BreakerFixture(t);
+	for (let i = 0; i < 100; i++)
+		assert.equal(await inOrder.say("answered", "submission", undefined, 1_500), true);
+	assert.deepEqual(inOrder.trips, []);
+
+	const crowd = new BreakerFixture(t);
+	const waiting = Array.from({ length: 100 }, () => crowd.send());
+	for (const one of waiting) {
+		await crowd.clock.advance(200);
+		one.end("answered");
+	}
+	await crowd.clock.advance(0);
+	assert.deepEqual(crowd.trips, []);
+
+	// A database that writes all of a crowd at once, and takes its time for that.
+	const commits = new BreakerFixture(t);
+	for (const ms of [200, 300, 400, 500, 600, 700, 800, 900]) {
+		for (let again = 0; again < 3; again++) {
+			const together = Array.from({ length: 30 }, () => commits.send());
+			await commits.clock.advance(ms);
+			for (const one of together) one.end("answered");
+			await commits.clock.advance(0);
+		}
+	}
+	assert.deepEqual(commits.trips, []);
+});
+
+test("where our own event loop stood still it was nobody's silence", async (t) => {
+	const fixture = new BreakerFixture(t);
+	const { clock } = fixture;
+	const monotonic = clock.monotonic.bind(clock);
+	let stoodMs = 0;
+	clock.monotonic = () => monotonic() + stoodMs;
+	await hang(fixture, 16);
+	stoodMs += 2_000;
+	await read(fixture, 200);
+	assert.deepEqual(fixture.trips, []);
+	await read(fixture, 300);
+	assert.deepEqual(fixture.trips, ["silence"]);
+});
+
+test("where a single submission gets no answer the probe asks as one would, and opens it long before its share is over", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	await fixture.clock.advance(100);
+	const hanging = fixture.send();
+	await read(fixture, 800);
+	fixture.instead = async () => {
+		if (fixture.thorough.at(-1) === true)
+			await new Promise<void>((resolve) => fixture.clock.after(500, resolve));
+		return fixture.thorough.at(-1) === true ? "timeout" : "ok";
+	};
+	await read(fixture, 1_200);
+	assert.deepEqual(fixture.trips, ["timeout"]);
+	assert.equal(hanging.abort?.isAborted, true);
+	assert.deepEqual(fixture.thorough, [false, true, true], "one doubt, since reads were answered");
 });

@@ -45,14 +45,6 @@ test("it is over once more were answered well since it began than senders met it
 	assert.equal(say("answered"), 1);
 });
 
-test("reads neither make a storm nor hide one", () => {
-	const { say } = counting();
-	for (let i = 0; i < 9; i++) assert.equal(say("internal", undefined, "read"), 0);
-	say("internal", "0xa");
-	for (let i = 0; i < 9; i++) assert.equal(say("answered", undefined, "read"), 1);
-	assert.equal(say("internal"), 1, "a sender must be known");
-});
-
 test("senders are forgotten after ten seconds, and beyond a bound", () => {
 	const { time, say } = counting();
 	for (const [i, sender] of ["0xa", "0xb", "0xc"].entries()) {
@@ -81,40 +73,9 @@ test("silence counts from the last answer, or from the oldest in flight; submiss
 	read.leave();
 	submission.leave();
 	assert.deepEqual(
-		[figures.all, figures.submissions, figures.inFlight],
+		[figures.all, figures.submissions, figures.oldestMs],
 		[{ count: 0, silentMs: 0 }, { count: 0, silentMs: 0 }, 0],
 	);
-});
-
-test("while our own event loop stood still nobody was silent", () => {
-	const { time, figures } = counting();
-	figures.begin("submission");
-	time.now = 600;
-	figures.excuse(400);
-	assert.deepEqual([figures.all.silentMs, figures.submissions.silentMs], [200, 200]);
-});
-
-test("in a new epoch nothing of the old one counts, but what is in flight is still told", () => {
-	const { time, figures, say } = counting();
-	figures.begin("submission");
-	say("internal", "0xa");
-	figures.faults.read = 2;
-	time.now = 300;
-	figures.nextEpoch();
-	assert.deepEqual(
-		[figures.stormSenders, figures.faults, figures.all.count],
-		[0, { read: 0, submission: 0 }, 0],
-	);
-	assert.deepEqual([figures.inFlight, figures.oldestAt], [1, 0]);
-});
-
-test("charged faults are counted in a row of each kind, which an answer ends and -32603 does not", () => {
-	const { figures, say } = counting();
-	for (const outcome of ["reset", "internal", "limited", "tooLarge", "reset"] as const) say(outcome);
-	say("reset", undefined, "read");
-	assert.deepEqual(figures.faults, { read: 1, submission: 2 });
-	say("answered");
-	assert.deepEqual(figures.faults, { read: 1, submission: 0 });
 });
 
 test("what a submission takes is a moving average", () => {

@@ -1,16 +1,11 @@
 // What the probes ask and what they make of the answers, on transports that say what they are told: the relay's, a third
-// party's, what the relay's head is compared with, and what keeps transports warm.
+// party's, and what the relay's head is compared with.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Transport } from "../../../../boost-proxy/domain/ports.ts";
 import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/request.ts";
-import {
-	createHeadReference,
-	fallbackProbe,
-	keepWarm,
-	relayProbe,
-} from "../../../../boost-proxy/health/probes.ts";
+import { createHeadReference, fallbackProbe, relayProbe } from "../../../../boost-proxy/health/probes.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -164,20 +159,6 @@ test("a head further behind the reference than allowed is stale; none is where t
 	assert.equal(await probe(false), "ok", "asked anew after a bad word: another chain is not compared");
 });
 
-test("the relay's chain id is asked once, and again after it was away", async () => {
-	const { transport, probe } = relayFixture(100n);
-	for (const _ of [1, 2, 3]) await probe(false);
-	const ids = () => transport.asked.filter((one) => one === "eth_chainId").length;
-	assert.equal(ids(), 1);
-	transport.answers.readyz = answered(503, "");
-	await probe(false);
-	transport.answers.readyz = answered(200, "");
-	await probe(false);
-	assert.equal(ids(), 2);
-	transport.answers.eth_chainId = { kind: "failed", fault: "timeout", sent: true };
-	assert.equal(await probe(false), "ok", "known already");
-});
-
 test("a third party must tell its chain id, the expected one where one is known", async () => {
 	const transport = new FakeTransport(new ManualClock());
 	const probe = fallbackProbe({ timeoutMs: 500 }, { transport });
@@ -249,14 +230,6 @@ test("the reference is the independent node's head, read once a slot, and nothin
 	assert.equal(clock.timers, 0);
 });
 
-test("without a node the fallback is asked", async (t) => {
-	const { clock, transport, reference } = await referenceFixture(t, "fallback");
-	assert.equal(reference.headOf(1n), 100n);
-	transport.answers.eth_blockNumber = answered(502, "");
-	await clock.advance(36_001);
-	assert.equal(reference.head, null);
-});
-
 test("a reference of another chain is compared with nothing, and said so once", async (t) => {
 	const { clock, set, reference, warned } = await referenceFixture(t, "node");
 	for (const _ of [1, 2, 3]) {
@@ -269,36 +242,4 @@ test("a reference of another chain is compared with nothing, and said so once", 
 	assert.equal(reference.headOf(5n), null);
 	await clock.advance(12_000);
 	assert.equal(reference.headOf(5n), 100n);
-});
-
-test("where nobody can be asked nothing is ever known", async () => {
-	const clock = new ManualClock();
-	const reference = createHeadReference(
-		{ slotMs: 1_000 },
-		{ node: null, fallback: null, clock, log: silentLogger },
-	);
-	await reference.start();
-	await clock.advance(5_000);
-	assert.equal(reference.head, null);
-	assert.equal(reference.headOf(1n), null);
-	await reference.stop();
-	assert.equal(clock.timers, 0);
-});
-
-test("transports are kept warm, each one once, never two questions at a time", async () => {
-	const clock = new ManualClock();
-	const [one, other] = [new FakeTransport(clock), new FakeTransport(clock)];
-	const warm = keepWarm({ everyMs: 15_000 }, { transports: [one, one, other], clock });
-	await warm.start();
-	await clock.advance(30_000);
-	assert.deepEqual(one.asked, ["eth_chainId", "eth_chainId", "eth_chainId"]);
-	assert.equal(other.asked.length, 3);
-	other.answers.eth_chainId = CUT;
-	other.tookMs = 40_000;
-	await clock.advance(40_000);
-	assert.equal(other.asked.length, 4);
-	const stopping = warm.stop();
-	await clock.advance(40_000);
-	await stopping;
-	assert.equal(clock.timers, 0);
 });

@@ -90,13 +90,14 @@ test("how many senders are a storm", () => {
 		[1, 5, PROBATION, null],
 		[2, 5, PROBATION, "storm"],
 		[1, 1, PROBATION, "storm"],
-		[1_000, null, WELL, null],
-		[1_000, null, PROBATION, null],
 	] as const) {
 		const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
 		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
 		assert.equal(found, expected, `${stormSenders} of ${storm}`);
 	}
+	const theirs = health({ stormSenders: 1_000 }, PROBATION, { upstream: "fallback" });
+	const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+	assert.equal(reasonOfAttempt("internal", seen, theirs), null, "a third party's is none");
 });
 
 test("what a newcomer waits for, whether a probe is wanted, and when it is a stall", () => {
@@ -151,7 +152,7 @@ test("when a probe asks as a submission would", () => {
 
 test("what a probe of a closed breaker comes to", () => {
 	const probe = { tookMs: 500, wasContradicted: false, isSecond: false, isSilent: false };
-	for (const [outcome, more, isPatient, expected] of [
+	for (const [outcome, more, isFallback, expected] of [
 		["ok", {}, false, null],
 		["ok", { isSecond: true }, false, null],
 		["notReady", {}, true, "notReady"],
@@ -167,8 +168,15 @@ test("what a probe of a closed breaker comes to", () => {
 		["timeout", {}, true, "doubt"],
 		["timeout", { isSecond: true }, true, "timeout"],
 	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {
-		const found = reasonOfProbe(outcome, { ...probe, ...more }, { ...SETTINGS, isPatient });
-		assert.equal(found, expected, `${outcome} ${JSON.stringify(more)} ${isPatient}`);
+		const found = reasonOfProbe(
+			outcome,
+			{ ...probe, ...more },
+			{
+				...SETTINGS,
+				upstream: isFallback ? "fallback" : "relay",
+			},
+		);
+		assert.equal(found, expected, `${outcome} ${JSON.stringify(more)} ${isFallback}`);
 	}
 });
 

@@ -59,14 +59,9 @@ export interface PassFixtureOptions {
 	readonly relay?: RequestListener;
 	/** Instead of the played one. */
 	readonly relayUrl?: string;
-	/** Behind the relay's address. */
-	readonly base?: string;
 	readonly boostSecret?: string;
 	readonly trustProxy?: number;
 	readonly clock?: Clock;
-	readonly stopMs?: number;
-	/** 4096 unless said. */
-	readonly maxBodyBytes?: number;
 	readonly routes?: readonly Route[];
 }
 
@@ -104,7 +99,7 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 	const readAddress = addressReader({ trustProxy });
 	const pass = createPassThrough(
 		{
-			relayUrl: options.relayUrl ?? `http://127.0.0.1:${relayPort}${options.base ?? ""}`,
+			relayUrl: options.relayUrl ?? `http://127.0.0.1:${relayPort}`,
 			boostSecret,
 		},
 		{
@@ -122,10 +117,9 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 			port: 0,
 			rpcPaths: ["/fast"],
 			routes: [{ path: "/own", handle: () => ({ status: 200, body: "{}" }) }, ...(options.routes ?? [])],
-			maxBodyBytes: options.maxBodyBytes ?? 4096,
+			maxBodyBytes: 4096,
 			exposedHeaders: BOOST_HEADERS,
 			headersFor: () => ownHeaders(breaker.state),
-			...(options.stopMs === undefined ? {} : { stopMs: options.stopMs }),
 		},
 		{
 			post: async ({ body }) => ({ status: 200, body: `{"bytes":${body.length}}` }),

@@ -1,5 +1,5 @@
-// How what is passed through ends: by a client that goes away, at whatever moment, and by the server's own stop. Nothing is
-// left at the relay, and what goes on for good holds up no stop.
+// Answers of what is passed through, and how it ends: none while the relay is out, one in words that clients can read where it
+// fails, otherwise the relay's own; a client that goes away leaves nothing at the relay.
 
 import assert from "node:assert/strict";
 import type { RequestListener, ServerResponse } from "node:http";
@@ -51,45 +51,6 @@ test("clients that go away leave no connection behind, at whatever moment they d
 	await fixture.stop();
 });
 
-test("a hundred aborted clients leave nothing", async () => {
-	const fixture = await startPassFixture({
-		relay: (request, answer) => {
-			if (Number(request.url?.slice(1)) % 2 === 0) answer.writeHead(200, EVENTS).write(": hello\n\n");
-		},
-	});
-	const clients = await Promise.all(
-		Array.from({ length: 100 }, async (_, i) => {
-			const client = await RawConnection.open(fixture.port);
-			client.write(requestText("GET", `/${i}`));
-			return client;
-		}),
-	);
-	await until("the relay has all", () => fixture.relaySockets.size === 100);
-	for (const client of clients) client.destroy();
-	await until("nothing is left", () => fixture.relaySockets.size === 0);
-	assert.equal(fixture.passed.length, 100);
-	await fixture.stop();
-});
-
-test("events come one by one as they are sent", async () => {
-	const answers: ServerResponse[] = [];
-	const fixture = await startPassFixture({
-		relay: (_, answer) => answers.push(answer.writeHead(200, EVENTS)),
-	});
-	const opening = EventStreamReader.open(`${fixture.url}/tx/0x1/events`);
-	await until("it is asked", () => answers.length === 1);
-	answers[0]?.flushHeaders();
-	const reader = await opening;
-	assert.equal(reader.headers["x-boost-upstream"], "relay");
-	for (let i = 1; i <= 3; i++) {
-		answers[0]?.write(`id: ${i}\ndata: {"i":${i}}\n\n`);
-		await reader.come(i);
-	}
-	answers[0]?.end();
-	assert.equal(await reader.over(), "end");
-	await fixture.stop();
-});
-
 test("a stream ends when the server drains, and holds up no stop", async () => {
 	const clock = new ManualClock();
 	const fixture = await startPassFixture({
@@ -122,99 +83,90 @@ test("a stream that the relay cuts is cut for its client, who then comes back", 
 	await fixture.server.stop();
 });
 
-test("a stream behind another request is refused, and what comes behind a stream is cut off", async () => {
-	const held: ServerResponse[] = [];
-	const fixture = await startPassFixture({
-		relay: ({ url }, answer) => {
-			if (url === "/slow") held.push(answer);
-			else answer.writeHead(200, EVENTS).write("data: {}\n\n");
-		},
-	});
-	const behind = await RawConnection.open(fixture.port);
-	behind.write(Buffer.concat([requestText("GET", "/slow"), requestText("GET", "/events")]));
-	await until("both are there", () => held.length === 1 && fixture.passed.length === 1);
-	held[0]?.writeHead(200, { "content-length": "2" }).end("{}");
-	assert.equal((await behind.answer()).status, 200);
-	const refused = await behind.answer();
-	assert.equal(refused.status, 503);
-	assert.match(refused.body, /expected a connection on which no answer is due/);
-	assert.equal(refused.headers["x-boost-upstream"], "boost");
-	behind.destroy();
-	const before = await RawConnection.open(fixture.port);
-	before.write(requestText("GET", "/events"));
-	await before.answer(true);
-	before.write(requestText("GET", "/own"));
-	await before.closed();
-	await until("nothing is left", () => fixture.relaySockets.size === 0);
+test("while the relay is out nothing reaches it, and it is said in the client's language", async () => {
+	let asked = 0;
+	const fixture = await startPassFixture({ relay: (_, answer) => answer.end(String(asked++)) });
+	fixture.breaker.state = "open";
+	fixture.breaker.retryMs = 2_400;
+	const post = await fetch(`${fixture.url}/fullprivacy`, { method: "POST", body: "{}" });
+	assert.deepEqual(
+		[post.status, await post.json()],
+		[
+			503,
+			{ jsonrpc: "2.0", id: null, error: { code: -32603, message: "no relay available: the relay is out" } },
+		],
+	);
+	const get = await fetch(`${fixture.url}/info`);
+	assert.deepEqual([get.status, await get.json()], [503, { error: "no relay available: the relay is out" }]);
+	for (const { headers } of [post, get]) {
+		assert.deepEqual(
+			["retry-after", "x-boost-upstream", "x-boost-breaker", "x-boost-attempts"].map((one) =>
+				headers.get(one),
+			),
+			["3", "boost", "open", "0"],
+		);
+	}
+	assert.equal((await fetch(`${fixture.url}/info`, { method: "OPTIONS" })).status, 204);
+	assert.equal((await fetch(`${fixture.url}/own`)).status, 200);
+	assert.equal(asked, 0);
+	assert.deepEqual(fixture.passed, ["unavailable", "unavailable"]);
 	await fixture.stop();
 });
 
-test("a stop waits for what is under way, refuses what is new, and cuts what is slow", async () => {
+test("a relay that can't be reached is told to the breaker; one that hangs up or says nothing is not", async () => {
 	const clock = new ManualClock();
-	const answers: ServerResponse[] = [];
 	const fixture = await startPassFixture({
 		clock,
-		stopMs: 5_000,
-		relay: (_, answer) => answers.push(answer),
-	});
-	const quick = await RawConnection.open(fixture.port);
-	quick.write(requestText("POST", "/fullprivacy", {}, "{}"));
-	const slow = await RawConnection.open(fixture.port);
-	slow.write(requestText("GET", "/info"));
-	const half = await RawConnection.open(fixture.port);
-	const late = requestText("POST", "/fullprivacy", {}, "{}");
-	half.write(late.subarray(0, 20));
-	await until("both are asked", () => answers.length === 2);
-	let stopped = false;
-	const stopping = fixture.server.stop().then(() => {
-		stopped = true;
-	});
-	half.write(late.subarray(20));
-	const refused = await half.answer();
-	assert.equal(refused.status, 503);
-	assert.match(refused.body, /-32603.*shutting down/);
-	answers.find(({ req }) => req.url === "/fullprivacy")?.end("{}");
-	const answer = await quick.answer(true);
-	assert.deepEqual([answer.status, answer.headers.connection], [200, "close"]);
-	await clock.advance(4_999);
-	assert.equal(stopped, false);
-	await clock.advance(1);
-	await stopping;
-	assert.equal(await slow.closed(), "");
-	fixture.pass.stop();
-	await until("nothing is left", () => fixture.relaySockets.size === 0);
-	await fixture.killRelay();
-});
-
-test("a body that the relay does not want to the end: its answer comes through", async () => {
-	const fixture = await startPassFixture({
-		relay: (request, answer) => {
-			answer.writeHead(413, { connection: "close" });
-			answer.write("{}");
-			request.on("end", () => answer.end());
-			request.resume();
+		relay: (request) => {
+			if (request.url === "/reset") request.socket.destroy();
 		},
 	});
-	const client = await RawConnection.open(fixture.port);
-	client.write(requestText("POST", "/fullprivacy", { "Content-Length": "3000000" }, "x".repeat(100_000)));
-	const answer = await client.answer(true);
-	assert.deepEqual([answer.status, answer.headers.connection], [413, "close"]);
-	client.write("x".repeat(2_900_000));
-	assert.match(await client.closed(), /\{\}/);
+	const reset = await fetch(`${fixture.url}/reset`, { method: "POST", body: "{}" });
+	assert.equal(reset.status, 502);
+	assert.match(await reset.text(), /-32603.*no relay available: the relay ended the connection/);
+	const silent = fetch(`${fixture.url}/silent`);
+	await until("it hangs", () => fixture.relaySockets.size === 1);
+	await clock.advance(27_999);
+	await clock.advance(1);
+	assert.equal((await silent).status, 504);
+	assert.deepEqual(fixture.breaker.notes, []);
+	await until("nothing is left", () => fixture.relaySockets.size === 0);
+	await fixture.killRelay();
+	const refused = await fetch(`${fixture.url}/info`);
+	assert.equal(refused.status, 503);
+	assert.deepEqual(await refused.json(), { error: "no relay available: the relay cannot be reached" });
+	assert.equal(refused.headers.get("x-boost-attempts"), "1");
+	assert.deepEqual(fixture.breaker.notes, [{ outcome: "refused" }]);
+	assert.deepEqual(fixture.passed, ["failed", "failed", "unavailable"]);
+	await fixture.server.stop();
+});
+
+test("a kept connection that the relay has just closed costs a read nothing", async () => {
+	let asked = 0;
+	const fixture = await startPassFixture({
+		relay: (request, answer) => {
+			asked++;
+			// The second one meets a connection that ends as soon as it is used.
+			if (asked === 2) request.socket.destroy();
+			else answer.end("{}");
+		},
+	});
+	assert.equal((await fetch(`${fixture.url}/info`)).status, 200);
+	assert.equal((await fetch(`${fixture.url}/info`)).status, 200);
+	assert.equal(asked, 3);
 	await fixture.stop();
 });
 
-test("while the relay is out a long body is read and forgotten, and the answer still arrives", async () => {
-	const fixture = await startPassFixture();
-	fixture.breaker.state = "open";
-	const client = await RawConnection.open(fixture.port);
-	client.write(requestText("POST", "/fullprivacy", { "Content-Length": "3000000" }, "x".repeat(100_000)));
-	assert.equal((await client.answer()).status, 503);
-	client.write("x".repeat(2_900_000));
-	await client.closed();
-	const waiting = await RawConnection.open(fixture.port);
-	waiting.write(requestText("POST", "/fullprivacy", { Expect: "100-continue", "Content-Length": "9" }));
-	assert.equal((await waiting.answer()).status, 503, "no 100 first");
-	waiting.destroy();
+test("an answer that breaks off does not look whole", async () => {
+	const fixture = await startPassFixture({
+		relay: (request, answer) => {
+			answer.writeHead(200, { "content-type": "text/plain" });
+			answer.write("the first half");
+			setImmediate(() => request.socket.destroy());
+		},
+	});
+	const answer = await fetch(`${fixture.url}/info`);
+	assert.equal(answer.status, 200);
+	await assert.rejects(answer.text());
 	await fixture.stop();
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createTransport } from "../../../../boost-proxy/upstream/transport.ts";
+import { HttpTransport, readUpstreamUrl } from "../../../../boost-proxy/upstream/transport.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { httpText, RawUpstream } from "../../../support/upstreams.ts";
 
@@ -21,7 +21,7 @@ async function withUpstream(run: (upstream: RawUpstream) => Promise<void>): Prom
 
 test("a POST is its target, the headers given, content type and body, and nothing that tells of us", () =>
 	withUpstream(async (upstream) => {
-		const transport = createTransport({ url: upstream.url }, { clock: systemClock });
+		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
 		const headers = { "x-forwarded-for": "10.1.2.3", "x-boost-auth": "s3cret" };
 		const body = Buffer.from('{"params":["0xé"]}');
 		const result = await transport.post({ target: "/fast?a=b", body, headers, deadlineMs: DEADLINE_MS });
@@ -44,20 +44,10 @@ test("a POST is its target, the headers given, content type and body, and nothin
 		await transport.close();
 	}));
 
-test("a GET has no body and no content type", () =>
-	withUpstream(async (upstream) => {
-		const transport = createTransport({ url: upstream.url }, { clock: systemClock });
-		assert.equal((await transport.get("/tx/0xab", DEADLINE_MS)).kind, "answered");
-		const [request = ""] = upstream.requests;
-		assert.match(request, /^GET \/tx\/0xab HTTP\/1\.1\r\n/);
-		assert.doesNotMatch(request, /content-|accept|user-agent/i);
-		await transport.close();
-	}));
-
 test("credentials of the address go as Basic, its path and keys stand before the target's", () =>
 	withUpstream(async (upstream) => {
 		const url = `http://us%65r:p%40ss@127.0.0.1:${upstream.port}/base/?key=k`;
-		const transport = createTransport({ url }, { clock: systemClock });
+		const transport = new HttpTransport({ url }, { clock: systemClock });
 		await transport.post({ target: "/fast?a=b", body: "{}", headers: NO_HEADERS, deadlineMs: DEADLINE_MS });
 		const [request = ""] = upstream.requests;
 		assert.match(request, /^POST \/base\/fast\?key=k&a=b HTTP\/1\.1\r\n/);
@@ -65,22 +55,9 @@ test("credentials of the address go as Basic, its path and keys stand before the
 		await transport.close();
 	}));
 
-test("two connections serve all requests that follow one another, and as many as need be those that don't", () =>
-	withUpstream(async (upstream) => {
-		const transport = createTransport({ url: upstream.url }, { clock: systemClock });
-		const post = () =>
-			transport.post({ target: "/", body: "{}", headers: NO_HEADERS, deadlineMs: DEADLINE_MS });
-		// undici gives one back a turn after its answer: who asks again at once gets another.
-		for (let i = 0; i < 10; i++) assert.equal((await post()).kind, "answered");
-		assert.ok(upstream.peers.length <= 2, `${upstream.peers.length} connections`);
-		await Promise.all([post(), post(), post(), post()]);
-		assert.ok(upstream.peers.length >= 4, `${upstream.peers.length} connections for four at once`);
-		await transport.close();
-	}));
-
 test("whatever stands in a target or a header, it is sent and answered: a client must not make us look down", () =>
 	withUpstream(async (upstream) => {
-		const transport = createTransport({ url: upstream.url }, { clock: systemClock });
+		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
 		const text = fc.oneof(fc.string({ unit: "binary" }), fc.string(), fc.constant("\ud800\r\nx: y"));
 		await fc.assert(
 			fc.asyncProperty(text, text, async (query, value) => {
@@ -100,3 +77,44 @@ test("whatever stands in a target or a header, it is sent and answered: a client
 		);
 		await transport.close();
 	}));
+
+const PATHS: readonly (readonly [string, string, string])[] = [
+	["http://h", "", "/"],
+	["http://h", "/", "/"],
+	["http://h", "/fast", "/fast"],
+	["http://h/", "/fast", "/fast"],
+	["http://h", "?a=b", "/?a=b"],
+	["http://h/base", "/fast?a=b", "/base/fast?a=b"],
+	["http://h/base/", "/fast", "/base/fast"],
+	["http://h/base/", "/", "/base/"],
+	["http://h/base", "/", "/base"],
+	["http://h/base", "", "/base"],
+	["http://h/v3/KEY", "?refund=0x1:90", "/v3/KEY?refund=0x1:90"],
+	["http://h/?key=k", "/fast", "/fast?key=k"],
+	["http://h/base?key=k", "/fast?a=b", "/base/fast?key=k&a=b"],
+	["http://h/base?key=k", "", "/base?key=k"],
+	["http://h/base?key=k", "?", "/base?key=k"],
+	["https://protect.example/tx/", "/0xab", "/tx/0xab"],
+	["https://protect.example/tx", "0xab", "/tx/0xab"],
+	// Nothing leads elsewhere, and a query stays as it came.
+	["http://h", "http://elsewhere/", "/http://elsewhere/"],
+	["http://h", "/fast?a=%zz&&b=%41?c", "/fast?a=%zz&&b=%41?c"],
+	["http://h", "/fast?a=\xe9", "/fast?a=\xe9"],
+	["http://h", "/fast?a=b c\r\nx: y€", "/fast?a=b%20c%0D%0Ax:%20y%E2%82%AC"],
+	["http://h", "/fast?a=\ud800", "/fast?a=%EF%BF%BD"],
+];
+
+test("the target's path is put behind the address's own, and queries are joined", () => {
+	for (const [url, target, path] of PATHS) {
+		assert.equal(readUpstreamUrl(url).pathOf(target), path, `${url} and ${JSON.stringify(target)}`);
+	}
+});
+
+test("credentials are taken out of the address", () => {
+	const url = readUpstreamUrl("https://user:a%3Ab@h:8443/base#part");
+	assert.equal(url.origin, "https://h:8443");
+	assert.equal(url.authorization, `Basic ${btoa("user:a:b")}`);
+	assert.equal(url.pathOf("/fast"), "/base/fast");
+	assert.equal(readUpstreamUrl("http://h").authorization, null);
+	assert.equal(readUpstreamUrl("http://%zz@h").authorization, `Basic ${btoa("%zz:")}`);
+});

@@ -2,16 +2,11 @@
 // only where a server that watches every byte saw none.
 
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { ExchangeResult } from "../../../../boost-proxy/domain/request.ts";
 import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
-import {
-	createTransport,
-	type RenewableTransport,
-	type TransportOptions,
-} from "../../../../boost-proxy/upstream/transport.ts";
+import { HttpTransport, type TransportOptions } from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { resetSocket } from "../../../support/tcpProxy.ts";
@@ -144,37 +139,6 @@ test("refused connections: no byte left, for those behind the limit as well", as
 	for (const result of results) assert.deepEqual(result, failed("refused", false));
 });
 
-test("a connection that never gets ready: no byte of the request leaves, by our deadline or by the pool's", async (t) => {
-	// TLS that is never answered: the connection is there, and not ready for requests.
-	const upstream = await upstreamOf(t);
-	const url = `https://127.0.0.1:${upstream.port}`;
-	const clock = new ManualClock();
-	const patient = transportOf(t, { url }, clock);
-	const pending = patient.post(post(1_000));
-	await until("a connection", () => upstream.peers.length === 1);
-	await clock.advance(1_000);
-	assert.deepEqual(await pending, failed("timeout", false));
-	const hasty = transportOf(t, { url, connectMs: 40 }, clock);
-	const refused = hasty.post(post());
-	await until("another connection", () => upstream.peers.length === 2);
-	await clock.advance(40);
-	assert.deepEqual(await refused, failed("refused", false));
-	await until("both are ended", () => upstream.peers[1]?.closed);
-	assert.doesNotMatch(upstream.received, /eth_sendRaw|POST/);
-});
-
-test("TLS that is refused counts as a refused connection", async (t) => {
-	const server = createServer((socket) => {
-		socket.on("error", () => {});
-		socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n");
-	});
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	t.after(() => server.close());
-	const { port } = server.address() as { port: number };
-	const transport = transportOf(t, { url: `https://127.0.0.1:${port}` });
-	assert.deepEqual(await transport.post(post()), failed("refused", false));
-});
-
 test("behind the limit: what was given up is never sent, though its turn comes", async (t) => {
 	const clock = new ManualClock();
 	const upstream = await upstreamOf(t);
@@ -196,18 +160,6 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 	assert.equal((await last).kind, "answered");
 	assert.doesNotMatch(upstream.received, /late|unwanted/);
 	assert.equal(upstream.peers.length, 1, "the connection was kept");
-});
-
-test("given up before the connection is ready: nothing is written on it, and the next request is", async (t) => {
-	const upstream = await upstreamOf(t, ({ socket }) => void socket.write(httpText("{}")));
-	const transport = transportOf(t, { url: upstream.url, connections: 1 });
-	const abort = new AbortSwitch();
-	const pending = transport.post({ ...post(LONG_MS, '"unwanted"'), abort });
-	abort.abort();
-	assert.deepEqual(await pending, { kind: "cut", sent: false });
-	assert.equal((await transport.post(post())).kind, "answered");
-	assert.equal(upstream.peers.length, 1, "on the same connection");
-	assert.doesNotMatch(upstream.received, /unwanted/);
 });
 
 test("a reused connection that dies under a request is a reset, and may have had it", async (t) => {
@@ -266,19 +218,6 @@ test("after it was renewed no connection of before is used, while what is under 
 	assert.equal(upstream.peers.at(-1)?.closed, false);
 });
 
-test("closing ends what is under way and what waits as cut, and takes nothing more", async (t) => {
-	const upstream = await upstreamOf(t);
-	const transport = transportOf(t, { url: upstream.url, connections: 1 });
-	const pending = transport.post(post());
-	const waiting = transport.post(post());
-	await upstream.sawRequests(1);
-	await transport.close();
-	assert.deepEqual(await pending, { kind: "cut", sent: true });
-	assert.deepEqual(await waiting, { kind: "cut", sent: false });
-	assert.deepEqual(await transport.get("/readyz", LONG_MS), { kind: "cut", sent: false });
-	assert.equal(upstream.requests.length, 1);
-});
-
 function is(fault: string): (result: ExchangeResult) => void {
 	return (result) => assert.deepEqual(result, failed(fault, true));
 }
@@ -299,12 +238,8 @@ async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstre
 	return upstream;
 }
 
-function transportOf(
-	t: TestContext,
-	options: TransportOptions,
-	clock: Clock = systemClock,
-): RenewableTransport {
-	const transport = createTransport(options, { clock });
+function transportOf(t: TestContext, options: TransportOptions, clock: Clock = systemClock): HttpTransport {
+	const transport = new HttpTransport(options, { clock });
 	t.after(() => transport.close());
 	return transport;
 }

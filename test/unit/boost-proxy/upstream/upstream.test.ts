@@ -134,21 +134,6 @@ for (const known of [true, false]) {
 	});
 }
 
-test("clients' reads take a transport of their own", async () => {
-	const { upstream, transport, readTransport } = fixture(null);
-	const options = {
-		deadlineMs: 1_000,
-		caller: ASKER,
-		path: "fast",
-		search: "",
-		ids: [1],
-		batch: false,
-	} as const;
-	await upstream.read("{}", options);
-	await upstream.call({ method: "eth_blockNumber", params: [] }, { deadlineMs: 1_000, caller: null });
-	assert.deepEqual([transport.posts.length, readTransport.posts.length], [1, 1]);
-});
-
 test("who found no connection free is charged to nobody", async () => {
 	const { upstream, transport, outcomes } = fixture(null);
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: false }];
@@ -157,12 +142,4 @@ test("who found no connection free is charged to nobody", async () => {
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: true }];
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null });
 	assert.deepEqual(outcomes, ["cut", "timeout"]);
-});
-
-test("what was dropped for a dialect is named", async () => {
-	const { upstream } = fixture("plain");
-	const routing = { answeredBy: new Set<never>(), attempts: 0, dropped: new Set<string>() };
-	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null, routing });
-	assert.deepEqual([...routing.dropped], ["a"]);
-	assert.equal(routing.attempts, 1);
 });

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isNonceTooLow } from "../../../../boost-proxy/dialects/dialects.ts";
 import type {
 	Delivery,
 	Exchange,
@@ -211,14 +210,6 @@ test("a reading is an answer to what was asked, or no answer; its bytes are pass
 	}
 });
 
-test("where nobody asked for an answer, any will do", () => {
-	for (const batch of [true, false]) {
-		const reading = judgeReading(exchange("", 204), { ids: [undefined], batch }, RELAY);
-		assert.equal(reading.kind, "answered");
-		assert.equal(judgeReading(exchange("", 503), { ids: [undefined], batch }, RELAY).kind, "failed");
-	}
-});
-
 const PAD = "x".repeat(70_000);
 
 test("answers to calls of our own come in the order of the calls", () => {
@@ -266,11 +257,6 @@ test("whatever bytes come, under whatever status, each judge says something", ()
 	);
 });
 
-test("words that the nonce was used are told from others", () => {
-	assert.ok(isNonceTooLow("nonce too low: next nonce 5, tx nonce 4"), "go-ethereum's");
-	assert.equal(isNonceTooLow("nonce too high"), false);
-});
-
 function textOf(value: unknown): string {
 	try {
 		return JSON.stringify(value) ?? "";
@@ -278,3 +264,41 @@ function textOf(value: unknown): string {
 		return "{";
 	}
 }
+
+const LONG: readonly (readonly [string, string, boolean, string])[] = [
+	["as go-ethereum writes it", `{"jsonrpc":"2.0","id":1,"result":{"a":"${PAD}"}}`, false, "answered"],
+	["with the id first", `{"id":1,"jsonrpc":"2.0","result":"${PAD}"}`, false, "answered"],
+	["with spaces and a line's end", `{ "jsonrpc": "2.0", "id": 1, "result": "${PAD}" }\n`, false, "answered"],
+	["as Nethermind writes it", `{"jsonrpc":"2.0","result":"${PAD}","id":1}`, false, "answered"],
+	["with the version last", `{"result":"${PAD}","id":1,"jsonrpc":"2.0"}`, false, "answered"],
+	["in an order that takes a parser", `{"x":{},"result":"${PAD}","id":1,"y":[]}`, false, "answered"],
+	["with another id", `{"jsonrpc":"2.0","id":2,"result":"${PAD}"}`, false, "notJsonRpc"],
+	["with another id at the end", `{"jsonrpc":"2.0","result":"${PAD}","id":2}`, false, "notJsonRpc"],
+	["with an id within the result alone", `{"result":{"a":"${PAD}","id":1}}`, false, "notJsonRpc"],
+	[
+		"with an error of that length",
+		`{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"${PAD}"}}`,
+		false,
+		"answered",
+	],
+	[
+		"with an internal error",
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"${PAD}"}}`,
+		false,
+		"internal",
+	],
+	["that breaks off", `{"jsonrpc":"2.0","id":1,"result":{"a":"${PAD}`, false, "notJsonRpc"],
+	["a page", `<html>${PAD}</html>`, false, "notJsonRpc"],
+	["a page for a batch", `<html>${PAD}</html>`, true, "notJsonRpc"],
+	["a batch", `[{"jsonrpc":"2.0","id":1,"result":"${PAD}"}]`, true, "answered"],
+	["a batch that breaks off", `[{"jsonrpc":"2.0","id":1,"result":"${PAD}"},`, true, "notJsonRpc"],
+];
+
+test("of a long answer the ends are enough", () => {
+	for (const [what, text, batch, expected] of LONG) {
+		const body = Buffer.from(text);
+		const exchange = { kind: "answered", status: 200, retryAfterS: undefined, body } as const;
+		const reading = judgeReading(exchange, { ids: [1], batch }, { name: "relay", isVerdict: () => false });
+		assert.equal(reading.kind === "failed" ? reading.fault : reading.kind, expected, what);
+	}
+});
