@@ -7,8 +7,6 @@ import { after, before, test } from "node:test";
 import {
 	type BiddingFixture,
 	backrunBy,
-	bidder,
-	PAYER,
 	REASON,
 	signedBy,
 	startBidding,
@@ -194,36 +192,6 @@ test("the pages of a shared one behind a private one tell nothing of the state b
 		assert.ok(!text.includes(hidden.hash), text);
 		assert.ok(!text.includes(REASON) && !text.includes(reason.slice(2)), text);
 		assert.doesNotMatch(text, /"gasUsed":\d|"data":"|not shared|private/);
-	}
-});
-
-test("the pages of a pending shared one tell nothing of what is bid on it", async () => {
-	const { client } = fixture.system;
-	const target = await fixture.target(53);
-	const bids = [31_337_111n, 31_337_222n, 31_337_333n].map((value, i) => ({
-		value,
-		...backrunBy(54 + i, value),
-	}));
-	for (const { raw } of bids) await fixture.call("eth_sendBundle", [{ txs: [target, raw] }]);
-	await until("all are counted", async () =>
-		(await client.events(target)).some(({ type }) => type === "bundled"),
-	);
-	for (const path of [`/tx/${target}`, `/tx/${target}/events`]) {
-		const text = (await (await fetch(`${client.url}${path}`)).text()).toLowerCase();
-		for (const { value, hash, raw } of bids) {
-			const told = [String(value), hash, bundleHashOf(target, hash), raw.slice(-60), value.toString(16)];
-			for (const one of told) assert.ok(!text.includes(one.replace("0x", "")), text);
-		}
-		for (let i = 0; i < bids.length; i++) assert.ok(!text.includes(bidder(54 + i).address.slice(2)), text);
-		assert.ok(!text.includes(PAYER.slice(2)), text);
-	}
-	for (const { hash } of bids) {
-		assert.equal(await client.call("eth_getTransactionByHash", [hash]), null);
-		assert.equal((await client.status(hash)).stage, undefined);
-	}
-	for (let i = 0; i < bids.length; i++) {
-		const pending = await client.call("eth_getTransactionCount", [bidder(54 + i).address, "pending"]);
-		assert.equal(pending, "0x0", "a bid does not raise its sender's pending nonce");
 	}
 });
 
