@@ -56,6 +56,8 @@ export class ChainFixture extends RelayFixture {
 	/** So many blocks pass, and they still wait, and none of them was sent meanwhile. */
 	async assertStayBack(links: readonly Link[], reason: WaitReason, blocks: number): Promise<void> {
 		await this.assertWaiting(links, reason);
+		// What was sent just before they had to wait has come by then.
+		await this.fence();
 		const before = this.timesSent(links);
 		for (let i = 0; i < blocks; i += 1) await this.passBlock();
 		await this.fence();
