@@ -1,4 +1,4 @@
-// Tests the searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
+// The searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
 // backrun earns what it says behind its target and nowhere else, and that it bids again on each head.
 
 import assert from "node:assert/strict";
