@@ -36,7 +36,7 @@ const CODE: Readonly<Record<string, string>> = {
 /** What each account of the fixture has, in wei. */
 export const FUNDS = 10n ** 20n;
 /** How many accounts have them. */
-export const BIDDERS = 60;
+export const BIDDERS = 100;
 const FEES = { maxFeePerGas: 20_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
 /** An account of the fixture, with ether and no transaction. */
@@ -80,10 +80,14 @@ export async function startBidding(options: SystemOptions = {}): Promise<Bidding
 
 /** Gives a chain the contracts and the accounts. */
 export async function prepareBidding({ chain }: Pick<TestSystem, "chain">): Promise<void> {
-	for (const [address, code] of Object.entries(CODE)) await chain.rpc("anvil_setCode", [address, code]);
-	for (let i = 0; i < BIDDERS; i++) {
-		await chain.rpc("anvil_setBalance", [bidder(i).address, `0x${FUNDS.toString(16)}`]);
-	}
+	const funds = `0x${FUNDS.toString(16)}`;
+	await chain.batch([
+		...Object.entries(CODE).map((params) => ({ method: "anvil_setCode", params })),
+		...Array.from({ length: BIDDERS }, (_, i) => ({
+			method: "anvil_setBalance",
+			params: [bidder(i).address, funds],
+		})),
+	]);
 }
 
 /** Talks to the relay as anybody. */

@@ -157,6 +157,8 @@ export class ChainFixture extends CancelFixture {
 	/** So many blocks pass, and they still wait, and none of them was sent meanwhile. */
 	async assertStayBack(links: readonly Link[], reason: WaitReason, blocks: number): Promise<void> {
 		await this.assertWaiting(links, reason);
+		// What was sent just before they had to wait has come by then.
+		await this.fence();
 		const before = links.map((link) => this.timesSent(link));
 		for (let i = 0; i < blocks; i += 1) await this.passBlock();
 		await this.fence();

@@ -1,5 +1,5 @@
 // What bids weigh in the rate limit of a running relay: one that fails its simulation ten, others one, each on the
-// account of the client that sent it.
+// account of the client that sent it; and the same for a hidden target as for one that nobody has seen.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -7,28 +7,38 @@ import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import {
 	type BiddingFixture,
 	backrunBy,
+	EMITTER,
 	REVERTER,
 	signedBy,
 	startBidding,
 } from "../../support/biddingFixture.ts";
+import { until } from "../../support/until.ts";
 
 const KEY = `0x${"d4".repeat(32)}`;
-/** A second's worth; ten may be saved up. */
+/** A second's worth; ten seconds' worth may be saved up. */
 const RPS = 1;
+const BURST = 10 * RPS;
 const BIDS = 5;
 
 let fixture: BiddingFixture;
 let target: string;
 before(async () => {
-	fixture = await startBidding({ env: { TRUST_PROXY: "1", RATE_LIMIT_RPS: String(RPS) } });
+	fixture = await startBidding({
+		builders: [{ name: "dev", fullPrivacy: true }],
+		env: { TRUST_PROXY: "1", RATE_LIMIT_RPS: String(RPS) },
+	});
 	target = await fixture.target(0);
 });
 after(() => fixture.stop());
 
-/** Sends bids on `target` in one batch; their errors' codes. */
-async function bids(on: string, raw: string, from: string, key?: string): Promise<readonly unknown[]> {
+/** Sends `count` bids on `target` in one batch; their errors' codes. */
+async function bids(
+	on: string,
+	raw: string,
+	{ from, key, count = BIDS }: { readonly from: string; readonly key?: string; readonly count?: number },
+): Promise<readonly unknown[]> {
 	const call = { jsonrpc: "2.0", id: 1, method: "eth_sendBundle", params: [{ txs: [on, raw] }] };
-	const body = JSON.stringify(Array(BIDS).fill(call));
+	const body = JSON.stringify(Array(count).fill(call));
 	const headers: Record<string, string> = { "content-type": "application/json", "x-forwarded-for": from };
 	if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(body);
 	const response = await fetch(fixture.system.client.url, { method: "POST", headers, body });
@@ -40,27 +50,48 @@ async function statusOf(from: string, key?: string): Promise<number> {
 	return (await fixture.ask("eth_cancelBundle", [{ replacementUuid: "u" }], options)).status;
 }
 
+/** A hash that nobody has ever seen. */
+const UNKNOWN = `0x${"77".repeat(32)}`;
 const failing = signedBy(1, { to: REVERTER }).raw;
 
 test("bids that fail their simulation weigh ten: the client has to wait", async () => {
 	const from = "198.51.100.1";
-	assert.deepEqual(await bids(target, failing, from), Array(BIDS).fill(-32000));
+	assert.deepEqual(await bids(target, failing, { from }), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf(from), 429);
 	assert.equal(await statusOf("198.51.100.2"), 200);
 });
 
 test("bids that are taken, or refused without a simulation, weigh one", async () => {
-	assert.deepEqual(await bids(target, backrunBy(2, 5n).raw, "198.51.100.3"), Array(BIDS).fill(undefined));
+	assert.deepEqual(
+		await bids(target, backrunBy(2, 5n).raw, { from: "198.51.100.3" }),
+		Array(BIDS).fill(undefined),
+	);
 	assert.equal(await statusOf("198.51.100.3"), 200);
-	const unknown = `0x${"77".repeat(32)}`;
-	assert.deepEqual(await bids(unknown, failing, "198.51.100.4"), Array(BIDS).fill(-32000));
+	assert.deepEqual(await bids(UNKNOWN, failing, { from: "198.51.100.4" }), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf("198.51.100.4"), 200);
 });
 
 test("failing bids are on their address's account, whatever key signs them: keys cost nothing", async () => {
 	const from = "198.51.100.5";
-	assert.deepEqual(await bids(target, failing, from, KEY), Array(BIDS).fill(-32000));
+	assert.deepEqual(await bids(target, failing, { from, key: KEY }), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf(from, KEY), 429);
 	assert.equal(await statusOf(from), 429);
 	assert.equal(await statusOf("198.51.100.6", KEY), 200);
+});
+
+test("bids on hidden transactions use up a limit like bids on an unknown hash", async () => {
+	const [hidden, unchecked] = [signedBy(3, { to: EMITTER }), signedBy(4, { to: EMITTER })];
+	const { builder } = fixture.system;
+	const users = { from: "198.51.100.200" };
+	await fixture.call("eth_sendRawTransaction", [hidden.raw], { ...users, path: "/fullprivacy" });
+	await fixture.call("eth_sendRawTransaction", [unchecked.raw], { ...users, path: "/nochecks" });
+	await until("both are out", () =>
+		[hidden, unchecked].every(({ raw }) => JSON.stringify(builder.requests()).includes(raw)),
+	);
+	const { raw } = backrunBy(5, 1_000n);
+	for (const [i, hash] of [UNKNOWN, hidden.hash, unchecked.hash].entries()) {
+		const codes = await bids(hash, raw, { from: `198.51.100.${100 + i}`, count: 3 * BURST });
+		const count = (code: number) => codes.filter((one) => one === code).length;
+		assert.deepEqual([count(-32_000), count(-32_005)], [BURST, 2 * BURST], codes.join());
+	}
 });

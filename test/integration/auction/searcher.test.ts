@@ -1,4 +1,4 @@
-// Tests the searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
+// The searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
 // backrun earns what it says behind its target and nowhere else, and that it bids again on each head.
 
 import assert from "node:assert/strict";
@@ -244,26 +244,6 @@ test("each head brings a new bid, for the block behind it, until the target is m
 	assert.equal(bids().at(-1)?.txs[0], other.hash);
 });
 
-test("what becomes of a bundle is told, and its subscription ended when that is final", async () => {
-	show(await swap(0, 10n * ETHER));
-	await until("a bid was taken", () => heard("bid").length === 1);
-	const bundle = heard("bid")[0]?.bundle ?? "";
-	const name = `service_bundleStatus ${bundle}`;
-	const ends = () => requests.filter(({ method }) => method === "eth_unsubscribe");
-	await until("it is followed", () => requests.some(({ params }) => params.join(" ") === name));
-	const status = { bundleHash: bundle, blockNumber: 1, reason: null, bid: "5", outbidBy: null };
-	notify(name, { ...status, status: "BEST" });
-	await until("the first word", () => heard("status").length === 1);
-	assert.deepEqual(ends(), []);
-	notify(name, { ...status, status: "INCLUDED" });
-	await until("it is over", () => ends().length === 1);
-	assert.deepEqual(ends()[0]?.params, [name]);
-	assert.deepEqual(
-		heard("status").map((one) => one.status.status),
-		["BEST", "INCLUDED"],
-	);
-});
-
 test("a refusal is told, and the next head is another chance", async () => {
 	refusal = "target transaction not found";
 	show(await swap(0, 10n * ETHER));
@@ -273,16 +253,6 @@ test("a refusal is told, and the next head is another chance", async () => {
 	await net.build();
 	notify("newHeads", {});
 	await until("it is taken", () => heard("bid").length === 1);
-});
-
-test("when the relay goes, the searcher says so", async () => {
-	for (const socket of relay.clients) socket.close(1013, "too slow");
-	assert.match(await searcher.closed, /1013 too slow/);
-});
-
-test("contracts that do not fit together are refused at the start", async () => {
-	const wrong = { ...settings(), pairs: [market.pairs[0], market.arbitrage] as const };
-	await assert.rejects(startSearcher(wrong, { clock: systemClock, tell: () => {} }));
 });
 
 test("only the owner may have the contract trade, and a stranger gets nothing out of it", async () => {

@@ -1,9 +1,18 @@
 // What searchers must not learn: that a private transaction exists. Every way to ask after a hash is tried on hashes of
-// private transactions and on one that nobody has seen; no answer, cost or duration may tell them apart.
+// private transactions and on one that nobody has seen; no answer or duration, and no page of a shared transaction, tells
+// them apart. (What bids weigh in a rate limit is in bidRateLimit.test.ts.)
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type BiddingFixture, backrunBy, signedBy, startBidding } from "../../support/biddingFixture.ts";
+import {
+	type BiddingFixture,
+	backrunBy,
+	REASON,
+	signedBy,
+	startBidding,
+} from "../../support/biddingFixture.ts";
+import { WsClient } from "../../support/clients.ts";
+import { gate } from "../../support/contracts.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import {
@@ -21,6 +30,15 @@ import {
 } from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
 
+const PAIRS = 300;
+const NODE_DELAY_MS = 100;
+/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
+const MEDIAN_APART_MS = 40;
+/**
+ * Of two equal distributions the share of pairs that one wins has a deviation of 0.024 for 300 of each: seven of them.
+ * https://en.wikipedia.org/wiki/Mann%E2%80%93Whitney_U_test
+ */
+const RANK_APART = 0.17;
 /** What he is answered who cancels what is not his, whatever that is. */
 const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
 /** The bidder of all probes, who has sent nothing else. */
@@ -154,6 +172,80 @@ test("no page of a shared one names the private one that took its place, nor one
 	}
 });
 
+test("the pages of a shared one behind a private one tell nothing of the state behind that, nor that there is one", async () => {
+	const { client, chain } = fixture.system;
+	const place = `0x${"b7".repeat(20)}`;
+	const reason = `0x${Buffer.from(REASON).toString("hex")}`;
+	await chain.rpc("anvil_setCode", [place, gate(reason)]);
+	// Each private link sets the gate that its shared one goes through: open for the one, shut for the other.
+	for (const [account, set, stage] of [
+		[52, 1, "BROADCAST"],
+		[57, 0, "SIMULATION_FAILED"],
+	] as const) {
+		const hidden = signedBy(account, { to: place, data: `0x${String(set).padStart(64, "0")}` });
+		const shared = signedBy(account, { to: place, nonce: 1 });
+		await client.send(hidden.raw, "/fullprivacy");
+		await client.send(shared.raw, "/maxbackruns");
+		await until(`it is ${stage}`, async () => (await client.stage(shared.hash)) === stage);
+		const pages = [await client.events(shared.hash), await client.status(shared.hash)];
+		const text = JSON.stringify(pages);
+		assert.ok(!text.includes(hidden.hash), text);
+		assert.ok(!text.includes(REASON) && !text.includes(reason.slice(2)), text);
+		assert.doesNotMatch(text, /"gasUsed":\d|"data":"|not shared|private/);
+	}
+});
+
+test("bids take equally long, and ask the node for nothing, when it takes 100 ms for an answer", async () => {
+	const names = [
+		"on /fullprivacy",
+		"on /nochecks",
+		"on /fullprivacy, failing",
+		"private, in place of a shared one",
+	];
+	fixture.system.node?.setDelay(NODE_DELAY_MS);
+	const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
+	let asked = 0;
+	/** One bid by an account that has never been asked for, in ms. */
+	const time = async (target: string): Promise<number> => {
+		asked += 1;
+		const txs = [target, backruns[asked % backruns.length]];
+		const begun = performance.now();
+		ws.send({ jsonrpc: "2.0", id: 1, method: "eth_sendBundle", params: [{ txs }] });
+		const { error } = await ws.next();
+		const took = performance.now() - begun;
+		assert.equal(error?.message, "target transaction not found");
+		return took;
+	};
+	const backruns = Array.from({ length: 40 }, (_, i) => backrunBy(i + 10, 7_000n).raw);
+	// A bid that does ask the node is seen by the same measure.
+	const shared = await fixture.target(50);
+	const begun = performance.now();
+	await fixture.call("eth_sendBundle", [{ txs: [shared, backrunBy(51, 7_000n).raw] }]);
+	assert.ok(performance.now() - begun > NODE_DELAY_MS);
+	for (let i = 0; i < 100; i++) await time(UNKNOWN);
+	for (const name of names) {
+		const hidden: number[] = [];
+		const unknown: number[] = [];
+		for (let i = 0; i < PAIRS; i++) {
+			// Each goes first in turn.
+			const first = i % 2 === 0;
+			if (first) hidden.push(await time(secrets.hashes[name] ?? ""));
+			unknown.push(await time(UNKNOWN));
+			if (!first) hidden.push(await time(secrets.hashes[name] ?? ""));
+		}
+		const medians = [hidden, unknown].map(median);
+		const apart = Math.abs((medians[0] ?? 0) - (medians[1] ?? 0));
+		assert.ok(apart < MEDIAN_APART_MS, `${name}: medians ${medians.join(" and ")} ms`);
+		const share = wins(hidden, unknown);
+		assert.ok(
+			Math.abs(share - 0.5) < RANK_APART,
+			`${name}: longer than an unknown one in ${share} of all pairs`,
+		);
+	}
+	ws.terminate();
+	fixture.system.node?.setDelay(0);
+});
+
 test("nothing that searchers were told names any of them", async () => {
 	await fixture.target(21);
 	await fixture.system.nextBlock();
@@ -177,4 +269,15 @@ async function eachIsLike(
 			assert.equal(answer, expected[i], `${what}: ${probes[i]?.name}`);
 		}
 	}
+}
+
+function median(values: readonly number[]): number {
+	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+/** The share of all pairs of one of each in which the first one is greater. */
+function wins(first: readonly number[], second: readonly number[]): number {
+	let won = 0;
+	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;
+	return won / (first.length * second.length);
 }

@@ -1,4 +1,4 @@
-// Tests cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder.
+// Cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder.
 // Who wins is chance; answers, the relay's pages and the chain must agree.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// Tests an account that submits and cancels as fast as it can, and a relay stopped while many follow and wait:
+// An account that submits and cancels as fast as it can, and a relay stopped while many follow and wait:
 // nothing is left in pool, records and builders, other clients are still served, and everybody is answered.
 
 import assert from "node:assert/strict";

@@ -1,21 +1,28 @@
-// Tests soft cancels: a self-transfer with the nonce of what was sent with soft cancellations cancels it, costs
-// nothing and is sent nowhere. Each rule has its counter-example.
+// Soft cancels: a self-transfer with the nonce of what was sent with soft cancellations cancels it, costs nothing and is
+// sent nowhere; each rule with its counter-example. And what follows a cancel: wallets resend the bytes of everything
+// they think pending, and nothing that its user ended comes back, after a restart or settled, until the nonce is used.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { REVERTS } from "../../support/contracts.ts";
 import { type Actor, ETHER, GWEI, type Signed } from "../../support/relayFixture.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
-import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
+import { until } from "../../support/until.ts";
+import { type CancelFixture, startCancels } from "../../support/userFixtures.ts";
 
+const LIFE_BLOCKS = 4;
+/** How many blocks behind its end a record is settled. */
+const WATCH_BLOCKS = 64;
 const SOFT = "/noreverts?softCancellations=true";
 /** Fees under those of what is cancelled. */
 const CHEAP = { maxFeePerGas: GWEI, maxPriorityFeePerGas: 1n };
+const PATHS = ["/fast", SOFT, "/nochecks", "/maxbackruns", "/fullprivacy?softcancel=1"];
+const TOO_LOW = /^-32000 nonce too low: next nonce 1, tx nonce 0/;
 const UNDERPRICED = /^-32000 replacement transaction underpriced/;
 
 let fixture: CancelFixture;
 before(async () => {
-	fixture = await startCancels({ proxied: true });
+	fixture = await startCancels({ env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
 	await fixture.passBlock();
 });
 after(() => fixture.system.stop());
@@ -23,6 +30,58 @@ after(() => fixture.system.stop());
 /** A transfer of `actor` to himself. */
 function toSelf(actor: Actor, options: Omit<TxOptions, "by"> = {}): Signed {
 	return actor.sign({ ...CHEAP, to: actor.address, gasLimit: 21_000, ...options });
+}
+
+/** What its user has ended, and the self-transfers that did. */
+interface Ended {
+	readonly actor: Actor;
+	readonly txs: readonly Signed[];
+}
+
+/** What the relay says of each, and how often each went out. */
+async function seen(transactions: readonly Signed[]): Promise<readonly unknown[]> {
+	return Promise.all(transactions.map(async (tx) => [await fixture.life(tx), fixture.timesSent(tx)]));
+}
+
+/** Each is sent again on every path: its hash is answered, and nothing happens, in the next block either. */
+async function assertDead(...ended: readonly Ended[]): Promise<void> {
+	const transactions = ended.flatMap(({ txs }) => txs);
+	const before = await seen(transactions);
+	for (const path of PATHS) await fixture.submit(path, ...transactions);
+	await fixture.fence();
+	await fixture.passBlock();
+	await fixture.fence();
+	assert.deepEqual(await seen(transactions), before);
+	for (const tx of transactions) await fixture.assertCancelled(tx);
+	for (const { actor } of ended) assert.equal(await fixture.pendingNonce(actor), 0);
+}
+
+async function passLife(): Promise<void> {
+	const { chain } = fixture.system;
+	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
+	await fixture.passBlock();
+}
+
+/** Passes so many blocks that what has ended is settled. */
+async function settle(ended: Signed): Promise<void> {
+	await passLife();
+	// Who submitted it is forgotten then.
+	await until("it is settled", async () => (await fixture.cancel(ended)) !== true);
+}
+
+/** A fresh transaction uses the nonce; then all the others are refused. */
+async function assertUsable({ actor, txs }: Ended): Promise<void> {
+	const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n, value: 77n });
+	await fixture.submit("/fast", fresh);
+	await fixture.sent(fresh);
+	for (const tx of txs) await fixture.submit("/fast", tx);
+	await fixture.system.nextBlock();
+	await fixture.reaches(fresh, "INCLUDED");
+	for (const tx of txs) {
+		assert.match(await fixture.tried(tx, SOFT), TOO_LOW);
+		await fixture.assertCancelled(tx);
+	}
+	assert.match(await fixture.tried(toSelf(actor, { value: 99 }), SOFT), TOO_LOW);
 }
 
 /** The earlier one has been taken back by `cancel`, which has never been anywhere. */
@@ -199,15 +258,142 @@ describe("what is no soft cancel", () => {
 		await fixture.system.nextBlock();
 		await fixture.reaches(lone, "INCLUDED");
 	});
+});
 
-	it("one that comes too late: nonce too low", async () => {
+describe("another self-transfer with the nonce", () => {
+	it("is a soft cancel again, on every path, after a restart and settled too", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
+		const cancels = [toSelf(actor)];
+		await fixture.submit(SOFT, toSelf(actor));
+		let value = 0;
+		const more = async () => {
+			for (const path of PATHS) {
+				value += 1;
+				const cancel = toSelf(actor, { value });
+				await fixture.submit(path, cancel);
+				cancels.push(cancel);
+			}
+			await fixture.fence();
+			for (const cancel of cancels) {
+				fixture.assertUnheard(cancel);
+				await fixture.assertCancelled(cancel);
+			}
+			assert.equal(await fixture.pendingNonce(actor), 0);
+		};
+		await more();
+		await fixture.system.restart();
+		await more();
+		await settle(tx);
+		await more();
+		await fixture.system.restart();
+		await assertDead({ actor, txs: [tx, ...cancels.slice(0, 3)] });
+		await assertUsable({ actor, txs: [tx, ...cancels] });
+	});
+
+	it("is one too behind a cancel by hash of what was sent with soft cancellations", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		assert.equal(await fixture.cancel(tx), true);
+		const cancel = toSelf(actor);
+		await fixture.submit("/fast", cancel);
+		await assertDead({ actor, txs: [tx, cancel] });
+		fixture.assertUnheard(cancel);
+	});
+
+	it("is an ordinary one where a fresh one without soft cancellations has the nonce", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		const cancel = toSelf(actor);
+		await fixture.submit(SOFT, cancel);
+		const fresh = actor.sign({ value: 5n });
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		assert.match(await fixture.tried(toSelf(actor, { value: 1n }), SOFT), UNDERPRICED);
+		const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+		const dear = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
+		await fixture.submit("/fast", dear);
+		await fixture.reaches(fresh, "REPLACED");
+		await fixture.sent(dear);
 		await fixture.system.nextBlock();
-		await fixture.reaches(tx, "INCLUDED");
-		const late = toSelf(actor);
-		assert.match(await fixture.tried(late, SOFT), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
-		assert.equal((await fixture.status(late)).stage, undefined);
-		assert.equal((await fixture.status(tx)).stage, "INCLUDED");
-		assert.equal(await fixture.cancel(late), NOT_PENDING);
+		await fixture.reaches(dear, "INCLUDED");
+		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
+	});
+
+	it("takes back a fresh one that was sent with soft cancellations, as often as one likes", async () => {
+		const actor = await fixture.actor();
+		const ended: Signed[] = [];
+		for (let round = 0; round < 4; round += 1) {
+			const [tx, cancel] = [actor.sign({ value: 100 + round }), toSelf(actor, { value: round })];
+			await fixture.submit(SOFT, tx);
+			await fixture.sent(tx);
+			await fixture.submit(SOFT, cancel);
+			await fixture.withdrawn(tx);
+			ended.push(tx, cancel);
+		}
+		await assertDead({ actor, txs: ended });
+		await assertUsable({ actor, txs: ended });
+	});
+});
+
+describe("what was ended", () => {
+	async function expired(path: string): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
+		const actor = await fixture.actor();
+		const tx = actor.sign();
+		await fixture.submit(path, tx);
+		await fixture.sent(tx);
+		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await fixture.reaches(tx, "EXPIRED");
+		return { actor, tx };
+	}
+
+	it("by its hash, softly, or softly once expired stays so whatever bytes come again, after a restart and settled too", async () => {
+		const byHash = await fixture.out();
+		assert.equal(await fixture.cancel(byHash.tx), true);
+		await fixture.withdrawn(byHash.tx);
+		const late = await expired(SOFT);
+		const softly = await fixture.out(SOFT);
+		const cancels = [toSelf(softly.actor), toSelf(late.actor)] as const;
+		await fixture.submit(SOFT, ...cancels);
+		await fixture.withdrawn(softly.tx);
+		const ended = [
+			{ actor: byHash.actor, txs: [byHash.tx] },
+			{ actor: softly.actor, txs: [softly.tx, cancels[0]] },
+			{ actor: late.actor, txs: [late.tx, cancels[1]] },
+		];
+		await assertDead(...ended);
+		await fixture.system.restart();
+		await assertDead(...ended);
+		await settle(cancels[1]);
+		await assertDead(...ended);
+		for (const one of ended) await assertUsable(one);
+		for (const cancel of cancels) fixture.assertUnheard(cancel);
+	});
+
+	it("comes back by its bytes where it has only expired", async () => {
+		const { actor, tx } = await expired(SOFT);
+		await fixture.submit(SOFT, tx);
+		await fixture.reaches(tx, "BROADCAST");
+		assert.equal(await fixture.pendingNonce(actor), 1);
+	});
+
+	it("by a self-transfer when it had expired and was settled stays so", async () => {
+		const { actor, tx } = await expired(SOFT);
+		await passLife();
+		await fixture.system.restart();
+		assert.equal((await fixture.status(tx)).stage, "EXPIRED");
+		const cancel = toSelf(actor);
+		await fixture.submit(SOFT, cancel);
+		await assertDead({ actor, txs: [tx, cancel] });
+		await fixture.system.restart();
+		await assertDead({ actor, txs: [tx, cancel] });
+		fixture.assertUnheard(cancel);
+	});
+
+	it("not, where it was sent without soft cancellations: it is ended by no self-transfer, which is an ordinary one then", async () => {
+		const { actor, tx } = await expired("/noreverts");
+		const ordinary = actor.sign({ to: actor.address, gasLimit: 21_000 });
+		await fixture.submit(SOFT, ordinary);
+		await fixture.sent(ordinary);
+		assert.equal((await fixture.status(tx)).stage, "REPLACED", "its nonce is another one's now");
+		await fixture.system.nextBlock();
+		await fixture.reaches(ordinary, "INCLUDED");
 	});
 });

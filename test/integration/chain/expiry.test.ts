@@ -1,4 +1,4 @@
-// Tests the end of a transaction's life: for how many blocks it is sent, what becomes of it then, and that one which
+// The end of a transaction's life: for how many blocks it is sent, what becomes of it then, and that one which
 // a builder mines all the same is noticed.
 
 import assert from "node:assert/strict";

@@ -16,31 +16,18 @@ before(async () => {
 });
 after(() => system.stop());
 
-it("a private transaction has no signature until it is mined, then the node's", async () => {
+it("a private transaction has no signature until it is mined, then the node's, which ethers and cast verify", async () => {
 	const actor = await fixture.actor();
 	await fixture.passBlock();
 	const tx = actor.sign();
 	await fixture.submit("/fast", tx);
-	const pending = (await system.client.call("eth_getTransactionByHash", [tx.hash])) as Record<
-		string,
-		unknown
-	>;
+	const seen = () => system.client.call("eth_getTransactionByHash", [tx.hash]);
+	const pending = (await seen()) as Record<string, unknown>;
 	for (const name of ["gasPrice", "v", "r", "s", "yParity"]) assert.equal(pending[name], "0x0", name);
 	await fixture.sent(tx);
 	await system.nextBlock();
 	await fixture.reaches(tx, "INCLUDED");
-	const mined = await system.client.call("eth_getTransactionByHash", [tx.hash]);
-	assert.deepEqual(mined, await system.chain.rpc("eth_getTransactionByHash", [tx.hash]));
-});
-
-it("ethers and cast verify what is mined", async () => {
-	const actor = await fixture.actor();
-	await fixture.passBlock();
-	const tx = actor.sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
-	await system.nextBlock();
-	await fixture.reaches(tx, "INCLUDED");
+	assert.deepEqual(await seen(), await system.chain.rpc("eth_getTransactionByHash", [tx.hash]));
 	const provider = new JsonRpcProvider(system.client.url, undefined, { staticNetwork: true });
 	const found = await provider.getTransaction(tx.hash);
 	assert.equal(found && Transaction.from(found).hash, tx.hash);

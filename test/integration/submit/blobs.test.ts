@@ -1,4 +1,4 @@
-// Tests the whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
+// The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
 // what is mined, and what clients are shown.
 
 import assert from "node:assert/strict";

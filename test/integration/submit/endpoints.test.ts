@@ -275,6 +275,12 @@ describe("/fullprivacy", () => {
 });
 
 describe("simulation comes before broadcast, and behind the answer", () => {
+	let fixture: RelayFixture;
+	before(async () => {
+		fixture = new RelayFixture(await startSystem({ proxied: true }));
+	});
+	after(() => fixture.system.stop());
+
 	const out: NodeFault = { kind: "error", code: -32603, message: "out of order" };
 	const FAULTS: readonly (readonly [string, NodeFault])[] = [
 		["says that it is out of order", out],
@@ -288,62 +294,56 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 	];
 
 	it("nothing simulated goes out while the node simulates nothing; /nochecks does; all of it once it does again", async () => {
-		await withFixture({ proxied: true }, async (fixture) => {
-			const proxy = proxyOf(fixture);
-			for (const [what, fault] of FAULTS) {
-				proxy.setFault(fault, { methods: ENGINE_METHODS });
-				const paths = fault === out ? ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns"] : ["/fast"];
-				const waiting: Signed[] = [];
-				for (const path of paths) {
-					const tx = (await fixture.actor()).sign();
-					await fixture.submit(path, tx);
-					waiting.push(tx);
-				}
-				for (const tx of waiting) {
-					const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
-					assert.deepEqual([status, simulationError?.code], ["FAILED", "NODE_UNAVAILABLE"], what);
-				}
-				const unchecked = (await fixture.actor()).sign();
-				await fixture.submit("/nochecks", unchecked);
-				await fixture.sent(unchecked);
-				for (const tx of waiting) assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), [], what);
-				proxy.setFault(null);
-				// Without a new block: the relay asks again by itself.
-				for (const tx of waiting) await fixture.sent(tx);
-				await fixture.system.nextBlock();
-				for (const tx of [...waiting, unchecked]) await fixture.reaches(tx, "INCLUDED");
+		const proxy = proxyOf(fixture);
+		for (const [what, fault] of FAULTS) {
+			proxy.setFault(fault, { methods: ENGINE_METHODS });
+			const paths = fault === out ? ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns"] : ["/fast"];
+			const waiting: Signed[] = [];
+			for (const path of paths) {
+				const tx = (await fixture.actor()).sign();
+				await fixture.submit(path, tx);
+				waiting.push(tx);
 			}
-		});
+			for (const tx of waiting) {
+				const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
+				assert.deepEqual([status, simulationError?.code], ["FAILED", "NODE_UNAVAILABLE"], what);
+			}
+			const unchecked = (await fixture.actor()).sign();
+			await fixture.submit("/nochecks", unchecked);
+			await fixture.sent(unchecked);
+			for (const tx of waiting) assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), [], what);
+			proxy.setFault(null);
+			// Without a new block: the relay asks again by itself.
+			for (const tx of waiting) await fixture.sent(tx);
+			await fixture.system.nextBlock();
+			for (const tx of [...waiting, unchecked]) await fixture.reaches(tx, "INCLUDED");
+		}
 	});
 
 	it("the answer does not wait for a simulation that hangs", async () => {
-		await withFixture({ proxied: true }, async (fixture) => {
-			const proxy = proxyOf(fixture);
-			proxy.setFault({ kind: "hang" }, { methods: ENGINE_METHODS });
-			const tx = (await fixture.actor()).sign();
-			await fixture.submit("/fast", tx);
-			await until("the simulation has begun", () => ENGINE_METHODS.some((name) => proxy.calls(name).length));
-			assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), []);
-			proxy.setFault(null);
-			await fixture.sent(tx);
-		});
+		const proxy = proxyOf(fixture);
+		proxy.reset();
+		proxy.setFault({ kind: "hang" }, { methods: ENGINE_METHODS });
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
+		await until("the simulation has begun", () => ENGINE_METHODS.some((name) => proxy.calls(name).length));
+		assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), []);
+		proxy.setFault(null);
+		await fixture.sent(tx);
 	});
 
 	it("what has passed on /fast goes out for the next block though the node simulates nothing any more", async () => {
-		await withFixture({ proxied: true }, async (fixture) => {
-			const fast = (await fixture.actor()).sign();
-			const noReverts = (await fixture.actor()).sign();
-			await fixture.submit("/fast", fast);
-			await fixture.submit("/noreverts", noReverts);
-			for (const tx of [fast, noReverts]) await fixture.sent(tx);
-			const fault = { kind: "error", code: -32603, message: "out of order" } as const;
-			proxyOf(fixture).setFault(fault, { methods: ENGINE_METHODS });
-			const head = await fixture.passBlock();
-			await fixture.sent(fast);
-			await fixture.reaches(noReverts, "SIMULATION_FAILED");
-			assert.deepEqual(fixture.blocks(fixture.system.builder, noReverts), [head]);
-			assert.equal((await fixture.status(fast)).stage, "BROADCAST");
-		});
+		const fast = (await fixture.actor()).sign();
+		const noReverts = (await fixture.actor()).sign();
+		await fixture.submit("/fast", fast);
+		await fixture.submit("/noreverts", noReverts);
+		for (const tx of [fast, noReverts]) await fixture.sent(tx);
+		proxyOf(fixture).setFault(out, { methods: ENGINE_METHODS });
+		const head = await fixture.passBlock();
+		await fixture.sent(fast);
+		await fixture.reaches(noReverts, "SIMULATION_FAILED");
+		assert.deepEqual(fixture.blocks(fixture.system.builder, noReverts), [head]);
+		assert.equal((await fixture.status(fast)).stage, "BROADCAST");
 	});
 });
 

@@ -1,6 +1,6 @@
 // Chains of one account's nonces, with gaps and with links that came on different paths: to which builders each link is
-// sent, when and in which order. And the cap on a chain. What becomes of the rest when a link falls out is in
-// chainFallout.test.ts.
+// sent, when and in which order; the cap on a chain; and what becomes of the rest when a link is cancelled, expires, is
+// replaced, fails or is overtaken: it waits, unsent and without ageing, says why, and goes on when the gap closes.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -8,27 +8,36 @@ import { errorString, gate, REVERTS } from "../../support/contracts.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
-import { CancelFixture } from "../../support/userFixtures.ts";
+import { ChainFixture, type Link } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 4;
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const BUMPED_AGAIN = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 3n * GWEI };
 const WORD_ONE = `0x${"1".padStart(64, "0")}`;
+const WORD_ZERO = `0x${"0".padStart(64, "0")}`;
+const PATHS = ["/fast", "/noreverts", "/maxbackruns", "/fast"];
 
 let system: TestSystem;
-let fixture: CancelFixture;
+let fixture: ChainFixture;
 
 before(async () => {
 	system = await startSystem({
 		builders: [{ name: "vault", fullPrivacy: true }, { name: "other" }],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
-	fixture = new CancelFixture(system);
+	fixture = new ChainFixture(system);
 });
 after(() => system.stop());
 
 function chainOf(actor: Actor, length: number): Signed[] {
 	return Array.from({ length }, (_, nonce) => actor.sign({ nonce }));
+}
+
+/** The link at `i`, which is there. */
+function at(chain: readonly Link[], i: number): Link {
+	const link = chain[i];
+	if (link === undefined) throw new RangeError(`no link ${i}`);
+	return link;
 }
 
 function assertNeverSent(tx: Signed, builders = system.builders): void {
@@ -38,20 +47,16 @@ function assertNeverSent(tx: Signed, builders = system.builders): void {
 describe("a nonce gap", () => {
 	it("makes it wait as QUEUED, longer than a life; its life begins when the gap closes", async () => {
 		const actor = await fixture.actor();
-		const [first, second, third] = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
+		const [first, second, third] = fixture.chainOf(actor, ["/fast", "/fast", "/fast"]);
 		assert.ok(first && second && third);
-		await fixture.submit("/fast", third, second);
+		await fixture.submitAll([third, second]);
 		for (const tx of [second, third]) {
-			const { status, rpc_timestamp, transaction, stage } = await fixture.reaches(tx, "QUEUED");
-			assert.deepEqual([status, rpc_timestamp, transaction.from, stage], ["UNKNOWN", null, "", "QUEUED"]);
+			const { status, rpc_timestamp, transaction } = await fixture.reaches(tx, "QUEUED");
+			assert.deepEqual([status, rpc_timestamp, transaction.from], ["UNKNOWN", null, ""]);
 		}
 		assert.equal(await fixture.pendingNonce(actor), 0);
-		for (let i = 0; i <= LIFE_BLOCKS; i += 1) await fixture.passBlock();
-		await fixture.fence();
-		for (const tx of [second, third]) {
-			assertNeverSent(tx);
-			assert.equal((await fixture.status(tx)).stage, "QUEUED");
-		}
+		await fixture.assertStayBack([second, third], "nonceGap", LIFE_BLOCKS + 1);
+		for (const tx of [second, third]) assertNeverSent(tx);
 		await fixture.submit("/fast", first);
 		assert.equal(await fixture.pendingNonce(actor), 3);
 		const begins = (await fixture.head()) + 1;
@@ -107,39 +112,24 @@ describe("/nochecks in a chain", () => {
 
 	it("a simulated link behind one waits until that is mined, and so do those behind it", async () => {
 		const actor = await fixture.actor();
-		const [unchecked, simulated, behind] = chainOf(actor, 3);
-		assert.ok(unchecked && simulated && behind);
-		await fixture.submit("/nochecks", unchecked);
-		await fixture.submit("/fast", simulated);
-		await fixture.submit("/nochecks", behind);
-		await fixture.sent(unchecked);
-		for (const tx of [simulated, behind]) {
-			const queued = await fixture.event(tx, "queued");
-			assert.equal(queued.reason, "behindUnchecked");
-			assert.equal((await fixture.status(tx)).stage, "QUEUED");
-		}
+		const chain = fixture.chainOf(actor, ["/nochecks", "/fast", "/nochecks"]);
+		await fixture.submitAll(chain);
+		await fixture.sent(at(chain, 0));
 		assert.equal(await fixture.pendingNonce(actor), 3);
-		await fixture.passBlock();
-		await fixture.fence();
-		for (const tx of [simulated, behind]) assertNeverSent(tx);
-		await system.nextBlock();
-		assert.equal((await fixture.receipt(unchecked))?.ok, true);
-		for (const tx of [simulated, behind]) await fixture.sent(tx);
-		const block = await system.nextBlock();
-		for (const tx of [simulated, behind]) assert.equal((await fixture.receipt(tx))?.block, block);
+		await fixture.assertStayBack(chain.slice(1), "behindUnchecked", 1);
+		for (const tx of chain.slice(1)) assertNeverSent(tx);
+		await fixture.assertGoOn(chain.slice(0, 1));
+		await fixture.assertGoOn(chain.slice(1));
 	});
 
 	it("a simulated link before one is simulated alone, and the two are mined together", async () => {
-		const actor = await fixture.actor();
-		const checked = actor.sign({ nonce: 0 });
-		const unchecked = actor.sign({ nonce: 1, to: await fixture.place(REVERTS) });
-		await fixture.submit("/noreverts", checked);
-		await fixture.submit("/nochecks", unchecked);
-		for (const tx of [checked, unchecked]) await fixture.sent(tx);
+		const to = await fixture.place(REVERTS);
+		const paths = ["/noreverts", "/nochecks"];
+		const chain = await fixture.chainOut(await fixture.actor(), paths, 0, { 1: { to } });
 		const block = await system.nextBlock();
-		await fixture.reaches(checked, "INCLUDED");
-		await fixture.reaches(unchecked, "REVERTED");
-		assert.deepEqual((await fixture.receipt(unchecked))?.block, block);
+		await fixture.reaches(at(chain, 0), "INCLUDED");
+		await fixture.reaches(at(chain, 1), "REVERTED");
+		assert.equal((await fixture.receipt(at(chain, 1)))?.block, block);
 	});
 });
 
@@ -158,10 +148,7 @@ describe("/fullprivacy in a chain", () => {
 		await fixture.fence();
 		for (const tx of [hidden, behind, last]) assertNeverSent(tx, [fixture.builder("other")]);
 		// A public transaction with the nonce of the first, and one with that of the hidden: what is behind is free.
-		const [open0, open1] = [0, 1].map((nonce) => actor.sign({ nonce, value: 5n }));
-		assert.ok(open0 && open1);
-		await fixture.publish(open0);
-		await fixture.publish(open1);
+		for (const nonce of [0, 1]) await fixture.publish(actor.sign({ nonce, value: 5n }));
 		await fixture.passBlock();
 		for (const tx of [before, hidden]) await fixture.reaches(tx, "DROPPED");
 		for (const tx of [behind, last]) await fixture.sent(tx);
@@ -189,8 +176,7 @@ describe("a chain that is looked at twice in one slot", () => {
 		const actor = await fixture.actor();
 		const to = await fixture.place(gate(errorString("shut")));
 		const opening = actor.sign({ nonce: 0, to, data: WORD_ONE });
-		const guarded = actor.sign({ nonce: 1, to });
-		const last = actor.sign({ nonce: 2 });
+		const [guarded, last] = [actor.sign({ nonce: 1, to }), actor.sign({ nonce: 2 })];
 		await fixture.submit("/fast", opening);
 		await fixture.submit("/noreverts", guarded, last);
 		for (const tx of [opening, guarded, last]) await fixture.sent(tx);
@@ -203,11 +189,7 @@ describe("a chain that is looked at twice in one slot", () => {
 			await fixture.reaches(tx, "BROADCAST");
 			for (const builder of system.builders) await until("it is live", () => fixture.live(builder, tx) === 1);
 		}
-		const block = await system.nextBlock();
-		for (const tx of [openingAgain, guarded, last]) {
-			await fixture.reaches(tx, "INCLUDED");
-			assert.equal((await fixture.receipt(tx))?.block, block);
-		}
+		await fixture.assertGoOn([openingAgain, guarded, last]);
 	});
 });
 
@@ -232,5 +214,186 @@ describe("the cap on an account", () => {
 		await fixture.submit("/fast", actor.sign({ nonce: 2, ...BUMPED }));
 		await fixture.submit("/fast", other.sign());
 		await fixture.reaches(second, "REPLACED");
+	});
+});
+
+describe("a link that is cancelled", () => {
+	it("leaves the rest waiting until a new one has its nonce, on whatever path, cheaper than the old one", async () => {
+		for (const path of ["/noreverts", "/maxbackruns"]) {
+			const actor = await fixture.actor();
+			const [first, gone, ...rest] = await fixture.chainOut(actor, PATHS);
+			assert.ok(first && gone, "the first two");
+			await fixture.cancel(gone);
+			await fixture.assertStayBack(rest, "nonceGap", 2);
+			const instead = actor.sign({ nonce: 1, maxFeePerGas: 19n * GWEI });
+			await fixture.submit(path, instead);
+			await fixture.assertYoung(rest);
+			await fixture.assertGoOn([first, instead, ...rest]);
+			assert.equal(await fixture.receipt(gone), null);
+		}
+	});
+
+	it("and replaced on /fullprivacy: the rest goes on to those builders alone that may have it", async () => {
+		const actor = await fixture.actor();
+		const [gone, ...rest] = await fixture.chainOut(actor, ["/fast", "/fast", "/nochecks"]);
+		assert.ok(gone, "the first one");
+		await fixture.cancel(gone);
+		await fixture.assertWaiting(rest, "nonceGap");
+		await fixture.passBlock();
+		const instead = actor.sign({ nonce: 0, value: 1n });
+		await fixture.submit("/fullprivacy", instead);
+		const atOther = () => rest.map((link) => fixture.timesSent(link)[1]);
+		const before = atOther();
+		await fixture.assertGoOn([instead, ...rest], ["vault"]);
+		assert.deepEqual(atOther(), before);
+	});
+
+	it("keeps the rest waiting over a restart, unsent; then a public one closes the gap", async () => {
+		const actor = await fixture.actor();
+		const [first, gone, ...rest] = await fixture.chainOut(actor, PATHS);
+		assert.ok(first && gone, "the first two");
+		await fixture.cancel(gone);
+		await fixture.assertWaiting(rest, "nonceGap");
+		await system.restart();
+		await fixture.assertStayBack(rest, "nonceGap", 1);
+		await fixture.publish(first);
+		await fixture.publish(actor.sign({ nonce: 1, value: 5n }));
+		await fixture.assertStayBack(rest, "nonceGap", 0);
+		await fixture.passBlock();
+		await fixture.assertYoung(rest);
+		await fixture.assertGoOn(rest);
+		assert.equal((await fixture.status(gone)).stage, "CANCELLED");
+	});
+
+	it("and is mined all the same takes the rest on behind it", async () => {
+		const actor = await fixture.actor();
+		const [first, gone, ...rest] = await fixture.chainOut(actor, PATHS);
+		assert.ok(first && gone, "the first two");
+		await fixture.cancel(gone);
+		await fixture.assertWaiting(rest, "nonceGap");
+		await fixture.publish(first);
+		await fixture.publish(gone);
+		await fixture.passBlock();
+		await fixture.reaches(gone, "INCLUDED");
+		await fixture.assertYoung(rest);
+		await fixture.assertGoOn(rest);
+	});
+});
+
+describe("a link that expires", () => {
+	it("leaves the rest waiting, longer than a life; the same bytes again take them on", async () => {
+		const actor = await fixture.actor();
+		const [gone] = await fixture.chainOut(actor, ["/fast"]);
+		assert.ok(gone, "the first one");
+		await fixture.passBlock();
+		await fixture.sent(gone);
+		const rest = await fixture.chainOut(actor, ["/fast", "/noreverts", "/nochecks"], 1);
+		for (let i = 1; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await fixture.reaches(gone, "EXPIRED");
+		await fixture.assertStayBack(rest, "nonceGap", LIFE_BLOCKS + 1);
+		await fixture.submit("/maxbackruns", gone);
+		await fixture.assertYoung([gone, ...rest.slice(0, 2)]);
+		// Its new life is a whole one.
+		for (let i = 1; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await fixture.assertGoOn([gone, ...rest]);
+	});
+});
+
+describe("a link that fails now", () => {
+	/** Opens or shuts a gate for those that pass it. */
+	async function turn(to: string, data: string): Promise<void> {
+		const tx = (await fixture.actor()).sign({ to, data });
+		await fixture.publish(tx);
+		await fixture.passBlock();
+	}
+
+	/** A chain whose second link passes while the gate at `to` is open. */
+	async function guarded(actor: Actor, to: string): Promise<Link[]> {
+		await turn(to, WORD_ONE);
+		return fixture.chainOut(actor, ["/fast", "/noreverts", "/maxbackruns", "/nochecks"], 0, { 1: { to } });
+	}
+
+	it("on /noreverts leaves the rest waiting behind it, until it passes again", async () => {
+		const actor = await fixture.actor();
+		const to = await fixture.place(gate(errorString("shut")));
+		const chain = await guarded(actor, to);
+		await turn(to, WORD_ZERO);
+		await fixture.reaches(at(chain, 1), "SIMULATION_FAILED");
+		await fixture.assertStayBack(chain.slice(2), "behindHeld", 1);
+		await turn(to, WORD_ONE);
+		await fixture.assertGoOn(chain);
+	});
+
+	it("for good leaves the rest waiting for its nonce, though they were out as long as it was", async () => {
+		const actor = await fixture.actor();
+		const to = await fixture.place(gate(errorString("shut")));
+		const [first, gone, ...rest] = await guarded(actor, to);
+		assert.ok(first && gone, "the first two");
+		await fixture.publish(first);
+		await turn(to, WORD_ZERO);
+		await fixture.reaches(first, "INCLUDED");
+		await fixture.assertWaiting(rest, "behindHeld");
+		while ((await fixture.status(gone)).stage !== "EXPIRED") await fixture.passBlock();
+		await fixture.assertStayBack(rest, "nonceGap", LIFE_BLOCKS + 1);
+		const instead = actor.sign({ nonce: 1, value: 1n });
+		await fixture.submit("/fast", instead);
+		await fixture.assertGoOn([instead, ...rest]);
+	});
+
+	it("because it was replaced leaves the rest waiting, until it is replaced again", async () => {
+		const actor = await fixture.actor();
+		const [first, second, ...rest] = await fixture.chainOut(actor, PATHS);
+		assert.ok(first && second, "the first two");
+		const failing = actor.sign({ nonce: 1, to: await fixture.place(REVERTS), ...BUMPED });
+		await fixture.submit("/fast", failing);
+		await fixture.reaches(second, "REPLACED");
+		await fixture.reaches(failing, "SIMULATION_FAILED");
+		await fixture.assertStayBack(rest, "behindHeld", 1);
+		const instead = actor.sign({ nonce: 1, ...BUMPED_AGAIN });
+		await fixture.submit("/noreverts", instead);
+		await fixture.assertGoOn([first, instead, ...rest]);
+	});
+});
+
+describe("a link whose nonce was used publicly", () => {
+	it("is DROPPED, and the rest goes on at once; a reorganisation brings it back before them", async () => {
+		const actor = await fixture.actor();
+		const [gone, ...rest] = await fixture.chainOut(actor, ["/fast", "/noreverts", "/nochecks"]);
+		assert.ok(gone, "the first one");
+		await fixture.publish(actor.sign({ nonce: 0, value: 5n }));
+		await fixture.passBlock();
+		await fixture.reaches(gone, "DROPPED");
+		for (const link of rest) await fixture.sent(link);
+		await system.chain.rpc("anvil_reorg", [1, []]);
+		await fixture.event(gone, "reorged");
+		await fixture.assertGoOn([gone, ...rest]);
+	});
+});
+
+describe("a /nochecks link", () => {
+	it("that closes a gap: the simulated ones behind it wait until it is mined, and all behind those", async () => {
+		const actor = await fixture.actor();
+		const [gone, ...rest] = await fixture.chainOut(actor, ["/fast", "/noreverts", "/nochecks"]);
+		assert.ok(gone, "the first one");
+		await fixture.cancel(gone);
+		await fixture.assertWaiting(rest, "nonceGap");
+		const [instead] = fixture.chainOf(actor, ["/nochecks"], 0, { 0: { value: 1n } });
+		assert.ok(instead, "another one");
+		await fixture.submitAll([instead]);
+		await fixture.sent(instead);
+		await fixture.assertStayBack(rest, "behindUnchecked", 1);
+		await fixture.assertGoOn([instead]);
+		await fixture.assertYoung(rest);
+		await fixture.assertGoOn(rest);
+	});
+
+	it("in the place of a simulated one holds back what went out behind that; the other way round it frees it", async () => {
+		const actor = await fixture.actor();
+		const [, ...rest] = await fixture.chainOut(actor, ["/fast", "/fast", "/noreverts"]);
+		await fixture.submit("/nochecks", actor.sign({ nonce: 0, ...BUMPED }));
+		await fixture.assertStayBack(rest, "behindUnchecked", 1);
+		const instead = actor.sign({ nonce: 0, ...BUMPED_AGAIN });
+		await fixture.submit("/maxbackruns", instead);
+		await fixture.assertGoOn([instead, ...rest]);
 	});
 });

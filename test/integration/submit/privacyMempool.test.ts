@@ -1,4 +1,4 @@
-// Tests that a pending transaction is in no mempool, whatever its path, stage and age: the node's pool is watched
+// A pending transaction is in no mempool, whatever its path, stage and age: the node's pool is watched
 // throughout, and nothing that the relay asks of the node holds a signed transaction.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// Tests transactions that revert, or can't run, at first or later, against contracts whose gate opens and shuts: what
+// Transactions that revert, or can't run, at first or later, against contracts whose gate opens and shuts: what
 // is held, what is sent, and how it ends on each path.
 
 import assert from "node:assert/strict";

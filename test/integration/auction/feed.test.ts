@@ -1,0 +1,399 @@
+// What searchers hear: which transactions they are shown, on each path and over several blocks; the frames, field by
+// field; aliases, limits and ends of subscriptions; a bundle's status, which its own client alone is told; and no byte of
+// a signature or a raw transaction in any of it.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { TransactionType } from "../../../shared/ethereum/rlp.ts";
+import { type AuctionFixture, bundleOf, startAuction } from "../../support/bidder.ts";
+import { EMITTER } from "../../support/biddingFixture.ts";
+import { EMITS, REVERTS } from "../../support/contracts.ts";
+import { FeedClient } from "../../support/feeds.ts";
+import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
+import { metricsOf } from "../../support/relayClient.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { signedTransaction, type TxOptions } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+const FEED = "service_partialPendingTransactions";
+const GIVEN = [
+	...["chainId", "to", "value", "data", "accessList", "nonce", "maxPriorityFeePerGas", "maxFeePerGas"],
+	...["gas", "type", "hash", "from"],
+];
+/** Beside those of the interface. */
+const MORE: Readonly<Record<TransactionType, readonly string[]>> = {
+	0: ["gasPrice"],
+	1: ["gasPrice"],
+	2: [],
+	3: ["maxFeePerBlobGas", "blobVersionedHashes"],
+	4: [],
+};
+const ACCESS_LIST = [{ address: `0x${"aa".repeat(20)}`, storageKeys: [`0x${"11".repeat(32)}`] }];
+
+let fixture: AuctionFixture;
+let searcher: FeedClient;
+let feed: string;
+const clients: FeedClient[] = [];
+const secrets: Secret[] = [];
+
+before(async () => {
+	fixture = await startAuction({
+		builders: [{ name: "vault", fullPrivacy: true }, { name: "plain" }],
+		env: { SUBSCRIPTION_ALIASES: "mevblocker_partialPendingTransactions,our-feed" },
+	});
+	searcher = await open();
+	feed = await searcher.subscribe(FEED);
+});
+after(async () => {
+	for (const client of clients) client.close();
+	await fixture.system.stop();
+});
+
+async function open(path = "/ws"): Promise<FeedClient> {
+	const client = await FeedClient.open(`${fixture.system.client.url.replace("http", "ws")}${path}`);
+	clients.push(client);
+	return client;
+}
+
+/** Signs for `actor`; the signatures are secrets from then on. */
+function sign(actor: Actor, options: Omit<TxOptions, "by">): Signed {
+	const { r, s, authorizationList } = signedTransaction({ ...options, by: actor.account });
+	for (const value of [r, s, ...authorizationList.flatMap((one) => [one.r, one.s])]) {
+		const word = value.toString(16).padStart(64, "0");
+		secrets.push({ name: `a signature of ${actor.address}`, value: `0x${word}` });
+	}
+	return actor.sign(options);
+}
+
+/** Submits a transaction of an account of its own. */
+async function send(path: string, options: Omit<TxOptions, "by"> = {}): Promise<Signed> {
+	const tx = sign(await fixture.actor(), options);
+	await fixture.submit(path, tx);
+	return tx;
+}
+
+function share(options: Omit<TxOptions, "by"> = {}): Promise<Signed> {
+	return send("/maxbackruns", options);
+}
+
+const times = (tx: Signed): number => searcher.times(feed, tx.hash);
+/** Whatever was shared before has been heard by then. */
+async function fence(): Promise<void> {
+	await searcher.shown(feed, (await share()).hash);
+}
+
+/** Blocks pass without them; they are never heard of, and their statuses say so. */
+async function stayHidden(transactions: readonly Signed[], blocks: number): Promise<void> {
+	for (let block = 0; block < blocks; block++) {
+		await fence();
+		for (const tx of transactions) assert.equal(times(tx), 0, `block ${block}`);
+		await fixture.passBlock();
+	}
+	for (const tx of transactions) {
+		assert.equal((await fixture.status(tx)).shared, false);
+		assert.ok(!(await fixture.life(tx)).includes("shared"));
+	}
+}
+
+/** Each is heard of once, and its status says so; blocks that pass change nothing. */
+async function areSharedOnce(transactions: readonly Signed[]): Promise<void> {
+	for (const tx of transactions) {
+		await searcher.shown(feed, tx.hash);
+		await fixture.event(tx, "shared");
+		assert.equal((await fixture.status(tx)).shared, true);
+	}
+	await fixture.passBlock();
+	await fixture.passBlock();
+	await fence();
+	for (const tx of transactions) {
+		assert.equal(times(tx), 1);
+		assert.equal((await fixture.life(tx)).filter((event) => event === "shared").length, 1);
+	}
+}
+
+describe("the table of endpoints, column `shared`", () => {
+	it("what emits an event is shared on /fast and /noreverts; on /maxbackruns everything, also what fails or waits", async () => {
+		const failing = await share({ to: await fixture.place(REVERTS) });
+		const passing = [
+			await send("/fast", { to: EMITTER }),
+			await send("/noreverts", { to: EMITTER }),
+			await share({ to: EMITTER }),
+			await share({ value: 5n }),
+		];
+		for (const tx of passing) await fixture.sent(tx);
+		await areSharedOnce([...passing, failing, await share({ nonce: 3 })]);
+		assert.ok(!(await fixture.life(failing)).some((event) => event.startsWith("broadcast")));
+	});
+
+	it("what fails on /fast and /noreverts is shared when it passes, and not before", async () => {
+		const contract = await fixture.place(REVERTS);
+		const failing = [await send("/fast", { to: contract }), await send("/noreverts", { to: contract })];
+		for (const tx of failing) await fixture.reaches(tx, "SIMULATION_FAILED");
+		await fixture.passBlock();
+		await fence();
+		for (const tx of failing) assert.equal(times(tx), 0);
+		await fixture.system.chain.rpc("anvil_setCode", [contract, EMITS]);
+		await fixture.passBlock();
+		await areSharedOnce(failing);
+		for (const tx of failing) await fixture.sent(tx);
+	});
+
+	it("never: plain transfers, all on /fullprivacy and /nochecks, and what follows that, however many blocks pass", async () => {
+		const contract = await fixture.place(REVERTS);
+		const plain = [await send("/fast", { value: 5n }), await send("/noreverts", { value: 5n })];
+		for (const tx of plain) await fixture.sent(tx);
+		const secret: Signed[] = [];
+		const others: Signed[] = [];
+		for (const path of ["/fullprivacy", "/nochecks"]) {
+			secret.push(await send(path, { to: EMITTER }));
+			others.push(await send(path, { value: 1n }));
+			others.push(await send(path, { to: contract }));
+			others.push(await send(path, { to: EMITTER, nonce: 1 }));
+		}
+		const actor = await fixture.actor();
+		const [link, behind] = [sign(actor, { to: EMITTER }), sign(actor, { to: EMITTER, nonce: 1 })];
+		await fixture.submit("/fullprivacy", link);
+		await fixture.submit("/fast", behind);
+		secret.push(link);
+		const hidden = [...plain, ...secret, ...others];
+		const out = async () => {
+			for (const tx of [...secret, behind]) await fixture.sent(tx, { builders: ["vault"] });
+		};
+		await out();
+		await stayHidden([...hidden, behind], 4);
+		await fixture.system.chain.rpc("anvil_setCode", [contract, EMITS]);
+		await stayHidden(hidden, 2);
+		await out();
+		await fixture.system.nextBlock();
+		await fence();
+		for (const tx of hidden) assert.equal(times(tx), 0);
+		for (const tx of secret) assert.equal((await fixture.reaches(tx, "INCLUDED")).shared, false);
+	});
+
+	it("transactions of one sender are shared together, in the order of their nonces", async () => {
+		const actor = await fixture.actor();
+		const [first, second] = [sign(actor, { to: EMITTER }), sign(actor, { to: EMITTER, nonce: 1 })];
+		await fixture.submit("/fast", second, first);
+		await searcher.shown(feed, second.hash);
+		const hashes = searcher.told(feed).map(({ hash }) => hash);
+		assert.ok(hashes.indexOf(first.hash) >= 0 && hashes.indexOf(first.hash) < hashes.indexOf(second.hash));
+		await areSharedOnce([first, second]);
+	});
+});
+
+describe("a frame", () => {
+	for (const type of [0, 1, 2, 3, 4] as const) {
+		it(`of type ${type} has the given fields and those of its type, and nothing else`, async () => {
+			const tx = await share({
+				type,
+				data: "0xC0FFEE",
+				value: 3n,
+				gasLimit: 200_000n,
+				...(type === 0 ? {} : { accessList: ACCESS_LIST }),
+			});
+			const shown = await searcher.shown(feed, tx.hash);
+			assert.deepEqual(Object.keys(shown).sort(), [...GIVEN, ...MORE[type]].sort());
+			const { to, value, data, accessList, nonce, gas, from, chainId } = shown;
+			assert.deepEqual(
+				{ type: shown.type, value, data, accessList, nonce, gas, from, chainId },
+				{
+					...{ type: `0x${type}`, value: "0x3", data: "0xc0ffee", accessList: type === 0 ? [] : ACCESS_LIST },
+					...{ nonce: "0x0", gas: "0x30d40", from: tx.from, chainId: "0x7a69" },
+				},
+			);
+			assert.match(String(to), /^0x[0-9a-f]{40}$/);
+			const text = searcher.texts.find((one) => one.includes(tx.hash));
+			assert.ok(
+				text?.startsWith(
+					`{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${feed}","result":{`,
+				),
+			);
+		});
+	}
+
+	it("of a creation has `to` null, and of empty data 0x", async () => {
+		const { to, data } = await searcher.shown(feed, (await share({ to: null })).hash);
+		assert.deepEqual([to, data], [null, "0x"]);
+	});
+
+	it("comes under the alias, on every path that takes a websocket, to each subscription once", async () => {
+		const heard: [FeedClient, string][] = [];
+		for (const path of ["/", "/ws", "/fast", "/fullprivacy"]) {
+			for (const name of [FEED, "mevblocker_partialPendingTransactions", "our-feed"]) {
+				const client = await open(path);
+				heard.push([client, await client.subscribe(name)]);
+			}
+		}
+		const tx = await share();
+		for (const [client, id] of heard) await client.shown(id, tx.hash);
+		const last = await share();
+		for (const [client, id] of heard) {
+			await client.shown(id, last.hash);
+			assert.equal(client.times(id, tx.hash), 1);
+		}
+	});
+});
+
+describe("a subscription", () => {
+	it("is answered before it is told anything, while transactions stream in", async () => {
+		const listeners = await Promise.all(Array.from({ length: 16 }, () => open()));
+		const sender = await fixture.actor();
+		const stream = Array.from({ length: 40 }, (_, nonce) => sign(sender, { nonce }));
+		const streaming = fixture.submit("/maxbackruns", ...stream);
+		const heard: [FeedClient, string][] = [];
+		for (const client of listeners) heard.push([client, await client.subscribe(FEED)]);
+		await streaming;
+		const last = await share();
+		for (const [client, id] of heard) {
+			await client.shown(id, last.hash);
+			const { answer, first } = client.order(id);
+			assert.ok(answer >= 0 && answer < first, `${answer} ${first}`);
+			const told = client.told(id).map(({ hash }) => hash);
+			const from = stream.findIndex(({ hash }) => hash === told[0]);
+			// From its first one on it misses none, and they are in order.
+			if (from >= 0) assert.deepEqual(told, [...stream.slice(from).map(({ hash }) => hash), last.hash]);
+		}
+	});
+
+	it("is the sixteenth at most; one that ends makes room, and is told nothing more", async () => {
+		const client = await open();
+		const kept = await client.subscribe(FEED);
+		for (const again of [FEED, "our-feed"]) {
+			assert.deepEqual((await client.ask("eth_subscribe", [again])).error, {
+				code: -32005,
+				message: "limit exceeded: one subscription to pending transactions a connection",
+			});
+		}
+		const ids: string[] = [];
+		for (let i = 0; i < 15; i++) ids.push(await client.subscribe("newHeads"));
+		const { error } = await client.ask("eth_subscribe", ["newHeads"]);
+		assert.deepEqual(error, { code: -32005, message: "limit exceeded: 16 subscriptions a connection" });
+		const [gone = ""] = ids;
+		assert.equal(await client.call("eth_unsubscribe", [gone]), true);
+		assert.equal(await client.call("eth_unsubscribe", [gone]), false);
+		const stranger = await open();
+		assert.equal(await stranger.call("eth_unsubscribe", [kept]), false);
+		const tx = await share();
+		await client.shown(kept, tx.hash);
+		assert.equal(await client.call("eth_unsubscribe", [kept]), true);
+		const again = await client.subscribe(FEED);
+		const next = await share();
+		await client.shown(again, next.hash);
+		assert.equal(client.times(kept, next.hash), 0);
+		await client.subscribe("newHeads");
+	});
+
+	it("is counted in the metrics, and forgotten with its connection", async () => {
+		const count = async () =>
+			Number(/^relay_subscriptions (\d+)$/m.exec(await metricsOf(fixture.system.client.url))?.[1]);
+		for (const client of clients) if (client !== searcher) client.close();
+		await until("the searcher's is left", async () => (await count()) === 1);
+		const client = await open();
+		await client.subscribe(FEED);
+		await client.subscribe("newHeads");
+		assert.equal(await count(), 3);
+		client.close();
+		await until("both are forgotten", async () => (await count()) === 1);
+	});
+
+	it("does not exist over HTTP", async () => {
+		for (const [method, params] of [
+			["eth_subscribe", [FEED]],
+			["eth_unsubscribe", ["0x1"]],
+		] as const) {
+			const { error } = await fixture.system.client.ask(method, params);
+			assert.deepEqual(error, {
+				code: -32601,
+				message: `the method ${method} does not exist/is not available: over a websocket only`,
+			});
+		}
+	});
+});
+
+it("a reader that does not read is closed with 1013 and told so; others hear all of it meanwhile", async () => {
+	const unread = async () =>
+		Number(/^relay_unread_bytes (\d+)$/m.exec(await metricsOf(fixture.system.client.url))?.[1]);
+	const slow = await open();
+	await slow.subscribe(FEED);
+	slow.ws.socket.pause();
+	// The system's own buffers take some megabytes before anything is left unread here.
+	for (let id = 0; id < 5_000; id++) slow.ws.send({ jsonrpc: "2.0", id, method: "rpc.discover", params: [] });
+	await until("more waits than may", async () => (await unread()) > 8 * 1024 * 1024);
+	// It must read on within five seconds to learn why it was closed.
+	await fence();
+	slow.ws.socket.resume();
+	assert.deepEqual(await slow.ws.closed(), { code: 1013, reason: "too slow" });
+	await fence();
+});
+
+it("a bundle's status follows two bids into the block, each told to its own client alone", async () => {
+	const [low, high] = [await fixture.bidder(), await fixture.bidder()];
+	const [lowFeed, highFeed, stranger] = [await low.connect(), await high.connect(), await open()];
+	clients.push(lowFeed, highFeed);
+	const name = "service_bundleStatus";
+	const target = await fixture.target();
+	const [lower, higher] = [low.backrun(1_000n * GWEI), high.backrun(3_000n * GWEI)];
+	const [lowHash, highHash] = [bundleOf(target, lower), bundleOf(target, higher)];
+	const spying = [
+		[stranger, await stranger.subscribe(name, lowHash)],
+		[stranger, await stranger.subscribe(name, highHash)],
+		[highFeed, await highFeed.subscribe(name, lowHash)],
+	] as const;
+	// Before it is sent there is nothing to tell.
+	const lowId = await lowFeed.subscribe(name, lowHash);
+	const at = (client: FeedClient, id: string, stage: string) =>
+		until(`${stage} told of ${id}`, () => client.told(id).find(({ status }) => status === stage));
+	assert.equal(await low.bid(target, lower), lowHash);
+	const best = await at(lowFeed, lowId, "BEST");
+	const block = (await fixture.head()) + 1;
+	assert.deepEqual(
+		[best.bundleHash, best.target, best.blockNumber, best.bid, best.outbidBy],
+		[lowHash, target.hash, block, String(1_000n * GWEI), null],
+	);
+	await until("the builder's answer", () =>
+		lowFeed.told(lowId).some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
+	);
+
+	assert.equal(await high.bid(target, higher), highHash);
+	const outbid = await at(lowFeed, lowId, "OUTBID");
+	assert.deepEqual([outbid.outbidBy, outbid.blockHash], [null, null], "by how much is told behind the block");
+	// Who asks later is told how it stands, at once.
+	const highId = await highFeed.subscribe(name, highHash);
+	const now = await until("the present state", () => highFeed.told(highId)[0]);
+	assert.deepEqual([now.bundleHash, now.status, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
+	await fixture.out(target, higher);
+
+	await fixture.system.nextBlock();
+	const included = await at(highFeed, highId, "INCLUDED");
+	const { hash } = await fixture.block(block);
+	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);
+	await at(lowFeed, lowId, "NOT_INCLUDED");
+	const lost = await until("the winner", () => lowFeed.told(lowId).find(({ winner }) => winner !== null));
+	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
+	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
+	for (const [client, id] of spying) assert.deepEqual(client.told(id), []);
+	const stages = lowFeed.told(lowId).map(({ status }) => status);
+	assert.deepEqual([...new Set(stages)], ["BEST", "OUTBID", "NOT_INCLUDED"]);
+	for (const { raw } of [lower, higher])
+		secrets.push(
+			{ name: "a backrun's s", value: `0x${raw.slice(-64)}` },
+			{ name: "a backrun's r", value: `0x${raw.slice(-130, -66)}` },
+		);
+});
+
+it("all that was ever told is shared by its status as well", async () => {
+	const told = searcher.told(feed);
+	assert.ok(told.length > 20);
+	for (const { hash } of told) assert.equal((await fixture.system.client.status(String(hash))).shared, true);
+});
+
+it("no byte of a signature or a raw transaction is in any frame", () => {
+	const watch = new LeakWatch();
+	for (const client of clients) for (const text of client.texts) watch.saw("the feed", text);
+	assert.ok(secrets.length >= 100 && watch.places.length === 1);
+	assert.deepEqual(watch.found(secrets), []);
+	for (const { texts } of clients) {
+		for (const text of texts)
+			assert.ok(!/"(v|r|s|yParity|authorizationList|raw|sidecar|blobs)":/.test(text), text);
+	}
+});
