@@ -6,7 +6,7 @@ import { Pool } from "undici";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DevChain } from "../devnet/devChain.ts";
 import type { PlainBuilder } from "./plainBuilder.ts";
-import { RelayClient, type WireAnswer, type WireStatus } from "./relayClient.ts";
+import type { RelayClient, WireAnswer, WireStatus } from "./relayClient.ts";
 import { type ProcessSystem, seesHead } from "./systems.ts";
 import { accountOf, rawTransaction, signedTransaction, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
@@ -100,9 +100,17 @@ export async function assertHeld(url: string, hashes: readonly string[]): Promis
 }
 
 /** The page of each. */
-function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[]> {
-	const client = new RelayClient(url);
-	return Promise.all(hashes.map((hash) => client.status(hash)));
+async function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[]> {
+	// One client may have 256 connections, and a crowd is about to need most of them.
+	const pool = new Pool(url, { connections: 50 });
+	const statuses = await Promise.all(
+		hashes.map(async (hash) => {
+			const response = await pool.request({ method: "GET", path: `/tx/${hash}` });
+			return (await response.body.json()) as WireStatus;
+		}),
+	);
+	await pool.destroy();
+	return statuses;
 }
 
 /** Waits until the builder was sent each of `raws`. */
