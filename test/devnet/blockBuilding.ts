@@ -3,7 +3,7 @@
 
 import { keccak256, type Wallet } from "ethers";
 import type { Pushed } from "./anvilPool.ts";
-import type { Order, OrderRefund } from "./orderBook.ts";
+import type { Order, OrderRefund, OrderTransaction } from "./orderBook.ts";
 import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSchedule.ts";
 import type { TriedBlock, TriedTransaction } from "./trialChain.ts";
 
@@ -81,8 +81,8 @@ export interface ChoosingOptions {
 	readonly refundGas: bigint;
 	/** Addresses (checksummed) with code: a transfer to them may need more than 21,000 gas. */
 	readonly withCode: ReadonlySet<string>;
-	/** Mines the transactions on the head, and takes the block back. */
-	readonly tryBlock: (transactions: readonly Pushed[]) => Promise<TriedBlock>;
+	/** Mines the transactions on the head, in a block of this gas limit, and takes the block back. */
+	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
 }
 
 type Failure = Pick<LeftOutOrder, "reason" | "at">;
@@ -112,6 +112,10 @@ interface Place extends Placed<Entry> {
 const RANK_SCALE = 1_000_000_000n;
 /** Each round measures one of the orders that exclude each other; so many competing ones are enough. */
 const MAX_ROUNDS = 200;
+/** Orders are measured in blocks of so many gas limits at most. */
+const MAX_ROOM = 4n;
+/** No transaction uses less gas. */
+const LEAST_GAS = 21_000n;
 /** So many rounds an order's refund may change until it is left out: its gain depends on being refunded. */
 const MAX_REFUND_CHANGES = 5;
 /** So many rounds one order at a time is given up among those that failed in company; then all that fail. */
@@ -152,7 +156,7 @@ class BlockChooser {
 			const { sequence, unplaced } = schedule(open, nonces);
 			const places = await this.#withRefunds(sequence);
 			const transactions = places.flatMap(pushedOf);
-			const tried = await this.#try(transactions);
+			const tried = await this.#try(this.#fitting(transactions), this.#options.gasLimit);
 			if (!this.#settle(places, tried)) continue;
 			const leftOut = this.#entries.flatMap(({ order, out }): LeftOutOrder[] => {
 				const failure = out ?? unplaced.get(order.id);
@@ -183,11 +187,13 @@ class BlockChooser {
 		const isAny = sequence.some(({ candidate }) => fresh.has(candidate));
 		if (!isAny && suspect !== undefined) suspect.state = "failed";
 		if (!isAny) return suspect !== undefined;
-		const tried = await this.#try(sequence.flatMap((placed) => placed.transactions));
+		const transactions = sequence.flatMap((placed) => placed.transactions);
+		const room = this.#roomFor(transactions);
+		const tried = await this.#try(transactions, room);
 		let gas = 0n;
 		for (const placed of sequence) {
 			const { candidate: entry } = placed;
-			const failure = this.#failureOf(placed, tried, gas);
+			const failure = this.#failureOf(placed, tried, gas, room);
 			gas += gasOf(placed, tried);
 			if (!fresh.has(entry)) continue;
 			if (failure === null) entry.state = "measured";
@@ -212,9 +218,34 @@ class BlockChooser {
 		entry.rank = (entry.net * RANK_SCALE) / (gas > 0n ? gas : 1n);
 	}
 
-	async #try(transactions: readonly Pushed[]): Promise<TriedBlock> {
-		const name = transactions.map(({ hash }) => hash).join();
-		const tried = this.#trials.get(name) ?? (await this.#options.tryBlock(transactions));
+	/** The gas limit of a block to measure in: what a transaction pays hardly ever depends on it. */
+	#roomFor(transactions: readonly OrderTransaction[]): bigint {
+		const { gasLimit } = this.#options;
+		const wanted = sumOf(transactions, (tx) => tx.gasLimit);
+		const most = MAX_ROOM * gasLimit;
+		return wanted <= gasLimit ? gasLimit : wanted < most ? wanted : most;
+	}
+
+	/**
+	 * Those for which there may be room: behind them the block is full, as far as their gas is known. Where they use less
+	 * than they did, those left out come into the next round.
+	 */
+	#fitting(transactions: readonly Pushed[]): readonly Pushed[] {
+		const { gasLimit } = this.#options;
+		let used = 0n;
+		const full = transactions.findIndex(({ hash }) => {
+			if (used + LEAST_GAS > gasLimit) return true;
+			const gas = this.#known.get(hash)?.gasUsed ?? 0n;
+			// What has no room is passed over.
+			if (used + gas <= gasLimit) used += gas;
+			return false;
+		});
+		return full < 0 ? transactions : transactions.slice(0, full);
+	}
+
+	async #try(transactions: readonly Pushed[], gasLimit: bigint): Promise<TriedBlock> {
+		const name = `${gasLimit} ${transactions.map(({ hash }) => hash).join()}`;
+		const tried = this.#trials.get(name) ?? (await this.#options.tryBlock(transactions, gasLimit));
 		this.#trials.set(name, tried);
 		for (const [hash, outcome] of tried) this.#known.set(hash, outcome);
 		return tried;
@@ -225,6 +256,7 @@ class BlockChooser {
 		{ candidate, transactions }: Placed<Entry>,
 		tried: TriedBlock,
 		gasBefore: bigint,
+		gasLimit = this.#options.gasLimit,
 	): Failure | "dropped" | null {
 		let gas = gasBefore;
 		for (const tx of transactions) {
@@ -235,7 +267,6 @@ class BlockChooser {
 				candidate.dropped.add(tx.hash);
 				return "dropped";
 			}
-			const { gasLimit } = this.#options;
 			const isFull = gas + tx.gasLimit > gasLimit && tx.gasLimit <= gasLimit;
 			const missing = isFull ? "blockFull" : "invalid";
 			return { reason: outcome === undefined ? missing : "reverted", at: tx.hash };

@@ -127,7 +127,7 @@ export class BlockMaker {
 			nonces: new Map(senders.map((address, i) => [address, counts[i] ?? 0])),
 			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance: await this.#balanceAt(head.number) },
 			withCode: new Set(recipients.filter((_, i) => codes[i] !== "0x")),
-			tryBlock: (pushed) => trial.tryBlock(terms, pushed),
+			tryBlock: (pushed, gasLimit) => trial.tryBlock(terms, pushed, gasLimit),
 		});
 	}
 

@@ -30,12 +30,7 @@ interface Receipt {
 	readonly transactionHash: string;
 	readonly status: string;
 	readonly gasUsed: string;
-}
-
-/** A transaction's changes of state, by address. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers */
-interface StateDiff {
-	readonly txHash: string;
-	readonly result: Readonly<Record<"pre" | "post", Readonly<Record<string, { readonly balance?: string }>>>>;
+	readonly effectiveGasPrice: string;
 }
 
 /** A second anvil in step with the first. One user at a time. */
@@ -87,31 +82,38 @@ export class TrialChain {
 	}
 
 	/** Mines a block of `transactions` on the head that it was put on, reads how it came out, and takes it back. */
-	async tryBlock(terms: TrialTerms, transactions: readonly Pushed[]): Promise<TriedBlock> {
+	async tryBlock(
+		terms: TrialTerms,
+		transactions: readonly Pushed[],
+		gasLimit = terms.head.nextGasLimit,
+	): Promise<TriedBlock> {
 		if (transactions.length === 0) return new Map();
 		const rpc = this.#rpc;
-		const { nextBaseFee } = terms.head;
+		const { nextBaseFee, nextGasLimit } = terms.head;
 		const snapshot = await rpc.call("evm_snapshot");
+		await rpc.call("evm_setBlockGasLimit", [quantity(gasLimit)]);
 		// evm_revert does not take the base fee back.
 		await rpc.call("anvil_setNextBlockBaseFeePerGas", [quantity(nextBaseFee)]);
 		await pushInOrder(rpc, transactions);
 		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
 		const block = await readLatestBlock(rpc);
 		const tag = quantity(block.number);
-		const tracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
-		const [receipts, diffs] = (await rpc.all([
+		const [receipts, traces] = (await rpc.all([
 			{ method: "eth_getBlockReceipts", params: [tag] },
-			{ method: "debug_traceBlockByNumber", params: [tag, tracer] },
-		])) as [Receipt[], StateDiff[]];
+			// State diffs would say it more simply, but anvil takes half a minute for those of a thousand transactions.
+			{ method: "trace_block", params: [tag] },
+		])) as [Receipt[], BlockTrace[]];
 		await rpc.call("anvil_dropAllTransactions");
 		await rpc.call("evm_revert", [snapshot]);
+		await rpc.call("evm_setBlockGasLimit", [quantity(nextGasLimit)]);
 		if (block.baseFeePerGas !== nextBaseFee) throw new Error("the trial had another base fee");
-		const gains = new Map(diffs.map(({ txHash, result }) => [txHash, gainOf(terms.coinbase, result)]));
+		const paid = paidTo(terms.coinbase, traces);
 		return new Map(
-			receipts.map(({ transactionHash, status, gasUsed }) => [
-				transactionHash,
-				{ reverted: status !== "0x1", gasUsed: BigInt(gasUsed), gain: gains.get(transactionHash) ?? 0n },
-			]),
+			receipts.map(({ transactionHash, status, gasUsed, effectiveGasPrice }) => {
+				const tip = (BigInt(effectiveGasPrice) - nextBaseFee) * BigInt(gasUsed);
+				const gain = tip + (paid.get(transactionHash) ?? 0n);
+				return [transactionHash, { reverted: status !== "0x1", gasUsed: BigInt(gasUsed), gain }];
+			}),
 		);
 	}
 
@@ -120,13 +122,6 @@ export class TrialChain {
 		await this.#rpc.close();
 		await this.#anvil.stop();
 	}
-}
-
-/** What is not in `post` has not changed. */
-function gainOf(coinbase: string, { pre, post }: StateDiff["result"]): bigint {
-	const address = coinbase.toLowerCase();
-	const after = post[address]?.balance;
-	return after === undefined ? 0n : BigInt(after) - BigInt(pre[address]?.balance ?? 0);
 }
 
 /** EIP-4844's point evaluation. */
@@ -142,4 +137,51 @@ export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
 	const data = concat([versionedHash, ZeroHash, ZeroHash, INFINITY, INFINITY]);
 	await rpc.call("eth_call", [{ to: POINT_EVALUATION, data }, "latest"]);
+}
+
+/** One trace, as parity's format has it. */
+interface BlockTrace {
+	readonly type: string;
+	readonly transactionHash: string;
+	/** Place in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
+	readonly traceAddress: readonly number[];
+	readonly error?: string;
+	readonly action: {
+		readonly callType?: string;
+		readonly from?: string;
+		readonly to?: string;
+		readonly value?: string;
+		readonly refundAddress?: string;
+		readonly balance?: string;
+	};
+}
+
+/** Wei moved to `recipient` (any case), by transaction hash; what was moved in a call that failed is not counted. */
+function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, bigint> {
+	const address = recipient.toLowerCase();
+	const paid = new Map<string, bigint>();
+	let transaction = "";
+	let failed: string[] = [];
+	for (const trace of traces) {
+		// A transaction's traces come in a row, callers before what they call.
+		if (trace.transactionHash !== transaction) failed = [];
+		transaction = trace.transactionHash;
+		const place = trace.traceAddress.map((step) => `${step}/`).join("");
+		if (failed.some((caller) => place.startsWith(caller))) continue;
+		if (trace.error !== undefined) {
+			failed.push(place);
+			continue;
+		}
+		const wei = moved(trace, address);
+		if (wei !== 0n) paid.set(transaction, (paid.get(transaction) ?? 0n) + wei);
+	}
+	return paid;
+}
+
+function moved(trace: BlockTrace, address: string): bigint {
+	const { action } = trace;
+	if (trace.type === "suicide" && action.refundAddress === address) return BigInt(action.balance ?? 0);
+	// A delegatecall's value is only shown, and a callcode's goes to the caller itself.
+	const transfers = trace.type === "call" && action.callType === "call" && action.from !== address;
+	return transfers && action.to === address ? BigInt(action.value ?? 0) : 0n;
 }
