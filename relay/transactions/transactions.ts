@@ -238,18 +238,23 @@ export class Transactions implements RecordReader {
 	 * process has just begun.
 	 */
 	revive(entry: RecordEntry, restored = false): void {
+		const { record } = entry;
+		if (!this.#isBusy(record)) {
+			this.#restore(entry, restored);
+			return;
+		}
+		// A submission or cancel of its nonce is under way: whether it is still live then is seen behind that.
+		void this.inTurn(record, async () => {
+			this.#restore(entry, restored);
+			this.#deps.onChange(record.from, true);
+		});
+	}
+
+	#restore(entry: RecordEntry, restored: boolean): void {
 		const { pool } = this;
 		const { broadcaster } = this.#deps;
 		const { transaction, record } = entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
-		if (this.#isBusy(record)) {
-			// Somebody's turn is on: whether it is still live then is seen behind that.
-			void this.inTurn(record, async () => {
-				this.revive(entry);
-				this.#deps.onChange(record.from, true);
-			});
-			return;
-		}
 		const { from, nonce } = transaction.tx;
 		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
 		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
@@ -315,9 +320,10 @@ export class Transactions implements RecordReader {
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
 		const builders = [...(old?.sentTo ?? [])];
-		const replaced = { ...replacedBy(transaction, block, builders), at };
+		const replaced = replacedBy(transaction, block, builders);
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
-		const ended = [...this.#after(replaced, oldRecord), ...this.#after(replaced, expired)];
+		const preview = { ...replaced, at };
+		const ended = [...this.#after(preview, oldRecord), ...this.#after(preview, expired)];
 		const begun = clock.monotonic();
 		await store.insert(transaction, record, ended, this.#time());
 		this.#deps.onWritten((clock.monotonic() - begun) / 1000);

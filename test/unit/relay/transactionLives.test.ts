@@ -327,3 +327,41 @@ for (const [held, writes, expected] of WRITES) {
 			assert.deepEqual(await fixture.take(last), [accepted(last)]);
 	});
 }
+
+for (const isMinedAgain of [false, true]) {
+	const outcome = isMinedAgain ? "mined again" : "pending again";
+	scenario(
+		`what a reorganisation takes back while its nonce is in use is ${outcome} behind that`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await fixture.block({ mined: [tx] });
+			const entry = fixture.records.get(tx.tx.hash);
+			assert.ok(entry);
+			let end = (): void => {};
+			const turn = fixture.transactions.inTurn(tx.tx, () => new Promise<void>((resolve) => (end = resolve)));
+			fixture.node.nonces.clear();
+			fixture.node.mined.clear();
+			fixture.transactions.reorged(entry, 101);
+			assert.deepEqual([fixture.stage(tx), fixture.pool.get(tx.tx.hash)], ["PENDING", undefined]);
+			if (isMinedAgain) await fixture.block({ mined: [tx] });
+			end();
+			await turn;
+			await fixture.quiet();
+			assert.equal(fixture.pool.get(tx.tx.hash) !== undefined, !isMinedAgain);
+		},
+	);
+}
+
+scenario("a replacement is told at the time when it is on disk", async (fixture) => {
+	const old = at(0);
+	await fixture.take(old);
+	fixture.disk.hold = true;
+	const replacing = fixture.submit(privateTransaction({ nonce: 0, ...DEAR }));
+	await fixture.clock.advance(500);
+	fixture.disk.hold = false;
+	fixture.disk.finish(true);
+	await replacing;
+	const event = fixture.records.get(old.tx.hash)?.record.events.find(({ type }) => type === "replaced");
+	assert.equal(event?.at, fixture.clock.now());
+});
