@@ -68,7 +68,7 @@ export class ObserveRelay {
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
 			if (stopping.aborted || !this.speaks) return;
 			const mined = dueMined(this.#observed, BATCH * MINED_SHARE, isInRelaysBlock);
-			const rows = [...this.#take(BATCH - mined.length), ...mined];
+			const rows = [...this.#take(BATCH - mined.length, everything && count > 0), ...mined];
 			const before = this.#changes;
 			const stages = rows.length === 0 ? null : await this.#question(rows.map(({ hash }) => hash));
 			if (stages === null) return;
@@ -92,16 +92,16 @@ export class ObserveRelay {
 		if (row !== null) this.#read(row, stage, false);
 	}
 
-	/** The next `limit` rows. */
-	#take(limit: number): readonly Row[] {
-		const isFirst = this.#left === null;
+	/** The next `limit` rows; those of the round that has begun alone where it `isLast`. */
+	#take(limit: number, isLast: boolean): readonly Row[] {
+		const isFirst = this.#left === null || isLast;
 		this.#left ??= this.#observed.rows.open();
 		const taken: Row[] = [];
 		while (taken.length < limit) {
 			const { value: row, done } = this.#left.next();
 			if (done) {
 				this.#left = null;
-				return isFirst || taken.length > 0 ? taken : this.#take(limit);
+				return isFirst || taken.length > 0 ? taken : this.#take(limit, true);
 			}
 			if (row.requests === 0 && isHolder(row.at.relay)) taken.push(row);
 		}

@@ -174,7 +174,12 @@ export class Submissions {
 			}
 			const deadlineMs = failover.shareMs("submission", order, i, state);
 			const options = { deadlineMs, caller, routing, whole };
-			const delivery = deadlineMs === 0 ? null : await upstream.deliver(row, options);
+			const delivering = deadlineMs === 0 ? Promise.resolve(null) : upstream.deliver(row, options);
+			const delivery = await delivering.catch((thrown: unknown) => {
+				// A fault of ours; while a request counts as under way nobody else sees to the row.
+				this.#requestOver(hash, isNew, false);
+				throw thrown;
+			});
 			if (delivery?.kind === "acknowledged") {
 				routing.answeredBy.add(name);
 				await this.#acknowledged(tx, siblings, name, isNew);
@@ -215,8 +220,10 @@ export class Submissions {
 		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		rows.change(tx.hash, (one) => withReplacementPending(has(one, by), by, false));
-		this.#requestOver(tx.hash, isNew, true);
+		rows.change(tx.hash, (one) => {
+			const held = withReplacementPending(has(one, by), by, false);
+			return isNew ? requestOver(held, true) : held;
+		});
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);

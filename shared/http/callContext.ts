@@ -70,8 +70,15 @@ export function callContext(
 	exchange: Exchange | null = null,
 	life: RequestLife = LASTING,
 ): CallContext {
-	const transport = connection === null ? "http" : "ws";
-	return { transport, path, query: new URLSearchParams(search), client, origin, life, connection, exchange };
+	let query: URLSearchParams | undefined;
+	return {
+		...{ transport: connection === null ? "http" : "ws", path, client, origin, life, connection, exchange },
+		// Read where it is asked for: a websocket's would be parsed with each of its messages.
+		get query() {
+			query ??= new URLSearchParams(search);
+			return query;
+		},
+	};
 }
 
 /** A request or message that a call came with, until it is answered. */

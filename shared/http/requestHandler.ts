@@ -147,7 +147,8 @@ export class RequestHandler {
 			from,
 			connection,
 			leave,
-			awaitsContinue: headers.expect !== undefined && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect),
+			awaitsContinue:
+				request.httpVersionMinor > 0 && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect ?? ""),
 			bytes: 0,
 			life: null,
 			piece: null,

@@ -21,6 +21,8 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly host: string;
 	/** 0 takes a free one, see {@link HttpServer.port}. */
 	readonly port: number;
+	/** What the log says once it listens; "listening" unless given. */
+	readonly announcement?: string;
 	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
 	readonly requestMs?: number;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
@@ -99,7 +101,7 @@ export class HttpServer implements Component {
 		this.#server = server;
 		// A connection that could not be taken (no file handles left): without a listener it would end the process.
 		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
-		log.info("listening", { task: this.name, port: this.port });
+		log.info(this.#options.announcement ?? "listening", { task: this.name, port: this.port });
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
 

@@ -54,7 +54,7 @@ export class Standby {
 		const server = createHttpServer(
 			{
 				...{ ...this.#options, name: "standby", rpcPaths: [], routes: ROUTES },
-				...{ maxBodyBytes: 0, maxOpenRequests: MAX_HELD },
+				...{ maxBodyBytes: 0, announcement: "listening, not ready yet" },
 			},
 			{ ...this.#with, readAddress: addressReader({ trustProxy }), pass: this.#pass },
 		);
@@ -66,17 +66,23 @@ export class Standby {
 		web: (request, response, passing) => {
 			const refuse = () => passing.refuse(notServing(request.method, WAITS));
 			// A websocket's client is told at once: its request would be answered as one of HTTP.
-			if (request.headers.upgrade?.toLowerCase() === "websocket") {
+			if (request.headers.upgrade?.toLowerCase() === "websocket" || this.#held.size >= MAX_HELD) {
 				refuse();
 				return;
 			}
 			const held: HeldRequest = [request, response];
-			this.#held.set(held, refuse);
-			const timer = this.#with.clock.after(this.#options.holdMs, refuse);
-			passing.onGone(() => {
+			const end = () => {
 				timer.cancel();
 				this.#held.delete(held);
-			});
+			};
+			// One that is refused is not handed on, however long its client goes on sending.
+			const refuseHeld = () => {
+				end();
+				refuse();
+			};
+			const timer = this.#with.clock.after(this.#options.holdMs, refuseHeld);
+			this.#held.set(held, refuseHeld);
+			passing.onGone(end);
 		},
 	};
 

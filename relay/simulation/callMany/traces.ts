@@ -61,7 +61,7 @@ async function traceOne(
 			...{ object: { gas: toQuantity(block.gasLimit), ...call.object }, number: state, stateOverrides },
 			blockOverrides: overridesOf(block),
 		},
-		true,
+		{ changes: true, logs: false },
 		(calls) => Promise.all(calls.map(async (one) => readAnswer(await ask(one)))),
 	);
 	if (called?.kind === "failed") return { ended: notRun(called.error.message), overrides: stateOverrides };

@@ -21,7 +21,8 @@ import {
 } from "./nodeObjects.ts";
 import { EXECUTION_FAILED, NO_VERDICT, readExecutionError } from "./verdicts.ts";
 
-const CALLS = { tracer: "callTracer", tracerConfig: { withLog: true } };
+const CALLS = { tracer: "callTracer" };
+const CALLS_WITH_LOGS = { ...CALLS, tracerConfig: { withLog: true } };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 
 /** How one transaction fared, and what it left behind; null: nobody knows. */
@@ -39,7 +40,8 @@ export async function traceFirst(part: Part, ask: Ask): Promise<Traced> {
 	const balance = firstBalance(part);
 	const funds = balance === null ? null : findFundsProblem(tx, balance);
 	if (funds !== null) return { outcome: { ok: false, error: funds }, state: null };
-	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), following !== undefined, ask);
+	const wanted = { changes: following !== undefined, logs: true };
+	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), wanted, ask);
 	if (called?.kind === "failed") return { outcome: { ok: false, error: called.error }, state: null };
 	if (called?.kind !== "result") return nobody;
 	const outcome = readFrame(called.value, part, part.measured && following === undefined);
@@ -78,9 +80,14 @@ function tracedIn(
 	};
 }
 
-/** The frames of `call` and, where they are wanted, its changes of the state. */
-export function traceCall(call: TracedCall, changes: boolean, ask: Ask): Promise<readonly NodeAnswer[]> {
-	return ask([traceOf(call, CALLS), ...(changes ? [traceOf(call, CHANGES)] : [])]);
+/** The frames of `call`, with their `logs` where they are wanted, and its `changes` of the state likewise. */
+export function traceCall(
+	call: TracedCall,
+	{ changes, logs }: { readonly changes: boolean; readonly logs: boolean },
+	ask: Ask,
+): Promise<readonly NodeAnswer[]> {
+	const calls = traceOf(call, logs ? CALLS_WITH_LOGS : CALLS);
+	return ask(changes ? [calls, traceOf(call, CHANGES)] : [calls]);
 }
 
 function traceOf({ object, number, ...overrides }: TracedCall, tracer: object): RpcCall {

@@ -113,6 +113,20 @@ test("what is held too long is refused, each in its own words, and its connectio
 	assert.equal((await page.answer()).status, 200);
 });
 
+test("what was refused is not handed on while its client still sends", async () => {
+	const { clock, held, standby } = await fixture();
+	const [head] = String(postText("/fast", ECHO)).split("\r\n\r\n");
+	const slow = await held(Buffer.from(`${head}\r\n\r\n`));
+	const other = await held();
+	await clock.advance(HOLD_MS);
+	assert.equal((await slow.answer()).status, 503);
+	assert.equal((await other.answer()).status, 503);
+	const handed = standby.leave();
+	assert.deepEqual(handed?.requests, []);
+	handed?.server.closeAllConnections();
+	handed?.server.close();
+});
+
 test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
 	const { held, open, standby, port, clock } = await fixture();
 	const idle = await open();
