@@ -61,7 +61,7 @@ test("what is charged depends on whose it is, on what was asked and on how long 
 });
 
 test("why what an attempt came to opens it", () => {
-	for (const [outcome, inRow, isUnheard, circumstances, reason] of [
+	for (const [outcome, inRow, isUnanswered, circumstances, reason] of [
 		["answered", 9, true, PROBATION, null],
 		["cut", 9, true, PROBATION, null],
 		["tooLarge", 9, true, PROBATION, null],
@@ -77,9 +77,9 @@ test("why what an attempt came to opens it", () => {
 	] as const) {
 		// The row of reads is none of submissions.
 		const figures = { faults: { read: 9, submission: inRow } };
-		const seen = { kind: "submission", tookMs: 4_000, isUnheard } as const;
+		const seen = { kind: "submission", tookMs: 4_000, isUnanswered } as const;
 		const found = reasonOfAttempt(outcome, seen, health(figures, circumstances));
-		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnheard}`);
+		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnanswered}`);
 	}
 });
 
@@ -91,12 +91,12 @@ test("how many senders are a storm", () => {
 		[2, 5, PROBATION, "storm"],
 		[1, 1, PROBATION, "storm"],
 	] as const) {
-		const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+		const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
 		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
 		assert.equal(found, expected, `${stormSenders} of ${storm}`);
 	}
 	const theirs = health({ stormSenders: 1_000 }, PROBATION, { upstream: "fallback" });
-	const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+	const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
 	assert.equal(reasonOfAttempt("internal", seen, theirs), null, "a third party's is none");
 });
 
