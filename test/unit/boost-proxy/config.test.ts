@@ -1,5 +1,4 @@
-// Boost's settings: defaults as documented, every bad value and every contradiction refused by name, what a dialect
-// implies of a fallback, and no secret in any output.
+// Boost's settings: documented defaults, refused values and contradictions, what a dialect implies for a fallback.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +10,7 @@ import {
 	sameUpstreamWarning,
 	startWarnings,
 } from "../../../boost-proxy/config.ts";
-import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
+import { SettingError } from "../../../shared/config.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 type Name = keyof typeof BOOST_SETTINGS;
@@ -72,20 +71,14 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	SIGNATURE_HIDING: ["never", MARK],
 };
 
-test("the table of bad values leaves no setting out", () => {
-	assert.deepEqual(Object.keys(BAD).sort(), Object.keys(BOOST_SETTINGS).sort());
-});
-
-for (const [name, values] of Object.entries(BAD)) {
-	for (const value of values) {
-		test(`${name}=${value.slice(0, 40)} is refused by name, with what was expected and an example`, () => {
-			assert.throws(
-				() => readBoostConfig({ ...NEEDED, [name]: value }),
-				refusing(name as Name, "is not valid"),
-			);
-		});
+test("each bad value is refused by name, with what was expected and an example", () => {
+	for (const [name, values] of Object.entries(BAD)) {
+		for (const value of values) {
+			const read = () => readBoostConfig({ ...NEEDED, [name]: value });
+			assert.throws(read, refusing(name as Name, "is not valid"), `${name}=${value}`);
+		}
 	}
-}
+});
 
 /** What is missing, or contradicts another setting. */
 const WRONG: readonly (readonly [Readonly<Record<string, string>>, Name, string])[] = [
@@ -196,24 +189,6 @@ for (const [env, fast, noreverts] of REFUSALS) {
 		assert.deepEqual(fallbackRefusals(readBoostConfig({ ...NEEDED, ...env }).fallback), { fast, noreverts });
 	});
 }
-
-test("--help tells every setting; --print-config what is in force, and no secret", () => {
-	const help = helpText("npm run boost", "about", BOOST_SETTINGS);
-	for (const name of Object.keys(BOOST_SETTINGS)) assert.ok(help.includes(`  ${name}\n`), name);
-	const printed = printedConfig(BOOST_SETTINGS, {
-		RELAY_URL: `http://u:${MARK}@relay.example/${MARK}`,
-		FALLBACK_URL: `https://rpc.example/v2/${MARK}?key=${MARK}`,
-		FALLBACK_FAST_URL: `https://fast.example/?key=${MARK}`,
-		FALLBACK_NOREVERTS_URL: `https://noreverts.example/${MARK}`,
-		FALLBACK_STATUS_URL: `https://status.example/${MARK}/`,
-		ETH_RPC_URL: `https://node.example/${MARK}`,
-		...{ BOOST_SECRET: MARK, ADMIN_TOKEN: MARK, DATABASE_URL: `postgres://u:${MARK}@db/x` },
-	});
-	assert.ok(!printed.includes(MARK), printed);
-	for (const host of ["relay", "rpc", "fast", "noreverts", "status", "node"])
-		assert.ok(printed.includes(`${host}.example`), host);
-	assert.match(printed, /^REQUEST_BUDGET_MS=10000$/m);
-});
 
 function refusing(name: Name, problem: string): (thrown: unknown) => true {
 	return (thrown) => {

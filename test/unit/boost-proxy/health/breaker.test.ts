@@ -163,29 +163,6 @@ test("opening aborts all that is under way, and charges nobody for it", async (t
 	assert.deepEqual(fixture.trips, ["refused"]);
 });
 
-test("stop joins the probe under way and leaves no timer; nothing is let in after it", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.found = "hang";
-	fixture.breaker.start();
-	const hanging = fixture.send();
-	await fixture.clock.advance(100);
-	let stopped = false;
-	const stopping = fixture.breaker.stop().then(() => {
-		stopped = true;
-	});
-	await fixture.clock.advance(399);
-	assert.equal(stopped, false);
-	await fixture.clock.advance(1);
-	await stopping;
-	assert.equal(fixture.clock.timers, 0);
-	assert.equal(hanging.abort?.isAborted, false, "what is under way goes on");
-	hanging.end("refused");
-	assert.equal(await fixture.say("answered"), false);
-	fixture.breaker.force("closed");
-	assert.equal(fixture.breaker.isUnavailable, true);
-	assert.deepEqual(fixture.trips, []);
-});
-
 test("one that is only starting is closed by the first good word, an interval after it was refused", async (t) => {
 	const fixture = new BreakerFixture(t, { isNew: true });
 	fixture.found = "refused";

@@ -45,20 +45,6 @@ test("an answer ends the silence before the probe's word, and lets newcomers go 
 	}
 });
 
-test("nobody waits where a state is forced, and who waited goes on when one is", async (t) => {
-	const fixture = new BreakerFixture(t);
-	fixture.found = "hang";
-	many(fixture, 16);
-	await fixture.clock.advance(250);
-	const waiting = fixture.send();
-	fixture.breaker.force("closed");
-	await fixture.clock.advance(0);
-	assert.equal(waiting.isBegun, true);
-	await fixture.clock.advance(5_000);
-	assert.equal(begun(many(fixture, 3)), 3);
-	assert.deepEqual(fixture.trips, []);
-});
-
 test("at a hundred requests a second no more than sixteen fall into a hole, and it opens within a share", async (t) => {
 	const found: string[] = [];
 	for (const offset of [0, 130, 370, 510, 740, 990]) {
@@ -127,19 +113,6 @@ test("submissions hang while all else is well: sixteen meet it, and when it open
 	assert.ok(hanging.every(({ abort }) => abort?.isAborted));
 	assert.ok(newcomers.every(({ result }) => result === null));
 	assert.deepEqual(fixture.changes, ["open"], "whoever listens hears of it");
-});
-
-test("one answer to a submission lets those that wait go on", async (t) => {
-	const fixture = new BreakerFixture(t);
-	const [first] = await hang(fixture, 16);
-	const newcomers = await hang(fixture, 5);
-	first?.end("answered");
-	await fixture.clock.advance(0);
-	assert.ok(newcomers.every(({ isBegun }) => isBegun));
-	await read(fixture, 400);
-	assert.deepEqual(fixture.trips, []);
-	await read(fixture, 200);
-	assert.deepEqual(fixture.trips, ["silence"], "but a new silence is one");
 });
 
 test("without another upstream none waits and none is aborted until its time is up", async (t) => {

@@ -77,12 +77,3 @@ test("silence counts from the last answer, or from the oldest in flight; submiss
 		[{ count: 0, silentMs: 0 }, { count: 0, silentMs: 0 }, 0],
 	);
 });
-
-test("what a submission takes is a moving average", () => {
-	const { figures, take } = counting();
-	for (let i = 0; i < 50; i++) take({ outcome: "answered" }, "submission", 300);
-	assert.ok(Math.abs(figures.submissionMs - 300) < 1, `${figures.submissionMs}`);
-	take({ outcome: "answered" }, "read", 10_000);
-	take({ outcome: "timeout" }, "submission", 4_000);
-	assert.ok(figures.submissionMs <= 300, "of answers alone");
-});

@@ -3,14 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-	kindOf,
-	labelOf,
-	METHOD_LABELS,
-	READS,
-	RELAY_ONLY,
-	weightOf,
-} from "../../../../boost-proxy/ingress/methods.ts";
+import { kindOf, labelOf, READS, RELAY_ONLY, weightOf } from "../../../../boost-proxy/ingress/methods.ts";
 import { PASSED_METHODS } from "../../../../relay/chain/passthrough.ts";
 import { METHODS } from "../../../../relay/ingress/methods/index.ts";
 
@@ -36,9 +29,4 @@ test("what is not known is for the relay alone", () => {
 		assert.equal(kindOf(name), "relay", name);
 		assert.equal(labelOf(name), "unknown", name);
 	}
-});
-
-test("labels are a closed set without doubles", () => {
-	assert.equal(new Set(METHOD_LABELS).size, METHOD_LABELS.length);
-	for (const { name } of METHODS) assert.ok(METHOD_LABELS.includes(labelOf(name)), name);
 });

@@ -142,12 +142,6 @@ test("a journal of another version is refused, and left as it is", async () => {
 	assert.equal(disk.map.get("m/format")?.toString(), "2");
 });
 
-test("a store that can't be written is told of at the start", async () => {
-	const disk = new FakeDisk();
-	disk.broken = true;
-	await assert.rejects(fixture({}, disk), { message: "disk" });
-});
-
 const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
 
 /** A start of a journal on `disk` whose chain answers one thing after another. */
@@ -201,12 +195,4 @@ test("a journal of another chain stops the start, and is told of where it shows 
 	await start();
 	await clock.advance(1_000);
 	assert.deepEqual([errors, clock.timers], [["the journal is of another chain"], 0]);
-});
-
-test("a stop ends the asking", async () => {
-	const { binding, clock, start } = await bindingFixture([]);
-	await start();
-	binding.stop();
-	await clock.advance(5_000);
-	assert.equal(clock.timers, 0);
 });

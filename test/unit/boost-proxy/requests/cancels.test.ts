@@ -214,18 +214,18 @@ scenario("what is cancelled while its submission hangs goes to nobody else", asy
 scenario(
 	"one that was cancelled while it was acknowledged elsewhere is taken back there",
 	async (fixture) => {
-		const { submissions, relay, fallback, request, wakes } = fixture;
+		const { submissions, relay, fallback, request, triggers } = fixture;
 		relay.deliveries = [TIMED_OUT];
 		const answer = hanging(fallback);
 		const submitted = submissions.submit(ONE.raw, request());
 		const say = await answer;
 		relay.answers = [YES];
 		await cancel(fixture);
-		const before = wakes();
+		const before = triggers();
 		say(ACKNOWLEDGED);
 		await submitted;
 		assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
-		assert.ok(wakes() > before, "nobody was woken to take it back");
+		assert.ok(triggers() > before, "nobody was woken to take it back");
 	},
 );
 

@@ -196,7 +196,7 @@ scenario("the client hears of it when it is on disk, or that fails or takes two 
 });
 
 scenario("a replacement ends what it replaces, and whoever else had that is owed it", async (fixture) => {
-	const { submissions, journal, relay, fallback, request, wakes } = fixture;
+	const { submissions, journal, relay, fallback, request, triggers } = fixture;
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
@@ -209,7 +209,7 @@ scenario("a replacement ends what it replaces, and whoever else had that is owed
 	const { holders, replacesAt } = journal.get(REPLACING.hash) ?? {};
 	assert.deepEqual([holders, replacesAt], [["relay"], ["fallback"]]);
 	assert.deepEqual(fallback.hashes, [ONE.hash]);
-	assert.ok(wakes() > 0, "nobody sees to what is owed");
+	assert.ok(triggers() > 0, "nobody sees to what is owed");
 });
 
 scenario("a replacement that is refused leaves what it would have replaced", async (fixture) => {

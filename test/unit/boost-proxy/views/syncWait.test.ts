@@ -41,29 +41,6 @@ async function why(fixture: ViewFixture, hash: string): Promise<string | null> {
 	return message.slice(`${NOT_PROCESSED} due to `.length);
 }
 
-test("the receipt is asked for every second at most, for three seconds at most and never beyond the wait", async () => {
-	const fixture = new ViewFixture();
-	const asked: [at: number, ms: number][] = [];
-	fixture.relay.call = async (_call, { deadlineMs }) => {
-		asked.push([fixture.clock.monotonic(), deadlineMs]);
-		return result(null);
-	};
-	const { outcome } = wait(fixture, 6_000);
-	await fixture.clock.advance(200);
-	assert.equal(asked.length, 0, "it has just come");
-	await fixture.clock.advance(5_799);
-	for (const [i, [at, ms]] of asked.entries()) {
-		const next = asked[i + 1]?.[0] ?? at + 1_000;
-		assert.ok(next - at >= 250 && next - at <= 1_000, `${next - at} ms between two`);
-		assert.ok(ms <= 3_000 && at + ms <= 6_000, `at ${at} for ${ms} ms`);
-	}
-	assert.ok(asked.length > 5 && asked.length < 9, `${asked.length} times`);
-	assert.equal(outcome.ended, undefined);
-	await fixture.clock.advance(1);
-	assert.deepEqual(outcome.ended, [4, `${NOT_PROCESSED} in 6s.`, HASH]);
-	assert.equal(fixture.clock.timers, 0);
-});
-
 test("a wait ends when its client goes, and all end when boost stops", async () => {
 	const fixture = new ViewFixture();
 	const life = new ClientLife(0);

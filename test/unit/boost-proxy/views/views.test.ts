@@ -107,20 +107,6 @@ test("where nobody can tell it is an error, never a lower count or null; the rel
 	}
 });
 
-test("merging is needed while the relay is out, and of what the journal knows", () => {
-	const fixture = new ViewFixture();
-	const views = new Views(fixture.dependencies);
-	const other = signedTransaction({ nonce: 99 });
-	const needed = () => [views.needsMergingHash(other.hash), views.needsMerging(ADDRESS)];
-	assert.deepEqual(needed(), [false, false]);
-	assert.equal(views.needsMergingHash(fixture.holds(1, ["relay"]).hash), true);
-	assert.equal(views.needsMergingHash(fixture.ended(2, "cancelled").hash), true);
-	assert.deepEqual(needed(), [false, true], "should the relay fail at this very request");
-	assert.equal(views.needsMerging(testAccount(1).address), false);
-	fixture.relay.isUnavailable = true;
-	assert.deepEqual(needed(), [true, true]);
-});
-
 test("what the relay has lost, or never had, is shown as the journal has it", async () => {
 	const fixture = new ViewFixture();
 	fixture.relay.answers(METHOD, null);
