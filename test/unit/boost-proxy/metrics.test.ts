@@ -1,4 +1,4 @@
-// Boost's series: all of them there from the start, and each counts what it is called for.
+// Boost's series: all exist from the start, and the gauges show the current state.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What is counted of an upstream: silence as far as it is the upstream's, and a storm by the answers since it began.
+// The figures of an upstream: the time without answers, and the senders of a storm.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The routes for operators: what they show, who may force a breaker, and when there is an upstream for a transaction.
+// The routes for operators: what they show, who may force a breaker, and the check of /readyz.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// What is passed through arrives as it was sent, but for what names the client, and its answer comes back the same way. No
-// body can be made to look like a request.
+// A request that is passed through arrives unchanged but for the client's address, and so does its answer. No body can
+// become a second request.
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";

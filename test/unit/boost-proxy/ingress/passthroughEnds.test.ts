@@ -1,5 +1,4 @@
-// Answers of what is passed through, and how it ends: none while the relay is out, one in words that clients can read where it
-// fails, otherwise the relay's own; a client that goes away leaves nothing at the relay.
+// How passed-through requests end: errors while the relay is unavailable or fails, streams, and clients that disconnect.
 
 import assert from "node:assert/strict";
 import type { RequestListener, ServerResponse } from "node:http";

@@ -1,5 +1,4 @@
-// What boost does with a method, against the relay's own table: a read that the relay passes on must be a read for
-// boost, with the same weight, and nothing else may ever reach a third party.
+// Boost's table of methods against the relay's: reads have the same weight, and nothing else may reach a third party.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// What the journal's tests share: entries by number, the table of rows on a disk in memory, spoken to by verbs, and a row as a
-// scenario looks at it: live or ended, with names in place of standings.
+// The fixture for the journal: entries by number, rows on a disk in memory with a shorter interface, and a readable view of
+// a row.
 
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {

@@ -1,5 +1,4 @@
-// Opening a journal: records there and back again, damaged ones left out, other versions and other chains refused; and that the
-// chain is asked for until somebody tells it.
+// Opening a journal: every record can be read again, damaged ones are left out, other versions and chains are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -54,7 +53,7 @@ const STATES: Readonly<Record<string, Row>> = {
 	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
 };
 
-test("every kind of row: there and back again", () => {
+test("every kind of row is the same after encoding and decoding", () => {
 	for (const [name, state] of Object.entries(STATES)) {
 		assert.deepEqual(decodeState(HASH, encodeState(state), rawOf(1).length), state, name);
 		const birth = encodeBirth(state, rawOf(1));
@@ -87,7 +86,7 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"an end without a time": changed({ ending: "mined", untold: [] }),
 };
 
-test("refuses what is not what was written", () => {
+test("malformed records are refused", () => {
 	for (const [name, bytes] of Object.entries(DAMAGED))
 		assert.throws(() => decodeState(HASH, bytes, 1), Error, name);
 	const birth = encodeBirth(LIVE, rawOf(1));
@@ -99,7 +98,7 @@ test("refuses what is not what was written", () => {
 	}
 });
 
-test("damaged records are left out and told of; the others are there", async () => {
+test("damaged records are left out and logged; the others are read", async () => {
 	const { journal, disk } = await fixture();
 	for (const n of [1, 2, 3, 4, 5]) await journal.add(newEntry(n), "relay");
 	await journal.held(hashOf(4), "fallback");
@@ -163,14 +162,14 @@ function othersDisk(): FakeDisk {
 	return disk;
 }
 
-test("a journal is bound at the start where somebody tells the chain, and stays so", async () => {
+test("a journal is bound at the start to the chain that an upstream answers", async () => {
 	const { binding, start, bound, disk } = await bindingFixture([TOLD]);
 	await start();
 	assert.deepEqual([binding.chainId, bound()], [31_337n, "31337"]);
 	await (await bindingFixture([TOLD], disk)).start();
 });
 
-test("where nobody does, or the disk fails, the start goes on and it is asked again", async () => {
+test("if none answers, or the disk fails, the start goes on and it is asked again", async () => {
 	const { binding, bound, clock, disk, start } = await bindingFixture([
 		...[null, [{ ok: true as const, result: "x" }], TOLD, TOLD],
 	]);
@@ -185,7 +184,7 @@ test("where nobody does, or the disk fails, the start goes on and it is asked ag
 	assert.deepEqual([bound(), clock.timers], ["31337", 0]);
 });
 
-test("a journal of another chain stops the start, and is told of where it shows later", async () => {
+test("a journal of another chain stops the start, or is logged if that shows later", async () => {
 	await assert.rejects((await bindingFixture([TOLD], othersDisk())).start(), {
 		code: "OTHER_CHAIN",
 		message:

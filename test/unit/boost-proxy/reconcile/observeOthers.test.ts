@@ -1,5 +1,4 @@
-// Following what the relay can't speak for: by the chain's nonces and receipts, and by the pages of a fallback, which may end,
-// give up or lose what it alone holds; then the relay, which is well, gets it.
+// Observing the chain and the status pages of a fallback for rows that the relay has no answer for.
 
 import assert from "node:assert/strict";
 import {
@@ -196,22 +195,25 @@ scenario(
 	},
 );
 
-scenario("at most ten questions a look, pages and hashes together; nobody starves", async (fixture) => {
-	const { relay, fallback, clock } = fixture;
-	const hashes: string[] = [];
-	for (let n = 1; n <= 30; n += 1) {
-		hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
-		fallback.stages.delete(hashOf(n));
-		fallback.pages.set(hashOf(n), BLANK);
-	}
-	const questions = () => fallback.pagesAsked.length + fallback.asked(BY_HASH).length;
-	for (let look = 0, before = questions(); look < 40; look += 1) {
-		await clock.advance(1_000);
-		assert.ok(questions() - before <= 10, `${questions() - before} questions`);
-		before = questions();
-	}
-	assert.deepEqual([...relay.hashes].sort(), hashes.sort());
-});
+scenario(
+	"at most ten requests a pass, pages and hashes together; every row is asked for in time",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hashes: string[] = [];
+		for (let n = 1; n <= 30; n += 1) {
+			hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
+			fallback.stages.delete(hashOf(n));
+			fallback.pages.set(hashOf(n), BLANK);
+		}
+		const questions = () => fallback.pagesAsked.length + fallback.asked(BY_HASH).length;
+		for (let look = 0, before = questions(); look < 40; look += 1) {
+			await clock.advance(1_000);
+			assert.ok(questions() - before <= 10, `${questions() - before} questions`);
+			before = questions();
+		}
+		assert.deepEqual([...relay.hashes].sort(), hashes.sort());
+	},
+);
 
 for (const [page, answer] of [
 	[null, { ok: true, result: null }],

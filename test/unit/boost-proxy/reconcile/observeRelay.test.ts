@@ -1,4 +1,4 @@
-// Following the relay: what each of its words makes of a row, and that a mined one is watched for some slots.
+// Observing the relay: what each stage does to a row, and that mined rows are observed for some slots.
 
 import assert from "node:assert/strict";
 import { nextTurn } from "../../../../shared/clock.ts";
@@ -18,7 +18,7 @@ const METHOD = "service_transactionStatuses";
 const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { followed: true, ...options });
 
-scenario("each word of the relay's", async (fixture) => {
+scenario("each stage of the relay", async (fixture) => {
 	const { relay, fallback, clock, journal } = fixture;
 	const ends = {
 		CANCELLED: "cancelled",
@@ -52,19 +52,22 @@ scenario("each word of the relay's", async (fixture) => {
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
 });
 
-scenario("what is on its way lives on, what is past its time without a word does not", async (fixture) => {
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1);
-	const until = entryOf(fixture, hash).aliveUntil;
-	relay.stages.set(hash, "QUEUED");
-	await clock.advance(600_000);
-	assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
-	relay.breaker.set(true);
-	await clock.advance(280_000);
-	assert.equal(endingOf(fixture, hash), null);
-	await clock.advance(40_000);
-	assert.equal(endingOf(fixture, hash), "expired");
-});
+scenario(
+	"a row that the relay reports as live lives on, one past its time without an answer expires",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		const until = entryOf(fixture, hash).aliveUntil;
+		relay.stages.set(hash, "QUEUED");
+		await clock.advance(600_000);
+		assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
+		relay.breaker.set(true);
+		await clock.advance(280_000);
+		assert.equal(endingOf(fixture, hash), null);
+		await clock.advance(40_000);
+		assert.equal(endingOf(fixture, hash), "expired");
+	},
+);
 
 scenario(
 	"no record twice in a row, from a relay that was well all the time, is a loss: it gets it again",
@@ -86,7 +89,7 @@ scenario(
 	},
 );
 
-scenario("no record while the relay changed counts for nothing", async (fixture) => {
+scenario("no record is ignored if the relay's health changed meanwhile", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	fallback.breaker.set(true);
 	await fixture.opened(1);
@@ -168,7 +171,7 @@ scenario(
 	},
 );
 
-scenario("odd answers say nothing", async (fixture) => {
+scenario("malformed answers are ignored", async (fixture) => {
 	const hash = await fixture.opened(1);
 	const words: unknown[] = [null, undefined, 7, "x", {}, [null], [{ hash }], [{ hash, stage: 1 }]];
 	words.push([{ hash: 1, stage: "CANCELLED" }], [{ hash: hashOf(9), stage: "CANCELLED" }]);
@@ -215,7 +218,7 @@ scenario(
 	},
 );
 
-scenario("mined by the relay's word is taken back by it", async (fixture) => {
+scenario("a row that the relay reported as mined is reopened by its later stage", async (fixture) => {
 	const { relay, clock } = fixture;
 	const hash = await fixture.opened(1);
 	relay.stages.set(hash, "INCLUDED");
@@ -233,7 +236,7 @@ scenario("mined by the relay's word is taken back by it", async (fixture) => {
 });
 
 for (const holder of ["relay", "fallback"] as const) {
-	scenario(`a receipt that is gone twice running opens again what the ${holder} held`, async (fixture) => {
+	scenario(`a receipt that is missing twice in a row reopens a row of the ${holder}`, async (fixture) => {
 		const { relay, chain, clock } = fixture;
 		if (holder === "relay") relay.breaker.set(true);
 		const hash = await fixture.opened(1, [holder]);

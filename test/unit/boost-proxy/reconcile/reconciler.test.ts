@@ -1,5 +1,5 @@
-// What the reconciler sends and takes back as upstreams go out and come back, and what it makes of their answers. Which row is
-// to go where is the plan's table (plan.test.ts).
+// What the reconciler sends and cancels as upstreams become unavailable and come back. The plan itself is tested in
+// plan.test.ts.
 
 import assert from "node:assert/strict";
 import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
@@ -17,7 +17,7 @@ import {
 
 const CANCEL = "eth_cancelTransaction";
 
-scenario("what the fallback alone held goes to the relay, on its client's behalf", async (fixture) => {
+scenario("a row that only the fallback had is sent to the relay on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
 	fixture.fallback.breaker.set(true);
 	await fixture.clock.advance(100);

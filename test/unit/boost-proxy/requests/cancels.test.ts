@@ -1,5 +1,5 @@
-// Cancels by hash and soft cancels behind boost: who may, who is told, what the client hears; that nothing of an honest user is
-// lost by a stranger's, and that nothing which was taken back anywhere can be handed over.
+// Cancels by hash and soft cancels: who may cancel, which upstreams are notified, what the client gets, and that nothing
+// cancelled is handed over.
 
 import assert from "node:assert/strict";
 import type { CallResult, Delivery } from "../../../../boost-proxy/domain/request.ts";
@@ -145,7 +145,7 @@ scenario(
 	},
 );
 
-scenario("a client hears that it is taken back when that is on disk", async (fixture) => {
+scenario("the client gets the result once the cancel is on disk", async (fixture) => {
 	const { relay, disk, clock } = fixture;
 	await held(fixture, "relay");
 	relay.answers = [YES];
@@ -184,7 +184,7 @@ for (const by of ["fallback", "both"] as const) {
 	);
 }
 
-scenario("one that becomes a holder while another is told is told as well", async (fixture) => {
+scenario("an upstream that becomes a holder during a cancel is notified too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
 	relay.isUnavailable = false;
@@ -195,21 +195,24 @@ scenario("one that becomes a holder while another is told is told as well", asyn
 	assert.deepEqual([relay.called.length, endOf(fixture)], [1, ["cancelled"]]);
 });
 
-scenario("what is cancelled while its submission hangs goes to nobody else", async (fixture) => {
-	const { submissions, relay, fallback, request } = fixture;
-	const answer = hanging(relay);
-	const submitted = submissions.submit(ONE.raw, request());
-	const say = await answer;
-	relay.answers = [NOT_FOUND, YES];
-	await assert.rejects(cancel(fixture), NOT_PENDING);
-	assert.equal(fixture.journal.get(HASH)?.underWay, true, "a cancel that fails leaves it to its request");
-	relay.answers = [YES];
-	assert.equal(await cancel(fixture), true);
-	say(TIMED_OUT);
-	assert.equal((await submitted).tx.hash, HASH);
-	assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
-	assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
-});
+scenario(
+	"a transaction that is cancelled while its submission hangs is sent to no other upstream",
+	async (fixture) => {
+		const { submissions, relay, fallback, request } = fixture;
+		const answer = hanging(relay);
+		const submitted = submissions.submit(ONE.raw, request());
+		const say = await answer;
+		relay.answers = [NOT_FOUND, YES];
+		await assert.rejects(cancel(fixture), NOT_PENDING);
+		assert.equal(fixture.journal.get(HASH)?.underWay, true, "a cancel that fails leaves it to its request");
+		relay.answers = [YES];
+		assert.equal(await cancel(fixture), true);
+		say(TIMED_OUT);
+		assert.equal((await submitted).tx.hash, HASH);
+		assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
+		assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
+	},
+);
 
 scenario(
 	"one that was cancelled while it was acknowledged elsewhere is taken back there",

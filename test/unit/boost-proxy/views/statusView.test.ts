@@ -1,5 +1,5 @@
-// GET /tx/{hash} over relay, journal, fallback and chain: who counts when, and that somebody always does; and what the status
-// pages of fallbacks amount to, of which nothing passes that was not looked at.
+// GET /tx/{hash} over relay, journal, fallback and chain: which source counts, and what is read from fallbacks' status
+// pages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: who is asked, and what counts.
+// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: which are asked, and which answer
+// counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
