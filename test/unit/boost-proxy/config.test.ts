@@ -17,7 +17,7 @@ type Name = keyof typeof BOOST_SETTINGS;
 
 const NEEDED = { RELAY_URL: "http://127.0.0.1:8080", FALLBACK_URL: "https://rpc.example" };
 
-test("with nothing but what is required, everything else has its documented default", () => {
+test("every optional setting has its documented default", () => {
 	assert.deepEqual(readBoostConfig(NEEDED), {
 		...{ PORT: 8081, HOST: "0.0.0.0", METRICS_PORT: undefined, RELAY_URL: "http://127.0.0.1:8080" },
 		...{ BOOST_SECRET: undefined, FALLBACK_URL: "https://rpc.example", FALLBACK_FAST_URL: undefined },
@@ -98,7 +98,7 @@ for (const [env, name, problem] of WRONG) {
 	});
 }
 
-test("http is taken where it can only be a private network, and to our own relay anywhere", () => {
+test("http is allowed in private networks, and to our own relay anywhere", () => {
 	for (const FALLBACK_URL of [
 		...[
 			"http://127.0.0.1:8082",
@@ -140,7 +140,7 @@ test("http is taken where it can only be a private network, and to our own relay
 	assert.equal(RELAY_URL, "http://relay.example/base");
 });
 
-test("whole URLs are taken as they are, with or without a base", () => {
+test("whole URLs are used unchanged, with or without a base", () => {
 	const FALLBACK_FAST_URL = "https://rpc.example/fast/?key=1";
 	const only = readBoostConfig({ RELAY_URL: "http://r", FALLBACK_FAST_URL, FALLBACK_DIALECT: "flashbots" });
 	assert.deepEqual(only.fallback, {
@@ -238,7 +238,7 @@ for (const [RELAY_URL, fallback, expected] of CASES) {
 	});
 }
 
-test("what an operator is warned of at the start", () => {
+test("the warnings at the start", () => {
 	const warnings = (env: Readonly<Record<string, string>>): readonly string[] =>
 		startWarnings(readBoostConfig({ RELAY_URL: "http://r", BOOST_SECRET: "s", ...env }));
 	assert.deepEqual(warnings({ FALLBACK_URL: "https://f.example" }), []);

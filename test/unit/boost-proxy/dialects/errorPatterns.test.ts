@@ -60,7 +60,7 @@ const LOW = [
 const NOT_LOW = ["nonce too high", "invalid nonce", "gas too low", "my nonce too low", "nonce too lowly", ""];
 
 test("each kind of node's message for a known transaction", () => {
-	// A trailing space is no word more.
+	// A trailing space changes nothing.
 	for (const words of KNOWN) assert.ok(isAlreadyKnown(words.trimEnd()), words);
 	for (const words of NOT_KNOWN) assert.equal(isAlreadyKnown(words), false, words);
 });

@@ -94,7 +94,7 @@ test("once open it is not probed during its hold, then successes in a row close 
 	assert.equal(breaker.retryMs, 1_500);
 	// Good ones follow each other twice as fast.
 	await clock.advance(500);
-	// One bad word, and the count begins again; the next hold is no longer for it.
+	// A failed probe restarts the count; the next hold does not grow.
 	fixture.found = "httpStatus";
 	await clock.advance(500);
 	assert.equal(breaker.state, "open");

@@ -7,7 +7,7 @@ import { Figures } from "../../../../boost-proxy/health/figures.ts";
 import { STORM_MS } from "../../../../boost-proxy/health/rules.ts";
 import { BREAKER_OPTIONS } from "../../../support/breakerFixture.ts";
 
-/** Figures on a time that is set by hand. */
+/** Figures with a settable time. */
 function counting() {
 	const time = { now: 0 };
 	const figures = new Figures(() => time.now);
@@ -33,7 +33,7 @@ test("ten seconds of good answers before a storm do not hide it, and one sender 
 	);
 });
 
-test("it is over once more were answered well since it began than senders met it", () => {
+test("a storm ends when it has brought more good answers than failing senders", () => {
 	const { say } = counting();
 	say("internal", "0xa");
 	say("internal", "0xb");
@@ -56,7 +56,7 @@ test("senders are forgotten after ten seconds, and beyond a bound", () => {
 	for (let i = 0; i < 5_000; i++) assert.ok(say("internal", `0x${i}`) <= 1_000);
 });
 
-test("silence counts from the last answer, or from the oldest in flight; submissions have one of their own", () => {
+test("silence counts from the last answer or the oldest in flight, separately for submissions", () => {
 	const { time, figures, say } = counting();
 	const read = figures.begin("read");
 	time.now = 100;

@@ -11,7 +11,7 @@ test("the reads are the relay's, with its weights", () => {
 	assert.deepEqual([...READS], relays);
 });
 
-test("every method that the relay serves itself is understood by boost or for the relay alone, and weighs the same", () => {
+test("every method of the relay is known to boost with the same weight, and is no read", () => {
 	const wrong = METHODS.filter(({ name, weight }) => {
 		const kind = kindOf(name);
 		const isPlaced = kind === "relay" ? RELAY_ONLY.has(name) : kind !== "read";
@@ -23,7 +23,7 @@ test("every method that the relay serves itself is understood by boost or for th
 	);
 });
 
-test("what is not known is for the relay alone", () => {
+test("unknown methods go to the relay only", () => {
 	for (const name of ["eth_sendTransaction", "admin_peers", "eth_newThing", "", "__proto__", "toString"]) {
 		assert.equal(kindOf(name), "relay", name);
 		assert.equal(labelOf(name), "unknown", name);

@@ -121,7 +121,7 @@ test("damaged records are left out and logged; the others are read", async () =>
 	assert.equal(errors.length, 4, errors.join("\n"));
 	assert.equal(errors.at(-1), 'records of the journal were left out {"count":3}');
 	assert.doesNotMatch(errors.join(""), /junk/);
-	// The bytes alone are damaged: told to who asks for them.
+	// Only the bytes are damaged: reading them fails.
 	disk.map.set(`b/${hashOf(1)}`, Buffer.alloc(2));
 	await assert.rejects(again.raw(hashOf(1)));
 	assert.equal(await again.add(newEntry(2), "relay"), true);

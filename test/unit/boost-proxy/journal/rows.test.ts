@@ -15,7 +15,7 @@ test("an acknowledged entry costs one write, of one record", async () => {
 	disk.hold = true;
 	await journal.settle(hashOf(1), true);
 	assert.equal(disk.waiting, 0);
-	assert.equal(journal.get(hashOf(1))?.underWay, false);
+	assert.equal(journal.get(hashOf(1))?.inProgress, false);
 	assert.equal(disk.map.size, before + 1);
 	await journal.close();
 });
@@ -193,7 +193,7 @@ test("an unacknowledged row takes over the values of a second request and keeps 
 	for (const one of [journal, again]) {
 		assert.deepEqual(one.get(hashOf(1)), {
 			...asked,
-			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], underWay: false },
+			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], inProgress: false },
 			...{ aliveUntil: receivedAt + 7_000 + TTL_MS, acknowledged: true, bytes: rawOf(1).length },
 		});
 		await one.close();

@@ -15,7 +15,7 @@ const BLANK = { status: "UNKNOWN" };
 /** The observer has begun. */
 const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { followed: true, ...options });
-/** And the relay is out. */
+/** The same with the relay unavailable. */
 const outage = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { out: true, ...options });
 
@@ -27,7 +27,7 @@ outage("a receipt is asked for where the nonce is used; with it the entry is min
 	const { chain, clock } = fixture;
 	const [mined, waiting] = [await fixture.opened(1), await fixture.opened(2)];
 	const busy = await fixture.opened(3, ["relay"], { from: senderOf(2) });
-	fixture.journal.setUnderWay(busy, true);
+	fixture.journal.setInProgress(busy, true);
 	await clock.advance(100);
 	assert.deepEqual(calls(fixture, "eth_getTransactionReceipt"), []);
 	chain.nonces.set(senderOf(1), 2n);
@@ -104,7 +104,7 @@ outage(
 );
 
 scenario(
-	"the chain is asked where the relay has said nothing for two slots or has no record",
+	"the chain is asked after two slots without an answer of the relay, or if it has no record",
 	async (fixture) => {
 		const { relay, chain, clock } = fixture;
 		await fixture.opened(1);
@@ -165,7 +165,7 @@ for (const stage of ["EXPIRED", "DROPPED"]) {
 }
 
 scenario(
-	"what the fallback has no record of, twice in a row and by hash neither, goes to the relay",
+	"a row unknown to the fallback twice in a row and by its hash goes to the relay",
 	async (fixture) => {
 		const { relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1, ["fallback"]);

@@ -70,7 +70,7 @@ scenario(
 );
 
 scenario(
-	"no record twice in a row, from a relay that was well all the time, is a loss: it gets it again",
+	"no record twice in a row, from a relay available all the time, is a loss: it gets the row again",
 	async (fixture) => {
 		const { relay, clock } = fixture;
 		const hash = await fixture.opened(1);
@@ -104,72 +104,63 @@ scenario("no record is ignored if the relay's health changed meanwhile", async (
 	assert.deepEqual(relay.hashes, []);
 });
 
-scenario(
-	"one that was not acknowledged is followed until the relay has had time to get it",
-	async (fixture) => {
-		const { relay, clock } = fixture;
-		const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
-		await clock.advance(14_000);
-		assert.deepEqual(fixture.holders(hash), ["relay"]);
-		await clock.advance(3_000);
-		assert.equal(fixture.holders(hash), null, "forgotten");
-		assert.equal(endingOf(fixture, hash), null);
-		const late = await fixture.opened(2, ["relay"], { acknowledged: false });
-		await clock.advance(10_000);
-		relay.stages.set(late, "BROADCAST");
-		await clock.advance(10_000);
-		assert.deepEqual(fixture.holders(late), ["relay"]);
-		assert.deepEqual(relay.hashes, [], "never sent again");
-	},
-);
+scenario("an unacknowledged row is observed until the delivery can no longer arrive", async (fixture) => {
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
+	await clock.advance(14_000);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+	await clock.advance(3_000);
+	assert.equal(fixture.holders(hash), null, "forgotten");
+	assert.equal(endingOf(fixture, hash), null);
+	const late = await fixture.opened(2, ["relay"], { acknowledged: false });
+	await clock.advance(10_000);
+	relay.stages.set(late, "BROADCAST");
+	await clock.advance(10_000);
+	assert.deepEqual(fixture.holders(late), ["relay"]);
+	assert.deepEqual(relay.hashes, [], "never sent again");
+});
 
-scenario(
-	"a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back",
-	async (fixture) => {
-		const { relay, clock } = fixture;
-		for (let n = 1; n <= 3_500; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
-		/** Answers are gone through in slices, between which others have their turn. */
-		const advance = async (ms: number) => {
-			await clock.advance(ms);
-			for (let turn = 0; turn < 100; turn += 1) await nextTurn();
-		};
-		for (let i = 0; i < 5; i += 1) await advance(INTERVAL_MS);
-		const asked = relay.asked(METHOD) as readonly (readonly string[])[];
-		assert.deepEqual(
-			asked.map(({ length }) => length),
-			[1_000, 1_000, 1_000, 500, 1_000],
-		);
-		assert.equal(new Set(asked.flat()).size, 3_500);
-		relay.breaker.set(true);
-		await advance(INTERVAL_MS);
-		relay.breaker.set(false);
-		await advance(1);
-		const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
-		assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
-	},
-);
+scenario("a large journal is asked for in parts, and as a whole when the relay is back", async (fixture) => {
+	const { relay, clock } = fixture;
+	for (let n = 1; n <= 3_500; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
+	/** Answers are gone through in slices, between which others have their turn. */
+	const advance = async (ms: number) => {
+		await clock.advance(ms);
+		for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+	};
+	for (let i = 0; i < 5; i += 1) await advance(INTERVAL_MS);
+	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
+	assert.deepEqual(
+		asked.map(({ length }) => length),
+		[1_000, 1_000, 1_000, 500, 1_000],
+	);
+	assert.equal(new Set(asked.flat()).size, 3_500);
+	relay.breaker.set(true);
+	await advance(INTERVAL_MS);
+	relay.breaker.set(false);
+	await advance(1);
+	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
+	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
+});
 
-scenario(
-	"a relay without the method is believed once; then the chain alone counts until it is back",
-	async (fixture) => {
-		const { relay, chain, clock } = fixture;
-		relay.answerCall = () => failure("the method does not exist", -32601);
-		const hash = await fixture.opened(1);
-		await clock.advance(INTERVAL_MS * 5);
-		assert.equal(relay.called.length, 1);
-		chain.nonces.set(senderOf(1), 2n);
-		chain.receipts.add(hash);
-		await clock.advance(SLOT_MS);
-		assert.equal(endingOf(fixture, hash), "mined");
-		relay.answerCall = () => undefined;
-		const next = await fixture.opened(2);
-		relay.stages.set(next, "CANCELLED");
-		relay.breaker.set(true);
-		relay.breaker.set(false);
-		await clock.advance(50);
-		assert.equal(endingOf(fixture, next), "cancelled");
-	},
-);
+scenario("a relay without the method is not asked again until it has been unavailable", async (fixture) => {
+	const { relay, chain, clock } = fixture;
+	relay.answerCall = () => failure("the method does not exist", -32601);
+	const hash = await fixture.opened(1);
+	await clock.advance(INTERVAL_MS * 5);
+	assert.equal(relay.called.length, 1);
+	chain.nonces.set(senderOf(1), 2n);
+	chain.receipts.add(hash);
+	await clock.advance(SLOT_MS);
+	assert.equal(endingOf(fixture, hash), "mined");
+	relay.answerCall = () => undefined;
+	const next = await fixture.opened(2);
+	relay.stages.set(next, "CANCELLED");
+	relay.breaker.set(true);
+	relay.breaker.set(false);
+	await clock.advance(50);
+	assert.equal(endingOf(fixture, next), "cancelled");
+});
 
 scenario("malformed answers are ignored", async (fixture) => {
 	const hash = await fixture.opened(1);
@@ -181,7 +172,7 @@ scenario("malformed answers are ignored", async (fixture) => {
 });
 
 scenario(
-	"a word about an earlier life of the hash, or one that a request sees to now, is not heard",
+	"an answer is ignored if the row was opened again or a request about it is in progress",
 	async (fixture) => {
 		const { relay, journal, clock } = fixture;
 		const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
@@ -192,7 +183,7 @@ scenario(
 			const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
 			await journal.end(again, "expired");
 			await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
-			journal.setUnderWay(busy, true);
+			journal.setInProgress(busy, true);
 			return { ok: true, result };
 		};
 		await clock.advance(INTERVAL_MS);
@@ -201,22 +192,19 @@ scenario(
 	},
 );
 
-scenario(
-	"where the relay has no record of what is mined, the chain says whether it is taken back",
-	async (fixture) => {
-		const { relay, chain, clock } = fixture;
-		const hash = await fixture.opened(1);
-		relay.stages.set(hash, "INCLUDED");
-		await clock.advance(INTERVAL_MS);
-		relay.stages.delete(hash);
-		chain.receipts.add(hash);
-		await clock.advance(2 * SLOT_MS);
-		assert.equal(endingOf(fixture, hash), "mined");
-		chain.receipts.delete(hash);
-		await clock.advance(2 * SLOT_MS);
-		assert.deepEqual(fixture.holders(hash), ["relay"]);
-	},
-);
+scenario("if the relay has no record of a mined row, the chain shows a reorganisation", async (fixture) => {
+	const { relay, chain, clock } = fixture;
+	const hash = await fixture.opened(1);
+	relay.stages.set(hash, "INCLUDED");
+	await clock.advance(INTERVAL_MS);
+	relay.stages.delete(hash);
+	chain.receipts.add(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.equal(endingOf(fixture, hash), "mined");
+	chain.receipts.delete(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+});
 
 scenario("a row that the relay reported as mined is reopened by its later stage", async (fixture) => {
 	const { relay, clock } = fixture;
@@ -259,7 +247,7 @@ for (const holder of ["relay", "fallback"] as const) {
 }
 
 scenario(
-	"a relay that acknowledges and never has a record is asked more and more rarely to take it",
+	"a relay that acknowledges but never has a record gets the row more and more rarely",
 	async (fixture) => {
 		const { relay, clock } = fixture;
 		const hash = await fixture.opened(1);

@@ -23,7 +23,7 @@ function said(action: Action): string {
 	return `${what}: ${action.row.nonce} at the ${action.to}`;
 }
 
-/** Who is out. */
+/** The unavailable upstreams. */
 type Out = "none" | "relay" | "fallback" | "both";
 const NAMES = Object.keys(STANDINGS);
 
@@ -41,7 +41,7 @@ const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wa
 
 /**
  * Each pair of standings, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
- * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. Where both are out nothing is done.
+ * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. If both are unavailable nothing is done.
  */
 const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 	none: `

@@ -98,7 +98,7 @@ class Played {
 		this.health = healthOf(played);
 	}
 
-	/** The first thing to send; what can be told or forgotten at once is. Null where the plan rests. */
+	/** The first row to send, after all cancels; null if nothing is left to do. */
 	next(): Extract<Action, { kind: "send" }> | null {
 		for (const action of plan(this.rows, this.health, this.time, 0n)) {
 			const { row, to, kind } = action;

@@ -40,7 +40,7 @@ const cancel = ({ cancels, request }: RequestFixture, changed = {}, hash = HASH)
 const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
 	submissions.submit(selfTransfer(value).raw, request());
 
-/** Its end and who is still to be told of that; null while it is live. */
+/** A row's ending and its pending cancels; null while it is live. */
 function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	const end = journal.ended(HASH);
 	return end === null ? null : [end.ending, ...end.notify];
@@ -54,9 +54,9 @@ interface Case {
 	readonly fallback?: Answer;
 	/** Who asks; its owner unless said. */
 	readonly who?: object;
-	/** True: the client is told so; else the words of the refusal. */
+	/** True, or the message of the refusal. */
 	readonly heard: true | RegExp;
-	/** Its end and who is to be told; null: it is live. */
+	/** The row's ending and its pending cancels; null: it is live. */
 	readonly end: readonly string[] | null;
 }
 const UNREACHED = /^RpcError: no relay available: who holds it can't be reached/;
@@ -108,13 +108,13 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 		assert.deepEqual(endOf(fixture), end);
 		const called = (["relay", "fallback"] as const).filter((one) => fixture[one].called.length > 0);
 		assert.deepEqual(called, asked);
-		if (end === null) assert.equal(fixture.journal.get(HASH)?.underWay, false);
+		if (end === null) assert.equal(fixture.journal.get(HASH)?.inProgress, false);
 		else assert.equal(await cancel(fixture, who), true, "again by one who may");
 	});
 }
 
 scenario(
-	"a relay that says no: its words, and it stays held; where it has lost it, it is taken back",
+	"a relay's refusal is returned and the row stays; if the relay has lost it, it is cancelled",
 	async (fixture) => {
 		const { journal, relay } = fixture;
 		await held(fixture, "relay");
@@ -130,20 +130,17 @@ scenario(
 	},
 );
 
-scenario(
-	"one that nobody holds is taken back at once; one that is mined is not pending any more",
-	async (fixture) => {
-		const { journal, relay, submissions, request } = fixture;
-		await held(fixture, "relay");
-		await journal.notHeld(HASH, "relay");
-		assert.equal(await cancel(fixture), true);
-		const other = signedTransaction({ nonce: 1n, by: OWNER });
-		await submissions.submit(other.raw, request());
-		await journal.end(other.hash, "mined");
-		relay.isUnavailable = true;
-		await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
-	},
-);
+scenario("a row without a holder is cancelled at once; a mined one is no longer pending", async (fixture) => {
+	const { journal, relay, submissions, request } = fixture;
+	await held(fixture, "relay");
+	await journal.notHeld(HASH, "relay");
+	assert.equal(await cancel(fixture), true);
+	const other = signedTransaction({ nonce: 1n, by: OWNER });
+	await submissions.submit(other.raw, request());
+	await journal.end(other.hash, "mined");
+	relay.isUnavailable = true;
+	await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
+});
 
 scenario("the client gets the result once the cancel is on disk", async (fixture) => {
 	const { relay, disk, clock } = fixture;
@@ -204,7 +201,7 @@ scenario(
 		const say = await answer;
 		relay.answers = [NOT_FOUND, YES];
 		await assert.rejects(cancel(fixture), NOT_PENDING);
-		assert.equal(fixture.journal.get(HASH)?.underWay, true, "a cancel that fails leaves it to its request");
+		assert.equal(fixture.journal.get(HASH)?.inProgress, true, "a cancel that fails leaves it to its request");
 		relay.answers = [YES];
 		assert.equal(await cancel(fixture), true);
 		say(TIMED_OUT);
@@ -214,33 +211,30 @@ scenario(
 	},
 );
 
-scenario(
-	"one that was cancelled while it was acknowledged elsewhere is taken back there",
-	async (fixture) => {
-		const { submissions, relay, fallback, request, triggers } = fixture;
-		relay.deliveries = [TIMED_OUT];
-		const answer = hanging(fallback);
-		const submitted = submissions.submit(ONE.raw, request());
-		const say = await answer;
-		relay.answers = [YES];
-		await cancel(fixture);
-		const before = triggers();
-		say(ACKNOWLEDGED);
-		await submitted;
-		assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
-		assert.ok(triggers() > before, "nobody was woken to take it back");
-	},
-);
+scenario("a row that is acknowledged elsewhere during its cancel is cancelled there too", async (fixture) => {
+	const { submissions, relay, fallback, request, triggers } = fixture;
+	relay.deliveries = [TIMED_OUT];
+	const answer = hanging(fallback);
+	const submitted = submissions.submit(ONE.raw, request());
+	const say = await answer;
+	relay.answers = [YES];
+	await cancel(fixture);
+	const before = triggers();
+	say(ACKNOWLEDGED);
+	await submitted;
+	assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
+	assert.ok(triggers() > before, "nobody was woken to take it back");
+});
 
 scenario(
-	"a soft cancel ends the earlier one, is never journalled, and is known by its bytes",
+	"a soft cancel ends the earlier transaction and is not kept; its bytes are known afterwards",
 	async (fixture) => {
 		const { journal, relay, fallback, submissions, request } = fixture;
 		await held(fixture, "relay", SOFT);
 		let isUnderWay: boolean | undefined;
 		relay.deliveries = [
 			async () => {
-				isUnderWay = journal.get(HASH)?.underWay;
+				isUnderWay = journal.get(HASH)?.inProgress;
 				return ACKNOWLEDGED;
 			},
 		];
@@ -254,7 +248,7 @@ scenario(
 	},
 );
 
-/** Who holds the earlier one, what the upstream says to the soft cancel, what the client hears, and its end. */
+/** The holder of the earlier transaction, the upstream's answer, the client's answer, and the ending. */
 const SOFTLY: readonly (readonly [
 	string,
 	"relay" | "fallback",
@@ -295,7 +289,7 @@ for (const [name, by, delivery, heard, end] of SOFTLY) {
 			assert.deepEqual(upstream.hashes, isSent ? [HASH, selfTransfer().hash] : [HASH]);
 			const { path, search } = upstream.sent.at(-1)?.tx ?? {};
 			if (by === "fallback") assert.deepEqual({ path, search }, SOFT);
-			assert.equal(fixture.journal.get(HASH)?.underWay ?? false, false);
+			assert.equal(fixture.journal.get(HASH)?.inProgress ?? false, false);
 		},
 		{ dialect },
 	);

@@ -67,8 +67,8 @@ for (const [name, delivery, holders] of AFTER) {
 		else relay.deliveries = [delivery];
 		const state = request({ search: "referrer=a" });
 		assert.equal((await submissions.submit(ONE.raw, state)).cancels, false);
-		const { holders: found, acknowledged, underWay } = journal.get(ONE.hash) ?? {};
-		assert.deepEqual([found, acknowledged, underWay], [holders, true, false]);
+		const { holders: found, acknowledged, inProgress } = journal.get(ONE.hash) ?? {};
+		assert.deepEqual([found, acknowledged, inProgress], [holders, true, false]);
 		const by = delivery === ACKNOWLEDGED ? relay : fallback;
 		assert.equal(by.sent[0]?.tx.search, "referrer=a");
 		assert.deepEqual(fallback.hashes, by === relay ? [] : [ONE.hash]);
@@ -78,7 +78,7 @@ for (const [name, delivery, holders] of AFTER) {
 
 scenario("a verdict is returned unchanged, no other upstream is asked, nothing is kept", async (fixture) => {
 	const { submissions, journal, relay, fallback, request, disk } = fixture;
-	// A client's share of the relay's pool, told 429, would make it try again by itself.
+	// With HTTP 429 for its full share of the relay's pool a client would retry by itself.
 	const data = { reason: "CLIENT_FULL", scope: "client" };
 	for (const error of [
 		{ code: -32000, message: "nonce too low: next nonce 5, tx nonce 0" },
@@ -97,7 +97,7 @@ scenario("a verdict is returned unchanged, no other upstream is asked, nothing i
 });
 
 scenario(
-	"a verdict of the fallback's after doubt at the relay: the relay's copy is followed",
+	"after no verdict of the relay and one of the fallback, the relay's copy is observed",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
@@ -111,7 +111,7 @@ scenario(
 );
 
 const NO_REVERTS = "the fallback does not protect from reverts";
-/** What is the matter, and what the client hears. */
+/** The situation, and the client's answer. */
 const NOBODY: readonly (readonly [string, { code: number; message: string; kind?: string }])[] = [
 	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are out" }],
 	[
@@ -231,7 +231,7 @@ scenario("a replacement that is refused leaves what it would have replaced", asy
 });
 
 scenario(
-	"an account stays with the fallback while that alone has its unmined ones, and is not out",
+	"an account stays with an available fallback that alone has its pending transactions",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		relay.isUnavailable = true;

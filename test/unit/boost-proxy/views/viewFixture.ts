@@ -71,7 +71,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 	}
 }
 
-/** A fallback's dialect, as far as views look at it. */
+/** A fallback's dialect, as far as the views use it. */
 function dialect(name: DialectName): Dialect {
 	return {
 		name,
@@ -92,7 +92,7 @@ export class ViewFixture {
 	readonly fallback: FakeUpstream;
 	/** The chain's rows by method; a missing one is answered with null results. */
 	readonly chainRows = new Map<string, Reply>();
-	/** False: nobody can be asked. */
+	/** False: the chain gives no answers. */
 	isChainUp = true;
 	readonly chainAsked: string[] = [];
 	readonly learned: [string, string][] = [];
