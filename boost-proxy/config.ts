@@ -1,5 +1,5 @@
-// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the documents' tables are
-// made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
+// Boost's settings, one row each, from which `--help`, `--print-config` and the tables in docs/ are made. Transactions are
+// private, so a fallback outside the operator's own network needs https.
 
 import { lookup } from "node:dns/promises";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
@@ -133,20 +133,20 @@ export const BOOST_SETTINGS = {
 /** The fallback, with what its dialect implies. */
 export interface FallbackConfig {
 	readonly dialect: DialectName;
-	/** To which the dialect adds paths; null where only whole URLs are given. */
+	/** The dialect adds paths to it; null if only whole URLs are set. */
 	readonly baseUrl: string | null;
-	/** By path: taken as it is, instead of the base. */
+	/** By path: used unchanged instead of the base. */
 	readonly wholeUrls: Readonly<Record<BoostPath, string | null>>;
-	/** The hash is added; null: where the dialect says, behind the base. */
+	/** The hash is appended; null: the dialect's path on the base. */
 	readonly statusUrl: string | null;
 	readonly isPrivate: boolean;
 	readonly isRevertProtected: boolean;
 }
 
-/** Settings in force; what was said of the fallback is worked out in `fallback`, null where there is none. */
+/** The settings, with those of the fallback combined in `fallback`; null if there is none. */
 export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
 
-/** Reads boost's settings. Throws SettingError with all that are missing or bad, or contradict others. */
+/** Reads boost's settings. Throws SettingError with all that are missing, invalid or contradictory. */
 export function readBoostConfig(env: Readonly<Record<string, string | undefined>>): BoostConfig {
 	const settings = readSettings(BOOST_SETTINGS, env, contradictions);
 	return Object.freeze({ ...settings, fallback: fallbackOf(settings) });
@@ -165,7 +165,7 @@ function contradictions(settings: Partial<Settings<typeof BOOST_SETTINGS>>): rea
 	return errors;
 }
 
-/** Why what came on a path may never go to the fallback, in words for clients; null where it may. */
+/** Why transactions of a path may never go to the fallback, as messages for clients; null if they may. */
 export function fallbackRefusals(
 	fallback: FallbackConfig | null,
 ): Readonly<Record<BoostPath, string | null>> {
@@ -234,23 +234,23 @@ PRIVATE_ADDRESSES.addAddress("::1", "ipv6");
 PRIVATE_ADDRESSES.addSubnet("fc00::", 7, "ipv6");
 PRIVATE_ADDRESSES.addSubnet("fe80::", 10, "ipv6");
 
-/** A base that paths are added to: without a query, and without a slash at its end. */
+/** A base URL without a query; a slash at its end is dropped. */
 export function baseUrl(text: string): string | undefined {
 	return httpUrl(text) !== undefined && !/[?#]/.test(text) ? text.replace(/\/+$/, "") : undefined;
 }
 
-/** A URL that may have a query, with a key in it. */
+/** A URL that may have a query, as for an API key. */
 function wholeUrl(text: string): string | undefined {
 	return httpUrl(text) !== undefined && !text.includes("#") ? text : undefined;
 }
 
-/** Whether it is https, or http that stays in a private network. */
+/** Whether it is https, or http in a private network. */
 function isSafeForThirdParty(text: string): boolean {
 	const { protocol, hostname } = new URL(text);
 	return protocol === "https:" || isPrivateHost(hostname);
 }
 
-/** Whether a host, as a URL spells it, can only be this machine or one of a private network. */
+/** Whether a URL's host can only be this machine or one in a private network. */
 function isPrivateHost(hostname: string): boolean {
 	const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
 	if (isIPv4(host)) return PRIVATE_ADDRESSES.check(host);
@@ -258,7 +258,7 @@ function isPrivateHost(hostname: string): boolean {
 	return PRIVATE_NAME.test(host.replace(/\.$/, ""));
 }
 
-/** Warnings in our own words; no value is quoted. */
+/** Warnings for the log. No setting's value is quoted, since it may be secret. */
 export function startWarnings(config: Pick<BoostConfig, "fallback" | "BOOST_SECRET">): readonly string[] {
 	const warnings: string[] = [];
 	if (config.BOOST_SECRET === undefined) {
@@ -274,22 +274,22 @@ export function startWarnings(config: Pick<BoostConfig, "fallback" | "BOOST_SECR
 	return warnings;
 }
 
-/** The warning for two upstreams that are one. */
+/** The warning if the relay and the fallback are the same. */
 export function sameUpstreamWarning(same: "url" | "address"): string {
 	return same === "url"
 		? "the fallback is the relay itself: RELAY_URL and FALLBACK_URL are the same"
 		: "the fallback may be the relay itself: both names have one address and port";
 }
 
-/** Names are looked up this long. */
+/** Deadline of the DNS look-ups, in ms. */
 const LOOKUP_MS = 2_000;
 
-/** `url`: one and the same URL; `address`: two names of one address, and one port; null: neither, as far as is known. */
+/** Whether the relay and the fallback are the same: by `url`, or by `address` and port; null if neither is known. */
 export async function sameUpstream(
 	config: Pick<BoostConfig, "RELAY_URL" | "fallback">,
 	dependencies: {
 		readonly clock: Clock;
-		/** All addresses of a name; rejects where it has none. */
+		/** All addresses of a name; rejects if it has none. */
 		readonly addressesOf?: (name: string) => Promise<readonly string[]>;
 	},
 ): Promise<"url" | "address" | null> {
@@ -306,7 +306,7 @@ export async function sameUpstream(
 		const ours = new Set(await addressesOf(nameOf(relay)));
 		const theirs = await Promise.all(samePort.map((url) => addressesOf(nameOf(url))));
 		return theirs.flat().some((address) => ours.has(address)) ? ("address" as const) : null;
-		// Who can't be looked up now is told by the probes.
+		// The probes report upstreams that can't be resolved.
 	}).catch(() => null);
 }
 
@@ -316,7 +316,7 @@ function fallbackUrls({ fallback }: Pick<BoostConfig, "fallback">): readonly str
 	return [baseUrl, ...Object.values(wholeUrls)].filter((url) => url !== null);
 }
 
-/** Without query, credentials and slashes at the end; scheme and host in lower case, as URLs are parsed. */
+/** Without query, credentials and trailing slashes; URL lower-cases scheme and host. */
 function plain(text: string): string {
 	const { origin, pathname } = new URL(text);
 	return origin + pathname.replace(/\/+$/, "");

@@ -1,5 +1,5 @@
-// Puts boost's servers together. Submissions, reads and operators' routes are its own; everything else is streamed to the
-// relay. No rule of boost's is here.
+// Builds boost's HTTP servers. Submissions, reads and operators' routes are served here; all other requests are streamed to the
+// relay.
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, pause } from "../shared/clock.ts";
@@ -46,31 +46,31 @@ export interface FrontParts {
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
-	/** Null until somebody told it. */
+	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly drainMs: number;
-	/** Has the port until it starts. */
+	/** Holds the port until the server starts. */
 	readonly standby: Standby;
 }
 
 /** The servers as one component. */
 export interface Front extends Component {
-	/** The port of HTTP, once started. */
+	/** The HTTP port, once started. */
 	readonly port: number;
-	/** Websockets that are open. */
+	/** Number of open websockets. */
 	readonly websockets: number;
 }
 
-/** Paths whose JSON-RPC boost understands itself. */
+/** Paths whose JSON-RPC boost serves itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
 /** For the home page. */
 const ENDPOINTS = [
 	{ path: "/fast", about: "searchers may bid to run behind you, and you get the refund" },
 	{ path: "/noreverts", about: "mined only if it succeeds" },
 ];
-/** Polls of one's own transactions that are free once a second. */
+/** Methods that may poll for a transaction of the journal once a second without counting in the rate limit. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /** Makes the servers; nothing listens yet. */
@@ -131,7 +131,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
 		path: "/tx/{hash}",
-		// While the relay is out each may be questions to a third party, which counts them.
+		// While the relay is unavailable each may cause requests to a third party with rate limits.
 		weight: 1,
 		async handle({ params }) {
 			const hash = parseHash(params.hash ?? "");
@@ -158,7 +158,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 			},
 		),
 		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
-		// In any case, so that what is passed on never shows the relay's in their place.
+		// Always served here, so that the relay's metrics are never passed on instead.
 		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
 		...pages.routes,
 	];

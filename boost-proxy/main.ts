@@ -1,4 +1,4 @@
-// Boost's process: reads the settings, warns of those that are valid but hardly meant, and starts what proxy.ts makes.
+// Boost's process: reads the settings, warns of questionable ones, and starts the proxy.
 
 import { systemClock } from "../shared/clock.ts";
 import type { Component } from "../shared/lifecycle.ts";
@@ -25,7 +25,7 @@ await runProcess(
 	{ args: process.argv.slice(2), env: process.env, exit: (code) => process.exit(code) },
 );
 
-/** The proxy, whose start also says what its operator should know; nothing waits for that. */
+/** The proxy; its start also logs warnings for the operator. */
 function warning(proxy: Component, config: BoostConfig, log: Logger): Component {
 	return {
 		name: proxy.name,

@@ -1,4 +1,4 @@
-// Boost's metrics: each a function, all series there from the start. What is measured is decided by those who call them.
+// Boost's metrics, each a function to count with. All series exist from the start.
 
 import { type Clock, systemClock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
@@ -18,7 +18,7 @@ import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 import type { Rows } from "./rows/rows.ts";
 
-/** Every reason for a trip, every outcome of an attempt, every outcome of a probe: a name that is missing does not compile. */
+/** All label values; a missing one does not compile. */
 const TRIP_REASONS = keys<TripReason>({
 	...all(FAULTS),
 	...{ faults: 0, storm: 0, silence: 0, staleHead: 0, notReady: 0, probe: 0, forced: 0 },
@@ -42,7 +42,7 @@ const TASKS = [
 	"subscriptions",
 ] as const;
 
-/** The calls of five seconds. */
+/** Statistics of the calls of five seconds. */
 interface CallTimes {
 	readonly calls: number;
 	readonly meanMs: number;
@@ -55,7 +55,6 @@ const PIECES = 60;
 
 export type BoostMetrics = ReturnType<typeof boostMetrics>;
 
-/** Makes boost's series. */
 export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> = systemClock) {
 	const requests = metrics.counter(
 		"boost_requests_total",
@@ -67,7 +66,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		"Time of a JSON-RPC call by the kind of its method",
 		labelSets({ kind: METHOD_KINDS }),
 	);
-	/** By number since the clock's start. */
+	/** By number of the period since the clock's start. */
 	const pieces = new Map<number, { calls: number; sumMs: number; slowestMs: number }>();
 	const pieceNow = () => Math.floor(clock.monotonic() / PIECE_MS);
 	return {
@@ -81,7 +80,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 			"Requests to upstreams",
 			labelSets({ upstream: UPSTREAMS, kind: ["read", "submission"], outcome: ATTEMPT_OUTCOMES }),
 		),
-		/** A client's call that ended, by the name that labelOf gives it, and the seconds that it took. */
+		/** Counts a client's call by its label (see labelOf) and the seconds that it took. */
 		call(method: string, outcome: CallOutcome, took: number): void {
 			requests({ method, outcome: requestOutcome(outcome) });
 			seconds({ kind: kindOf(method) }, took);
@@ -96,7 +95,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 			piece.sumMs += took * 1000;
 			piece.slowestMs = Math.max(piece.slowestMs, took * 1000);
 		},
-		/** How long calls took in each five seconds of the last five minutes, oldest first. */
+		/** Durations of calls in each five seconds of the last five minutes, oldest first. */
 		callTimes(): readonly CallTimes[] {
 			const first = pieceNow() - PIECES + 1;
 			return Array.from({ length: PIECES }, (_, i) => {
@@ -137,16 +136,16 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 	};
 }
 
-/** What is read when the metrics are asked for. */
+/** The sources of the gauges. */
 export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly rows: Rows;
 	readonly clock: Pick<Clock, "now">;
-	/** Websockets that are open. */
+	/** Number of open websockets. */
 	readonly websockets: () => number;
 }
 
-/** Makes boost's gauges. Where there is no fallback its series stay 0. */
+/** Makes boost's gauges. Without a fallback its series stay 0. */
 export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websockets }: BoostReadings): void {
 	const breakerOf = (upstream: string) =>
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
@@ -196,7 +195,7 @@ function requestOutcome(outcome: CallOutcome): (typeof REQUEST_OUTCOMES)[number]
 	}
 }
 
-/** The names of a record that must have all of them. */
+/** The keys of a record, which the type requires to be complete. */
 function keys<K extends string>(names: Readonly<Record<K, 0>>): readonly K[] {
 	return Object.keys(names) as K[];
 }

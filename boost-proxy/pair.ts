@@ -1,5 +1,5 @@
-// What a host with one port runs, by PROCESS: relay or boost alone, or both behind that port. Boost stands in front then;
-// the relay listens on this machine alone and is started again when it ends.
+// The process for hosts with one port. PROCESS selects relay, boost, or both: then boost has the port, and the relay listens on
+// loopback only and is restarted when it ends.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -15,15 +15,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const RELAY = fileURLToPath(new URL("../relay/main.ts", import.meta.url));
 const BOOST = fileURLToPath(new URL("./main.ts", import.meta.url));
-/** What PROCESS may name beside the pair; it runs in this very process, to which signals come. */
+/** Values of PROCESS that run in this very process, which gets the signals. */
 const ALONE = new Map([
 	["relay", RELAY],
 	["boost", BOOST],
 ]);
-/** For the relay, also where the pair itself was started without it: see the script `relay` of package.json. */
+/** The relay's V8 flag, as in the script `relay` of package.json. */
 const YOUNG = "--max-semi-space-size";
 const RELAY_FLAGS = [`${YOUNG}=32`];
-/** Below those that systems give out by themselves: nobody's own connection may have it when the relay starts again. */
+/** Below the ephemeral ports, so that no connection has taken the port when the relay restarts. */
 const FIRST_PORT = 12_000;
 const PORTS = 18_000;
 const PORT_TRIES = 100;
@@ -33,7 +33,7 @@ async function main(args: readonly string[], env: Environment): Promise<number> 
 		relayPort: await freePort(),
 		secret: randomBytes(32).toString("hex"),
 	});
-	if (args.length > 0) return tell(args, environments);
+	if (args.length > 0) return printBoth(args, environments);
 	const log = createLogger(logLevel(env), "pair");
 	for (const setting of environments.unused) log.warn("a setting has no effect behind one port", { setting });
 	const stop = new AbortController();
@@ -49,8 +49,8 @@ async function main(args: readonly string[], env: Environment): Promise<number> 
 	return code;
 }
 
-/** `--help` and the like: both tell it, one after the other. */
-async function tell(
+/** Runs `--help` and the like for both, one after the other. */
+async function printBoth(
 	args: readonly string[],
 	environments: { readonly relay: Environment; readonly boost: Environment },
 ): Promise<number> {
@@ -88,14 +88,14 @@ function start(file: string, env: Environment, flags: readonly string[]): Child 
 function ending(child: ChildProcess): Promise<ChildExit> {
 	return new Promise((resolve) => {
 		child.once("exit", (code, signal) => resolve({ code, signal }));
-		// It could not even be started.
+		// It could not be started.
 		child.once("error", () => {
 			if (child.pid === undefined) resolve({ code: 1, signal: null });
 		});
 	});
 }
 
-/** A bad one is refused by both processes, by its name. */
+/** An invalid level is reported by both processes, so it is ignored here. */
 function logLevel(env: Environment): LogLevel {
 	try {
 		return readSettings({ LOG_LEVEL: SERVER_ROWS.LOG_LEVEL }, env).LOG_LEVEL;
@@ -104,7 +104,7 @@ function logLevel(env: Environment): LogLevel {
 	}
 }
 
-/** A port that nobody listens on. */
+/** A port that no process listens on. */
 async function freePort(): Promise<number> {
 	for (let i = 0; i < PORT_TRIES; i++) {
 		const port = FIRST_PORT + Math.floor(Math.random() * PORTS);

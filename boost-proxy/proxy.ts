@@ -1,5 +1,4 @@
-// The composition root: makes every part of boost from the settings, back to front, and connects them by their ports.
-// It holds no rule.
+// The composition root: creates every part of boost from the settings and connects them.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
@@ -28,30 +27,29 @@ import { Rows } from "./rows/rows.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
 
-/** What a caller may bring of its own. */
+/** The log, and replacements for defaults. */
 export interface ProxyOverrides {
 	readonly log: Logger;
-	/** Made here unless given. */
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
-	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	/** How long it still serves after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
-	/** Called once another process has the journal: this boost must not go on. */
+	/** Called if another process has taken over the journal: this process must end. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
 }
 
-/** Balancers look at /readyz every second or two. */
+/** Load balancers check /readyz every second or two. */
 const DRAIN_MS = 1_500;
-/** One delivery of the reconciler's, in ms: two of them fit into the time that a stop has. */
+/** Deadline of one delivery by the reconciler, in ms: two of them fit into the time for a shutdown. */
 const DELIVERY_MS = 3_500;
-/** How much of a request's time it may wait for another boost to let go of the journal. */
+/** The share of a request's time that it may wait for another boost process to release the journal. */
 const HELD_SHARE = 0.8;
 const RECONCILE_TICK_MS = 1_000;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
-/** Boost, not started yet. `start` rejects when the journal or the port can't be had; upstreams need not be up. */
+/** Boost, not started yet. `start` rejects if the journal or the port is not available; upstreams need not be. */
 export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Server {
 	return assembled("boost", (stopped) => assemble(config, overrides, stopped));
 }
@@ -62,7 +60,7 @@ async function assemble(
 	stopped: AbortSignal,
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
-	// Nobody else stands in for boost: what comes is held as long as there is time to answer it.
+	// While another process has the journal, requests are held as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
 	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs };
 	const standby = new Standby(place, { clock, log });
@@ -131,7 +129,7 @@ async function connect(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
 		{ ...parts, log: log.child("observer") },
 	);
-	// A fallback of another chain must not be the one to say which it is.
+	// Not from the fallback, which may be of another chain by mistake.
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
@@ -143,7 +141,7 @@ async function connect(
 	});
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [
-		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
+		// Answers requests that are still held if the start fails. No effect once the server has the port.
 		sink("standby", () => standby.stop()),
 		sink("store", () => kv.close()),
 		sink("journal", () => rows.close()),

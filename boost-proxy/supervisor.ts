@@ -1,5 +1,5 @@
-// The two processes behind one port: what each is told, and how they are kept up. A relay that ends is started again while
-// boost carries on; boost's end is the end of both.
+// Supervises relay and boost behind one port and divides the environment between them. A relay that ends is restarted while
+// boost goes on; when boost ends, both end.
 
 import { type Clock, pause, withDeadline } from "../shared/clock.ts";
 import type { Logger } from "../shared/log.ts";
@@ -12,10 +12,10 @@ export interface ChildExit {
 
 /** A process that was started. Its promises never reject. */
 export interface Child {
-	/** Resolves once it serves; never where it ends before. */
+	/** Resolves once it serves; never if it ends before. */
 	readonly started: Promise<void>;
 	readonly exited: Promise<ChildExit>;
-	/** Asks it to stop, in order. */
+	/** Asks it to shut down. */
 	stop(): void;
 	/** Ends it at once. */
 	kill(): void;
@@ -24,31 +24,31 @@ export interface Child {
 export interface PairDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Aborted when all of it has to stop. */
+	/** Aborted when both must stop. */
 	readonly stop: AbortSignal;
 }
 
-/** How soon a relay that ended is started again, in ms, doubling up to the most. */
+/** Delay before a relay that ended is restarted, in ms, doubling up to the maximum. */
 const AGAIN_MS = 250;
 const AGAIN_MOST_MS = 30_000;
-/** Having been up so long, it starts from the shortest again. */
+/** After so long a run the delay is the shortest again. */
 const SETTLED_MS = 60_000;
-/** Boost waits so long for the relay's start: one that is not there yet would look like one that is down. */
+/** How long boost waits for the relay's start: before it, the relay would look unavailable. */
 const RELAY_FIRST_MS = 5_000;
-/** When one refuses to start, the other gets so long to say what is wrong with its own settings. */
-const BOTH_TOLD_MS = 5_000;
-/** From the signal on, in ms: when the relay is stopped although boost has not ended, and when nothing is waited for. */
+/** When one refuses its settings, the other gets so long to report what is wrong with its own. */
+const BOTH_CHECKED_MS = 5_000;
+/** From the signal on, in ms: when the relay is stopped even if boost has not ended, and when both are killed. */
 const BOOST_STOP_MS = 17_000;
 const ALL_STOPPED_MS = 28_000;
 
-/** Starts both and keeps them up. Resolves with the code for the process to end with, when both are gone. */
+/** Starts both and restarts the relay when it ends. Resolves with the exit code when both have ended. */
 export async function runPair(
 	start: { relay(): Child; boost(): Child },
 	dependencies: PairDependencies,
 ): Promise<number> {
 	const { clock, stop } = dependencies;
 	const relay = new RelayKeeper(start.relay, dependencies);
-	await within(clock, RELAY_FIRST_MS, Promise.race([relay.firstWord, aborted(stop)]));
+	await within(clock, RELAY_FIRST_MS, Promise.race([relay.settled, aborted(stop)]));
 	if (stop.aborted) return stopBoth(NOT_STARTED, relay, clock);
 	const boost = start.boost();
 	const end = await Promise.race([
@@ -57,14 +57,14 @@ export async function runPair(
 		aborted(stop).then(() => "asked" as const),
 	]);
 	if (end === "asked") return stopBoth(boost, relay, clock);
-	// Whoever refuses its settings: the other one's are told in the same start.
-	const other = end === "refused" ? Promise.race([boost.started, boost.exited]) : relay.firstWord;
-	await within(clock, BOTH_TOLD_MS, Promise.race([other, aborted(stop)]));
+	// If one refuses its settings, the other can still report its own in the same start.
+	const other = end === "refused" ? Promise.race([boost.started, boost.exited]) : relay.settled;
+	await within(clock, BOTH_CHECKED_MS, Promise.race([other, aborted(stop)]));
 	await stopBoth(boost, relay, clock);
 	return end === "refused" ? 1 : (end.code ?? 1);
 }
 
-/** In the place of a boost that was not started any more. */
+/** Stands for a boost process that was never started. */
 const NOT_STARTED: Child = {
 	started: new Promise(() => {}),
 	exited: Promise.resolve({ code: 0, signal: null }),
@@ -72,7 +72,7 @@ const NOT_STARTED: Child = {
 	kill() {},
 };
 
-/** Boost first, so that what it still does finds a relay. */
+/** Stops boost first, which may still need the relay. */
 async function stopBoth(boost: Child, relay: RelayKeeper, clock: Clock): Promise<number> {
 	const begun = clock.monotonic();
 	boost.stop();
@@ -90,13 +90,13 @@ async function stopBoth(boost: Child, relay: RelayKeeper, clock: Clock): Promise
 	return ended !== null && [ended, relayExit].every((exit) => exit === null || exit.code === 0) ? 0 : 1;
 }
 
-/** One relay at a time. */
+/** Runs one relay at a time and restarts it. */
 class RelayKeeper {
-	/** Resolves when the first one ends with code 1 before it served: it refuses its settings, and would again. */
+	/** Resolves if the first relay ends with code 1 before it serves: it refuses its settings. */
 	readonly refused: Promise<void>;
-	/** Resolves when the first one serves or has ended. */
-	readonly firstWord: Promise<unknown>;
-	/** Resolves when none is left and none will be started; with how the last one ended, null where none was there. */
+	/** Resolves when the first relay serves or has ended. */
+	readonly settled: Promise<unknown>;
+	/** Resolves when the last relay has ended, with its exit; null if none was running. */
 	readonly exited: Promise<ChildExit | null>;
 	readonly #start: () => Child;
 	readonly #dependencies: PairDependencies;
@@ -108,7 +108,7 @@ class RelayKeeper {
 		this.#dependencies = dependencies;
 		const first = start();
 		this.#child = first;
-		this.firstWord = Promise.race([first.started, first.exited]);
+		this.settled = Promise.race([first.started, first.exited]);
 		let refuse = (): void => {};
 		this.refused = new Promise((resolve) => {
 			refuse = resolve;
@@ -116,7 +116,7 @@ class RelayKeeper {
 		this.exited = this.#keep(first, () => refuse());
 	}
 
-	/** Asks it to stop, in order, and starts none again. */
+	/** Asks it to shut down and does not restart it. */
 	stop(): void {
 		this.#stopping.abort();
 		this.#child?.stop();
@@ -158,7 +158,7 @@ function reasonOf({ code, signal }: ChildExit): { code?: number; signal?: string
 	return { ...(code === null ? {} : { code }), ...(signal === null ? {} : { signal }) };
 }
 
-/** The value, or null when it is not there in time. */
+/** The value, or null if it is not there in time. */
 function within<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | null> {
 	return withDeadline(clock, "end of a process", Math.max(0, ms), () => work).catch(() => null);
 }
@@ -175,11 +175,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface PairEnvironments {
 	readonly relay: Environment;
 	readonly boost: Environment;
-	/** Settings that were given and have no effect here. */
+	/** Settings that are set but have no effect here. */
 	readonly unused: readonly string[];
 }
 
-/** Divides it. `relayPort` is free on loopback; `secret` is what both share unless the environment says. */
+/** Divides the environment. `relayPort` is free on loopback; `secret` is used unless BOOST_SECRET is set. */
 export function pairEnvironments(
 	env: Environment,
 	made: { readonly relayPort: number; readonly secret: string },
@@ -190,10 +190,10 @@ export function pairEnvironments(
 		...shared,
 		HOST: "127.0.0.1",
 		PORT: String(made.relayPort),
-		// Nothing stands between the two.
+		// There is no proxy between boost and the relay.
 		TRUST_PROXY: "0",
 	};
-	// Websockets come by the one port, and that one's metrics are boost's.
+	// Websockets come through boost's port, and METRICS_PORT is boost's.
 	delete relay.SEARCHER_PORT;
 	if (isSet("METRICS_PORT")) relay.METRICS_PORT = nextPort(env.METRICS_PORT ?? "");
 	return {
@@ -203,7 +203,7 @@ export function pairEnvironments(
 	};
 }
 
-/** The port behind it; 0 and what is no port stay as they are, to be taken or refused by who reads them. */
+/** The next port number; 0 and invalid values are returned unchanged. */
 function nextPort(port: string): string {
 	return /^[1-9]\d*$/.test(port.trim()) ? String(Number(port) + 1) : port;
 }

@@ -1,5 +1,4 @@
-// The relay and the fallback with their transports and breakers, made from the settings, and the chain as they and the node
-// tell it.
+// Creates the relay and the fallback with their transports, breakers and probes from the settings, and the reads of the chain.
 
 import type { Clock } from "../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
@@ -25,41 +24,41 @@ import { HttpUpstream, type PathTransports, type UpstreamOptions } from "./upstr
 export interface UpstreamsDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Independent of both; null where none is set. */
+	/** Independent of both; null if none is set. */
 	readonly node: JsonRpcClient | null;
 	readonly metrics: BoostMetrics;
-	/** The relay's and the journal's; null until somebody told it. */
+	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
 }
 
-/** The upstreams and what runs beside them. */
+/** The upstreams, and their probes and connections as a component. */
 export interface UpstreamPool {
 	readonly upstreams: Upstreams;
 	readonly component: Component;
 }
 
-/** How often an idle transport is kept warm, in ms: well within what keeps a connection. */
+/** How often idle connections are used to keep them open, in ms. */
 const WARM_MS = 15_000;
-/** Ms for a connection: a SYN that was lost is sent again after one second, which alone must not look like an outage. */
+/** Ms for connecting: a lost SYN is sent again after one second, which must not count as an outage. */
 const CONNECT_MS = 2_500;
-/** Connections of a probe's own. */
+/** The most connections for probes. */
 const PROBE_CONNECTIONS = 2;
 const NO_REFUSALS = { fast: null, noreverts: null };
 
-/** Where an upstream is asked; none of the three can take up the connections of another. */
+/** Separate connections, so that none of the three uses up those of another. */
 interface UpstreamTransports {
 	readonly own: FallbackTransports;
 	readonly reads: FallbackTransports;
 	readonly probes: FallbackTransports;
 }
 
-/** Makes them; nothing is asked yet. */
+/** Makes no request yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
 	const { clock, log, node, metrics, chainId } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const timeoutMs = config.PROBE_TIMEOUT_MS;
 	const shareMs = submissionShareMs(config.REQUEST_BUDGET_MS);
-	// What can't be connected to must be known well within a submission's share.
+	// A failed connection must be noticed well within a submission's share.
 	const connectMs = Math.min(CONNECT_MS, shareMs / 2);
 	const transportsTo = (addresses: FallbackAddresses): UpstreamTransports => {
 		const make = (options: { readonly connections?: number } = {}) =>
@@ -81,9 +80,9 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		const breaker = new UpstreamBreaker(settings, {
 			...{ probe, clock, log, yieldsTo },
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
-			onProbe(word) {
-				if (word !== "ok") probes.renew();
-				metrics.probe({ upstream, word });
+			onProbe(outcome) {
+				if (outcome !== "ok") probes.renew();
+				metrics.probe({ upstream, word: outcome });
 			},
 		});
 		breaker.onChange(() => {
@@ -105,7 +104,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			statusTransport: own.statusTransport,
 		});
 
-	// Our relay spells its addresses as a second relay of ours would.
+	// Our relay's paths are those of the mevblocker dialect.
 	const ours = transportsTo({
 		...{ dialect: "mevblocker", baseUrl: config.RELAY_URL, statusUrl: null },
 		wholeUrls: { fast: null, noreverts: null },
@@ -118,7 +117,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const fallbackParts: Component[] = [];
 	if (theirs !== null && theirProbes !== null) {
 		const probe = fallbackProbe({ timeoutMs, expectedChainId: chainId }, { transport: theirProbes });
-		// What hangs at a fallback has nowhere else to go.
+		// Requests that hang at the fallback have no other upstream.
 		fallbackBreaker = guard("fallback", probe, theirs, null);
 		const refusals = fallbackRefusals(config.fallback);
 		fallback = upstreamOf({ name: "fallback", refusals }, fallbackBreaker, theirs.own.dialect, theirs);
@@ -146,7 +145,7 @@ function life(name: string, breaker: UpstreamBreaker): Component {
 	return { name, start: async () => breaker.start(), stop: () => breaker.stop() };
 }
 
-/** Reads of the chain; `node` is null where no independent one is set. */
+/** `node`: null if no independent one is set. */
 export function createChainReads(dependencies: {
 	readonly node: JsonRpcClient | null;
 	readonly upstreams: Upstreams;
@@ -168,29 +167,28 @@ export function createChainReads(dependencies: {
 	};
 }
 
-/** Where a fallback is. */
 type FallbackAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
 
 export interface FallbackTransports {
 	readonly dialect: Dialect;
 	/**
-	 * Of a path without an address of its own this is the other path's: good for reads, which are the same everywhere.
-	 * Submissions are refused there by the policy.
+	 * A path without a URL uses the other path's for reads, which are the same everywhere. Submissions on it are refused, see
+	 * fallbackRefusals.
 	 */
 	readonly transports: PathTransports;
-	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
+	/** For `dialect.statusPath(hash)`; null if there are no status pages. */
 	readonly statusTransport: Transport | null;
-	/** Leaves the connections of all of them. */
+	/** Uses new connections from now on. */
 	renew(): void;
-	/** Ends all of them. */
+	/** Closes all connections. */
 	close(): Promise<void>;
 }
 
-/** Where Protect tells of transactions. Nobody else is told of hashes there. */
+/** Flashbots Protect's status pages, used only with a Flashbots fallback. */
 const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
 const PROTECT_HOST = /(^|\.)flashbots\.net$/;
 
-/** Transports for each address that is set. Throws TypeError where none is. */
+/** A transport for each URL that is set. Throws TypeError if none is. */
 export function createFallbackTransports(
 	addresses: FallbackAddresses,
 	dependencies: { readonly clock: Clock },

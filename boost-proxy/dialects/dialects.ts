@@ -1,14 +1,14 @@
-// How each kind of fallback is spoken to, and the few error messages that mean something to us. One more kind is one more row
-// here, under the name that FALLBACK_DIALECT takes.
+// The conventions of each kind of fallback, by the values of FALLBACK_DIALECT, and the few error messages that boost
+// interprets.
 
 import { parseAddress } from "../../shared/ethereum/hex.ts";
 import type { Dialect, DialectName } from "../domain/ports.ts";
 import type { BoostPath } from "../domain/request.ts";
 
-/** What servers put before another's words: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
+/** Prefixes that servers add to another's message: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
 const PREFIXES =
 	"(?:(?:[a-z_ ]{0,32}error|err|already_exists|call failed|transaction rejected|failed to (?:send|submit) (?:the )?(?:transaction|tx)): )*";
-/** What may stand behind: nothing, a hash, or another sentence. Not one word more, which could change the meaning. */
+/** What may follow: nothing, a hash, or another sentence. A further word could change the meaning. */
 const END = "(?=$|[.,:;!]| ?\\(| 0x)";
 const POOL = "in (?:the )?(?:mem ?pool|tx ?pool|pool|cache)";
 const TX = "(?:the |this )?(?:transaction|tx)";
@@ -33,46 +33,44 @@ const ALREADY_KNOWN = [
 const NONCE_TOO_LOW = ["nonce too low", `(?:${TX} )?nonce is too low`, "oldnonce"];
 
 const alreadyKnown = phrase(ALREADY_KNOWN, END);
-/** Numbers of all kinds stand behind it. */
+/** Numbers in various forms may follow. */
 const nonceTooLow = phrase(NONCE_TOO_LOW, "(?![a-z])");
 
 /**
- * Whether it says of the transaction that was sent that it is there already. "unknown transaction", "block already
- * known" or "a transaction with the same nonce already exists" don't.
+ * Whether it means that the upstream has the transaction already. "unknown transaction", "block already known" or "a
+ * transaction with the same nonce already exists" do not.
  */
 export function isAlreadyKnown(message: string): boolean {
 	return alreadyKnown.test(start(message));
 }
 
-/** Whether it says that the transaction's nonce was used: by itself perhaps, which then has to be asked for. */
+/** Whether it means that the transaction's nonce is used, perhaps by the transaction itself. */
 export function isNonceTooLow(message: string): boolean {
 	return nonceTooLow.test(start(message));
 }
 
-/** Whether it says that there is no room. */
 export function isPoolFull(message: string): boolean {
 	return /^txpool is full\b/i.test(start(message));
 }
 
-/** A phrase at the start of a message, whatever its case. */
-function phrase(words: readonly string[], end: string): RegExp {
-	return new RegExp(`^${PREFIXES}(?:${words.join("|")})${end}`, "i");
+/** Matches one of `patterns` at the start of a message, in any case. */
+function phrase(patterns: readonly string[], end: string): RegExp {
+	return new RegExp(`^${PREFIXES}(?:${patterns.join("|")})${end}`, "i");
 }
 
-/** The phrases stand at the start: a message may be as long as an answer. */
+/** Only the start is matched, since a message may be very long. */
 function start(message: string): string {
 	return message.slice(0, 256).trimStart();
 }
 
 const FLASHBOTS_PATHS: Readonly<Record<BoostPath, string>> = { fast: "/fast", noreverts: "/" };
-/** Percent of a refund, as on our relay. Flashbots' own default on `/fast` is 50. */
+/** Refund in percent, as on our relay. Flashbots' default on `/fast` is 50. */
 const REFUND_PERCENT = 90;
 
 /**
- * Flashbots' −32603 that are verdicts, with where they are in its sources: "invalid nonce" and "invalid target for large tx"
- * (sendTxToRelay), "tx not found", "tx was already cancelled", "tx has already expired" (the relay's words that
- * handleCancelTx passes on), and what it keeps of a hash that it blocks (GetBlockedTxHash), which are a node's words. Its
- * "internal error" is all that it says where the relay behind it refused or failed: a fault.
+ * Flashbots' −32603 messages that are verdicts, with their places in its sources: "invalid nonce" and "invalid target for
+ * large tx" (sendTxToRelay), "tx not found", "tx was already cancelled", "tx has already expired" (handleCancelTx), and a
+ * node's messages for a blocked hash (GetBlockedTxHash). "internal error" means that the relay behind it failed: a fault.
  */
 const VERDICTS = phrase(
 	[
@@ -89,13 +87,12 @@ const VERDICTS = phrase(
 	"(?![a-z])",
 );
 
-/** Names of dropped parameters beyond these say nothing more to whoever reads the header that they end in. */
+/** Bounds of the header that lists dropped parameters. */
 const MAX_NAMES = 16;
 const MAX_NAME_LENGTH = 64;
 
 /**
- * The fallback's way of speaking. `hasStatusUrl`: statuses are told at an address of their own, to which the hash alone is
- * added.
+ * The dialect of that name. `hasStatusUrl`: status pages have a URL of their own, to which only the hash is appended.
  */
 export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: false }): Dialect {
 	switch (name) {
@@ -111,8 +108,8 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : `/tx/${hash}`),
 				isVerdict: () => false,
 			};
-		// Flashbots Protect (https://github.com/flashbots/rpc-endpoint). It answers an array with 400 and nothing in it, and
-		// counts private transactions in the pending nonce only where the sender signed the request.
+		// Flashbots Protect (https://github.com/flashbots/rpc-endpoint). It answers arrays with an empty 400, and counts private
+		// transactions in the pending nonce only if the sender signed the request.
 		case "flashbots":
 			return {
 				...{ name, batches: false, knowsPrivate: false, takesGaps: false, softCancels: true },
@@ -121,7 +118,7 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
 				isVerdict: (message) => VERDICTS.test(message.slice(0, 256)),
 			};
-		// Any node or endpoint that takes raw transactions: one address, no paths, no parameters. Many take arrays; none has to.
+		// Any node or endpoint that takes raw transactions: one URL, no paths, no parameters. Arrays need not be supported.
 		case "plain":
 			return {
 				...{ name, batches: false, knowsPrivate: false, takesGaps: true, softCancels: false },
@@ -133,13 +130,13 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 	}
 }
 
-/** Its root keeps transactions from reverting, `/fast` does not; refund and origin are spelt in its way, the rest is dropped. */
+/** Its root protects from reverts, `/fast` does not. Refund and origin have other names there; other parameters are dropped. */
 function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["target"]> {
 	const dropped = new Set<string>();
 	const kept = new Map<string, string>();
 	for (const [name, value] of new URLSearchParams(search)) {
 		const own = flashbotsParameter(name, value);
-		// Of one that is repeated, the first: our relay would have refused it.
+		// A repeated parameter: only the first counts.
 		if (own === null || kept.has(own[0])) dropped.add(name);
 		else kept.set(...own);
 	}
@@ -148,19 +145,19 @@ function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["t
 	return { target: query === "" ? target : `${target}?${query}`, dropped: named(dropped) };
 }
 
-/** Null where it has no such thing, or would refuse the value. */
+/** Null if it has no such parameter, or would refuse the value. */
 function flashbotsParameter(name: string, value: string): [string, string] | null {
 	if (name === "referrer" && value !== "") return ["originId", value];
 	const address = name === "refundRecipient" ? parseAddress(value) : null;
 	return address === null ? null : ["refund", `${address}:${REFUND_PERCENT}`];
 }
 
-/** What was dropped: each name once, percent-encoded so that a header can carry it, and cut where it is long. */
+/** Names of dropped parameters, each once, percent-encoded for a header and shortened. */
 function named(names: Iterable<string>): readonly string[] {
-	const told = new Set<string>();
+	const encoded = new Set<string>();
 	for (const name of names) {
-		if (told.size === MAX_NAMES) break;
-		told.add(encodeURIComponent([...name].slice(0, MAX_NAME_LENGTH).join("")));
+		if (encoded.size === MAX_NAMES) break;
+		encoded.add(encodeURIComponent([...name].slice(0, MAX_NAME_LENGTH).join("")));
 	}
-	return [...told];
+	return [...encoded];
 }

@@ -1,4 +1,4 @@
-// What the parts of boost need of each other: each port names what its consumer uses.
+// The interfaces between boost's parts. Each lists only what its consumers use.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type {
@@ -17,25 +17,25 @@ import type {
 
 /** One POST to an upstream. */
 export interface Post {
-	/** Path and query behind the upstream's own: "/fast?refundRecipient=0x…". Absolute for `url`s taken as they are. */
+	/** Path and query, appended to the upstream's URL: "/fast?refundRecipient=0x…". */
 	readonly target: string;
 	readonly body: Buffer | string;
-	/** Beside content-type. Names in lower case. */
+	/** In addition to content-type. Names in lower case. */
 	readonly headers: Readonly<Record<string, string>>;
-	/** Ms until it is a `timeout`. */
+	/** Ms until it fails as `timeout`. */
 	readonly deadlineMs: number;
 	readonly abort?: Abort;
 }
 
-/** A transport to one upstream: warm connections. Never rejects. */
+/** HTTP requests to one upstream over pooled connections. Never rejects. */
 export interface Transport {
 	post(post: Post): Promise<ExchangeResult>;
-	/** GET of a path; for status pages. */
+	/** For status pages. */
 	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
 	close(): Promise<void>;
 }
 
-/** A transaction as it is sent on. */
+/** A transaction as it is sent to an upstream. */
 export interface Sendable {
 	/** Lower case. */
 	readonly hash: string;
@@ -43,54 +43,53 @@ export interface Sendable {
 	readonly from: string;
 	readonly raw: Buffer;
 	readonly path: BoostPath;
-	/** As it came, without "?". */
+	/** The client's query, unchanged, without "?". */
 	readonly search: string;
 }
 
-/** How a request is sent on. */
+/** How a request is sent to an upstream. */
 export interface SendOptions {
-	/** Ms at most. */
 	readonly deadlineMs: number;
-	/** On whose behalf; null for boost's own. Only our relay is told of it. */
+	/** The client it is made for; null for boost's own. Only our relay is given it. */
 	readonly caller: Caller | null;
-	/** Counted on it. */
+	/** Counts the attempt. */
 	readonly routing?: RoutingInfo;
 }
 
-/** One upstream with its guard. Nothing here rejects. */
+/** One upstream with its breaker. No method rejects. */
 export interface Upstream {
 	readonly name: UpstreamName;
 	readonly breaker: Breaker;
-	/** Null for our relay, which speaks as we do. */
+	/** Null for our relay, which needs no translation. */
 	readonly dialect: Dialect | null;
-	/** Why it may never be given what came on `path`, in words for the client; null where it may. */
+	/** Why transactions of `path` may never go there, as a message for the client; null if they may. */
 	refusal(path: BoostPath): string | null;
 	/**
-	 * Sends a transaction, in its dialect. `whole`: the body as it came, sent on as it is to our relay. `nonce too low`
-	 * of a transaction that it then knows by hash is `acknowledged`. Null where its breaker is open: nothing was sent.
+	 * Sends a transaction in the upstream's dialect. `whole`: the client's body, which our relay gets unchanged. An upstream
+	 * that answers `nonce too low` but knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.
 	 */
 	deliver(
 		tx: Sendable,
 		options: SendOptions & { readonly whole: WholeBody | null },
 	): Promise<Delivery | null>;
-	/** Sends a body of reads as it is to `path`, and judges the answer. Null where its breaker is open. */
+	/** Sends a body of reads unchanged to `path` and classifies the answer. Null if the breaker is open. */
 	read(
 		body: Buffer | string,
 		options: SendOptions & {
 			readonly path: BoostPath;
-			/** In the place of path and query, where it is there. */
+			/** Replaces path and query if given. */
 			readonly target?: string | null;
 			readonly search: string;
-			/** Of the calls, in their order; undefined for notifications. */
+			/** Ids of the calls in order; undefined for notifications. */
 			readonly ids: readonly (RpcId | undefined)[];
 			/** Whether the body is an array. */
 			readonly batch: boolean;
 		},
 	): Promise<Reading | null>;
 	/**
-	 * One call on `path` (fast unless said); null where it is out or no answer to the call came. `whole`: sent on in its
-	 * place to our relay, so that the client's signature fits. `anyway`: past its breaker, charged to nobody: open is not
-	 * dead, and what is taken back should be so wherever it is.
+	 * One call on `path` (default: fast); null if the upstream is unavailable or did not answer. `whole`: the client's body,
+	 * which our relay gets instead, so that its signature stays valid. `anyway`: ignores the breaker and is not counted by it,
+	 * for cancels, which should reach an upstream that may still be alive.
 	 */
 	call(
 		call: Call,
@@ -100,42 +99,42 @@ export interface Upstream {
 			readonly anyway?: boolean;
 		},
 	): Promise<CallResult | null>;
-	/** Many calls, as one request where it takes those; null where it is out or any answer is missing. */
+	/** Many calls, as one request if the upstream takes arrays; null if it is unavailable or any answer is missing. */
 	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;
-	/** The JSON of a status page; null where it is out, has none, or does not answer with JSON and 200. */
+	/** The JSON of a status page; null if the upstream is unavailable, has none, or does not answer 200 with JSON. */
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
 }
 
-/** Both transports; `fallback` is null where there is none. */
+/** Both upstreams; `fallback` is null if none is configured. */
 export interface Upstreams {
 	readonly relay: Upstream;
 	readonly fallback: Upstream | null;
 }
 
-/** What the chain says: the independent node where there is one, else the relay, else the fallback. */
+/** Reads the chain: from the independent node if there is one, else the relay, else the fallback. */
 export interface ChainReads {
-	/** Null where nobody answered all. */
+	/** Null if none of them answered all calls. */
 	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
 }
 
-/** How one kind of fallback spells things. Pure, but for reading its words. */
+/** The conventions of one kind of fallback. */
 export interface Dialect {
 	readonly name: DialectName;
-	/** Whether it takes arrays. */
+	/** Whether it takes JSON-RPC arrays. */
 	readonly batches: boolean;
 	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
 	readonly knowsPrivate: boolean;
 	/** Whether a transaction whose nonce has a gap may go there. */
 	readonly takesGaps: boolean;
-	/** How a user's transaction is cancelled there by hash; null where it can't be. */
+	/** The method that cancels a transaction by hash; null if there is none. */
 	readonly cancelMethod: string | null;
-	/** Whether a self-transfer of a nonce that it holds is a cancel without cost there. */
+	/** Whether a self-transfer with a nonce that it holds cancels for free there. */
 	readonly softCancels: boolean;
-	/** Path and query for a submission; what was dropped, by name. */
+	/** Path and query for a submission, and the names of query parameters that are dropped. */
 	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
-	/** Where a transaction's status is told, behind the base URL; null where nowhere. */
+	/** Path of a transaction's status page, appended to the base URL; null if there is none. */
 	statusPath(hash: string): string | null;
-	/** Whether a −32603 with these words is a verdict all the same. */
+	/** Whether a −32603 with this message is nevertheless a verdict on the transaction. */
 	isVerdict(message: string): boolean;
 }
 
@@ -158,39 +157,39 @@ export type TripReason =
 	| "probe"
 	| "forced";
 
-/** What an attempt says of itself to the breaker. */
+/** The result of an attempt, as the breaker counts it. */
 export interface Attempted {
 	/**
-	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: aborted, nobody's. A read's `timeout`
-	 * is never charged, it starts a probe.
+	 * `answered`: any answer that is no fault, verdicts included. `cut`: aborted, not counted. A read's `timeout` is not counted
+	 * either, but starts a probe.
 	 */
 	readonly outcome: "answered" | "cut" | Fault;
-	/** Of a submission: its sender, for the storm of −32603. */
+	/** The transaction's sender; a storm of −32603 is counted by senders. */
 	readonly sender?: string;
 }
 
-/** The guard of one upstream. */
+/** The circuit breaker of one upstream. */
 export interface Breaker {
 	readonly upstream: UpstreamName;
 	readonly state: BreakerState;
-	/** False while it takes requests. Forced-closed ones always take them. */
+	/** False while it takes requests; always false while forced closed. */
 	readonly isUnavailable: boolean;
-	/** When it might take requests again, in ms from now; for `Retry-After`. */
+	/** Estimated ms until it takes requests again, for `Retry-After`. */
 	readonly retryMs: number;
 	/**
-	 * Runs `attempt` unless it is out, and counts what it says. While the upstream answers nothing, newcomers wait here until
-	 * it does or the breaker opens, which aborts what is in flight. Null where it takes no requests: nothing was sent.
+	 * Runs `attempt` if the breaker is closed and counts its outcome. While the upstream answers nothing, new attempts wait here
+	 * until it does or the breaker opens, which aborts those in flight. Null if the breaker is open: nothing was sent.
 	 */
 	run<T extends Attempted>(
 		kind: "read" | "submission",
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null>;
-	/** Tells of a fault or an answer seen elsewhere (pass-through). */
+	/** Counts a fault or an answer of a request made elsewhere (pass-through). */
 	note(attempted: Attempted): void;
-	/** Each change of state, and of `isUnavailable`. */
+	/** Calls `listener` on each change of state or reason. */
 	onChange(listener: () => void): void;
 	status(): BreakerStatus;
-	/** Until `null` (auto) its state is this one. */
+	/** Fixes the state; null returns to automatic. */
 	force(state: "open" | "closed" | null): void;
 }
 
@@ -198,30 +197,30 @@ export interface Breaker {
 export interface BreakerStatus {
 	readonly state: BreakerState;
 	readonly reason: TripReason | null;
-	/** ISO 8601: since when it has been in this state. */
+	/** When it entered this state, in ISO 8601. */
 	readonly since: string;
-	/** ISO 8601, or null where none is due. */
+	/** ISO 8601, or null if none is due. */
 	readonly nextProbeAt: string | null;
 	readonly inFlight: number;
-	/** 0 where none is. */
+	/** 0 if none is in flight. */
 	readonly oldestInFlightMs: number;
 }
 
-/** Why a probe failed, or `ok`: it would take a transaction. */
+/** `ok` if the upstream would take a transaction, else why the probe failed. */
 export type ProbeResult = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
 
-/** What a probe came to; `probe`: it threw, which none may. */
+/** A probe's result, or `probe` if the probe itself threw, which is a bug. */
 export type ProbeOutcome = ProbeResult | "probe";
 
 /**
- * Asks an upstream whether it would take a transaction now. `thorough`: as a submission would find it, too, since a breaker
- * that is out closes by this alone. Never rejects, and ends by its own deadline.
+ * Checks whether an upstream would take a transaction now. `thorough`: also by a submission that is no transaction, since an
+ * open breaker closes by probes alone. Never rejects, and ends by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;
 
-/** Tells attempts to end. */
+/** Lets an attempt know that it must end. */
 export interface Abort {
 	readonly isAborted: boolean;
-	/** Calls `listener` once when it is aborted, at once where it already is. Returns an unsubscribe function. */
+	/** Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function. */
 	onAbort(listener: () => void): () => void;
 }

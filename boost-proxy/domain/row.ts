@@ -1,54 +1,54 @@
-// The one row of a transaction that boost answers for: what its client wants of it, and how it stands at each upstream.
-// Every change of a row is a pure function here, so that there is one place to read what can happen to it.
+// The journal row of one transaction: what its client wants, and its delivery state at each upstream. Every change of a row
+// is a pure function here, so that all that can happen to it can be read in one place.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
-/** How a row can end. `dropped`: its nonce was used by another one, or everybody who may have it refused it for good. */
+/** How a row can end. `dropped`: its nonce was used by another transaction, or every holder rejected it for good. */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** What is to become of it: to be mined, or to be nowhere any more. Mined, expired and dropped ones are done. */
+/** `live`: it should be mined. Cancelled and replaced ones should be removed wherever they are. */
 export type Desired = "live" | Ending;
 
 /**
- * Whether an upstream has it. `maybe`: no verdict came. `has`: it acknowledged it. `lost`: it did, and knows nothing of
- * it now. `refused`: by a verdict, or given up there.
+ * Whether an upstream has it. `maybe`: no verdict came. `has`: acknowledged. `lost`: acknowledged once, unknown there now.
+ * `refused`: rejected by a verdict, or abandoned there.
  */
 export type Presence = "absent" | "maybe" | "has" | "lost" | "refused";
 
-/** How a row stands at one upstream. */
+/** A row's delivery state at one upstream. */
 export interface Standing {
 	readonly presence: Presence;
-	/** When it may be sent there again, in ms of the monotonic clock. A `maybe` of {@link NEVER} counts as there. */
+	/** When it may be sent there again, in monotonic ms. A `maybe` with {@link NEVER} is treated as `has`. */
 	readonly retryAt: number;
-	/** The epoch of health in which `retryAt` counts; null: in all. */
+	/** The health epoch in which `retryAt` is valid; null: in all. See {@link Moment.epoch}. */
 	readonly epoch: number | null;
 	/** Failed deliveries in a row, in this epoch. */
 	readonly faults: number;
-	/** It holds an earlier transaction of the nonce, which this one replaces: it must get this one. */
+	/** The upstream holds an earlier transaction of the nonce and must get this one, which replaces it. */
 	readonly replacementPending: boolean;
-	/** It may have it, and was not told yet that its user ended it. */
+	/** The user ended it; the upstream may have it and was not notified yet. */
 	readonly cancelPending: boolean;
 }
 
-/** What observers remember of a row, in memory alone; they change it in place. Times are of the monotonic clock, in ms. */
+/** What observers remember of a row, in memory only and changed in place. Times are monotonic ms. */
 export interface Notes {
-	/** The relay said something of it, or it is new. */
-	heardAt: number;
-	/** How often in a row each upstream had no record of it, and how often it got it again because of that. */
+	/** When the relay last reported a stage of it, or when it arrived. */
+	relayAnsweredAt: number;
+	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
-	/** The chain was asked. */
+	/** When the chain was last asked. */
 	chainAt: number;
-	/** How often in a row its nonce was used without a receipt; of a mined one, how often its receipt was gone. */
+	/** Live: how often in a row its nonce was used but it had no receipt. Mined: how often in a row the receipt was missing. */
 	misses: number;
-	/** The fallback's page was asked. */
+	/** When the fallback's status page was last asked. */
 	pageAt: number;
-	/** Of a mined one: the relay has no record, so that only the chain can tell of a reorganisation. */
+	/** Mined, and the relay has no record: only the chain shows a reorganisation. */
 	byChain: boolean;
 }
 
-/** What is known of a transaction when it comes. */
+/** What is known of a transaction on arrival. */
 export interface NewRow {
 	/** Lower case. */
 	readonly hash: string;
@@ -57,27 +57,27 @@ export interface NewRow {
 	readonly nonce: bigint;
 	readonly raw: Buffer;
 	readonly path: BoostPath;
-	/** The query as it came, without "?". */
+	/** The client's query, unchanged, without "?". */
 	readonly search: string;
-	/** Whether a self-transfer of its nonce ends it for free. */
+	/** Whether a self-transfer with its nonce cancels it for free. */
 	readonly softCancellations: boolean;
-	/** The client's network address: who may cancel it. */
+	/** The client's network address, which may cancel it. */
 	readonly address: string;
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
-	/** Who holds an earlier transaction of its nonce. */
+	/** The upstreams that hold an earlier transaction of its nonce. */
 	readonly replacesAt: readonly UpstreamName[];
 }
 
-/** A row. Read-only: `Rows` puts another one in its place. */
+/** Immutable: `Rows` replaces it as a whole. */
 export interface Row extends Omit<NewRow, "raw" | "replacesAt"> {
-	/** Length of the signed transaction; 0 where that is kept no more. */
+	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
-	/** When it is given up unless the relay still follows it, in ms since the epoch. */
+	/** When it expires unless the relay reports it as live, in ms since the epoch. */
 	readonly aliveUntil: number;
-	/** False where its client was told of an error although an upstream may have it: it is followed, and never sent. */
+	/** False if its client got an error although an upstream may have it: it is observed, but never sent again. */
 	readonly acknowledged: boolean;
-	/** Requests about it that are under way: they see to it, and nobody else. In memory alone. */
+	/** Client requests about it in progress; the reconciler leaves it alone until they end. In memory only. */
 	readonly requests: number;
 	readonly desired: Desired;
 	/** Ms since the epoch; 0 while it is live. */
@@ -93,7 +93,6 @@ export const NEVER = Number.POSITIVE_INFINITY;
 const FIRST_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 30_000;
 
-/** Nothing is known of it there. */
 export const ABSENT: Standing = Object.freeze({
 	presence: "absent",
 	retryAt: 0,
@@ -103,7 +102,7 @@ export const ABSENT: Standing = Object.freeze({
 	cancelPending: false,
 });
 
-// Most rows stand in one of few ways: they share these, which is less to keep, and to go through.
+// Most rows share one of these few states, which saves memory.
 const HAS: Standing = Object.freeze({ ...ABSENT, presence: "has" });
 const GIVEN: Standing = Object.freeze({ ...ABSENT, presence: "maybe", retryAt: NEVER });
 const SHARED = [ABSENT, HAS, GIVEN];
@@ -114,7 +113,7 @@ const SHARED_PAIRS: readonly Row["at"][] = [
 	{ relay: ABSENT, fallback: ABSENT },
 ].map((at) => Object.freeze(at));
 
-/** How a row stands at both. */
+/** The states at both upstreams, shared where possible. */
 export function standings(relay: Standing, fallback: Standing): Row["at"] {
 	const at = { relay: shared(relay), fallback: shared(fallback) };
 	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
@@ -125,18 +124,21 @@ function shared(one: Standing): Standing {
 	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
 }
 
-/** When something happens, for the waits that follow from it. */
+/** A point in time, for retries. */
 export interface Moment {
-	/** Ms of the monotonic clock. */
+	/** Monotonic ms. */
 	readonly monotonic: number;
-	/** Counts how often an upstream went out or came back: what failed before that is tried once more. */
+	/**
+	 * Counts how often an upstream became unavailable or available: deliveries that failed in an earlier epoch are retried at
+	 * once.
+	 */
 	readonly epoch: number;
 }
 
 export function newNotes(monotonic: number): Notes {
 	const never = Number.NEGATIVE_INFINITY;
 	return {
-		heardAt: monotonic,
+		relayAnsweredAt: monotonic,
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
 		chainAt: never,
@@ -146,7 +148,7 @@ export function newNotes(monotonic: number): Notes {
 	};
 }
 
-/** A row that comes, with its request under way; `before` is what is known of its hash already. */
+/** The row of a transaction that arrived, with its request in progress; `before` is what is known of its hash. */
 export function openedRow(
 	{ raw, replacesAt, ...known }: NewRow,
 	first: UpstreamName,
@@ -167,7 +169,7 @@ export function openedRow(
 		endedAt: 0,
 		at: standings(opened("relay"), opened("fallback")),
 		notes: newNotes(monotonic),
-		// Last: behind a spread, further properties would give each row a hidden class of its own in V8.
+		// The spread is last: properties behind it would give each row its own hidden class in V8.
 		...known,
 	};
 }
@@ -176,12 +178,12 @@ export function isLive({ desired }: Row): boolean {
 	return desired === "live";
 }
 
-/** Whether its user ended it: such a one is never sent again. */
+/** Whether its user ended it. Such a row is never sent again. */
 export function isEndedByUser({ desired }: Row): boolean {
 	return desired === "cancelled" || desired === "replaced";
 }
 
-/** Whether it was mined or ended by its user: the same bytes mean nothing more. */
+/** Whether it was mined or ended by its user: submitting the same bytes again has no effect. */
 export function isFinal(row: Row): boolean {
 	return row.desired === "mined" || isEndedByUser(row);
 }
@@ -191,17 +193,17 @@ export function isHolder({ presence }: Standing): boolean {
 	return presence === "has" || presence === "maybe" || presence === "lost";
 }
 
-/** Who has it, or may have it. */
+/** The upstreams that have, may have or had it. */
 export function holdersOf({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => isHolder(at[by]));
 }
 
-/** Who must hear that its user ended it. */
+/** The upstreams that must still be notified that its user ended it. */
 export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => at[by].cancelPending);
 }
 
-/** Whether there is something to do for it, wherever it is; not whether that can be done now. */
+/** Whether anything is left to do for it, now or later. */
 export function needsWork(row: Row): boolean {
 	const { relay, fallback } = row.at;
 	if (relay.cancelPending || fallback.cancelPending) return true;
@@ -217,7 +219,7 @@ export function has(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? standingAt(row, by, { ...HAS, replacementPending }) : alsoCancelledAt(row, by);
 }
 
-/** A request gave it to `by` and heard nothing: it is followed there, and not sent again. */
+/** A client's request sent it to `by` and got no verdict: it is observed there and not sent again. */
 export function mayHaveIt(row: Row, by: UpstreamName): Row {
 	if (!isLive(row)) return alsoCancelledAt(row, by);
 	if (isHolder(row.at[by])) return row;
@@ -228,13 +230,13 @@ function alsoCancelledAt(row: Row, by: UpstreamName): Row {
 	return isEndedByUser(row) ? withCancelPending(row, by, true) : row;
 }
 
-/** A delivery to `by` brought no verdict: it may have it, and gets it again until it says so. */
+/** The reconciler sent it to `by` and got no verdict: it is sent again until there is one. */
 export function unanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
 	const maybe = standingAt(row, by, { presence: "maybe", replacementPending: false });
 	return delayedAt(maybe, by, moment, atLeastMs);
 }
 
-/** A delivery to `by` failed, and it does not have it because of that. It waits longer each time, but at least `atLeastMs`. */
+/** A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least `atLeastMs`. */
 export function delayedAt(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
 	const { faults, epoch } = row.at[by];
 	const before = epoch === moment.epoch ? faults : 0;
@@ -243,11 +245,11 @@ export function delayedAt(row: Row, by: UpstreamName, moment: Moment, atLeastMs 
 	return standingAt(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
 }
 
-/** `by`, though well, has no record of what it acknowledged. */
+/** `by` has no record of it although it acknowledged it. */
 export function lost(row: Row, by: UpstreamName): Row {
 	if (!isLive(row)) return row;
-	const isRequests = row.at[by].retryAt === NEVER;
-	return standingAt(row, by, { presence: "lost", ...(isRequests ? { retryAt: 0 } : {}) });
+	const wasNeverRetried = row.at[by].retryAt === NEVER;
+	return standingAt(row, by, { presence: "lost", ...(wasNeverRetried ? { retryAt: 0 } : {}) });
 }
 
 /** `by` does not have it. */
@@ -257,8 +259,8 @@ export function notHeld(row: Row, by: UpstreamName): Row {
 }
 
 /**
- * `by` refused it. Where somebody else has it still, that one may come back, and `by` is not asked until an upstream does;
- * where nobody has it, everybody is asked again now and then.
+ * `by` rejected it. If the other upstream still has it, `by` is not asked again before the health of an upstream changes;
+ * if none has it, `by` is asked again after a wait.
  */
 export function refusedBy(row: Row, by: UpstreamName, moment: Moment): Row {
 	const { presence, epoch } = row.at[by];
@@ -274,22 +276,20 @@ export function refusedBy(row: Row, by: UpstreamName, moment: Moment): Row {
 	return standingAt(delayedAt(row, by, moment), by, refused);
 }
 
-/** `by` has given it up or taken it back, or may never have it: it gets it never again. */
+/** `by` has abandoned or cancelled it, or may not have it: it is never sent there again. */
 export function abandonedBy(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? standingAt(row, by, { ...ABSENT, presence: "refused", retryAt: NEVER }) : row;
 }
 
-/** Whether `by` holds an earlier transaction of the nonce, and must get this one in its place. */
 export function withReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
 	return row.at[by].replacementPending === replacementPending
 		? row
 		: standingAt(row, by, { replacementPending });
 }
 
-/** Whether `by` must hear that it ended. */
 export function withCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
 	if (row.at[by].cancelPending === cancelPending) return row;
-	// The waits of its deliveries are none of its cancel's.
+	// The retry waits of deliveries do not apply to the cancel.
 	return standingAt(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
 }
 
@@ -299,50 +299,49 @@ function standingAt(row: Row, by: UpstreamName, change: Partial<Standing>): Row 
 	return { ...row, at: by === "relay" ? standings(standing, fallback) : standings(relay, standing) };
 }
 
-/** One more request about it. */
 export function requestBegun(row: Row): Row {
 	return { ...row, requests: row.requests + 1 };
 }
 
-/** One request less. The one that brought it says whether its client was told of success. */
+/** One request less. The request that submitted it sets whether its client got a success. */
 export function requestOver(row: Row, acknowledged = row.acknowledged): Row {
 	const requests = Math.max(0, row.requests - 1);
 	return { ...row, requests, acknowledged: isLive(row) ? acknowledged : row.acknowledged };
 }
 
-/** What must be known of one that has ended. */
+/** The least that must be known of a transaction that ended. */
 export type EndedOne = Pick<Row, "hash" | "from" | "nonce" | "path" | "address"> & Partial<Row>;
 
 /**
- * It ends, and `notify` must hear of that; it need not have been live here: a soft cancel's own never is. Of one that has
- * ended the first end stays, but for `expired` and `dropped`, which give way to any other.
+ * It ends, and the upstreams `notify` must be notified. It need not have been live: a soft cancel's self-transfer never is.
+ * The first ending stays, but `expired` and `dropped` are overwritten by any other.
  */
 export function ended(one: EndedOne, ending: Ending, now: number, notify: readonly UpstreamName[] = []): Row {
 	const { desired = "live" } = one;
 	const givesWay = desired === "live" || desired === "expired" || desired === "dropped";
-	const isAnew = givesWay && desired !== ending;
+	const isNewEnding = givesWay && desired !== ending;
 	const isOpenable = ending === "mined" && one.bytes !== undefined && one.bytes > 0;
-	const kept = isOpenable || !isAnew ? (one as Row) : closed(one);
-	const done = isAnew ? { ...kept, desired: ending, endedAt: now } : kept;
+	const kept = isOpenable || !isNewEnding ? (one as Row) : closed(one);
+	const done = isNewEnding ? { ...kept, desired: ending, endedAt: now } : kept;
 	return notify.reduce<Row>((row, by) => withCancelPending(row, by, true), done);
 }
 
-/** A mined one is not in the chain any more. */
+/** A mined transaction is no longer in the chain. */
 export function reopened(row: Row, aliveUntil: number, monotonic: number): Row {
 	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes: newNotes(monotonic) };
 	return UPSTREAMS.reduce<Row>((one, by) => withCancelPending(one, by, false), live);
 }
 
 const NOWHERE = standings(ABSENT, ABSENT);
-/** Nobody looks at the notes of what has ended for good. */
+/** Shared: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
-/** What is remembered of one that has ended, and can't be opened again: restarts bring back no more. */
+/** What is kept of a row that ended and can't be reopened; the same that a restart restores. */
 export function closed(one: EndedOne): Row {
 	const { hash, from, nonce, path, address, requests = 0, desired = "dropped", endedAt = 0, at } = one;
 	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
 	const standing = (by: UpstreamName): Standing => ({ ...ABSENT, cancelPending: isPending(by) });
-	// One literal, so that all of them share a hidden class of V8: there may be hundreds of thousands.
+	// One literal, so that all share a hidden class in V8: there may be hundreds of thousands.
 	return {
 		hash,
 		from,

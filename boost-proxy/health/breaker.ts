@@ -1,5 +1,5 @@
-// The breaker of one upstream. opossum holds whether it is open; the rules decide, the probe closes, and what is in flight
-// when it opens is aborted, so that it goes elsewhere at once.
+// The circuit breaker of one upstream. opossum only holds the open and closed states: rules.ts decides when it opens, probes
+// close it. Attempts in flight when it opens are aborted, so that they fail over at once.
 
 import CircuitBreaker from "opossum";
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
@@ -37,29 +37,28 @@ export interface BreakerDependencies {
 	readonly probe: Probe;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Who has what hangs here, where it is well: see {@link Health.canYield}. Null: nobody. */
+	/** The upstream that takes requests that hang here, see {@link Health.canYield}; null if there is none. */
 	readonly yieldsTo: { readonly isUnavailable: boolean } | null;
-	/** From 0 up to 1; for the jitter of the backoff. */
+	/** From 0 up to 1, for the jitter of the backoff. */
 	readonly random?: () => number;
-	/** Each opening. */
+	/** Called each time it opens. */
 	onTrip(reason: TripReason): void;
-	/** Each probe's outcome. */
+	/** Called after each probe. */
 	onProbe(outcome: ProbeOutcome): void;
 }
 
-/** How often the silence is looked at while anything is in flight, in ms. */
+/** How often stalls are checked for while anything is in flight, in ms. */
 const TICK_MS = 50;
 /**
- * Longer than any attempt's own deadline, in ms: one that reaches it has none, which is a fault of ours. Without it
- * (`timeout: false`) such a one would be in flight for ever.
+ * Longer than any attempt's own deadline, in ms. It ends attempts that, by a bug, have no deadline.
  */
 const ATTEMPT_MAX_MS = 600_000;
-/** A probe that has not ended after so many times its own deadline never will: it counts as timed out. */
+/** A probe that has not ended after so many times its own deadline counts as timed out. */
 const OVERDUE = 1.2;
-/** The longest delay a timer takes, in ms: opossum knows no "never". */
+/** The longest delay that a timer takes, in ms: opossum has no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
-/** It takes requests from the first moment on, and probes from its start on. */
+/** Closed from its creation on; probes from {@link UpstreamBreaker.start} on. */
 export class UpstreamBreaker implements Breaker {
 	readonly upstream: UpstreamName;
 	readonly #settings: HealthSettings;
@@ -69,7 +68,7 @@ export class UpstreamBreaker implements Breaker {
 	readonly #figures: Figures;
 	readonly #prober: Prober;
 	readonly #listeners: (() => void)[] = [];
-	/** Newcomers that wait for a change. */
+	/** New attempts that wait for an answer or a change of state. */
 	#waiting: (() => void)[] = [];
 	#ticking: Timer | undefined;
 	#abort = new AbortSwitch();
@@ -78,13 +77,13 @@ export class UpstreamBreaker implements Breaker {
 	#since: number;
 	#forced: "open" | "closed" | null = null;
 	#isStopped = false;
-	/** Good probes in a row while it is out. */
+	/** Successful probes in a row while it is open. */
 	#successes = 0;
-	/** Whether the last probe of a closed one was in doubt. */
+	/** Whether the last probe while closed was doubtful. */
 	#isDoubted = false;
-	/** Whether it has ever answered: until then one good probe closes it. */
+	/** Whether it has ever answered: until then one successful probe closes it. */
 	#isProven = false;
-	/** In a row. */
+	/** Openings in a row soon after a closing. */
 	#relapses = 0;
 	#backoffMs = 0;
 	/** Monotonic ms. */
@@ -117,16 +116,16 @@ export class UpstreamBreaker implements Breaker {
 		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
 	}
 
-	/** Begins to probe. */
+	/** Starts probing. */
 	start(): void {
 		if (this.#isJudging) this.#prober.plan(0);
 	}
 
-	/** Ends all timers, joins the probe and takes no more. */
+	/** Cancels all timers, waits for a running probe and takes no more attempts. */
 	async stop(): Promise<void> {
 		this.#isStopped = true;
 		this.#ticking?.cancel();
-		this.#wake();
+		this.#releaseWaiting();
 		await this.#prober.stop();
 		this.#opossum.shutdown();
 	}
@@ -136,7 +135,7 @@ export class UpstreamBreaker implements Breaker {
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null> {
 		while (!this.isUnavailable && this.#mustWait(kind)) {
-			await new Promise<void>((wake) => this.#waiting.push(wake));
+			await new Promise<void>((release) => this.#waiting.push(release));
 		}
 		if (this.isUnavailable) return null;
 		const inFlight = this.#figures.begin(kind);
@@ -186,7 +185,7 @@ export class UpstreamBreaker implements Breaker {
 		if (state === "open") this.#dependencies.onTrip("forced");
 	}
 
-	/** Whether what attempts and probes say changes anything. */
+	/** Whether attempts and probes may change the state. */
 	get #isJudging(): boolean {
 		return this.#forced === null && !this.#isStopped;
 	}
@@ -204,13 +203,13 @@ export class UpstreamBreaker implements Breaker {
 		return awaited !== null;
 	}
 
-	/** Takes what an attempt of this epoch came to, while it is closed. */
+	/** Counts an attempt of the current epoch and opens the breaker if a rule says so. */
 	#judge(attempted: Attempted, { kind, sentAt, answersBefore, epoch }: InFlight): void {
 		const figures = this.#figures;
 		const { outcome } = attempted;
 		if (epoch !== figures.epoch || !this.#isJudging || outcome === "cut") return;
-		const isUnheard = answersBefore === figures.answers;
-		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, isUnheard };
+		const isUnanswered = answersBefore === figures.answers;
+		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, isUnanswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);
 		const reason = reasonOfAttempt(outcome, seen, this.#health);
 		if (isAnswer) this.#alive();
@@ -220,10 +219,10 @@ export class UpstreamBreaker implements Breaker {
 
 	#alive(): void {
 		this.#isProven = true;
-		this.#wake();
+		this.#releaseWaiting();
 	}
 
-	/** Looks at the silence, now and then again while anything is in flight. */
+	/** Checks for stalls every {@link TICK_MS} while anything is in flight. */
 	#tick(): void {
 		if (this.#ticking !== undefined || this.#isStopped) return;
 		const dueAt = this.#clock.monotonic() + TICK_MS;
@@ -234,8 +233,8 @@ export class UpstreamBreaker implements Breaker {
 				if (isStalled(this.#health)) this.#trip("silence");
 				else if (wantsProbe(this.#health)) this.#prober.soon();
 			}
-			// Where newcomers need not wait any more, as when the other upstream is out, nobody else tells them.
-			this.#wake();
+			// Waiting attempts may go on now, as when the other upstream has become unavailable.
+			this.#releaseWaiting();
 			if (this.#figures.all.count > 0) this.#tick();
 		});
 	}
@@ -244,7 +243,7 @@ export class UpstreamBreaker implements Breaker {
 		const before = this.#figures.seen("read");
 		const outcome = await this.#askProbe();
 		this.#dependencies.onProbe(outcome);
-		// One that began before the last change of state tells nothing of this one, and a next one is due already.
+		// A probe that began before the last change of state is ignored; the next one is planned already.
 		if (before.epoch !== this.#figures.epoch || !this.#isJudging) return;
 		if (this.#state === "closed") this.#probedClosed(outcome, before);
 		else this.#probedOut(outcome);
@@ -263,7 +262,7 @@ export class UpstreamBreaker implements Breaker {
 		}
 	}
 
-	/** `before`: what was so when the probe began. */
+	/** `before`: the figures when the probe began. */
 	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight): void {
 		const tookMs = this.#clock.monotonic() - sentAt;
 		const wasContradicted = answersBefore !== this.#figures.answers;
@@ -284,7 +283,7 @@ export class UpstreamBreaker implements Breaker {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
-		// Who is well again shall not wait for the rest of the proof: it is asked twice as often.
+		// After a first success it is probed twice as often, so that it closes soon.
 		this.#prober.planNext(this.#successes > 0 && !isProof ? probeIntervalMs / 2 : probeIntervalMs);
 		if (isProof) this.#close();
 		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
@@ -309,7 +308,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#enter("closed", null);
 	}
 
-	/** The one place where the state changes. */
+	/** The only place that changes the state. */
 	#enter(state: BreakerState, reason: TripReason | null): void {
 		if (state === this.#state && reason === this.#reason) return;
 		if (state !== this.#state) this.#since = this.#clock.now();
@@ -320,25 +319,25 @@ export class UpstreamBreaker implements Breaker {
 		if (state !== "half-open") this.#successes = 0;
 		if (state === "closed") this.#opossum.close();
 		else this.#opossum.open();
-		this.#wake();
+		this.#releaseWaiting();
 		if (state !== "closed") {
 			const abort = this.#abort;
-			// What begins when it is closed again has one of its own.
+			// Attempts after the next closing use a new switch.
 			this.#abort = new AbortSwitch();
 			abort.abort();
 		}
 		for (const listener of this.#listeners) listener();
 	}
 
-	/** Whoever waits looks again. */
-	#wake(): void {
+	/** Lets waiting attempts check again whether they may go on. */
+	#releaseWaiting(): void {
 		const waiting = this.#waiting;
 		this.#waiting = [];
-		for (const wake of waiting) wake();
+		for (const release of waiting) release();
 	}
 }
 
-/** An opossum that holds open or closed and never changes by itself: its figures know no silence, senders or epochs. */
+/** An opossum breaker that never changes its state by itself. */
 function createOpossum(name: string): CircuitBreaker<[() => Promise<Attempted>], Attempted> {
 	const opossum = new CircuitBreaker((work: () => Promise<Attempted>) => work(), {
 		name,
@@ -351,12 +350,12 @@ function createOpossum(name: string): CircuitBreaker<[() => Promise<Attempted>],
 		rollingCountBuckets: 1,
 		resetTimeout: NEVER_MS,
 	});
-	// Half-open, the next success of anybody's would close it. After 25 days even "never" is over.
+	// While half-open, any success would close it. NEVER_MS ends after 25 days.
 	opossum.on("halfOpen", () => opossum.open());
 	return opossum;
 }
 
-/** An {@link Abort} with the switch. */
+/** An {@link Abort} that its owner triggers. */
 export class AbortSwitch implements Abort {
 	readonly #listeners = new LinkedList<() => void>();
 	#isAborted = false;
@@ -370,8 +369,8 @@ export class AbortSwitch implements Abort {
 			listener();
 			return () => {};
 		}
-		const place = this.#listeners.add(listener);
-		return () => void this.#listeners.remove(place);
+		const entry = this.#listeners.add(listener);
+		return () => void this.#listeners.remove(entry);
 	}
 
 	/** Calls every listener once. */

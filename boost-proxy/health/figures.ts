@@ -1,14 +1,14 @@
-// Counts what the rules judge: what is in flight at one upstream, faults in a row, the senders of a storm. Kept apart from
-// opossum's own figures, which count what is in flight as successes and know neither silence nor senders.
+// Counts what the rules judge by: attempts in flight at one upstream, faults in a row, senders of a storm. opossum's own
+// figures have neither the time without answers nor senders.
 
 import { LinkedList } from "../../shared/linkedList.ts";
 import type { Attempted } from "../domain/ports.ts";
 import {
 	type AttemptKind,
+	type EndedAttempt,
 	type HealthFigures,
 	type HealthSettings,
 	isCharged,
-	type Seen,
 	STORM_MS,
 	type Unanswered,
 } from "./rules.ts";
@@ -19,32 +19,32 @@ export interface InFlight {
 	readonly sentAt: number;
 	/** {@link Figures.answers} when it was sent. */
 	readonly answersBefore: number;
-	/** {@link Figures.epoch} in which it began: its outcome counts in that one alone. */
+	/** {@link Figures.epoch} when it began: its outcome counts only in that epoch. */
 	readonly epoch: number;
-	/** It is in flight no more. */
+	/** Removes it from the attempts in flight. */
 	leave: () => void;
 }
 
 /** Weight of the latest answer in the moving average. */
 const LATEST = 0.2;
-/** Senders remembered at most; far more than it takes. */
+/** The most senders remembered, far more than a storm needs. */
 const MAX_SENDERS = 1_000;
 
-/** What is counted of one upstream. Times are monotonic ms. */
+/** The figures of one upstream. Times are monotonic ms. */
 export class Figures implements HealthFigures {
 	readonly faults = { read: 0, submission: 0 };
 	submissionMs = 0;
-	/** Answers so far, −32603 among them: the same number twice means that none came in between. */
+	/** Number of answers so far, −32603 included. */
 	answers = 0;
-	/** One more with each change of the breaker's state. */
+	/** Counts the changes of the breaker's state. */
 	epoch = 0;
 	readonly #now: () => number;
 	/** In the order in which they were sent. */
 	readonly #inFlight = { read: new LinkedList<InFlight>(), submission: new LinkedList<InFlight>() };
-	/** When the upstream was last heard of: by anything, and by an answer to a submission. */
-	#heardAt = Number.NEGATIVE_INFINITY;
-	#submissionHeardAt = Number.NEGATIVE_INFINITY;
-	/** When each sender of the storm last got −32603, the longest ago first; and the good answers since it began. */
+	/** Time of the last answer of any kind, and of the last answer to a submission. */
+	#lastAnswerAt = Number.NEGATIVE_INFINITY;
+	#lastSubmissionAnswerAt = Number.NEGATIVE_INFINITY;
+	/** When each sender of the storm last got −32603, oldest first; and the good answers since the storm began. */
 	readonly #senders = new Map<string, number>();
 	#goodAnswers = 0;
 
@@ -54,19 +54,19 @@ export class Figures implements HealthFigures {
 
 	get all(): Unanswered {
 		const { read, submission } = this.#inFlight;
-		return this.#unanswered(read.size + submission.size, this.#oldestAt, this.#heardAt);
+		return this.#unanswered(read.size + submission.size, this.#oldestAt, this.#lastAnswerAt);
 	}
 
 	get submissions(): Unanswered {
 		const { submission } = this.#inFlight;
-		return this.#unanswered(submission.size, sentAt(submission), this.#submissionHeardAt);
+		return this.#unanswered(submission.size, sentAt(submission), this.#lastSubmissionAnswerAt);
 	}
 
 	get stormSenders(): number {
 		return this.#senders.size;
 	}
 
-	/** How long the oldest one is in flight, in ms; 0 where none is. */
+	/** Age of the oldest attempt in flight, in ms; 0 if there is none. */
 	get oldestMs(): number {
 		return Math.max(0, this.#now() - this.#oldestAt);
 	}
@@ -74,19 +74,19 @@ export class Figures implements HealthFigures {
 	begin(kind: AttemptKind): InFlight {
 		const one = this.seen(kind);
 		const list = this.#inFlight[kind];
-		const place = list.add(one);
-		one.leave = () => void list.remove(place);
+		const entry = list.add(one);
+		one.leave = () => void list.remove(entry);
 		return one;
 	}
 
-	/** One that began and ended elsewhere. */
+	/** An attempt that is not counted as in flight. */
 	seen(kind: AttemptKind): InFlight {
 		const { answers: answersBefore, epoch } = this;
 		return { kind, sentAt: this.#now(), answersBefore, epoch, leave() {} };
 	}
 
-	/** Counts an outcome of this epoch. Says whether it is an answer. */
-	count({ outcome, sender }: Attempted, seen: Seen, settings: HealthSettings): boolean {
+	/** Counts an outcome of the current epoch. Returns whether it is an answer. */
+	count({ outcome, sender }: Attempted, seen: EndedAttempt, settings: HealthSettings): boolean {
 		const { kind, tookMs } = seen;
 		if (outcome === "answered") this.faults[kind] = 0;
 		else if (isCharged(outcome, seen, settings)) this.faults[kind]++;
@@ -94,31 +94,31 @@ export class Figures implements HealthFigures {
 		this.answers++;
 		this.alive();
 		if (kind !== "submission") return true;
-		this.#submissionHeardAt = this.#now();
+		this.#lastSubmissionAnswerAt = this.#now();
 		this.submissionMs += LATEST * (tookMs - this.submissionMs);
 		if (outcome === "answered") this.#countGood();
 		else if (outcome === "internal" && sender !== undefined) this.#countInternal(sender);
 		return true;
 	}
 
-	/** A sign of life. */
+	/** The upstream answered something. */
 	alive(): void {
-		this.#heardAt = this.#now();
+		this.#lastAnswerAt = this.#now();
 	}
 
-	/** Our own event loop was late by `ms`, in which it could hear nothing. */
+	/** Our event loop was late by `ms`, in which no answer could be read: that time does not count as silence. */
 	excuse(ms: number): void {
-		if (this.all.count > 0) this.#heardAt = Math.max(this.#heardAt, this.#oldestAt) + ms;
+		if (this.all.count > 0) this.#lastAnswerAt = Math.max(this.#lastAnswerAt, this.#oldestAt) + ms;
 		const { submission } = this.#inFlight;
 		if (submission.size > 0)
-			this.#submissionHeardAt = Math.max(this.#submissionHeardAt, sentAt(submission)) + ms;
+			this.#lastSubmissionAnswerAt = Math.max(this.#lastSubmissionAnswerAt, sentAt(submission)) + ms;
 	}
 
-	/** The state has changed: what was counted and heard before it counts no more. */
+	/** The state has changed: earlier faults, answers and senders no longer count. */
 	nextEpoch(): void {
 		this.epoch++;
-		this.#heardAt = this.#now();
-		this.#submissionHeardAt = this.#now();
+		this.#lastAnswerAt = this.#now();
+		this.#lastSubmissionAnswerAt = this.#now();
 		this.faults.read = 0;
 		this.faults.submission = 0;
 		this.#senders.clear();
@@ -128,11 +128,11 @@ export class Figures implements HealthFigures {
 		return Math.min(sentAt(this.#inFlight.read), sentAt(this.#inFlight.submission));
 	}
 
-	#unanswered(count: number, oldestAt: number, heardAt: number): Unanswered {
-		return { count, silentMs: count === 0 ? 0 : this.#now() - Math.max(heardAt, oldestAt) };
+	#unanswered(count: number, oldestAt: number, lastAnswerAt: number): Unanswered {
+		return { count, silentMs: count === 0 ? 0 : this.#now() - Math.max(lastAnswerAt, oldestAt) };
 	}
 
-	/** A storm is over once more were answered well since it began than senders met it. */
+	/** A storm ends when it has brought more good answers than failing senders. */
 	#countGood(): void {
 		this.#goodAnswers++;
 		if (this.#goodAnswers > this.#senders.size) this.#senders.clear();
@@ -150,7 +150,7 @@ export class Figures implements HealthFigures {
 	}
 }
 
-/** When the first of a list was sent; infinity where it is empty. */
+/** When the oldest of a list was sent; infinity if it is empty. */
 function sentAt(list: LinkedList<InFlight>): number {
 	return list.first?.sentAt ?? Number.POSITIVE_INFINITY;
 }

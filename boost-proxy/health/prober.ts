@@ -1,25 +1,24 @@
-// A loop that runs one piece of work again and again, never twice at a time. The work says when it is next due.
+// A loop that repeats one piece of work, never two rounds at a time. The work plans its next round.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 
-/** Between the begins of two rounds that faults ask for, in ms: these come in swarms. */
+/** The shortest time between the starts of two rounds that faults trigger, in ms: faults come in bursts. */
 const GAP_MS = 50;
 
-/** At most one round is due, and at most one runs. */
 export class Prober {
 	readonly #intervalMs: number;
 	readonly #work: () => Promise<void>;
 	readonly #clock: Clock;
 	readonly #log: Logger;
 	#timer: Timer | undefined;
-	/** Monotonic ms; without a timer it fell due while a round ran, whose end begins it. */
+	/** Monotonic ms. Without a timer the round became due while another one ran, and starts at its end. */
 	#dueAt: number | null = null;
 	#startedAt = Number.NEGATIVE_INFINITY;
 	#running: Promise<void> | undefined;
 	#isStopped = false;
 
-	/** `intervalMs`: from the begin of one round to that of the next. `work` ends by its own deadline. */
+	/** `intervalMs`: from the start of one round to that of the next. `work` ends by its own deadline. */
 	constructor(
 		intervalMs: number,
 		{ work, clock, log }: { readonly work: () => Promise<void>; readonly clock: Clock; readonly log: Logger },
@@ -30,13 +29,13 @@ export class Prober {
 		this.#log = log;
 	}
 
-	/** When the next round begins, in ms from now; null where none is due and none runs. */
+	/** Ms until the next round starts; null if none is due and none runs. */
 	get nextMs(): number | null {
 		const at = this.#dueAt ?? (this.#running === undefined ? null : this.#startedAt + this.#intervalMs);
 		return at === null ? null : Math.max(0, at - this.#clock.monotonic());
 	}
 
-	/** A round begins in `delayMs`, or when the one under way ends; null: none is due any more. Replaces what was due. */
+	/** Starts a round in `delayMs`, or when the running one ends, instead of the one planned before; null plans none. */
 	plan(delayMs: number | null): void {
 		this.#timer?.cancel();
 		this.#timer = undefined;
@@ -49,12 +48,12 @@ export class Prober {
 		});
 	}
 
-	/** The next round begins an interval after the begin of the last. */
+	/** Plans the next round an interval after the start of the last. */
 	planNext(intervalMs = this.#intervalMs): void {
 		this.plan(Math.max(0, this.#startedAt + intervalMs - this.#clock.monotonic()));
 	}
 
-	/** A round begins now unless one runs; a moment later where the last has only just begun. */
+	/** Starts a round now unless one runs; after a short gap if the last has only just started. */
 	soon(): void {
 		if (this.#running !== undefined) return;
 		const gapMs = Math.min(GAP_MS, this.#intervalMs / 2);
@@ -62,7 +61,7 @@ export class Prober {
 		if (this.nextMs === null || this.nextMs > waitMs) this.plan(waitMs);
 	}
 
-	/** Plans no more, and waits for the round under way. */
+	/** Plans no more rounds and waits for the running one. */
 	async stop(): Promise<void> {
 		this.#isStopped = true;
 		this.plan(null);
@@ -79,7 +78,7 @@ export class Prober {
 		try {
 			await this.#work();
 		} catch (thrown) {
-			// With nothing due the loop would end here.
+			// Otherwise the loop would end here.
 			this.#log.error("a probe failed by itself", { fault: safeError(thrown) });
 			if (this.#dueAt === null) this.planNext();
 		}

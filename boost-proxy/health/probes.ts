@@ -1,5 +1,5 @@
-// What each upstream is asked, to know whether it would take a transaction now, and what the relay's head is compared with.
-// Beside it, what keeps a third party's transport warm.
+// The probes: whether the relay or the fallback would take a transaction now. Also reads the chain head that the relay's is
+// compared with, and keeps connections to a third party open.
 
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -11,25 +11,25 @@ import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
 import { Prober } from "./prober.ts";
 
 type Failed = { readonly result: Exclude<ProbeResult, "ok"> };
-/** A number that was asked for, or why there is none. */
+/** A number, or why it could not be read. */
 type Asked = { readonly result: "ok"; readonly quantity: bigint } | Failed;
 
 /**
- * Our relay: `/readyz` must be 200, which covers its node, store, simulation and builders; then it must answer for its
- * head, which must not be behind. All within `timeoutMs`.
+ * Probes our relay: `/readyz`, which covers its node, store, simulation and builders, must be 200, and its head must not be
+ * behind. All within `timeoutMs`.
  */
 export function relayProbe(
-	/** `maxHeadLag`: blocks that its head may be behind the reference. */
+	/** `maxHeadLag`: the most blocks that its head may be behind the reference. */
 	{ timeoutMs, maxHeadLag }: { readonly timeoutMs: number; readonly maxHeadLag: number },
 	dependencies: {
-		/** A transport of the probe's own: that of the traffic may be full of what hangs. */
+		/** Used by probes alone: the connections of the traffic may all hang. */
 		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf">;
 		readonly clock: Clock;
 	},
 ): Probe {
 	const { transport, reference, clock } = dependencies;
-	/** Known once it is needed; asked again after it was away, for then it may be another. */
+	/** Read when first needed, and again after a failed probe, since the relay may be another one then. */
 	let chainId: bigint | null = null;
 
 	const judge = async (thorough: boolean): Promise<ProbeResult> => {
@@ -40,7 +40,7 @@ export function relayProbe(
 		if (ready.kind === "cut") return "reset";
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
 		const head = await askTransport(transport, "eth_blockNumber", left());
-		// A limit is for boost's own address, which has no more than its share: the relay is well.
+		// The limit is that of boost's own address: the relay works.
 		if (head.result === "limited") return "ok";
 		if (head.result !== "ok") return head.result;
 		if (thorough) {
@@ -63,7 +63,7 @@ export function relayProbe(
 	};
 }
 
-/** A third party has no /readyz: it must tell its chain id, and the one that is expected where one is known. */
+/** Probes a third party, which has no /readyz: it must answer its chain id, and the expected one if that is known. */
 export function fallbackProbe(
 	options: { readonly timeoutMs: number; readonly expectedChainId?: () => bigint | null },
 	{ transport }: { readonly transport: Transport },
@@ -76,29 +76,29 @@ export function fallbackProbe(
 	};
 }
 
-/** What the relay's head is compared with. */
+/** The chain head that the relay's is compared with. */
 export interface HeadReference extends Component {
-	/** Block number; null where none is known that is young enough. */
+	/** Block number; null if no recent one is known. */
 	readonly head: bigint | null;
-	/** The same, for an upstream of that chain: null for one of another. */
+	/** The head, or null if the reference is of another chain. */
 	headOf(chainId: bigint): bigint | null;
 }
 
 export interface HeadReferenceDependencies {
-	/** Independent of both upstreams; null where none is set. */
+	/** Independent of both upstreams; null if none is set. */
 	readonly node: Pick<JsonRpcClient, "call"> | null;
-	/** Asked where there is no node; null where there is none of both, and nothing is ever known. */
+	/** Asked if there is no node; null if there is none either, and the head is never known. */
 	readonly fallback: Transport | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
-/** A reading that is older than so many slots says nothing. */
+/** Heads older than so many slots are ignored. */
 const FRESH_SLOTS = 3;
-/** The deadline of one question, in ms; a slot is the most. */
+/** The deadline of one request, in ms; at most a slot. */
 const ASK_MS = 3_000;
 
-/** Asks for the head once a slot, from `start` on. */
+/** Reads the head once a slot, from `start` on. */
 export function createHeadReference(
 	options: { readonly slotMs: number },
 	dependencies: HeadReferenceDependencies,
@@ -116,7 +116,7 @@ export function createHeadReference(
 		const asked = await askTransport(fallback, method, deadlineMs);
 		return asked.result === "ok" ? asked.quantity : null;
 	};
-	const look = async (): Promise<void> => {
+	const update = async (): Promise<void> => {
 		try {
 			chainId ??= await read("eth_chainId");
 			const head = await read("eth_blockNumber");
@@ -130,7 +130,7 @@ export function createHeadReference(
 			? reading.head
 			: null;
 	return {
-		...repeated("head reference", slotMs, { clock, log }, look),
+		...repeated("head reference", slotMs, { clock, log }, update),
 		get head() {
 			return freshHead();
 		},
@@ -142,14 +142,14 @@ export function createHeadReference(
 					chainId: chainId.toString(),
 				});
 			}
-			// Either may be another when it comes back.
+			// The node or fallback may be of another chain when it comes back.
 			chainId = null;
 			return null;
 		},
 	};
 }
 
-/** How long a question that only keeps a connection warm may take, in ms. */
+/** Deadline of a request that only keeps a connection open, in ms. */
 const WARM_ASK_MS = 5_000;
 
 /** Asks each of `transports` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
@@ -185,7 +185,7 @@ function repeated(
 	return { name, start: async () => loop.plan(0), stop: () => loop.stop() };
 }
 
-/** Limits are about our own address. */
+/** Rate limit: concerns boost's own address only. */
 const LIMIT = -32005;
 const INTERNAL = -32603;
 
@@ -200,8 +200,8 @@ async function askTransport(transport: Transport, method: string, deadlineMs: nu
 }
 
 /**
- * Submits what is no transaction: that any verdict comes shows that submissions are answered, where all else is well while
- * these alone hang or fail. A limit is for boost's own address.
+ * Submits an invalid transaction: any verdict shows that submissions are answered. Reads may work while submissions hang or
+ * fail. A rate limit counts as a success.
  */
 async function askSubmission(transport: Transport, deadlineMs: number): Promise<ProbeResult> {
 	const asked = await ask(transport, "eth_sendRawTransaction", ["0x00"], deadlineMs);
@@ -209,7 +209,7 @@ async function askSubmission(transport: Transport, deadlineMs: number): Promise<
 	return asked.answer.kind === "error" && asked.answer.error.code === INTERNAL ? "internal" : "ok";
 }
 
-/** One call to the transport's own address: its answer, or why there is none. */
+/** One call to the transport's base URL: its answer, or why there is none. */
 async function ask(
 	transport: Transport,
 	method: string,
@@ -227,7 +227,7 @@ async function ask(
 	return answer === null ? { result: "notJsonRpc" } : { answer, status };
 }
 
-/** Nothing was asked that could be refused: any error is about the upstream. */
+/** The calls are valid: any error is the upstream's fault. */
 function resultOf(code: number, status: number): Failed["result"] {
 	if (code === LIMIT) return "limited";
 	if (code === INTERNAL) return "internal";

@@ -1,5 +1,5 @@
-// When an upstream counts as broken, and for how long: every rule of its breaker. Pure, so that each rule is one row of a
-// table in its test; figures.ts counts, breaker.ts acts.
+// All rules of the breaker: when an upstream counts as broken, and for how long. Pure functions: figures.ts counts, breaker.ts
+// acts.
 
 import type { Attempted, ProbeOutcome, TripReason } from "../domain/ports.ts";
 import type { Fault, UpstreamName } from "../domain/request.ts";
@@ -9,117 +9,117 @@ export type AttemptKind = "read" | "submission";
 /** All times in ms. */
 export interface HealthSettings {
 	readonly upstream: UpstreamName;
-	/** BREAKER_FAULTS: charged faults in a row, of submissions or of reads, that open it. */
+	/** BREAKER_FAULTS: counted faults in a row, of submissions or of reads, that open it. */
 	readonly faults: number;
-	/** BREAKER_STORM: senders that get −32603 within {@link STORM_MS} from our relay; from a third party it is no storm. */
+	/** BREAKER_STORM: senders that get −32603 from our relay within {@link STORM_MS}. There is no such rule for third parties. */
 	readonly storm: number;
 	readonly probeIntervalMs: number;
 	/** The probe's own deadline. */
 	readonly probeTimeoutMs: number;
-	/** In a row, to close it. */
+	/** Successful probes in a row that close it. */
 	readonly probeSuccesses: number;
-	/** BREAKER_HOLD_MS: how long it is left alone when it opened; doubles with each relapse. */
+	/** BREAKER_HOLD_MS: how long it is not probed after opening; doubles with each relapse. */
 	readonly holdMs: number;
 	readonly holdMaxMs: number;
 	/** A submission's share of the time for this upstream. */
 	readonly shareMs: number;
 }
 
-/** Requests in flight, and how long the upstream has been silent on them. */
+/** Requests in flight, and how long none of them was answered. */
 export interface Unanswered {
 	readonly count: number;
-	/** Since the last answer, or since the oldest one was sent if that is later; 0 where none is under way. */
+	/** Since the last answer, or since the oldest one was sent if that is later; 0 if none is in flight. */
 	readonly silentMs: number;
 }
 
-/** What was counted of one upstream since its breaker last changed its state. */
+/** The figures of one upstream since its breaker last changed its state. */
 export interface HealthFigures {
-	/** Charged faults in a row. */
+	/** Counted faults in a row. */
 	readonly faults: Readonly<Record<AttemptKind, number>>;
-	/** Different senders that got −32603 since the storm began; 0 where there is none. */
+	/** Different senders that got −32603 since the storm began; 0 if there is none. */
 	readonly stormSenders: number;
 	readonly all: Unanswered;
 	readonly submissions: Unanswered;
-	/** What an answer to a submission lately took, as a moving average in ms. */
+	/** Moving average of what answers to submissions took, in ms. */
 	readonly submissionMs: number;
 }
 
-/** All that the rules judge by. */
+/** The input of the rules. */
 export interface Health {
 	readonly settings: HealthSettings;
 	readonly figures: HealthFigures;
-	/** It was closed so lately that an opening is a relapse. */
+	/** It closed so recently that opening is a relapse. */
 	readonly isProbation: boolean;
-	/** Whether another upstream would take what this one does not answer. */
+	/** Whether another upstream can take the requests that this one does not answer. */
 	readonly canYield: boolean;
 }
 
 /** An attempt that ended. */
-export interface Seen {
+export interface EndedAttempt {
 	readonly kind: AttemptKind;
 	readonly tookMs: number;
-	/** No answer at all has come since the oldest of them was sent. */
-	readonly isUnheard: boolean;
+	/** No answer to any attempt has come since this one was sent. */
+	readonly isUnanswered: boolean;
 }
 
 /** The window in which the senders of a storm are counted, in ms. */
 export const STORM_MS = 10_000;
-/** Right after it came back, faults of this many senders are a storm. */
+/** The same soon after closing: so many senders are a storm. */
 const RELAPSE_STORM = 2;
-/** This many unanswered requests are too many; right after it came back, this many submissions. */
+/** So many unanswered requests can be a stall; soon after closing, so many submissions. */
 const STALLED_REQUESTS = 16;
 const RELAPSED_SUBMISSIONS = 4;
-/** Silence after which new requests wait, so that few are sent to an upstream that may be dead. */
+/** Time without answers after which new requests wait, so that few are sent to an upstream that may be dead. */
 const SUSPECT_MS = 50;
-/** Silence of all requests after which the probe is asked, which has the last word: reads may take their time. */
+/** Time without any answer after which the probe decides, since reads alone may be slow. */
 const PROBE_SILENCE_MS = 250;
-/** Silence of submissions alone after which it opens: an upstream that is well answers one of so many sooner. */
+/** Time without an answer to submissions after which it opens: a working upstream answers one of so many sooner. */
 const STALL_MS = 400;
-/** An upstream that is only busy gets this many times what its recent answers took. */
+/** A busy upstream gets this many times what its recent answers took. */
 const BUSY_FACTOR = 4;
-/** Part by which a backoff is shorter or longer, so that many breakers do not come back at once. */
+/** Random part of the backoff, so that many breakers do not close at the same time. */
 const JITTER = 0.2;
-/** While all is well a third party, which counts what it is asked, is probed so many times less often than the relay. */
+/** A third party may rate-limit boost: while closed it is probed so many times less often than the relay. */
 const FALLBACK_PROBE_PART = 5;
-/** 2 ** 20 times any backoff is beyond every maximum. */
+/** Avoids overflow: 2 ** 20 times any backoff is beyond every maximum. */
 const MAX_LEVEL = 20;
 
-/** Whether an attempt's `outcome` is charged to the upstream. */
+/** Whether an attempt's `outcome` counts as a fault of the upstream. */
 export function isCharged(
 	outcome: Attempted["outcome"],
-	{ kind, tookMs }: Pick<Seen, "kind" | "tookMs">,
+	{ kind, tookMs }: Pick<EndedAttempt, "kind" | "tookMs">,
 	{ upstream, shareMs }: HealthSettings,
 ): outcome is Fault {
 	switch (outcome) {
 		case "answered":
 		case "cut":
-		// The rule for storms counts these.
+		// Counted by the rule for storms.
 		case "internal":
-		// About that request's size, or its answer's.
+		// Concerns only the size of that request or its answer.
 		case "tooLarge":
 			return false;
 		case "limited":
-			// Our relay says so of a full pool alone, which is about one request.
+			// From our relay it means a full pool, which concerns one request.
 			return upstream === "fallback";
 		case "timeout":
-			// A read may take its time. Given less than half of its share, it was our own budget that ran out.
+			// Reads may be slow. After less than half of a share, it was our own budget that ran out.
 			return kind === "submission" && tookMs >= shareMs / 2;
 		default:
 			return true;
 	}
 }
 
-/** Why an attempt's `outcome`, already counted in the figures, opens the breaker; null where it does not. */
+/** Why an attempt's `outcome`, already counted in the figures, opens the breaker; null if it does not. */
 export function reasonOfAttempt(
 	outcome: Attempted["outcome"],
-	seen: Seen,
+	seen: EndedAttempt,
 	health: Health,
 ): TripReason | null {
 	const { figures, settings, isProbation } = health;
 	if (outcome === "internal") return isStorm(health) ? "storm" : null;
 	if (!isCharged(outcome, seen, settings)) return null;
 	if (outcome === "refused") return outcome;
-	if (outcome === "timeout" && seen.isUnheard) return "silence";
+	if (outcome === "timeout" && seen.isUnanswered) return "silence";
 	if (isProbation) return outcome;
 	return figures.faults[seen.kind] >= settings.faults ? "faults" : null;
 }
@@ -130,8 +130,8 @@ function isStorm({ figures, settings: { upstream, storm }, isProbation }: Health
 }
 
 /**
- * What one more request waits for before it is sent, since it would only hang behind the others: the probe's word, or the
- * answer to a submission; null where it may go at once.
+ * What a new request must wait for, since it would only hang like the others: a probe, or an answer to a submission. Null if
+ * it may be sent at once.
  */
 export function awaits(kind: AttemptKind, health: Health): "probe" | "answer" | null {
 	const { all, submissions } = health.figures;
@@ -140,7 +140,7 @@ export function awaits(kind: AttemptKind, health: Health): "probe" | "answer" | 
 	return isStuck ? "answer" : null;
 }
 
-/** Whether the silence of all that is in flight wants a probe's word. */
+/** Whether the requests in flight are unanswered for so long that a probe must decide. */
 export function wantsProbe(health: Health): boolean {
 	const { count, silentMs } = health.figures.all;
 	const { shareMs } = health.settings;
@@ -148,8 +148,8 @@ export function wantsProbe(health: Health): boolean {
 }
 
 /**
- * Whether submissions hang, whatever the probe says: it opens at once and what hangs goes to the other upstream. Many that
- * are each answered slowly are no stall, for any answer ends the silence; nor is one that lately needed about as long.
+ * Whether submissions are stalled, whatever the probe says: the breaker opens at once and they go to the other upstream. An
+ * upstream that answers each slowly is not stalled, since any answer restarts the time, which grows with its recent answers.
  */
 export function isStalled(health: Health): boolean {
 	const { submissions, submissionMs } = health.figures;
@@ -158,8 +158,8 @@ export function isStalled(health: Health): boolean {
 }
 
 /**
- * Whether the probe also asks what a submission would find: when the breaker is open, since it closes by its probe alone, and
- * while a submission in flight gets no answer. Few may hang for their whole share otherwise, where all else is well.
+ * Whether the probe also makes a submission: while the breaker is open, since it closes by probes alone, and while submissions
+ * in flight get no answer, since submissions may hang while reads work.
  */
 export function asksAsSubmission(
 	{ submissions }: Pick<HealthFigures, "submissions">,
@@ -176,36 +176,36 @@ function areTooMany({ figures, isProbation, canYield }: Health): boolean {
 	return canYield && figures.submissions.count >= (isProbation ? RELAPSED_SUBMISSIONS : STALLED_REQUESTS);
 }
 
-/** What the probe of a closed breaker comes to: why to open it, `doubt` where it is to be asked again, or null. */
+/** What follows from a probe of a closed breaker: the reason to open it, `doubt` to probe again, or null. */
 export function reasonOfProbe(
 	outcome: ProbeOutcome,
 	probe: {
 		readonly tookMs: number;
 		/** Whether a request was answered while it ran. */
 		readonly wasContradicted: boolean;
-		/** Whether the last one was in doubt already. */
+		/** Whether the last one was doubtful too. */
 		readonly isSecond: boolean;
-		/** Whether requests get no answer, either. */
+		/** Whether requests get no answer either. */
 		readonly isSilent: boolean;
 	},
 	{ upstream, probeTimeoutMs }: HealthSettings,
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
 	if (outcome !== "timeout") return outcome;
-	// A third party is far away; and if our own event loop was blocked, the time-out proves nothing.
+	// A third party is far away, and if our own event loop was blocked the time-out proves nothing.
 	const isDoubtful = upstream === "fallback" || probe.wasContradicted || probe.tookMs > 1.5 * probeTimeoutMs;
 	if (isDoubtful && !probe.isSecond) return "doubt";
 	return probe.isSilent ? "silence" : "timeout";
 }
 
-/** From the begin of one good probe of a closed breaker to that of the next, in ms. */
+/** From the start of one successful probe of a closed breaker to that of the next, in ms. */
 export function calmIntervalMs({ upstream, probeIntervalMs }: HealthSettings): number {
 	return upstream === "fallback" ? probeIntervalMs * FALLBACK_PROBE_PART : probeIntervalMs;
 }
 
 /**
- * How long it is left alone, in ms, after `relapses` in a row; null: it has never answered, and as it is only starting
- * needs no more than the next probe. `random`: from 0 up to 1.
+ * How long it is not probed, in ms, after `relapses` in a row; null: it has never answered and may still be starting.
+ * `random`: from 0 up to 1.
  */
 export function backoffMs(relapses: number | null, settings: HealthSettings, random: number): number {
 	const { holdMs, holdMaxMs, probeIntervalMs } = settings;
@@ -214,7 +214,7 @@ export function backoffMs(relapses: number | null, settings: HealthSettings, ran
 	return Math.min(holdMaxMs, Math.min(holdMaxMs, holdMs * 2 ** Math.min(relapses, MAX_LEVEL)) * jitter);
 }
 
-/** How long after its closing an opening is a relapse, in ms: twice the last backoff, or twice a whole recovery. */
+/** How long after closing an opening is a relapse, in ms: twice the last backoff, or twice a whole recovery. */
 export function probationMs(lastBackoffMs: number, settings: HealthSettings): number {
 	return 2 * Math.max(lastBackoffMs, settings.probeSuccesses * settings.probeIntervalMs);
 }

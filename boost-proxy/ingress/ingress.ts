@@ -1,5 +1,5 @@
-// Boost's JSON-RPC over POST. Reads are sent on whole, as they came; what boost understands itself goes to the
-// dispatcher, entry by entry. The answer's headers say who gave it.
+// Serves JSON-RPC over POST and websockets. Bodies of reads are forwarded unchanged; calls that boost handles itself go to the
+// dispatcher one by one. The answer's headers show which upstream gave it.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
@@ -54,25 +54,25 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
-	/** Of websockets. */
+	/** For websockets. */
 	readonly subscriptions: Pick<Subscriptions, "subscribe" | "unsubscribe" | "call">;
-	/** Told of each body that went to our relay as it is on a path of its own. */
+	/** Called for each body with transactions that was forwarded on one of the relay's own paths. */
 	readonly onPassed: () => void;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
-/** What each entry of a batch adds, as a part of the budget; and what a batch has at most, in ms: routers give 30 s. */
+/** How much of the budget each entry of a batch adds, and the most a batch gets, in ms: routers allow 30 s. */
 const BATCH_PART = 0.02;
 const BATCH_MS = 25_000;
 
-/** A call that can be sent on as it is. */
+/** A call that can be forwarded unchanged. */
 type Passable = RpcCall & { readonly params: readonly unknown[] };
 
-/** Only our relay is given what is submitted on these, and answers it however long that takes. */
+/** Submissions on these paths go to our relay only, with a longer deadline. */
 const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
-/** Paths whose websockets are taken: the relay's. */
+/** Paths that accept websockets, as on the relay. */
 export const WEBSOCKET_PATHS: readonly string[] = ["/", "/ws", "/fast", "/noreverts", ...RELAY_PATHS];
 const RELAY_PATH_MS = 27_000;
 
@@ -127,8 +127,8 @@ export class BoostIngress {
 			signature: typeof signature === "string" ? signature : null,
 			refusal: request.refusal ?? refused,
 		});
-		const told = routingHeaders(routing, upstreams.relay.breaker.state);
-		return { ...answer, headers: Object.assign(told, answer.headers) };
+		const ours = routingHeaders(routing, upstreams.relay.breaker.state);
+		return { ...answer, headers: Object.assign(ours, answer.headers) };
 	}
 
 	async #message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
@@ -174,7 +174,7 @@ export class BoostIngress {
 		return { ...answer, routing };
 	}
 
-	/** What only the relay serves, over a websocket; null for anything else. */
+	/** A call that only the relay serves, made over a websocket; null for any other. */
 	#overWebsocket(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
 		const { connection } = call;
 		if (connection === null || !RELAY_ONLY.has(method)) return null;
@@ -186,7 +186,7 @@ export class BoostIngress {
 		throw new RpcError("invalidParams", "invalid params: id: expected the id of a subscription");
 	}
 
-	/** A batch's submissions go one after another: the more there are, the longer it may take. */
+	/** A batch's submissions are sent one after another, so a longer batch gets more time. */
 	#budgetMs(read: RpcBody | RpcError): number {
 		const { budgetMs } = this.#options;
 		const entries = read instanceof RpcError || !read.batch ? 0 : read.calls.length;
@@ -209,8 +209,8 @@ export class BoostIngress {
 	}
 
 	/**
-	 * Sends a body of reads on as it came. Null if it is not purely that; the error if no upstream answered, so that the
-	 * calls are not sent twice.
+	 * Forwards a body of reads unchanged. Null if it has other calls too; the error if no upstream answered, so that the calls
+	 * are not sent twice.
 	 */
 	async #passOn(
 		read: RpcBody | RpcError,
@@ -222,7 +222,7 @@ export class BoostIngress {
 		const { state } = context;
 		const { calls, batch } = read;
 		const { connection } = context.call;
-		// What only the relay serves goes there on the client's own connection, which keeps its order.
+		// On websockets these calls use the client's own connection to the relay, which keeps their order.
 		if (connection !== null && state.target === null && calls.some(({ method }) => RELAY_ONLY.has(method)))
 			return null;
 		if (!calls.every((one): one is Passable => this.#isPassable(one, state))) return null;
@@ -251,7 +251,7 @@ export class BoostIngress {
 		}
 	}
 
-	/** Whether one upstream's answer is the whole answer. */
+	/** Whether one upstream's answer is complete. */
 	#isPassable(call: RpcCall, state: RequestState): boolean {
 		const { fault, id, params, method } = call;
 		if (oversized(call, maxParamsSizeOf(method)) !== null) return false;
@@ -275,7 +275,7 @@ export class BoostIngress {
 		}
 	}
 
-	/** One call written anew: its result. Throws what the upstream said as ForeignRpcError. */
+	/** Serializes one call again and returns its result. Throws an upstream's error as ForeignRpcError. */
 	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
 		const { failover, upstreams } = this.#dependencies;
 		const relayOnly = kindOf(method) === "relay";
@@ -291,7 +291,7 @@ export class BoostIngress {
 	}
 }
 
-/** Where the body is one call with an id, it can be sent on as it came. */
+/** A body that is one call with an id can be forwarded unchanged. */
 function wholeOf(read: RpcBody | RpcError, body: Buffer): RequestState["whole"] {
 	if (read instanceof RpcError || read.batch) return null;
 	const id = read.calls[0]?.id;

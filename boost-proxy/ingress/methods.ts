@@ -1,5 +1,4 @@
-// What boost does with a call, by its method: the methods that it understands itself, and for all others whether any upstream
-// may answer or our relay alone.
+// The JSON-RPC methods that boost handles itself, and for all others whether any upstream may answer or only our relay.
 
 import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
@@ -23,21 +22,20 @@ import type { Submissions } from "../requests/submissions.ts";
 import type { SyncRequest } from "../views/syncWait.ts";
 import type { Views } from "../views/views.ts";
 
-/** What a call knows of its request. */
+/** The context of a call. */
 export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
-	/** For how many of its calls, from the first on, the weight was taken from the client's allowance already. */
+	/** How many of the request's calls, from the first on, were counted in the rate limit already. */
 	granted: number;
 }
 
-/** What the methods use. */
 export interface BoostMethodDependencies {
 	readonly submissions: Submissions;
 	readonly cancels: Cancels;
 	readonly views: Views;
 	readonly syncWaits: Pick<SyncWaits<SyncRequest>, "wait">;
-	/** A read of any upstream's: its result. */
+	/** Makes a read at an upstream and returns its result. */
 	readonly read: (method: string, params: readonly unknown[], state: RequestState) => Promise<unknown>;
 	readonly clock: Clock;
 }
@@ -104,14 +102,13 @@ const METHODS = [
 	}),
 ];
 
-/** The table of the methods, bound to `dependencies`. */
 export function boostMethods(dependencies: BoostMethodDependencies): MethodTable<BoostContext> {
 	return methodTable(METHODS, dependencies);
 }
 
 /**
- * `submission`, `sync`, `cancel`: by delivery state. `nonce`, `byHash`: merged over all that may know. `read`: of the
- * chain, any upstream's. `relay`: our relay's alone, never sent to a third party.
+ * `submission`, `sync`, `cancel`: handled by the journal. `nonce`, `byHash`: merged from several sources. `read`: a read of
+ * the chain, which any upstream answers. `relay`: only for our relay, never sent to a third party.
  */
 export type MethodKind = "submission" | "sync" | "cancel" | "nonce" | "byHash" | "read" | "relay";
 
@@ -123,11 +120,11 @@ const OWN: ReadonlyMap<string, MethodKind> = new Map<string, MethodKind>([
 	["eth_getTransactionByHash", "byHash"],
 ]);
 
-/** What a call weighs in the rate limit. */
+/** Weights in the rate limit. */
 const LIGHT = 1;
 const HEAVY = 10;
 
-/** The reads that our relay passes to its node, with their weight. https://ethereum.github.io/execution-apis/ */
+/** The reads that our relay passes to its node, with their weights. https://ethereum.github.io/execution-apis/ */
 export const READS: ReadonlyMap<string, number> = new Map(
 	Object.entries({
 		eth_chainId: LIGHT,
@@ -174,7 +171,7 @@ export const READS: ReadonlyMap<string, number> = new Map(
 	}),
 );
 
-/** What only our relay serves, by weight; names that are not here it refuses itself. */
+/** Methods that only our relay serves, with their weights. Unknown methods go there too, and it refuses them. */
 export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 	Object.entries({
 		eth_sendBundle: LIGHT,
@@ -198,28 +195,26 @@ export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 	}),
 );
 
-/** What is done with a call of `method`. */
 export function kindOf(method: string): MethodKind {
 	return OWN.get(method) ?? (READS.has(method) ? "read" : "relay");
 }
 
-/** What a call of `method` weighs in the rate limit. */
 export function weightOf(method: string): number {
 	return READS.get(method) ?? RELAY_ONLY.get(method) ?? LIGHT;
 }
 
-/** Characters that the parameters of a call of `method` have as JSON at most; the relay judges what is for it alone. */
+/** The most characters of a call's parameters as JSON. The relay checks its own methods itself. */
 export function maxParamsSizeOf(method: string): number {
 	const weight = READS.get(method);
 	return weight === undefined ? RAW_PARAMS_SIZE : readParamsSize(weight);
 }
 
-/** A name for labels: one that is known, or "unknown". */
+/** The method's metrics label: its name if known, else "unknown". */
 export function labelOf(method: string): string {
 	return OWN.has(method) || READS.has(method) || RELAY_ONLY.has(method) ? method : "unknown";
 }
 
-/** Every name that {@link labelOf} can answer. */
+/** Every label that {@link labelOf} returns. */
 export const METHOD_LABELS: readonly string[] = [
 	...OWN.keys(),
 	...READS.keys(),

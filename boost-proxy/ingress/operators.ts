@@ -1,5 +1,5 @@
-// The routes for operators: /status, /admin/*, what the operator's page shows, and the check of /readyz. A breaker that is
-// forced stays so until somebody says `auto`.
+// The routes for operators: /status, /admin/* with the data of the operator's page, and the check of /readyz. A breaker that is
+// forced stays so until `/admin/auto`.
 
 import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
@@ -14,11 +14,11 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
-	/** How long calls took lately, for the operator's page: JSON. */
+	/** Recent durations of calls, for the operator's page: JSON. */
 	readonly latency: () => readonly unknown[];
 }
 
-/** A breaker's change. */
+/** A change of a breaker. */
 interface BreakerChange {
 	/** ISO 8601. */
 	readonly at: string;
@@ -27,31 +27,31 @@ interface BreakerChange {
 	readonly reason: TripReason | null;
 }
 
-/** Of a breaker's changes so many are kept, in memory alone. */
+/** The most changes kept, in memory only. */
 const MAX_CHANGES = 100;
 
-/** What `GET /status` answers. */
+/** The answer of `GET /status`. */
 export interface BoostStatus {
 	readonly relay: BreakerStatus;
 	readonly fallback: BreakerStatus | null;
 	readonly journal: {
 		/** Transactions that are not final. */
 		readonly depth: number;
-		/** Whether what comes now is written down: the last write came through, and there is room. */
+		/** Whether new transactions are stored: the last write succeeded and there is room. */
 		readonly durable: boolean;
-		/** How many of them each has; one that both have counts for both. */
+		/** How many of them each upstream has; a transaction at both counts for both. */
 		readonly held: Readonly<Record<UpstreamName, number>>;
 	};
 }
 
-/** What each path makes of a breaker. */
+/** The forced state by path. */
 const FORCES = { open: "open", close: "closed", auto: null } as const;
-/** In the rate limit: /status counts the whole journal. */
+/** Weight in the rate limit: /status goes through the whole journal. */
 const WEIGHT = 1;
 
 /** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
 export function operatorRoutes(
-	/** Without a token nobody may force anything: the paths are not there. */
+	/** Without a token the /admin paths do not exist. */
 	{ adminToken }: { readonly adminToken: string | undefined },
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
@@ -80,7 +80,7 @@ export function operatorRoutes(
 	];
 }
 
-/** Reads the last changes of the breakers, oldest first. */
+/** Records the breakers' changes. Returns a function for the last ones, oldest first. */
 function historyReader({ relay, fallback }: OperatorRoutesDependencies): () => readonly BreakerChange[] {
 	let history: readonly BreakerChange[] = [];
 	for (const breaker of fallback === null ? [relay] : [relay, fallback]) {
@@ -95,7 +95,7 @@ function historyReader({ relay, fallback }: OperatorRoutesDependencies): () => r
 	return () => history;
 }
 
-/** At least one upstream for a transaction: the relay, or a fallback that may be given what comes on some path. */
+/** Ready if at least one upstream takes transactions: the relay, or a fallback that some path allows. */
 export function upstreamCheck({
 	relay,
 	fallback,

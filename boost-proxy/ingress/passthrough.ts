@@ -1,5 +1,5 @@
-// Streams to the relay, with the client's address, every request that boost does not serve itself: neither JSON-RPC on its own
-// paths nor its routes and pages. Nothing is parsed, and nothing is sent to anybody else.
+// Streams every request that boost does not serve itself to the relay, unparsed and with the client's address. No other
+// upstream gets these requests.
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent } from "node:https";
@@ -13,19 +13,19 @@ import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 import {
-	outAnswer,
 	type ProxyError,
 	type ProxyOutcome,
 	proxyError,
 	routingHeaders,
 	towardsClient,
 	towardsRelay,
+	unavailableAnswer,
 } from "./routingHeaders.ts";
 
 export interface PassThroughOptions {
-	/** The relay's, with credentials and a path where it has them; without a query. */
+	/** The relay's URL, which may have credentials and a path but no query. */
 	readonly relayUrl: string;
-	/** What makes the relay believe who the client is. */
+	/** Authenticates boost to the relay, which then accepts the client's address. */
 	readonly boostSecret?: string | undefined;
 }
 
@@ -35,25 +35,25 @@ export interface PassThroughDependencies {
 	readonly readAddress: ReadAddress;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Told once of each request. */
+	/** Called once for each request. */
 	readonly onPassed: (outcome: ProxyOutcome) => void;
 }
 
-/** For a server of createHttpServer: its `pass`. */
+/** The `pass` of createHttpServer. */
 export interface RelayPassThrough extends PassThrough {
-	/** Ends what it keeps. */
+	/** Closes idle connections, and the others after their answers. */
 	stop(): void;
 }
 
-/** When an answer that has not begun is given up: routers in front give it 30 s. What has begun may take its time. */
+/** Deadline for the first byte of an answer: routers in front allow 30 s. An answer that has begun has no deadline. */
 const FIRST_BYTE_MS = 28_000;
-/** The relay keeps idle connections for 95 s: none is used that it may be about to close. */
+/** Well below the 95 s for which the relay keeps idle connections, so that none is used that it is about to close. */
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;
 
 const BY_RELAY: RoutingInfo = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
 
-/** Passes on to the relay; nothing is connected yet. Throws where `relayUrl` is no URL. */
+/** Makes no connection yet. Throws if `relayUrl` is not a URL. */
 export function createPassThrough(
 	options: PassThroughOptions,
 	dependencies: PassThroughDependencies,
@@ -66,19 +66,19 @@ export function createPassThrough(
 		target,
 		agent,
 		changeOrigin: true,
-		// The path as it came: a base is prepended, nothing is resolved or decoded.
+		// The path stays as sent: a base is prepended, nothing is resolved or decoded.
 		toProxy: true,
 		selfHandleResponse: true,
 		...(auth === undefined ? {} : { auth }),
 	});
-	// Each request has a handler of its own; without a listener the rest would end the process.
+	// Each request handles its own errors; without a listener other errors would end the process.
 	proxy.on("error", () => {});
 	const proxiedRequests = new WeakMap<IncomingMessage, ProxiedRequest>();
 	proxy.on("proxyReq", (sent, request, _response, _options, socket) => {
 		proxiedRequests.get(request)?.sending(sent, socket);
 	});
 	proxy.on("proxyRes", (answer, request) => proxiedRequests.get(request)?.answer(answer));
-	const introduce = (request: IncomingMessage): void => {
+	const setClient = (request: IncomingMessage): void => {
 		const { address } = dependencies.readAddress(request.headers, request.socket.remoteAddress);
 		request.headers = towardsRelay(request.headers, { address, boostSecret });
 		const { path, search } = readTarget(request.url ?? "/");
@@ -92,7 +92,7 @@ export function createPassThrough(
 				passing.refuse(refusal);
 				return;
 			}
-			introduce(request);
+			setClient(request);
 			const proxied = new ProxiedRequest({ request, response, passing }, dependencies);
 			proxiedRequests.set(request, proxied);
 			proxied.begin((onError) => proxy.web(request, response, onError));
@@ -101,7 +101,7 @@ export function createPassThrough(
 	};
 }
 
-/** From now on no connection is kept: those in use end with their answers. */
+/** Keeps no idle connection from now on; those in use end with their answers. */
 function forgetIdle(agent: Agent): void {
 	agent.maxFreeSockets = 0;
 	for (const sockets of Object.values(agent.freeSockets)) {
@@ -109,7 +109,7 @@ function forgetIdle(agent: Agent): void {
 	}
 }
 
-/** Where the relay is, and the credentials for it, which http-proxy wants apart. */
+/** The relay's URL and its credentials, which http-proxy wants separately. */
 function readRelayUrl(text: string): { readonly target: URL; readonly auth: string | undefined } {
 	const target = new URL(text);
 	const { username, password } = target;
@@ -119,10 +119,10 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 	return { target, auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` };
 }
 
-/** Why a request is not passed on, or null. */
+/** The answer to a request that can't be passed on; null if it can. */
 function judge({ method, headers }: IncomingMessage, breaker: Breaker): HttpAnswer | null {
-	if (breaker.isUnavailable) return outAnswer(method, breaker.retryMs);
-	// http-proxy would say content-length 0 and send the body all the same: request smuggling.
+	if (breaker.isUnavailable) return unavailableAnswer(method, breaker.retryMs);
+	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
 	return isMisframed ? jsonAnswer(411, { error: "expected a content-length" }) : null;
 }
@@ -133,7 +133,7 @@ interface ProxiedRequestParts {
 	readonly passing: Passing;
 }
 
-/** One request on its way to the relay, and its answer on the way back. */
+/** One request to the relay and its answer. */
 class ProxiedRequest {
 	readonly #parts: ProxiedRequestParts;
 	readonly #dependencies: PassThroughDependencies;
@@ -142,18 +142,18 @@ class ProxiedRequest {
 	#timer: Timer | null = null;
 	#connected = false;
 	#isOver = false;
-	#again = false;
+	#isRetry = false;
 
 	constructor(parts: ProxiedRequestParts, dependencies: PassThroughDependencies) {
 		this.#parts = parts;
 		this.#dependencies = dependencies;
 	}
 
-	/** Sends the request by `send`, which calls back for each error. */
+	/** Sends the request by `send`, which calls `onError` for each error. */
 	begin(send: (onError: () => void) => void): void {
 		const { response, passing } = this.#parts;
 		this.#send = send;
-		// A write that meets a connection that has just broken: its close is what counts.
+		// A write to a broken connection: its close event is handled instead.
 		response.on("error", () => {});
 		this.#timer = this.#dependencies.clock.after(FIRST_BYTE_MS, () => this.#failed("timeout"));
 		passing.onGone(() => this.#gone());
@@ -161,7 +161,7 @@ class ProxiedRequest {
 		if (!this.#isOver) this.#attempt();
 	}
 
-	/** Its bytes are about to leave by `socket`. */
+	/** Its bytes are about to be sent over `socket`. */
 	sending(sent: ClientRequest, socket: Socket): void {
 		this.#sent = sent;
 		if (this.#isOver) sent.destroy();
@@ -183,7 +183,7 @@ class ProxiedRequest {
 			return;
 		}
 		let isEnded = false;
-		const goesOn = isEventStream(answer) && request.method !== "HEAD";
+		const isStream = isEventStream(answer) && request.method !== "HEAD";
 		const end = (): void => {
 			isEnded = true;
 			answer.unpipe(response);
@@ -192,14 +192,14 @@ class ProxiedRequest {
 		};
 		const ours = routingHeaders(BY_RELAY, this.#dependencies.breaker.state);
 		const headers = towardsClient(answer.headers, ours);
-		if (!passing.begin(answer.statusCode ?? 502, headers, goesOn ? end : null)) {
+		if (!passing.begin(answer.statusCode ?? 502, headers, isStream ? end : null)) {
 			this.#drop("gone");
 			answer.destroy();
 			return;
 		}
 		this.#over("answered");
 		answer.on("close", () => {
-			// A part of an answer must not look like the whole.
+			// A truncated answer must not look complete.
 			if (!answer.complete && !isEnded) response.destroy();
 		});
 		answer.pipe(response);
@@ -209,31 +209,31 @@ class ProxiedRequest {
 		try {
 			this.#send(() => this.#broken());
 		} catch {
-			// What node's parser takes and its client does not send.
+			// Node's parser accepts some requests that its client refuses to send.
 			this.#drop("failed");
 			this.#parts.passing.refuse(jsonAnswer(400, { error: "expected a request that can be passed on" }));
 		}
 	}
 
-	/** The connection to the relay broke, or the client's. */
+	/** The connection to the relay or to the client broke. */
 	#broken(): void {
 		const { request, response } = this.#parts;
-		// What the relay did not want of the body after its answer is no fault of the answer.
+		// After its answer the relay may close without reading the rest of the body.
 		if (this.#isOver) return;
 		if (request.socket.destroyed || response.destroyed) this.#gone();
-		else if (this.#mayGoAgain()) {
-			this.#again = true;
+		else if (this.#mayRetry()) {
+			this.#isRetry = true;
 			this.#connected = false;
 			this.#attempt();
 		} else this.#failed(this.#connected ? "reset" : "refused");
 	}
 
-	/** A connection that was kept may have been closed by the relay just then; what has no effect is sent once more. */
-	#mayGoAgain(): boolean {
+	/** The relay may have closed an idle connection at that moment: a request without effects is sent once more. */
+	#mayRetry(): boolean {
 		const { method, headers } = this.#parts.request;
 		const isBare = headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
 		const isRead = method === "GET" || method === "HEAD";
-		return isRead && isBare && !this.#again && this.#sent?.reusedSocket === true;
+		return isRead && isBare && !this.#isRetry && this.#sent?.reusedSocket === true;
 	}
 
 	#failed(fault: ProxyError): void {
@@ -244,7 +244,7 @@ class ProxiedRequest {
 		this.#drop(kind === "refused" ? "unavailable" : "failed");
 		if (kind === "refused") breaker.note({ outcome: "refused" });
 		log.debug("not passed through", { upstream: "relay", reason: kind });
-		// What http-proxy was reading is read and forgotten from here on.
+		// Discards the rest of the body that http-proxy was reading.
 		request.unpipe();
 		request.resume();
 		passing.refuse(proxyError(request.method, kind, breaker));
@@ -255,7 +255,7 @@ class ProxiedRequest {
 		else this.#sent?.destroy();
 	}
 
-	/** Ends it without an answer of the relay's. */
+	/** Ends it without an answer from the relay. */
 	#drop(outcome: ProxyOutcome): void {
 		this.#timer?.cancel();
 		this.#over(outcome);

@@ -1,12 +1,12 @@
-// What is told of how a request was passed on: the headers that say who answered, and the errors where nobody did. Also the
-// headers of what is passed through: nobody but boost names the client, and nothing that frames a body is lost on the way.
+// Headers that show which upstream answered, and the errors if none did. Also filters the headers of passed-through
+// requests: only boost sets the client's address, and headers that frame a body are kept.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/messages.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 
-/** All that {@link routingHeaders} may answer, as CORS names them. */
+/** Response headers that CORS exposes. */
 export const BOOST_HEADERS: readonly string[] = [
 	"X-Boost-Upstream",
 	"X-Boost-Breaker",
@@ -15,7 +15,7 @@ export const BOOST_HEADERS: readonly string[] = [
 	"Retry-After",
 ];
 
-/** The headers; where no upstream and no journal answered, boost did. */
+/** If neither an upstream nor the journal answered, boost did. */
 export function routingHeaders(routing: RoutingInfo, breaker: BreakerState): Record<string, string> {
 	const { answeredBy, attempts, dropped } = routing;
 	const headers: Record<string, string> = {
@@ -27,17 +27,17 @@ export function routingHeaders(routing: RoutingInfo, breaker: BreakerState): Rec
 	return headers;
 }
 
-/** Whether an answer has these headers already. */
+/** Whether an answer has routing headers already. */
 export function hasRouting(answer: { readonly headers?: Readonly<Record<string, string>> } | null): boolean {
 	return answer?.headers !== undefined && "x-boost-upstream" in answer.headers;
 }
 
-/** Those of an answer that no request left boost for. */
+/** Routing headers of an answer that needed no request to an upstream. */
 export function ownHeaders(breaker: BreakerState): Record<string, string> {
 	return routingHeaders({ answeredBy: new Set(), attempts: 0, dropped: new Set() }, breaker);
 }
 
-/** Of one connection alone: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
+/** Hop-by-hop headers: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
 	"connection",
 	"keep-alive",
@@ -49,26 +49,29 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 	"upgrade",
 ]);
 /**
- * A client may not name these in `Connection` to have them dropped: without them its body would be taken for the next
- * request on the connection.
+ * Kept even if the client names them in `Connection`: without them its body would be read as the next request on the
+ * connection.
  */
 const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host"]);
-/** What would name the client, or vouch for whoever does. */
-const NAMING = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
+/** Headers that state the client's address, or authenticate boost. */
+const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
 
-/** A request's headers as the relay gets them. The body's framing stays; `Expect` was answered here. */
+/** A request's headers for the relay. `Expect` was answered by boost. */
 export function towardsRelay(
 	headers: IncomingHttpHeaders,
-	/** What makes the relay believe the client's `address`; undefined where it need not. */
+	/** `boostSecret`: makes the relay accept `address` as the client's. */
 	{ address, boostSecret }: { readonly address: string; readonly boostSecret: string | undefined },
 ): IncomingHttpHeaders {
-	const kept: IncomingHttpHeaders = endToEnd(headers, (name) => name === "expect" || NAMING.test(name));
+	const kept: IncomingHttpHeaders = endToEnd(
+		headers,
+		(name) => name === "expect" || CLIENT_HEADERS.test(name),
+	);
 	kept["x-forwarded-for"] = address;
 	if (boostSecret !== undefined) kept["x-boost-auth"] = boostSecret;
 	return kept;
 }
 
-/** An answer's headers as the client gets them, `ours` above the relay's. The body is framed anew unless its length is known. */
+/** An answer's headers for the client; `ours` override the relay's. Node frames the body again unless its length is known. */
 export function towardsClient(
 	headers: IncomingHttpHeaders,
 	ours: Readonly<Record<string, string>>,
@@ -79,7 +82,7 @@ export function towardsClient(
 	);
 }
 
-/** Without those of the connection alone, those that its `Connection` header names, and those that are `dropped`. */
+/** Without hop-by-hop headers, those that `Connection` names, and those that are `dropped`. */
 function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boolean) {
 	const named = new Set(headers.connection?.split(",").map((name) => name.trim().toLowerCase()));
 	const kept: Record<string, string | string[]> = {};
@@ -90,7 +93,7 @@ function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boole
 	return kept;
 }
 
-/** Before an answer began. `refused`: no connection could be had; else bytes may have left. */
+/** An error before the answer began. `refused`: no connection; else bytes may have been sent. */
 export type ProxyError = "refused" | "reset" | "timeout";
 
 const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly reason: string }>> = {
@@ -101,12 +104,12 @@ const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly re
 
 const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };
 
-/** For what is not tried while the relay is out; `retryMs`: when it might go again. */
-export function outAnswer(verb: string | undefined, retryMs: number): HttpAnswer {
+/** The answer while the relay is unavailable; `retryMs`: for `Retry-After`. */
+export function unavailableAnswer(verb: string | undefined, retryMs: number): HttpAnswer {
 	return answer(verb, 503, "the relay is out", { "retry-after": retryAfter(retryMs) });
 }
 
-/** For what was tried and failed by `fault`. */
+/** The answer to a request that failed by `fault`. */
 export function proxyError(verb: string | undefined, fault: ProxyError, breaker: Breaker): HttpAnswer {
 	const { status, reason } = FAULTS[fault];
 	return answer(verb, status, reason, {
@@ -128,8 +131,8 @@ function answer(
 }
 
 /**
- * `answered` by the relay; `unavailable`: the relay was out or could not be reached; `failed`: it took the
- * request and did not answer; `gone`: its client went first.
+ * `answered` by the relay; `unavailable`: the breaker was open or no connection could be made; `failed`: the relay took the
+ * request and did not answer; `gone`: the client disconnected first.
  */
 export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
 export type ProxyOutcome = (typeof PASS_OUTCOMES)[number];

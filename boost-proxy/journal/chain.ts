@@ -1,5 +1,5 @@
-// What a journal is of: the format of its records, and the chain, whose id is asked for until somebody tells it. A journal
-// of another chain stops the start where that is known by then, and is logged as an error where not.
+// Checks that the journal has this version's format and belongs to the upstreams' chain, whose id is asked for until it is
+// answered. A journal of another chain stops the start, or is logged as an error if the id becomes known later.
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -10,7 +10,7 @@ import type { ChainReads } from "../domain/ports.ts";
 
 const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
-/** Of the records that this version writes. */
+/** The format that this version writes. */
 const FORMAT = "1";
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
@@ -45,7 +45,7 @@ export interface BindingDependencies {
 /** Binds a journal to the chain as soon as that is known. */
 export class ChainBinding {
 	readonly #kv: KeyValueStore;
-	/** The chain's id as it lies in the journal; null: it is bound to none. */
+	/** The chain id stored in the journal; null if there is none yet. */
 	#kept: string | null;
 	#chainId: bigint | null = null;
 	readonly #stopping = new AbortController();
@@ -55,7 +55,10 @@ export class ChainBinding {
 		this.#kept = kept;
 	}
 
-	/** Reads what the journal is of; marks a new one. Throws {@link JournalFormatError}, or the store's fault. */
+	/**
+	 * Reads the journal's format and chain; marks a new journal. Rejects with {@link JournalFormatError}, or if the store
+	 * fails.
+	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
 		const format = await kv.get(FORMAT_KEY);
 		if (format === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
@@ -63,12 +66,12 @@ export class ChainBinding {
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 
-	/** Null until somebody told it. */
+	/** Null until it is known. */
 	get chainId(): bigint | null {
 		return this.#chainId;
 	}
 
-	/** Asks once; goes on asking in the background where nobody answers. Rejects for a journal of another chain. */
+	/** Asks once, and goes on in the background if there is no answer. Rejects for a journal of another chain. */
 	async start(dependencies: BindingDependencies): Promise<void> {
 		const { clock, background, log, chain } = dependencies;
 		const { signal } = this.#stopping;
@@ -87,7 +90,7 @@ export class ChainBinding {
 		this.#stopping.abort();
 	}
 
-	/** Answers whether it is bound; throws {@link OtherChainError} where it is bound to another one. */
+	/** Returns whether it is bound; throws {@link OtherChainError} if it is bound to another chain. */
 	async #ask(chain: ChainReads): Promise<boolean> {
 		const [answer] = (await chain.batch([{ method: "eth_chainId", params: [] }], ASK_MS)) ?? [];
 		const found =
@@ -98,7 +101,7 @@ export class ChainBinding {
 		if (this.#kept !== null && this.#kept !== asked) throw new OtherChainError(this.#kept, asked);
 		if (this.#kept === null) {
 			const write = this.#kv.write([{ key: CHAIN_KEY, value: Buffer.from(asked) }]);
-			// Where the disk fails, which is logged elsewhere, it is tried again.
+			// A failed write is logged elsewhere and tried again.
 			if (
 				!(await write.then(
 					() => true,

@@ -1,6 +1,5 @@
-// The journal on a key-value store: rows on their way to the disk and back. What could not be written is kept, and written
-// again until it could be; what can't be read is left where it is and told of, since one bad record must not keep boost
-// from the others.
+// Writes rows to a key-value store and reads them at the start. Failed writes are kept in memory and retried; records that
+// can't be read are logged and left in place, since one bad record must not keep boost from the others.
 
 import { LRUCache } from "lru-cache";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -19,19 +18,19 @@ import {
 	STATE,
 } from "./records.ts";
 
-/** Between attempts to write again what could not be written, in ms. */
+/** Between retries of failed writes, in ms. */
 const RETRY_MS = 1_000;
-/** Records that are written again at a time, once a first one came through. */
+/** Records that are retried at a time, once a first one was written. */
 const RETRY_BATCH = 100;
-/** What a cached transaction takes beside its bytes, about. */
+/** About the bytes that a cached transaction takes in addition to its own. */
 const CACHE_OVERHEAD_BYTES = 300;
 
 /** The latest row of a hash that is not known to be on disk. */
 interface Unwritten {
 	readonly row: Row | null;
-	/** Bytes that nobody else has; null where they are on disk, or of no use. */
+	/** Bytes that are not on disk yet; null if they are, or are of no use. */
 	readonly raw: Buffer | null;
-	/** Whether its write came through. */
+	/** Whether its write succeeded. */
 	readonly written: Promise<boolean>;
 }
 
@@ -44,22 +43,22 @@ interface JournalDependencies {
 }
 
 /**
- * The records of hashes. Whole ones are written each time, in the order of the calls, so that the last write that came
- * through leaves what was the newest then, whatever failed before it.
+ * Each write is of the whole record, in the order of the calls, so that the last successful write leaves the newest state,
+ * whichever failed before it.
  */
 export class Journal {
 	readonly #with: JournalDependencies;
-	/** Bytes as Latin-1 texts: a small buffer is a part of a larger one, of which it keeps all in memory. */
+	/** Bytes as Latin-1 strings: a small Buffer would keep the whole pool that it is a part of in memory. */
 	readonly #cache: LRUCache<string, string>;
 	readonly #unwritten = new Map<string, Unwritten>();
-	/** Hashes of which the latest write failed. */
+	/** Hashes whose latest write failed. */
 	readonly #failed = new Set<string>();
 	#isFailing = false;
 	#retry: Timer | null = null;
 	#retrying = Promise.resolve();
 	#closed = false;
 
-	/** `cacheBytes`: of transactions that are kept in memory beside the disk. */
+	/** `cacheBytes`: of transactions kept in memory. */
 	constructor({ cacheBytes }: { readonly cacheBytes: number }, dependencies: JournalDependencies) {
 		this.#with = dependencies;
 		this.#cache = new LRUCache({
@@ -68,17 +67,17 @@ export class Journal {
 		});
 	}
 
-	/** False from a failed write until everything that is known is on disk again. */
+	/** False from a failed write until everything is on disk again. */
 	get isDurable(): boolean {
 		return !this.#isFailing;
 	}
 
-	/** How many rows' latest state is in memory alone. */
+	/** Number of rows whose latest state is in memory only. */
 	get unwritten(): number {
 		return this.#unwritten.size;
 	}
 
-	/** Every row that is on disk. What a transaction has become since its birth counts, where that can be read. */
+	/** Every row on disk. The state record of a transaction overrides its birth record, if it can be read. */
 	async read(): Promise<readonly Row[]> {
 		const { kv, log } = this.#with;
 		const rows = new Map<string, Row>();
@@ -113,8 +112,8 @@ export class Journal {
 	}
 
 	/**
-	 * Writes `row` in the place of what was known of its hash; null: nothing is known any more. `bytes`: those that are not
-	 * there yet, and whether nothing was known of the hash. What can't be written is logged, and written again later.
+	 * Writes the record of a hash; null deletes it. `bytes`: the transaction's bytes if they are not on disk yet, and whether the
+	 * hash has no record yet. A failed write is logged and retried.
 	 */
 	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
 		const unwritten = this.#unwritten.get(hash);
@@ -124,12 +123,12 @@ export class Journal {
 		this.#write(hash, row, keepsBytes(row) ? raw : null, isNew);
 	}
 
-	/** Whether the last write of a hash came through; resolves when that is known. */
+	/** Resolves when the last write of a hash has succeeded (true) or failed (false). */
 	async written(hash: string): Promise<boolean> {
 		return this.#unwritten.get(hash)?.written ?? true;
 	}
 
-	/** The bytes of a row that keeps them, else null. Rejects where they can't be read. */
+	/** The bytes of a row that keeps them, else null. Rejects if they can't be read. */
 	async raw(hash: string): Promise<Buffer | null> {
 		const cached = this.#cache.get(hash);
 		const kept =
@@ -142,7 +141,7 @@ export class Journal {
 		return raw;
 	}
 
-	/** Tries once more what could not be written. What is under way the store waits for. */
+	/** Retries failed writes once. The store waits for writes in progress. */
 	async close(): Promise<void> {
 		this.#closed = true;
 		this.#retry?.cancel();
@@ -179,7 +178,7 @@ export class Journal {
 	}
 
 	#failedFor(hash: string, one: Unwritten, thrown: unknown): false {
-		// Else a later write of it is under way, and decides.
+		// Otherwise a later write of it is in progress, which counts instead.
 		if (this.#unwritten.get(hash) === one) this.#failed.add(hash);
 		if (!this.#isFailing) {
 			this.#isFailing = true;
@@ -202,14 +201,14 @@ export class Journal {
 		});
 	}
 
-	/** Writes what failed again: one, and when that came through the others, until one fails. Never rejects. */
+	/** Retries failed writes: one first, then the others in batches until one fails. Never rejects. */
 	async #writeAgain(): Promise<void> {
 		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
 			const writes: Promise<boolean>[] = [];
 			for (const hash of this.#failed) {
 				const unwritten = this.#unwritten.get(hash);
 				if (unwritten === undefined) continue;
-				// It fails again at the end of the line: no record holds up the others.
+				// If it fails again it is last in the order, so that no record blocks the others.
 				this.#write(hash, unwritten.row, unwritten.raw, false);
 				writes.push(this.written(hash));
 				if (writes.length >= count) break;
@@ -230,7 +229,7 @@ function changes(hash: string, row: Row | null, raw: Buffer | null, isNew: boole
 	return keepsBytes(row) ? [now] : [{ key: birth, value: null }, now];
 }
 
-/** Bytes that are a small part of a large body hold all of it in memory: then a copy. */
+/** A copy of bytes that would otherwise keep a much larger body in memory. */
 function ownBytes(raw: Buffer): Buffer {
 	const { byteLength } = raw.buffer;
 	return byteLength > Buffer.poolSize && byteLength > 2 * raw.length ? Buffer.from(raw) : raw;

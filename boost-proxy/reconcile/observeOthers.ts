@@ -1,6 +1,5 @@
-// Turns what others than the relay say of rows that it can't speak for into facts. The chain: rows end as mined, replaced,
-// dropped or, when their time is over, expired. A fallback's status pages: what its user ended there ends here, and what it gave
-// up or has lost it does not have; whether something is mined is the chain's to say.
+// Observes rows that the relay has no answer for. By the chain, rows end as mined, replaced, dropped or expired. By the
+// fallback's status pages, rows end that their users ended there, and those that it abandoned or lost are marked so.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -21,34 +20,32 @@ import {
 } from "./observed.ts";
 import type { ObserveRelay } from "./observeRelay.ts";
 
-/** Calls in one batch: as many as a relay takes, and few enough for the fallback, which may be the one that is asked. */
+/** Calls in one batch: as many as a relay takes. */
 const MAX_CALLS = 100;
-/** Rows that are gone through at once: a submission waits for no more of them. */
+/** Rows handled before the event loop is let go, so that submissions do not wait. */
 const ROWS_AT_ONCE = 1_000;
-/** Answers in a row that must say the same before it is believed: a node may be a block behind another. */
+/** Equal answers in a row before one is believed: a node may be a block behind another. */
 const ANSWERS = 2;
-/** Where nobody can be asked for the chain, a row outlives its time by so much at most, in ms. */
+/** While the chain can't be read, a row expires this much later, in ms. */
 const GRACE_MS = 600_000;
 
-/** An account's rows that are to be asked for, and when the first of them was asked for the last time. */
+/** An account's rows that are due, and the earliest time that one of them was last asked for. */
 interface DueSender {
 	readonly from: string;
 	readonly rows: Row[];
 	since: number;
 }
 
-/** Observes the chain. */
 export class ObserveChain {
 	readonly #observed: Observed;
-	/** What the relay says comes first. */
-	readonly #relay: Pick<ObserveRelay, "speaks" | "speaksFor">;
+	readonly #relay: Pick<ObserveRelay, "answers" | "answersFor">;
 
-	constructor(observed: Observed, relay: Pick<ObserveRelay, "speaks" | "speaksFor">) {
+	constructor(observed: Observed, relay: Pick<ObserveRelay, "answers" | "answersFor">) {
 		this.#observed = observed;
 		this.#relay = relay;
 	}
 
-	/** Asks for the accounts that were not asked for the longest, then for what was mined a moment ago. */
+	/** Asks for the accounts that were not asked for the longest, then for recently mined rows. */
 	async ask(): Promise<void> {
 		const { stopping } = this.#observed;
 		const senders = await this.#due();
@@ -56,16 +53,16 @@ export class ObserveChain {
 		if (!stopping.aborted) await this.#askForMined();
 	}
 
-	/** Accounts that have a row to be asked for, at most as many as fit into one batch. */
+	/** Accounts with due rows, at most one batch. */
 	async #due(): Promise<readonly DueSender[]> {
 		const { rows, clock, slotMs } = this.#observed;
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
-		let looked = 0;
+		let seen = 0;
 		for (const row of rows.open()) {
-			looked += 1;
-			if (looked % ROWS_AT_ONCE === 0) await nextTurn();
-			if (row.requests > 0 || this.#relay.speaksFor(row, now)) continue;
+			seen += 1;
+			if (seen % ROWS_AT_ONCE === 0) await nextTurn();
+			if (row.requests > 0 || this.#relay.answersFor(row, now)) continue;
 			this.#expire(row, GRACE_MS);
 			const { chainAt } = row.notes;
 			if (now - chainAt < slotMs / 2) continue;
@@ -77,7 +74,7 @@ export class ObserveChain {
 		}
 		const all = [...senders.values()];
 		if (all.length <= MAX_CALLS) return all;
-		// Not by a difference: both may be −∞.
+		// No difference: both may be −∞.
 		return all.sort((a, b) => (a.since === b.since ? 0 : a.since < b.since ? -1 : 1)).slice(0, MAX_CALLS);
 	}
 
@@ -108,7 +105,7 @@ export class ObserveChain {
 		}
 	}
 
-	/** Its nonce is used: by itself, or by another one. */
+	/** Its nonce is used: mined itself, or by another transaction. */
 	#nonceUsed(asked: Row, receipt: CallResult | undefined): void {
 		const { rows } = this.#observed;
 		const row = current(this.#observed, asked);
@@ -123,16 +120,16 @@ export class ObserveChain {
 		rows.end(row, isReplaced ? "replaced" : "dropped");
 	}
 
-	/** Its time was over so many ms ago. */
+	/** Expires a row whose time was over `ms` ago. */
 	#expire(asked: Row, ms: number): void {
 		const { rows, clock } = this.#observed;
 		const row = clock.now() < asked.aliveUntil + ms ? null : current(this.#observed, asked);
 		if (row !== null && clock.now() >= row.aliveUntil + ms) rows.end(row, "expired");
 	}
 
-	/** A receipt that is gone: its block was taken back. */
+	/** Reopens mined rows whose receipt has disappeared in a reorganisation. */
 	async #askForMined(): Promise<void> {
-		const due = dueMined(this.#observed, MAX_CALLS, (row) => !this.#relay.speaks || !isInRelaysBlock(row));
+		const due = dueMined(this.#observed, MAX_CALLS, (row) => !this.#relay.answers || !isInRelaysBlock(row));
 		const receipts = due.length === 0 ? null : await this.#receipts(due);
 		for (const [i, row] of due.entries()) {
 			const { hash, notes } = row;
@@ -163,12 +160,11 @@ function hasSibling(rows: Iterable<Row>, row: Row): boolean {
 	return false;
 }
 
-/** Questions in one pass: each is a request of its own, and limits are about us. */
+/** Requests in one pass: a third party's rate limits apply to boost as one client. */
 const MAX_QUESTIONS = 10;
 const HOLDER = "fallback";
-const ASKING = { deadlineMs: QUESTION_MS, caller: null };
+const OPTIONS = { deadlineMs: QUESTION_MS, caller: null };
 
-/** Observes a fallback. */
 export class ObservePages {
 	readonly #observed: Observed;
 	readonly #fallback: Upstream;
@@ -178,20 +174,21 @@ export class ObservePages {
 		this.#fallback = fallback;
 	}
 
-	/** Reads the pages of those that were not asked for the longest, each once a slot at most. */
+	/** Reads the pages of the rows that were not asked for the longest, each at most once a slot. */
 	async ask(): Promise<void> {
 		const { rows, clock, slotMs, stopping } = this.#observed;
-		// The others' pages don't say who ended it.
+		// Pages of other dialects don't show whether its user ended it.
 		if (this.#fallback.dialect?.name !== "mevblocker") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
-		for (const row of rows.open()) if (isItsAlone(row) && now - row.notes.pageAt >= slotMs) due.push(row);
+		for (const row of rows.open())
+			if (isOnlyAtFallback(row) && now - row.notes.pageAt >= slotMs) due.push(row);
 		if (due.length > MAX_QUESTIONS)
 			due.sort((one, other) => (one.notes.pageAt < other.notes.pageAt ? -1 : 1));
 		let questions = 0;
 		for (const asked of due) {
 			if (current(this.#observed, asked) === null) continue;
-			// Where its page is blank again, its hash is asked for too.
+			// If its page is blank again, there is a second request for its hash.
 			questions += isBelieved(asked.notes, HOLDER) ? 2 : 1;
 			if (stopping.aborted || questions > MAX_QUESTIONS || this.#fallback.breaker.isUnavailable) return;
 			asked.notes.pageAt = now;
@@ -199,25 +196,25 @@ export class ObservePages {
 		}
 	}
 
-	/** A relay of ours tells the stage; another one's page says nothing here, but that it knows nothing. */
+	/** A page with a stage is one of a relay like ours; from other pages only "unknown" is used. */
 	async #read(asked: Row): Promise<void> {
-		const page = await this.#fallback.statusPage(asked.hash, ASKING);
+		const page = await this.#fallback.statusPage(asked.hash, OPTIONS);
 		const row = current(this.#observed, asked);
 		if (typeof page !== "object" || page === null || row === null) return;
 		const { status, stage = null } = page as { status?: unknown; stage?: unknown };
 		const ending = status === "FAILED" ? endingOf(stage) : undefined;
 		if (ending === "cancelled" || ending === "replaced") endedByUser(this.#observed, row, ending, HOLDER);
-		else if (!isItsAlone(row)) return;
+		else if (!isOnlyAtFallback(row)) return;
 		else if (status === "UNKNOWN" && stage === null) await this.#blank(row);
 		else {
 			row.notes.unknown[HOLDER] = 0;
-			// It tries it no longer: who is well may have it.
+			// The fallback no longer tries it, so that another upstream may get it.
 			if (ending === "expired" || ending === "dropped")
 				this.#observed.rows.change(row.hash, (one) => abandonedBy(one, HOLDER));
 		}
 	}
 
-	/** It is lost where its page was blank often enough and its hash is not known either. */
+	/** It is lost if its page was blank often enough and the hash is unknown too. */
 	async #blank(asked: Row): Promise<void> {
 		if (!isBelieved(asked.notes, HOLDER)) {
 			noRecord(this.#observed, asked, HOLDER);
@@ -225,15 +222,15 @@ export class ObservePages {
 		}
 		if (this.#observed.stopping.aborted) return;
 		const call = { method: "eth_getTransactionByHash", params: [asked.hash] };
-		const known = await this.#fallback.call(call, ASKING);
+		const known = await this.#fallback.call(call, OPTIONS);
 		const row = current(this.#observed, asked);
-		if (row === null || !isItsAlone(row) || known?.ok !== true || this.#fallback.breaker.isUnavailable)
+		if (row === null || !isOnlyAtFallback(row) || known?.ok !== true || this.#fallback.breaker.isUnavailable)
 			return;
 		if (known.result === null) noRecord(this.#observed, row, HOLDER);
 		else row.notes.unknown[HOLDER] = 0;
 	}
 }
 
-function isItsAlone({ requests, at }: Row): boolean {
+function isOnlyAtFallback({ requests, at }: Row): boolean {
 	return requests === 0 && isHolder(at.fallback) && !isHolder(at.relay);
 }

@@ -1,5 +1,5 @@
-// Turns what the relay says of the rows that it holds into facts: one question asks for many of them, and its answer ends
-// rows, keeps them alive or shows that the relay has lost them. While it is out, the chain is asked in its place.
+// Asks the relay for the stages of the rows that it holds, many at a time. Its answer ends rows, extends their lives or shows
+// that the relay has lost them. While it is unavailable, the chain is asked instead.
 
 import { nextTurn } from "../../shared/clock.ts";
 import type { Upstream } from "../domain/ports.ts";
@@ -18,25 +18,24 @@ import {
 } from "./observed.ts";
 
 const METHOD_NOT_FOUND = -32601;
-/** Hashes in one question, and questions at once where all is asked. */
+/** Hashes in one question, and the most questions for all rows. */
 const BATCH = 1_000;
 const MAX_QUESTIONS = 20;
-/** Stages of one answer that are looked at in one go: a submission waits for no more of them. */
+/** Stages handled before the event loop is let go, so that submissions do not wait. */
 const STAGES_AT_ONCE = 50;
-/** Of a question's hashes, those at most that were mined a moment ago. */
+/** The largest share of recently mined rows in a question. */
 const MINED_SHARE = 0.1;
-/** Where the relay has said nothing for so many slots, the chain is asked. */
+/** After so many slots without a stage from the relay, the chain is asked. */
 const PATIENCE_SLOTS = 2;
 const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 
-/** Observes the relay. */
 export class ObserveRelay {
 	readonly #observed: Observed;
 	readonly #relay: Upstream;
-	/** Counts the changes of its breaker: an answer counts whole where there was none meanwhile. */
+	/** Counts the changes of its breaker: "no record" is believed only if there was none since the question. */
 	#changes = 0;
 	#knowsMethod = true;
-	/** Rows that are still to be asked for before all are asked for again. */
+	/** The rest of the current round through all rows. */
 	#left: Iterator<Row> | null = null;
 
 	constructor(observed: Observed) {
@@ -44,29 +43,29 @@ export class ObserveRelay {
 		this.#relay = observed.upstreams.relay;
 	}
 
-	/** Its breaker changed. A relay that comes back may be another version. */
+	/** The breaker changed. A relay that comes back may be another version. */
 	changed(): void {
 		this.#changes += 1;
 		if (!this.#relay.breaker.isUnavailable) this.#knowsMethod = true;
 	}
 
-	/** Whether it can be asked. */
-	get speaks(): boolean {
+	/** Whether it can be asked for stages. */
+	get answers(): boolean {
 		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
-	/** Whether it says what becomes of `row`, so that nobody else need be asked; `now` of the monotonic clock, in ms. */
-	speaksFor({ at, notes }: Row, now: number): boolean {
-		if (!this.speaks || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
-		return now - notes.heardAt < PATIENCE_SLOTS * this.#observed.slotMs;
+	/** Whether the relay's answers about `row` suffice, so that the chain need not be asked; `now`: monotonic ms. */
+	answersFor({ at, notes }: Row, now: number): boolean {
+		if (!this.answers || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
+		return now - notes.relayAnsweredAt < PATIENCE_SLOTS * this.#observed.slotMs;
 	}
 
-	/** One question; as many as it takes to ask for all where `everything`. */
+	/** Asks one question, or with `everything` as many as all rows take. */
 	async ask(everything: boolean): Promise<void> {
 		const { stopping } = this.#observed;
 		if (everything) this.#left = null;
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
-			if (stopping.aborted || !this.speaks) return;
+			if (stopping.aborted || !this.answers) return;
 			const mined = dueMined(this.#observed, BATCH * MINED_SHARE, isInRelaysBlock);
 			const rows = [...this.#take(BATCH - mined.length, everything && count > 0), ...mined];
 			const before = this.#changes;
@@ -86,13 +85,13 @@ export class ObserveRelay {
 		}
 	}
 
-	/** A stage that somebody read at the relay meanwhile. */
+	/** A stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void {
 		const row = this.#observed.rows.live(hash);
 		if (row !== null) this.#read(row, stage, false);
 	}
 
-	/** The next `limit` rows; those of the round that has begun alone where it `isLast`. */
+	/** The next `limit` rows of the round; unless it `isLast`, a new round begins where none is left. */
 	#take(limit: number, isLast: boolean): readonly Row[] {
 		const isFirst = this.#left === null || isLast;
 		this.#left ??= this.#observed.rows.open();
@@ -120,7 +119,7 @@ export class ObserveRelay {
 		return relayStages(answer);
 	}
 
-	/** `isSteady`: the relay was well all the time since it was asked. */
+	/** `isSteady`: the relay was available all the time since it was asked. */
 	#read(asked: Row, stage: string | null, isSteady: boolean): void {
 		const { rows, clock } = this.#observed;
 		const row = current(this.#observed, asked);
@@ -129,13 +128,13 @@ export class ObserveRelay {
 			if (isSteady) noRecord(this.#observed, row, "relay");
 			return;
 		}
-		row.notes.heardAt = clock.monotonic();
+		row.notes.relayAnsweredAt = clock.monotonic();
 		row.notes.unknown.relay = 0;
 		const ending = endingOf(stage);
 		if (ending === undefined) rows.alive(row.hash);
 		else if (ending === "cancelled" || ending === "replaced") {
 			endedByUser(this.#observed, row, ending, "relay");
-			// It has given up what another one still holds.
+			// The relay abandoned it, but the fallback still holds it.
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			rows.change(row.hash, (one) => abandonedBy(one, "relay"));
 		} else rows.end(row, ending);

@@ -1,5 +1,5 @@
-// Watches what becomes of the rows until they are final: the relay is asked for those that it holds, the chain and the
-// fallback for those that it can't speak for. What follows from it is the plan's.
+// Runs the observers that follow rows until they are final: the relay is asked for the rows that it holds, the chain and the
+// fallback for the others. What boost then does is decided in plan.ts.
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Component } from "../../shared/lifecycle.ts";
@@ -8,7 +8,7 @@ import { ObserveChain, ObservePages } from "./observeOthers.ts";
 import { ObserveRelay } from "./observeRelay.ts";
 
 export interface ObserverOptions {
-	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay is out. */
+	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay becomes unavailable. */
 	readonly intervalMs: number;
 	readonly slotMs: number;
 }
@@ -17,17 +17,16 @@ export interface ObserverDependencies extends Omit<Observed, "slotMs" | "stoppin
 	readonly background: Background;
 }
 
-/** The observer as its owner and the views see it. */
 export interface Observer extends Component {
-	/** The relay was just seen to say this stage of a transaction. */
+	/** Takes a stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void;
-	/** A request was passed through to the relay, which may have ended one of ours: it is asked at once. */
+	/** A request was passed through to the relay, which may have ended a row: the relay is asked soon. */
 	passed(): void;
 }
 
-/** However much is passed through, the relay is asked once in so many ms. */
+/** However many requests are passed through, the relay is asked at most once in so many ms. */
 const PASSED_MS = 100;
-/** Something new may come at any time: there is always a next pass. */
+/** There is always a next pass. */
 const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
@@ -40,7 +39,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	const ofChain = new ObserveChain(observed, ofRelay);
 	const ofFallback = fallback === null ? null : new ObservePages(observed, fallback);
 
-	// A relay that has just come back is asked for all at once, before anything of its is handed on again.
+	// A relay that has just come back is asked for all rows, before any of them is handed over.
 	let everything = true;
 	const relayLoop = new Loop({ task: "following the relay", tickMs }, dependencies, async () => {
 		const all = everything;
@@ -48,7 +47,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		await ofRelay.ask(all);
 		return AGAIN;
 	});
-	// On its own: what waits for the chain must not hold up what the relay says.
+	// Separate, so that slow answers of the chain do not delay the relay's.
 	const chainLoop = new Loop({ task: "following the chain", tickMs }, dependencies, async () => {
 		await ofChain.ask();
 		await ofFallback?.ask();
@@ -59,14 +58,14 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		chainLoop.trigger();
 	};
 
-	let isPassing = false;
-	let wasOut = relay.breaker.isUnavailable;
+	let isAskedSoon = false;
+	let wasUnavailable = relay.breaker.isUnavailable;
 	relay.breaker.onChange(() => {
 		const { isUnavailable } = relay.breaker;
 		ofRelay.changed();
-		if (wasOut === isUnavailable) return;
-		if (wasOut) everything = true;
-		wasOut = isUnavailable;
+		if (wasUnavailable === isUnavailable) return;
+		if (wasUnavailable) everything = true;
+		wasUnavailable = isUnavailable;
 		trigger();
 	});
 
@@ -75,10 +74,10 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		start: async () => trigger(),
 		learn: (hash, stage) => ofRelay.learn(hash, stage),
 		passed() {
-			if (rows.depth === 0 || isPassing) return;
-			isPassing = true;
+			if (rows.depth === 0 || isAskedSoon) return;
+			isAskedSoon = true;
 			clock.after(PASSED_MS, () => {
-				isPassing = false;
+				isAskedSoon = false;
 				relayLoop.trigger();
 			});
 		},

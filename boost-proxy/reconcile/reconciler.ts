@@ -1,6 +1,5 @@
-// Does what the plan says: it goes through all rows when it is triggered, and sends, cancels and forgets for those that
-// want something, a few accounts at a time. It looks at what is, never at how it came to be, so that a restart is no
-// special case.
+// Carries out the plan: when triggered, it goes through all rows and sends and cancels what is needed, a few accounts at a
+// time. It depends on the current rows and health alone, not on past events, so that a restart is no special case.
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -30,14 +29,14 @@ import {
 	wants,
 } from "./plan.ts";
 
-/** What became of a delivery of the reconciler's; `failed`: no verdict. */
+/** Result of a delivery by the reconciler; `failed`: no verdict. */
 export const HANDOVER_OUTCOMES = ["acknowledged", "rejected", "failed"] as const;
 export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
 
 export interface ReconcilerOptions {
-	/** Of one delivery or question, in ms. It bounds the stop. */
+	/** Deadline of one request, in ms. It bounds the shutdown. */
 	readonly deadlineMs: number;
-	/** Until the next pass where something is left to do, in ms. */
+	/** Until the next pass while anything is left to do, in ms. */
 	readonly tickMs: number;
 }
 
@@ -53,27 +52,27 @@ export interface ReconcilerDependencies {
 
 type Send = Extract<Action, { kind: "send" }>;
 
-/** Accounts and cancels at a time; one account's transactions go one after another. */
+/** Accounts and ended rows handled at a time; the transactions of one account are sent one after another. */
 const CONCURRENCY = 16;
-/** The shortest pause of an upstream that has set boost a limit, in ms. */
+/** The shortest pause of an upstream that rate-limits boost, in ms. */
 const PAUSE_MS = 1_000;
-/** −32005: too much at once; −32603: an internal error. They say nothing about the transaction. */
+/** Rate limit and internal error: no verdict on the transaction. */
 const LIMITED_CODE = -32005;
 const INTERNAL_CODE = -32603;
 
-/** Begins with the first {@link trigger}, or as soon as a row or the health of an upstream changes. */
+/** Runs on {@link trigger}, and whenever a row or the health of an upstream changes. */
 export class Reconciler {
 	readonly #deadlineMs: number;
 	readonly #with: ReconcilerDependencies;
 	readonly #loop: Loop;
 	readonly #all: readonly Upstream[];
-	/** Accounts, and hashes of ended rows, that wait for their turn, and those whose turn it is. */
-	readonly #waiting = new Set<string>();
+	/** Accounts and hashes of ended rows that are queued, and those being handled. */
+	readonly #queued = new Set<string>();
 	readonly #running = new Map<string, Promise<void>>();
 	readonly #pausedUntil: Record<UpstreamName, number> = { relay: 0, fallback: 0 };
 	#epoch = 1;
-	/** Which upstreams were out when it was last looked at. */
-	#out = "";
+	/** The unavailable upstreams at the last check. */
+	#unavailable = "";
 	#stopped = false;
 
 	constructor({ deadlineMs, tickMs }: ReconcilerOptions, dependencies: ReconcilerDependencies) {
@@ -91,58 +90,57 @@ export class Reconciler {
 		this.#loop.trigger();
 	}
 
-	/** Sends nothing more, and waits for what is under way. */
+	/** Sends nothing more, and waits for requests in progress. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
-		this.#waiting.clear();
+		this.#queued.clear();
 		await this.#loop.stop();
 		await Promise.all(this.#running.values());
 	}
 
-	/** Finds what wants something. */
 	#pass(): Pass {
 		const { rows, clock } = this.#with;
 		const begun = clock.monotonic();
 		const { health, time } = this.#now();
-		for (const row of rows.open()) if (wants(row, health, time)) this.#waiting.add(row.from);
-		for (const row of rows.pendingCancels()) if (wants(row, health, time)) this.#waiting.add(row.hash);
+		for (const row of rows.open()) if (wants(row, health, time)) this.#queued.add(row.from);
+		for (const row of rows.pendingCancels()) if (wants(row, health, time)) this.#queued.add(row.hash);
 		const scanMs = clock.monotonic() - begun;
-		const left = this.#waiting.size > 0;
-		this.#fill();
+		const left = this.#queued.size > 0;
+		this.#startQueued();
 		return { left, scanMs };
 	}
 
-	#fill(): void {
-		for (const key of this.#waiting) {
+	#startQueued(): void {
+		for (const key of this.#queued) {
 			if (this.#stopped || this.#running.size >= CONCURRENCY) return;
-			// What is found while its turn is on has another one.
+			// Queued again while it is handled: it stays queued.
 			if (this.#running.has(key)) continue;
-			this.#waiting.delete(key);
-			const turn = new Promise<void>((resolve) => {
-				this.#with.background.run("reconcile", () => this.#turn(key).finally(resolve));
+			this.#queued.delete(key);
+			const run = new Promise<void>((resolve) => {
+				this.#with.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
 			});
-			this.#running.set(key, turn);
-			void turn.then(() => {
+			this.#running.set(key, run);
+			void run.then(() => {
 				this.#running.delete(key);
-				this.#fill();
+				this.#startQueued();
 			});
 		}
 	}
 
-	/** The turn of an account, or of an ended row. */
-	async #turn(key: string): Promise<void> {
+	/** `key`: an account, or the hash of an ended row. */
+	async #reconcile(key: string): Promise<void> {
 		const row = this.#with.rows.get(key);
-		if (row === null) await this.#account(key);
-		// One that came again meanwhile is its account's.
+		if (row === null) await this.#reconcileAccount(key);
+		// A row that was opened again meanwhile is handled with its account.
 		else if (!isLive(row)) {
 			const { health, time } = this.#now();
 			const actions = [...plan([row], health, time)];
-			await Promise.all(actions.map((action) => this.#ended(action)));
+			await Promise.all(actions.map((action) => this.#cancelEnded(action)));
 		}
 	}
 
-	/** Sends what is needed and possible, one after another: what comes next depends on what became of the last. */
-	async #account(from: string): Promise<void> {
+	/** Sends one transaction after another and plans anew each time, since the plan depends on the last result. */
+	async #reconcileAccount(from: string): Promise<void> {
 		const { rows } = this.#with;
 		let latest: bigint | null | undefined;
 		while (!this.#stopped) {
@@ -156,7 +154,7 @@ export class Reconciler {
 			}
 			const { hash } = send.row;
 			const raw = await rows.raw(hash).catch(() => null);
-			// It may have ended meanwhile, have been replaced, or be under way again.
+			// A row of the account changed meanwhile.
 			if (rows.of(from) !== before) continue;
 			if (this.#stopped) return;
 			if (raw === null) this.#change(hash, (row) => delayedAt(row, send.to, this.#now().time));
@@ -164,14 +162,14 @@ export class Reconciler {
 		}
 	}
 
-	/** The first row that is to be sent; what comes before it is done on the way. */
+	/** The first `send` of the plan; earlier actions are done here. */
 	#next(rows: readonly Row[], latest: bigint | null | undefined): Send | null {
 		const { health, time } = this.#now();
 		for (const action of plan(rows, health, time, latest)) {
 			const { kind, to } = action;
 			const { hash } = action.row;
 			if (kind === "send") return action;
-			// It keeps the earlier one: this one may not go there.
+			// The replacement may not go there: the upstream keeps the earlier transaction.
 			if (kind === "forget") this.#change(hash, (row) => withReplacementPending(row, to, false));
 			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
 		}
@@ -215,7 +213,7 @@ export class Reconciler {
 		}
 	}
 
-	/** It is there, or may be. What its user did meanwhile must reach it there. */
+	/** The upstream has or may have it: it must be notified of a cancel or replacement that arrived meanwhile. */
 	#reached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
 		const { rows } = this.#with;
 		const row = rows.get(sent.hash);
@@ -230,8 +228,8 @@ export class Reconciler {
 		}
 	}
 
-	/** Takes back at an upstream what its user ended, until it has answered, whatever the answer. */
-	async #ended({ kind, row, to }: Action): Promise<void> {
+	/** Cancels an ended row at an upstream, again and again until it answers. */
+	async #cancelEnded({ kind, row, to }: Action): Promise<void> {
 		if (kind === "wait" || this.#stopped) return;
 		const isOver = kind === "forget" || (await this.#cancel(this.#with.upstreams[to] as Upstream, row));
 		const { time } = this.#now();
@@ -241,7 +239,7 @@ export class Reconciler {
 		});
 	}
 
-	/** Answers whether that is over; else it is asked again. */
+	/** Whether the upstream answered for good; otherwise the cancel is sent again. */
 	async #cancel(upstream: Upstream, row: Row): Promise<boolean> {
 		const { dialect } = upstream;
 		const method = dialect === null ? "eth_cancelTransaction" : (dialect.cancelMethod ?? "");
@@ -252,19 +250,21 @@ export class Reconciler {
 		return answer.ok || (answer.error.code !== LIMITED_CODE && answer.error.code !== INTERNAL_CODE);
 	}
 
-	/** The next nonce of an account on chain; null where nobody says. */
+	/** The next nonce of an account on the chain; null if it can't be read. */
 	async #latest(from: string): Promise<bigint | null> {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
 		const [count] = (await this.#with.chain.batch([call], this.#deadlineMs)) ?? [];
 		return count?.ok === true ? readQuantity(count.result) : null;
 	}
 
-	/** Health and time as they are. An upstream that goes out or comes back begins an epoch. */
+	/** Current health and time. An upstream that becomes unavailable or available begins a new epoch. */
 	#now(): { readonly health: Health; readonly time: PlanTime } {
 		const { clock } = this.#with;
-		const out = this.#all.flatMap(({ name, breaker }) => (breaker.isUnavailable ? [name] : [])).join();
-		if (out !== this.#out) {
-			this.#out = out;
+		const unavailable = this.#all
+			.flatMap(({ name, breaker }) => (breaker.isUnavailable ? [name] : []))
+			.join();
+		if (unavailable !== this.#unavailable) {
+			this.#unavailable = unavailable;
 			this.#epoch += 1;
 		}
 		const health = Object.fromEntries(
@@ -273,7 +273,7 @@ export class Reconciler {
 		return { health, time: { now: clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch } };
 	}
 
-	/** Of one that is live still. */
+	/** Changes a row only while it is live. */
 	#change(hash: string, change: (row: Row) => Row): void {
 		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}

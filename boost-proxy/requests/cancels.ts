@@ -1,6 +1,6 @@
-// Cancels transactions, by their hash or by a soft cancel (a self-transfer of a nonce that allows it). While that is under way
-// nobody hands them over; what was cancelled anywhere never is again, and the reconciler cancels it at holders that could not
-// be reached.
+// Cancels transactions by their hash or by a soft cancel (a self-transfer with a nonce that allows it). They are not handed
+// over while a cancel is in progress, and never after one succeeded anywhere; the reconciler cancels them at unreached
+// holders.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
@@ -25,13 +25,13 @@ export interface CancelsDependencies {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
-	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
+	/** Whether our relay accepts boost's information about clients; otherwise it takes all of them for one. */
 	readonly relayKnowsClient: () => boolean;
 }
 
 /**
- * What a cancel came to at one holder: `done`; `unreached`, it did not hear of it; `unsure`, it may have; `rejected` by a
- * verdict; `cannot`, it knows no way.
+ * The result of a cancel at one holder. `unreached`: the cancel did not arrive; `unsure`: it may have; `rejected`: by a
+ * verdict; `cannot`: the holder has no way to cancel.
  */
 type Outcome =
 	| { readonly kind: "done" | "unreached" | "unsure" }
@@ -39,14 +39,13 @@ type Outcome =
 	| { readonly kind: "cannot"; readonly why: RpcError };
 
 const METHOD = "eth_cancelTransaction";
-/** One that is out may hear of it all the same, but is not waited for long, in ms. */
-const OUT_MS = 500;
+/** Deadline at an unavailable upstream, which may receive the cancel nevertheless, in ms. */
+const UNAVAILABLE_MS = 500;
 const NOT_PENDING = "transaction not found or no longer pending";
 const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
 const REFUSED = { code: -32000, message: NOT_PENDING };
 
-/** Cancels transactions. */
 export class Cancels {
 	readonly #dependencies: CancelsDependencies;
 
@@ -55,8 +54,8 @@ export class Cancels {
 	}
 
 	/**
-	 * Cancels `hash`: who may is our relay's to say while it is well, else the same rule with the row's address. Throws
-	 * RpcError `rejected` where it is not pending or the client may not, `unavailable` where no holder can be reached.
+	 * Cancels `hash`. The relay decides whether the client may while it is available, else the same rule on the row's address.
+	 * Throws RpcError `rejected` if it is not pending or the client may not, `unavailable` if no holder can be reached.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, upstreams, relayKnowsClient } = this.#dependencies;
@@ -74,7 +73,7 @@ export class Cancels {
 		return true;
 	}
 
-	/** Cancels `siblings` by `tx`, which goes only to who holds them, in a form that is free there, and is never kept. */
+	/** Cancels `siblings` by `tx`, which is sent only to their holders, in a form that is free there, and never kept. */
 	async soft(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): Promise<void> {
 		const { rows } = this.#dependencies;
 		try {
@@ -84,7 +83,7 @@ export class Cancels {
 				true,
 			);
 		} finally {
-			// The same bytes again are answered with their hash, as long as they would mean nothing or a payment.
+			// The same bytes again are answered with their hash: to send them could cost the user gas.
 			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
 				const { hash, from, nonce } = tx;
 				const { path, caller } = state;
@@ -96,10 +95,10 @@ export class Cancels {
 	}
 
 	/**
-	 * Cancels `siblings` (of one sender and nonce) at each holder, our relay first, and ends them where one has cancelled
-	 * them or may have; `byRight`, where the client may end them himself, also where no holder can be reached: then that is
-	 * left to the reconciler. Resolves when the end is on disk and at least one holder has cancelled them, or nobody holds
-	 * them. Throws the verdict where all that answered refused, else RpcError `unavailable` with the reason.
+	 * Cancels `siblings` (of one sender and nonce) at each holder, our relay first, and ends them if one has cancelled them or
+	 * may have. `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them.
+	 * Resolves when the end is on disk and at least one holder has cancelled them, or there is none. Throws the verdict if all
+	 * that answered refused, else RpcError `unavailable` with the reason.
 	 */
 	async #cancelEverywhere(
 		siblings: readonly Row[],
@@ -115,7 +114,7 @@ export class Cancels {
 			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
 				siblings.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
-			// While one is asked the other may become a holder: the relay is looked at again.
+			// The relay may have become a holder while the fallback was asked: it is checked again.
 			for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {
 				if (upstream === null || outcomes.has(upstream.name) || !isHeldBy(upstream.name)) continue;
 				outcomes.set(upstream.name, await cancelAt(upstream));
@@ -124,7 +123,7 @@ export class Cancels {
 			const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
 			const cannot = all.find((one) => one.kind === "cannot");
 			if (cannot !== undefined) {
-				// It lives on there alone, and may be mined: whoever has cancelled it does not get it again.
+				// It stays only at the holder that can't cancel, and may be mined: the others do not get it again.
 				for (const name of done) change((row) => abandonedBy(row, name));
 				throw cannot.why;
 			}
@@ -146,7 +145,7 @@ export class Cancels {
 		}
 	}
 
-	/** What is not known here may be our relay's all the same: submitted there, or on another path. */
+	/** A hash without a row may still be known to our relay: submitted there directly, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
 		if (!relayKnowsClient() && state.caller.signer === null) throw notPending();
@@ -159,7 +158,7 @@ export class Cancels {
 
 	async #cancelAt(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Outcome> {
 		const { dialect } = upstream;
-		// Our relay has refused him, or does not hold it: a stranger gets no further.
+		// Only the relay may let another client cancel; the fallback is not asked for one.
 		if (dialect !== null && !may) return { kind: "unreached" };
 		const method = dialect === null ? METHOD : dialect.cancelMethod;
 		if (method === null) {
@@ -171,7 +170,7 @@ export class Cancels {
 		if (dialect !== null) return outcome;
 		if (outcome.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
 			return { kind: "done" };
-		// A stranger, who may because the relay says so, ends nothing where it does not say so.
+		// For another client only the relay's consent counts, and it gave none.
 		return outcome.kind === "unsure" && !may ? { kind: "unreached" } : outcome;
 	}
 
@@ -186,10 +185,10 @@ export class Cancels {
 		if (upstream.dialect?.softCancels === false) {
 			return { kind: "cannot", why: unavailable("the fallback holds it and knows no cancel without cost") };
 		}
-		// To a fallback as the earlier one came: with the flag that makes it free.
-		const place = upstream.dialect === null ? state : siblings.find((one) => one.softCancellations);
-		if (place === undefined) return { kind: "unreached" };
-		const { path, search } = place;
+		// To a fallback on the path and query of the earlier one, whose flag makes the cancel free.
+		const route = upstream.dialect === null ? state : siblings.find((one) => one.softCancellations);
+		if (route === undefined) return { kind: "unreached" };
+		const { path, search } = route;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
 		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
@@ -197,18 +196,18 @@ export class Cancels {
 		return outcome;
 	}
 
-	/** Whether the relay, which refuses to cancel it, has no record of what it acknowledged: it would get it again. */
+	/** Whether the relay, which refuses to cancel it, has lost it. */
 	async #hasLost(relay: Upstream, { hash }: Row, state: RequestState): Promise<boolean> {
 		const { caller, routing } = state;
 		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), caller, routing });
 		return relayStages(answer)?.[0]?.stage === null;
 	}
 
-	/** Open is not dead: what is out is tried once, past its breaker. */
+	/** An unavailable upstream may still be alive: it is tried once, ignoring its breaker. */
 	#reach({ breaker }: Upstream, state: RequestState) {
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
 		return breaker.isUnavailable
-			? { deadlineMs: Math.min(OUT_MS, deadlineMs), anyway: true }
+			? { deadlineMs: Math.min(UNAVAILABLE_MS, deadlineMs), anyway: true }
 			: { deadlineMs, anyway: false };
 	}
 
@@ -224,7 +223,7 @@ export class Cancels {
 	}
 }
 
-/** What a delivery of the cancelling transaction says. */
+/** The result of delivering the cancelling transaction. */
 function outcomeOf(delivery: Delivery | null): Outcome {
 	if (delivery === null) return { kind: "unreached" };
 	if (delivery.kind === "acknowledged") return { kind: "done" };
@@ -232,14 +231,14 @@ function outcomeOf(delivery: Delivery | null): Outcome {
 	return { kind: delivery.sent ? "unsure" : "unreached" };
 }
 
-/** The relay's own rule, by the network address in the row or the sender's signature. */
+/** The relay's rule: by the sender's signature, or by the network address in the row. */
 function mayCancel(row: Row | null, { caller }: RequestState): boolean {
 	if (row === null) return false;
 	if (caller.signer === row.from) return true;
 	return !isWebPage(caller.origin) && caller.address !== "unknown" && caller.address === row.address;
 }
 
-/** The answer where a hash is nothing that this client may take back. */
+/** The answer for a hash that this client may not cancel. */
 function notPending(): RpcError {
 	return new RpcError("rejected", NOT_PENDING);
 }

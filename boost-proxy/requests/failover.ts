@@ -1,5 +1,5 @@
-// One budget of time for all attempts of a request: reads are sent to one upstream after another, the first answer counts;
-// submissions share the time in the same way.
+// Divides a request's time budget among the attempts at the upstreams, and sends reads to one upstream after another until one
+// answers.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
@@ -12,7 +12,6 @@ export interface FailoverDependencies {
 	readonly clock: Clock;
 }
 
-/** Shares a request's time among the upstreams, and sends reads on, to one after another. */
 export class Failover {
 	readonly #budgetMs: number;
 	readonly #upstreams: Upstreams;
@@ -24,20 +23,20 @@ export class Failover {
 		this.#clock = dependencies.clock;
 	}
 
-	/** Ms that are left of a request's budget, 0 at least. */
+	/** Ms left of a request's budget, at least 0. */
 	leftMs(state: RequestState): number {
 		return Math.max(0, state.until - this.#clock.monotonic());
 	}
 
-	/** What the attempt at the `i`th of `order` may take in ms, 0 where there is no time. */
+	/** The deadline of the attempt at the `i`th of `order`, in ms; 0 if no time is left. */
 	shareMs(kind: "read" | "submission", order: readonly Upstream[], i: number, state: RequestState): number {
 		const others = order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
 		return attemptMs(kind, this.#budgetMs, this.leftMs(state), others);
 	}
 
 	/**
-	 * Sends a body of reads as it is to the relay, then to the fallback unless it is for the relay alone. Answers the
-	 * bytes to pass on. Throws RpcError `unavailable`.
+	 * Sends a body of reads unchanged to the relay, then to the fallback unless `relayOnly`. Returns the answer's bytes. Throws
+	 * RpcError `unavailable`.
 	 */
 	async read(
 		request: {
@@ -79,8 +78,8 @@ export class Failover {
 }
 
 /**
- * An upstream's verdict as our client gets it. A limit of the relay's is this client's own, and told by HTTP too where it
- * is of requests: a share of the pool that is used up has a reason, and does not pass by waiting a second.
+ * An upstream's verdict as the client gets it. A rate limit of the relay applies to this client and becomes HTTP 429; with a
+ * `reason` it is a full share of the pool, for which waiting a second does not help.
  */
 export function verdictError({ code, message, data }: WireVerdict): Error {
 	const { reason } = (data ?? {}) as { reason?: unknown };
@@ -89,26 +88,26 @@ export function verdictError({ code, message, data }: WireVerdict): Error {
 		: new ForeignRpcError(code, message, data);
 }
 
-/** The answer where nobody can serve it now: −32603 under HTTP 503. */
+/** The error if no upstream can serve a request now: −32603 with HTTP 503. */
 export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
 }
 
-/** Of the whole, what the first of two upstreams gets of a submission at most. */
+/** The share of the budget that the first of two upstreams gets for a submission. */
 const SHARE = 0.4;
-/** What each upstream gets at least, in ms, where the budget is long enough for two of it. */
+/** The least that each upstream gets, in ms, if the budget is at least twice as long. */
 const FLOOR_MS = 1_000;
-/** What is left for the other one when the first has had its share of a read, in ms. */
+/** The share of the time for a read that is reserved for the second upstream. */
 const READ_RESERVE = 0.2;
 
-/** What a submission to the first of two upstreams may take, in ms, with a total of `budgetMs`. */
+/** The deadline of a submission to the first of two upstreams, in ms. */
 export function submissionShareMs(budgetMs: number): number {
 	return Math.max(budgetMs * SHARE, Math.min(FLOOR_MS, budgetMs / 2));
 }
 
 /**
- * The deadline of one attempt in ms, 0 where there is no time: `leftMs` of `budgetMs` are left. With `others` to come a
- * submission gets its share; the last one gets all.
+ * The deadline of one attempt in ms when `leftMs` of `budgetMs` are left; 0 if there is no time. The last upstream gets all
+ * that is left.
  */
 export function attemptMs(
 	kind: "read" | "submission",

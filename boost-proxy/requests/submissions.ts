@@ -1,6 +1,5 @@
-// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk (or the
-// journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
-// whatever is left to do afterwards is the reconciler's.
+// Accepts signed transactions: a client gets the hash once an upstream has acknowledged it and its row is on disk (or the
+// journal fails or takes too long, which is logged). Replaces earlier transactions of the nonce; the reconciler does the rest.
 
 import { type Clock, DeadlineError, withDeadline } from "../../shared/clock.ts";
 import {
@@ -30,10 +29,10 @@ import type { Rows } from "../rows/rows.ts";
 import type { Cancels } from "./cancels.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
-/** A transaction that was taken. */
+/** An accepted transaction. */
 export interface Submitted {
 	readonly tx: DecodedTransaction;
-	/** True for a soft cancel: it is never mined itself. */
+	/** True for a soft cancel, which is never mined itself. */
 	readonly cancels: boolean;
 }
 
@@ -41,7 +40,7 @@ export interface Submitted {
 export const SUBMISSION_OUTCOMES = ["acknowledged", "known", "cancels", "rejected", "unavailable"] as const;
 export type SubmissionOutcome = (typeof SUBMISSION_OUTCOMES)[number];
 
-const LINES: Readonly<Record<SubmissionOutcome, string>> = {
+const LOG_LINES: Readonly<Record<SubmissionOutcome, string>> = {
 	acknowledged: "transaction accepted",
 	known: "transaction known",
 	cancels: "soft cancel taken",
@@ -59,17 +58,16 @@ export interface SubmissionsDependencies {
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
 }
 
-/** The relay says the same of its pool. */
+/** The relay's message for its pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
-/** How long the journal may take once an upstream has acknowledged; then that is enough, in ms. */
+/** How long the journal is waited for once an upstream has acknowledged, in ms. */
 const JOURNAL_MS = 2_000;
 
-/** Takes transactions. */
 export class Submissions {
 	readonly #dependencies: SubmissionsDependencies;
-	/** By hash: the same bytes at the same time are one submission. */
+	/** By hash: concurrent submissions of the same bytes share one result. */
 	readonly #running = new Map<string, Promise<Submitted>>();
-	/** By sender and nonce: two of one nonce go one after another. */
+	/** By sender and nonce: submissions of one nonce are handled one after another. */
 	readonly #nonces = new Map<string, Promise<unknown>>();
 
 	constructor(dependencies: SubmissionsDependencies) {
@@ -77,8 +75,8 @@ export class Submissions {
 	}
 
 	/**
-	 * Takes `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit`
-	 * where the client has its share of the journal, `unavailable` where no upstream can be had or the journal is full.
+	 * Accepts `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit` if the
+	 * client has used up its share of the journal, `unavailable` if no upstream gave a verdict or the journal is full.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
 		const softCancellations = softCancellable(state);
@@ -105,22 +103,26 @@ export class Submissions {
 
 	async #submit(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
 		const key = `${tx.from} ${tx.nonce}`;
-		// One nonce at a time: who comes second shall find the first one in the journal.
+		// One at a time for each nonce, so that the second finds the first one in the journal.
 		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {
 			if (!(await this.#ended(before, this.#dependencies.failover.leftMs(state)))) {
 				throw unavailable("another transaction of the same nonce is still under way");
 			}
 		}
-		const turn = this.#inTurn(tx, softCancellations, state);
-		const settled = turn.catch(() => {}).then(() => this.#nonces.delete(key));
+		const submission = this.#submitAlone(tx, softCancellations, state);
+		const settled = submission.catch(() => {}).then(() => this.#nonces.delete(key));
 		this.#nonces.set(key, settled);
-		return turn;
+		return submission;
 	}
 
-	async #inTurn(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
+	async #submitAlone(
+		tx: DecodedTransaction,
+		softCancellations: boolean,
+		state: RequestState,
+	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
 		const known = rows.get(tx.hash);
-		// What the user ended is not revived by the same bytes, and what was mined is done.
+		// The same bytes do not revive a transaction that its user ended or that was mined.
 		if (known !== null && isFinal(known)) {
 			state.routing.answeredBy.add("journal");
 			this.#note(state, tx.hash, "known");
@@ -136,7 +138,7 @@ export class Submissions {
 		return { tx, cancels: false };
 	}
 
-	/** Offers it to one upstream after another until one gives a verdict. */
+	/** Sends it to one upstream after another until one gives a verdict. */
 	async #send(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -153,7 +155,7 @@ export class Submissions {
 			receivedAt: clock.now(),
 			replacesAt: siblings.flatMap(holdersOf),
 		};
-		// What could not be written down is not sent either.
+		// A transaction that the journal has no room for is not sent.
 		const refusal = rows.refusal(row);
 		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
 		const isNew = earlier?.acknowledged !== true;
@@ -164,8 +166,8 @@ export class Submissions {
 		let error: WireVerdict | null = null;
 		for (const [i, upstream] of order.entries()) {
 			const { name } = upstream;
-			await this.#bringLower(tx, upstream, state);
-			// Its user may have ended it meanwhile: then it goes nowhere any more.
+			await this.#deliverLowerNonces(tx, upstream, state);
+			// Its user may have ended it meanwhile.
 			const now = rows.get(hash);
 			if (now !== null && isFinal(now)) {
 				this.#requestOver(hash, isNew, true);
@@ -198,21 +200,21 @@ export class Submissions {
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
 		await this.#refused(hash, isNew);
-		throw this.#nobody(state, hash, error);
+		throw this.#noVerdict(state, hash, error);
 	}
 
-	/** What was refused must not be on disk as taken when its client hears of that: a restart would send it again. */
+	/** A refusal must be on disk before its client gets it: otherwise a restart would send the transaction again. */
 	async #refused(hash: string, isNew: boolean): Promise<void> {
 		this.#requestOver(hash, isNew, false);
 		await this.#written([{ hash }]);
 	}
 
-	/** One that was acknowledged before stays so, whatever becomes of this request. */
+	/** A transaction that was acknowledged before stays acknowledged, whatever the result of this request. */
 	#requestOver(hash: string, isNew: boolean, acknowledged: boolean): void {
 		if (isNew) this.#dependencies.rows.change(hash, (one) => requestOver(one, acknowledged));
 	}
 
-	/** What must be on disk before its client hears of it. */
+	/** Marks it acknowledged and its siblings replaced, and waits for the journal. */
 	async #acknowledged(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -228,14 +230,14 @@ export class Submissions {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);
 		}
-		// The upstream's acknowledgement is enough if the journal fails or takes too long.
+		// If the journal fails or takes too long, the client still gets the hash.
 		const inTime = await this.#written([tx, ...siblings]);
 		if (!inTime || !rows.isDurable || rows.live(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
 	}
 
-	/** Waits for the journal; false where that takes too long. */
+	/** Waits for the journal; false if that takes too long. */
 	#written(rows: readonly { readonly hash: string }[]): Promise<boolean> {
 		return this.#ended(
 			Promise.all(rows.map(({ hash }) => this.#dependencies.rows.written(hash))),
@@ -243,7 +245,7 @@ export class Submissions {
 		);
 	}
 
-	/** Whether `work` ended within `ms`, well or not. */
+	/** Whether `work` settled within `ms`. */
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return withDeadline(this.#dependencies.clock, "it", ms, () => work).then(
 			() => true,
@@ -251,7 +253,7 @@ export class Submissions {
 		);
 	}
 
-	/** Which upstreams are tried, in order. Rows of the same nonce decide, else the account's other rows. */
+	/** The upstreams to try, in order. It depends on the rows of the same nonce, or else on the account's other rows. */
 	#order(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -264,8 +266,8 @@ export class Submissions {
 		return isFallbackFirst(known) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
 
-	/** Before an upstream that does not hold the account gets `tx`, it gets the account's lower nonces. */
-	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
+	/** Before the fallback gets `tx` in place of an unavailable relay, it gets the account's lower nonces. */
+	async #deliverLowerNonces(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
 		if (name !== "fallback" || upstream.breaker.isUnavailable) return;
@@ -282,7 +284,7 @@ export class Submissions {
 		}
 	}
 
-	#nobody(state: RequestState, hash: string, error: WireVerdict | null): Error {
+	#noVerdict(state: RequestState, hash: string, error: WireVerdict | null): Error {
 		this.#note(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
 		if (error !== null) return verdictError(error);
@@ -306,11 +308,11 @@ export class Submissions {
 	#note({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
 		const { onOutcome, log } = this.#dependencies;
 		onOutcome?.(path, outcome);
-		log.info(LINES[outcome], { hash, path, ...by });
+		log.info(LOG_LINES[outcome], { hash, path, ...by });
 	}
 }
 
-/** Whether a self-transfer with its nonce cancels it without cost. Throws RpcError `invalidParams` for a bad query. */
+/** Whether a self-transfer with its nonce cancels it for free. Throws RpcError `invalidParams` for a bad query. */
 function softCancellable({ path, search }: RequestState): boolean {
 	if (search === "") return false;
 	return readSubmissionQuery(new URLSearchParams(search)).softCancellations && path === "noreverts";

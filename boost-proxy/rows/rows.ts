@@ -1,5 +1,5 @@
-// The table of rows: every transaction that boost answers for, in memory, by hash and by sender. It is the only place where
-// a row is changed, so that memory and disk go together and every bound is kept. What is to be done is not decided here.
+// The table of all rows in memory, by hash and by sender. It is the only place that stores a changed row, so that memory and
+// disk agree and every bound is kept.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
@@ -25,21 +25,21 @@ import {
 import { Journal } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
 
-/** The table's bounds; what is left out has the default. */
+/** The table's bounds, with their defaults in brackets. */
 export interface RowLimits {
-	/** Life of a row from its arrival, or since the relay last said that it is on its way, in ms. */
+	/** Life of a row from its arrival, or since the relay last reported it as live, in ms. */
 	readonly ttlMs: number;
-	/** Live rows at most (100 000), a sixteenth of one client; where there are that many, none is added. */
+	/** The most live rows (100 000); one client may have a sixteenth. */
 	readonly maxLive?: number;
-	/** Bytes of live transactions at most (256 MiB), 512 more for each; a sixteenth of one client. */
+	/** The most bytes of live transactions (256 MiB), each counted with 512 more; one client may have a sixteenth. */
 	readonly maxBytes?: number;
-	/** How long ended ones are remembered, in ms (7 days). */
+	/** How long ended rows are kept, in ms (7 days). */
 	readonly endedKeepMs?: number;
-	/** Ended ones that are remembered (200 000); the oldest go first, those that their users ended last. */
+	/** The most ended rows (200 000). The oldest are dropped first, those that their users ended last. */
 	readonly maxEnded?: number;
-	/** How long a mined one can be opened again, in ms (12 slots of mainnet). */
+	/** How long a mined row can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
-	/** Bytes of transactions that the journal keeps in memory beside the disk (64 MiB). */
+	/** Bytes of transactions that the journal caches in memory (64 MiB). */
 	readonly rawCacheBytes?: number;
 }
 
@@ -48,13 +48,13 @@ const DEFAULTS = {
 	...{ maxLive: 100_000, maxBytes: 256 * MIB, maxEnded: 200_000, rawCacheBytes: 64 * MIB },
 	...{ endedKeepMs: 7 * 24 * 3600 * 1000, reorgMs: 144_000 },
 };
-/** Bytes that a row takes beside its transaction, about. */
+/** About the bytes that a row takes in addition to its transaction. */
 const ROW_BYTES = 512;
-/** Part of all that one client may have. */
+/** One client's share of the bounds. */
 const CLIENT_PART = 1 / 16;
-/** The largest transaction without blobs (execution clients take no more). */
+/** The largest transaction without blobs that execution clients take. */
 const LARGEST_BYTES = 128 * 1024;
-/** How often old ones are looked for, in ms; sooner where more were left than go at a time, so that no commit is large. */
+/** How often old rows are dropped, in ms; sooner if more were due than one batch, so that no commit is large. */
 const SWEEP_MS = 10_000;
 const SWEEP_BATCH = 1_000;
 const SWEEP_PAUSE_MS = 1_000;
@@ -69,8 +69,8 @@ interface RowsDependencies {
 }
 
 /**
- * All rows of the process. Changes are in memory at once and on their way to the disk; where the store fails they are kept in
- * memory alone until it works again. Whoever needs to know asks {@link Rows.written}. Its timer runs until {@link Rows.close}.
+ * All rows of the process. A change is in memory at once and is then written; while the store fails it stays in memory until
+ * it can be written. {@link Rows.written} reports when it is on disk. A timer runs until {@link Rows.close}.
  */
 export class Rows {
 	readonly #limits: Required<RowLimits>;
@@ -78,19 +78,18 @@ export class Rows {
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
-	/** Live ones, by nonce, those of one nonce by arrival. A change makes a new list. */
+	/** Live rows by sender, in the order of nonce and arrival. Lists are replaced, never changed. */
 	readonly #bySender = new Map<string, readonly Row[]>();
-	/** Hashes of the ended ones, in the order of their ends: those that their users ended, and the others. */
+	/** Hashes of ended rows in the order of their ends: those that their users ended, and the others. */
 	readonly #byUser = new Set<string>();
 	readonly #others = new Set<string>();
-	/** Ended ones of which somebody was not told. */
+	/** Ended rows that an upstream must still be notified of. */
 	readonly #pendingCancels = new Set<string>();
-	/** Mined ones that can be opened again, the first to end first. */
+	/** Mined rows that can be reopened, in the order of their ends. */
 	readonly #mined = new Set<string>();
 	readonly #counts: Shares;
 	readonly #bytes: Shares;
 	#depth = 0;
-	/** Counts the changes of rows. */
 	#changes = 0;
 	#sweeping: Timer | null = null;
 	#closed = false;
@@ -104,35 +103,35 @@ export class Rows {
 		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
 	}
 
-	/** The rows as they were left in the store. Throws the store's fault. */
+	/** Reads the rows from the store. Rejects if the store fails. */
 	static async open(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		const found = await rows.#journal.read();
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
-			if (isLive(row)) row.notes.heardAt = dependencies.clock.monotonic();
+			if (isLive(row)) row.notes.relayAnsweredAt = dependencies.clock.monotonic();
 			rows.#put(null, row);
 		}
 		return rows;
 	}
 
-	/** Live rows. */
+	/** Number of live rows. */
 	get depth(): number {
 		return this.#depth;
 	}
 
-	/** Whether the last write came through. */
+	/** Whether everything known is on disk or being written. */
 	get isDurable(): boolean {
 		return this.#journal.isDurable;
 	}
 
-	/** Whether there is no room for a large transaction, whoever sends it. */
+	/** Whether there is no room for a large transaction of any client. */
 	get isFull(): boolean {
 		const { maxLive, maxBytes } = this.#limits;
 		const isTaken = this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
 		return isTaken || !this.#hasDiskRoom;
 	}
 
-	/** How full it is, by rows or bytes, whichever is fuller. */
+	/** How full it is by rows or bytes, whichever is fuller. */
 	get fullness(): Fullness {
 		return fullest([this.#counts.fullness, this.#bytes.fullness]);
 	}
@@ -141,20 +140,20 @@ export class Rows {
 		return this.#journal.unwritten < 2 * this.#limits.maxLive;
 	}
 
-	/** What is known of a hash, live or ended. */
+	/** The row of a hash, live or ended. */
 	get(hash: string): Row | null {
 		return this.#rows.get(hash) ?? null;
 	}
 
-	/** The row of a hash that is live. */
+	/** The row of a hash if it is live. */
 	live(hash: string): Row | null {
 		const row = this.#rows.get(hash);
 		return row !== undefined && isLive(row) ? row : null;
 	}
 
 	/**
-	 * Live rows of a sender by nonce, those of one nonce by arrival; of one nonce alone where that is given. A change makes
-	 * a new list.
+	 * Live rows of a sender, optionally of one nonce, in the order of nonce and arrival. The list is never changed: a change of
+	 * the rows makes a new one.
 	 */
 	of(from: string, nonce?: bigint): readonly Row[] {
 		const rows = this.#bySender.get(from) ?? NONE;
@@ -163,19 +162,19 @@ export class Rows {
 
 	/** All live rows, those of a sender by nonce. */
 	*open(): Generator<Row> {
-		// Looked up only where something has changed since: that is most of what going through all of them costs.
+		// The look-up is most of the cost, so it is made only if something has changed since.
 		const begun = this.#changes;
 		for (const rows of this.#bySender.values()) {
 			for (const row of rows) if (begun === this.#changes || this.#rows.get(row.hash) === row) yield row;
 		}
 	}
 
-	/** Ended ones of which somebody was not told yet. */
+	/** Ended rows that an upstream must still be notified of. */
 	pendingCancels(): Iterable<Row> {
 		return this.#all(this.#pendingCancels);
 	}
 
-	/** Mined ones that can be opened again, in the order of their ends. */
+	/** Mined rows that can be reopened, in the order of their ends. */
 	mined(): Iterable<Row> {
 		return this.#all(this.#mined);
 	}
@@ -187,14 +186,14 @@ export class Rows {
 		}
 	}
 
-	/** The bytes of a live row; null where it is not live any more. */
+	/** The bytes of a live row; null if it is no longer live. */
 	async raw(hash: string): Promise<Buffer | null> {
 		if (this.live(hash) === null) return null;
 		const raw = await this.#journal.raw(hash);
 		return this.live(hash) === null ? null : raw;
 	}
 
-	/** Why {@link add} would find no room: its client has its share, or all is taken; null where there is room. */
+	/** Why {@link add} would find no room: its client's share or the whole is used up; null if there is room. */
 	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
 		if (this.live(hash) !== null) return null;
 		if (!this.#hasDiskRoom) return "total";
@@ -203,9 +202,9 @@ export class Rows {
 	}
 
 	/**
-	 * Opens a row, its request under way, with `first` as the one who is given it first. One that is live and was not
-	 * acknowledged becomes what this request asks for; who may have it, and must get it as a replacement, stays. Where there
-	 * is no room, or it is live otherwise, nothing is kept: false.
+	 * Opens a row with its request in progress, to be sent to `first` first. A live row that was not acknowledged takes over the
+	 * values of this request and keeps its delivery state. Returns false and keeps nothing if there is no room or the row is live
+	 * and acknowledged.
 	 */
 	add(entry: NewRow, first: UpstreamName): boolean {
 		const { raw } = entry;
@@ -215,29 +214,29 @@ export class Rows {
 		const { ttlMs } = this.#limits;
 		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#with.clock.monotonic() });
 		this.#put(before, row);
-		// The bytes of one that was live already are on disk.
+		// The bytes of a row that was live already are on disk.
 		this.#journal.write(row.hash, row, wasLive ? undefined : { raw, isNew: before === null });
 		return true;
 	}
 
-	/** Puts what `change` makes of the row in its place; null, or one that nobody has and that was not acknowledged, is forgotten. */
+	/** Replaces a row by the result of `change`; deletes it if that is null, or has no holder and was not acknowledged. */
 	change(hash: string, change: (row: Row) => Row | null): void {
 		const before = this.get(hash);
 		const row = before === null ? null : change(before);
 		if (row === before) return;
-		// Nobody has it, and its client was told so.
+		// No upstream has it, and its client got an error.
 		const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
 		this.#keep(before, isOver ? null : row);
 	}
 
-	/** It ends, and `notify` must hear of it; see `ended` of row.ts. One that was not known is known from now on. */
+	/** Ends a row, or creates an ended one; see `ended` in row.ts. */
 	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
 		const { clock, log } = this.#with;
 		const now = clock.now();
 		const before = this.get(one.hash);
 		if (before !== null && isLive(before)) {
 			const { hash, path, receivedAt, notes } = before;
-			// From now on a mined one's notes are about its block.
+			// From now on the notes of a mined row are about its block.
 			if (ending === "mined") Object.assign(notes, { chainAt: clock.monotonic(), misses: 0, byChain: false });
 			log.info("transaction ended", { hash, path, stage: ending, ms: now - receivedAt });
 		}
@@ -245,44 +244,44 @@ export class Rows {
 		if (row !== before) this.#keep(before, row);
 	}
 
-	/** The relay says that it is on its way: it lives on. */
+	/** The relay reports it as live, which extends its life. */
 	alive(hash: string): void {
 		const until = this.#with.clock.now() + this.#limits.ttlMs;
 		this.change(hash, (row) => (isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row));
 	}
 
-	/** A mined one is not in the chain any more: it is live again, unless that was so long ago that its bytes are gone. */
+	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
 		const { clock } = this.#with;
 		const until = clock.now() + this.#limits.ttlMs;
 		this.change(hash, (row) => (this.#mined.has(hash) ? reopened(row, until, clock.monotonic()) : row));
 	}
 
-	/** Calls `listener`, of which there is one, where there is something to do for a row that was just changed. */
+	/** Sets the one listener, called after a change that leaves something to do. */
 	onWork(listener: () => void): void {
 		this.#onWork = listener;
 	}
 
-	/** Whether the latest change of a hash is on disk; resolves when that is known. */
+	/** Resolves when the latest change of a hash was written (true) or could not be (false). */
 	written(hash: string): Promise<boolean> {
 		return this.#journal.written(hash);
 	}
 
-	/** Tries once more what could not be written and waits for the disk. The store is its opener's to close. */
+	/** Retries failed writes once and waits for the disk. Does not close the store. */
 	async close(): Promise<void> {
 		this.#closed = true;
 		this.#sweeping?.cancel();
 		await this.#journal.close();
 	}
 
-	/** Puts `row` in the place of `before`, and on disk what of it must be there. */
+	/** Replaces `before` by `row`, and writes it if it would differ after a restart. */
 	#keep(before: Row | null, row: Row | null): void {
 		const hash = (row ?? before)?.hash ?? "";
 		const isForgotten = this.#put(before, row);
 		if (!isForgotten && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
 	}
 
-	/** Puts `row` in the place of `before`, in every index. Answers whether it had to make room itself at once. */
+	/** Replaces `before` by `row` in every index. Returns whether it was dropped at once to make room. */
 	#put(before: Row | null, row: Row | null): boolean {
 		const { hash } = (row ?? before) as Row;
 		this.#changes += 1;
@@ -305,7 +304,7 @@ export class Rows {
 
 	#putLive(row: Row): void {
 		const rows = this.of(row.from);
-		// From the end: most come in order.
+		// From the end, since most arrive in order.
 		const at = rows.findLastIndex((one) => !isBehind(one, row)) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
 		this.#depth += 1;
@@ -322,10 +321,10 @@ export class Rows {
 		this.#bytes.give(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
-	/** Puts `row` into the indexes of ended ones, or out of them; one that is there keeps its place. */
+	/** Updates the indexes of ended rows. A row that is there keeps its position. */
 	#putEnded(hash: string, before: Row | null, row: Row | null): void {
 		const keep = (hashes: Set<string>, isIn: boolean) => (isIn ? hashes.add(hash) : hashes.delete(hash));
-		// A later end is a new one.
+		// A different end moves the row to the back.
 		if (before?.endedAt !== row?.endedAt || before?.desired !== row?.desired)
 			for (const hashes of [this.#byUser, this.#others]) hashes.delete(hash);
 		if (row !== null) (isEndedByUser(row) ? this.#byUser : this.#others).add(hash);
@@ -334,7 +333,7 @@ export class Rows {
 		this.#sweepIn(SWEEP_MS);
 	}
 
-	/** Forgets the oldest ended one where there are too many. Answers its hash, or null. */
+	/** Drops the oldest ended row if there are too many. Returns its hash, or null. */
 	#makeRoom(): string | null {
 		if (this.#byUser.size + this.#others.size <= this.#limits.maxEnded) return null;
 		const [oldest = ""] = this.#others.size > 0 ? this.#others : this.#byUser;
@@ -348,7 +347,7 @@ export class Rows {
 		this.#sweeping = this.#with.clock.after(ms, () => this.#sweep());
 	}
 
-	/** Drops the bytes of what is mined for good, and forgets what ended long ago. */
+	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago. */
 	#sweep(): void {
 		const { reorgMs, endedKeepMs } = this.#limits;
 		const now = this.#with.clock.now();
@@ -369,7 +368,7 @@ export class Rows {
 	}
 }
 
-/** Those of one nonce among rows by nonce. A sender may have many, and each submission asks for this. */
+/** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
 function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
 	let [from, to] = [0, rows.length];
 	while (from < to) {

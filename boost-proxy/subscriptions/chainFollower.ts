@@ -1,57 +1,56 @@
-// The chain as the independent node or the fallback tells it, for subscribers to heads and logs while the relay is out.
+// Follows new blocks and their logs at the node or the fallback, for subscribers while the relay is unavailable.
 
 import { LRUCache } from "lru-cache";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type Log, type LogFilter, takes } from "../../shared/jsonrpc/logs.ts";
 import type { ChainReads } from "../domain/ports.ts";
 
-/** A block as a node tells it. */
-export type ToldBlock = Readonly<Record<string, unknown>> & {
+/** A node's block object. */
+export type ChainBlock = Readonly<Record<string, unknown>> & {
 	readonly number: string;
 	readonly hash: string;
 	readonly parentHash: string;
 };
 
-/** Blocks that are remembered, and that one look catches up with at most. */
+/** The most blocks that are remembered, and that one update catches up with. */
 const KEPT_BLOCKS = 64;
 const READ_MS = 2_000;
 const ANY: LogFilter = { address: [], topics: [] };
 
-/** Follows the head. */
 export class ChainFollower {
 	readonly #chain: ChainReads;
-	/** The newest last. */
-	#known: readonly ToldBlock[] = [];
-	/** Those of them that have come since the first look. */
-	#recent: readonly ToldBlock[] = [];
-	#left: readonly ToldBlock[] = [];
-	#looking: Promise<void> | null = null;
-	/** Of the blocks that were asked for last: many want some of them. */
+	/** Oldest first. */
+	#known: readonly ChainBlock[] = [];
+	/** Those of them that are newer than the first update. */
+	#recent: readonly ChainBlock[] = [];
+	#left: readonly ChainBlock[] = [];
+	#updating: Promise<void> | null = null;
+	/** By block: many subscribers need the same logs. */
 	readonly #logs = new LRUCache<string, Promise<readonly Log[] | null>>({ max: KEPT_BLOCKS });
 
 	constructor(dependencies: { readonly chain: ChainReads }) {
 		this.#chain = dependencies.chain;
 	}
 
-	/** The newest blocks that have come since the first look, the oldest first. */
-	get recent(): readonly ToldBlock[] {
+	/** The newest blocks since the first update, oldest first. */
+	get recent(): readonly ChainBlock[] {
 		return this.#recent;
 	}
 
-	/** Those that have left the chain since then, each chain's newest first. */
-	get left(): readonly ToldBlock[] {
+	/** Blocks removed by reorganisations since then, newest first within each. */
+	get left(): readonly ChainBlock[] {
 		return this.#left;
 	}
 
-	/** Learns what is new. */
-	look(): Promise<void> {
-		this.#looking ??= this.#look().finally(() => {
-			this.#looking = null;
+	/** Reads new blocks. */
+	update(): Promise<void> {
+		this.#updating ??= this.#readNew().finally(() => {
+			this.#updating = null;
 		});
-		return this.#looking;
+		return this.#updating;
 	}
 
-	async #look(): Promise<void> {
+	async #readNew(): Promise<void> {
 		const latest = await this.#block("eth_getBlockByNumber", "latest");
 		if (latest === null || this.#known.some(({ hash }) => hash === latest.hash)) return;
 		if (this.#known.length === 0) {
@@ -66,15 +65,15 @@ export class ChainFollower {
 			added.unshift(parent);
 			at = this.#indexOf(parent.parentHash);
 		}
-		// Too far behind to know what has left the chain.
+		// If it is too far behind, it is unknown which blocks were removed.
 		const left = at === -1 ? [] : this.#known.slice(at + 1).reverse();
 		this.#left = [...this.#left, ...left].slice(-KEPT_BLOCKS);
 		this.#known = [...this.#known.slice(0, at + 1), ...added].slice(-KEPT_BLOCKS);
 		this.#recent = [...this.#recent.filter((one) => !left.includes(one)), ...added].slice(-KEPT_BLOCKS);
 	}
 
-	/** The logs of one block that `filter` takes; null where nobody tells. */
-	async logs({ hash }: ToldBlock, filter: LogFilter): Promise<readonly Log[] | null> {
+	/** The logs of one block that match `filter`; null if they can't be read. */
+	async logs({ hash }: ChainBlock, filter: LogFilter): Promise<readonly Log[] | null> {
 		const asked = this.#logs.get(hash) ?? this.#ask(hash);
 		this.#logs.set(hash, asked);
 		const logs = await asked;
@@ -82,13 +81,13 @@ export class ChainFollower {
 		return logs?.filter((log) => takes(filter, log)) ?? null;
 	}
 
-	/** Whether somebody tells heads and logs. */
-	async canTell(): Promise<boolean> {
+	/** Whether heads and logs can be read. */
+	async isReadable(): Promise<boolean> {
 		const latest = await this.#block("eth_getBlockByNumber", "latest");
 		return latest !== null && (await this.logs(latest, ANY)) !== null;
 	}
 
-	/** Forgets the chain: what was while nobody asked is nobody's. */
+	/** Forgets the chain, when there are no subscribers left. */
 	reset(): void {
 		this.#known = [];
 		this.#recent = [];
@@ -105,9 +104,9 @@ export class ChainFollower {
 		return this.#known.findIndex((one) => one.hash === hash);
 	}
 
-	async #block(method: string, which: string): Promise<ToldBlock | null> {
+	async #block(method: string, which: string): Promise<ChainBlock | null> {
 		const [answer] = (await this.#chain.batch([{ method, params: [which, false] }], READ_MS)) ?? [];
-		const block = (answer?.ok === true ? answer.result : null) as Partial<ToldBlock> | null;
+		const block = (answer?.ok === true ? answer.result : null) as Partial<ChainBlock> | null;
 		const number = readQuantity(block?.number);
 		if (number === null || typeof block?.hash !== "string" || typeof block.parentHash !== "string")
 			return null;

@@ -1,22 +1,21 @@
-// A websocket to our relay on behalf of one client: what is sent on it arrives in order, and its subscriptions end with it.
+// A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end with it.
 
 import { WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
 
-/** Where it goes and for whom. */
 export interface RelayLinkOptions {
-	/** Our relay's, http or https, with credentials and a path where it has them. */
+	/** Our relay's http or https URL, which may have credentials and a path. */
 	readonly relayUrl: string;
-	/** Of the client, and what makes the relay believe it. */
+	/** The client's address, and the secret that makes the relay accept it. */
 	readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface RelayLinkDependencies {
 	readonly clock: Clock;
-	/** Called with the relay's id of the subscription and the message as it came. */
+	/** Called with the relay's id of the subscription and the unchanged message. */
 	readonly onNotification: (id: string, text: string) => void;
-	/** Called once, when it has ended for whatever reason. */
+	/** Called once when it has ended. */
 	readonly onClose: () => void;
 }
 
@@ -30,10 +29,10 @@ export class LinkError extends Error {
 }
 
 const OPEN_MS = 2_500;
-/** Longer than the relay takes for anything. */
+/** Longer than any call takes at the relay. */
 const ANSWER_MS = 29_000;
-/** The relay asks for a sign of life every 25 s; one that nothing came on between two looks is dead. */
-const LOOK_MS = 60_000;
+/** The relay pings every 25 s: a websocket without any message for this long is dead. */
+const SILENCE_MS = 60_000;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 const NOTIFICATION = /"method":"eth_subscription","params":\{"subscription":"(0x[0-9a-f]+)"/;
 
@@ -42,32 +41,31 @@ interface Waiting {
 	readonly reject: (thrown: Error) => void;
 }
 
-/** An open websocket. */
 export class RelayLink {
 	readonly #socket: WebSocket;
 	readonly #with: RelayLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
 	#lastId = 0;
-	#heard = true;
-	#looking: Timer;
+	#isAlive = true;
+	#check: Timer;
 
 	private constructor(socket: WebSocket, dependencies: RelayLinkDependencies) {
 		this.#socket = socket;
 		this.#with = dependencies;
-		this.#looking = this.#look();
-		socket.on("message", (data: Buffer) => this.#told(data.toString("utf8")));
+		this.#check = this.#checkLater();
+		socket.on("message", (data: Buffer) => this.#receive(data.toString("utf8")));
 		socket.on("ping", () => {
-			this.#heard = true;
+			this.#isAlive = true;
 		});
 		socket.on("close", () => {
-			this.#looking.cancel();
+			this.#check.cancel();
 			for (const { reject } of this.#waiting.values()) reject(new LinkError());
 			this.#waiting.clear();
 			dependencies.onClose();
 		});
 	}
 
-	/** Connects. Throws {@link LinkError} where the relay does not take it. */
+	/** Connects. Throws {@link LinkError} if the relay does not accept it. */
 	static open(options: RelayLinkOptions, dependencies: RelayLinkDependencies): Promise<RelayLink> {
 		const url = new URL(options.relayUrl);
 		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -77,7 +75,7 @@ export class RelayLink {
 			handshakeTimeout: OPEN_MS,
 			maxPayload: MAX_MESSAGE_BYTES,
 			perMessageDeflate: false,
-			// A notification comes behind the answer that tells its subscription's id, in a later turn.
+			// A notification is then handled later than the answer with its subscription's id.
 			allowSynchronousEvents: false,
 		});
 		return new Promise((resolve, reject) => {
@@ -94,7 +92,7 @@ export class RelayLink {
 				this.#waiting.delete(id);
 				timer.cancel();
 			};
-			// What does not answer does not tell of anything, either.
+			// Without an answer no notifications are to be expected either.
 			const timer = this.#with.clock.after(ANSWER_MS, () => this.close());
 			this.#waiting.set(id, {
 				resolve(result) {
@@ -111,13 +109,12 @@ export class RelayLink {
 		});
 	}
 
-	/** Ends it at once. */
 	close(): void {
 		this.#socket.terminate();
 	}
 
-	#told(text: string): void {
-		this.#heard = true;
+	#receive(text: string): void {
+		this.#isAlive = true;
 		const id = NOTIFICATION.exec(text.slice(0, 200))?.[1];
 		if (id !== undefined) {
 			this.#with.onNotification(id, text);
@@ -134,11 +131,11 @@ export class RelayLink {
 		else waiting?.reject(new ForeignRpcError(error.code, error.message, error.data));
 	}
 
-	#look(): Timer {
-		return this.#with.clock.after(LOOK_MS, () => {
-			if (!this.#heard) this.close();
-			this.#heard = false;
-			this.#looking = this.#look();
+	#checkLater(): Timer {
+		return this.#with.clock.after(SILENCE_MS, () => {
+			if (!this.#isAlive) this.close();
+			this.#isAlive = false;
+			this.#check = this.#checkLater();
 		});
 	}
 }

@@ -1,6 +1,6 @@
-// What clients ask of the relay alone over websockets, above all subscriptions. These are the relay's as long as it is well.
-// While it is out, heads and logs go on as the node or the fallback tells them, and when it is back every subscription is made
-// anew there under the id that its client knows.
+// Websocket calls that only the relay serves, above all subscriptions, are forwarded to it. While it is unavailable, heads
+// and logs come from the node or the fallback; once it is back, subscriptions are made again there and keep the id that the
+// client knows.
 
 import { randomBytes } from "node:crypto";
 import type { Background } from "../../shared/background.ts";
@@ -11,13 +11,13 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria, told } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
 import type { Breaker, ChainReads } from "../domain/ports.ts";
-import { ChainFollower, type ToldBlock } from "./chainFollower.ts";
+import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
 import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
 
 export interface SubscriptionsOptions {
-	/** Our relay's, http or https. */
+	/** Our relay's http or https URL. */
 	readonly relayUrl: string;
-	/** What makes the relay believe who the client is. */
+	/** Authenticates boost to the relay, which then accepts the client's address. */
 	readonly boostSecret?: string | undefined;
 }
 
@@ -30,22 +30,25 @@ export interface SubscriptionsDependencies {
 }
 
 interface Subscription {
-	/** As its client knows it: the relay's first one. */
+	/** The id that the client knows: that of the first subscription at the relay. */
 	readonly id: string;
 	readonly params: readonly unknown[];
-	/** Which logs it asks for, where it asks for logs. */
+	/** Used only by subscriptions to logs. */
 	readonly filter: LogFilter;
-	/** The relay's now; null while it is not there. */
+	/** The current id at the relay; null while there is none. */
 	linkId: string | null;
-	/** By hash: blocks that were there before it, those told by the relay or by us, those taken back. None is told twice. */
+	/**
+	 * By hash: blocks older than it, and those notified by the relay or by boost or reported as removed. None is notified
+	 * twice.
+	 */
 	readonly blocks: Map<string, BlockState>;
 }
 
-/** Subscriptions of one connection at most, as on the relay. */
+/** The most subscriptions of one connection, as on the relay. */
 const MAX_SUBSCRIPTIONS = 16;
-/** Between two looks at the chain, and two tries to reach the relay, in ms. */
-const LOOK_MS = 1_000;
-/** Blocks that a subscription remembers to have told. */
+/** Between two reads of the chain, and two attempts to reach the relay, in ms. */
+const POLL_MS = 1_000;
+/** The most blocks that a subscription remembers. */
 const KEPT_HASHES = 128;
 const TRY_AGAIN_LATER = 1013;
 const ID_BYTES = 16;
@@ -53,11 +56,11 @@ const BLOCK_OF = { newHeads: /"hash":"(0x[0-9a-f]{64})"/, logs: /"blockHash":"(0
 const REMOVED = '"removed":true';
 
 type ChainName = keyof typeof BLOCK_OF;
-type BlockState = "before" | "byRelay" | "byChain" | "takenBack";
+type BlockState = "before" | "byRelay" | "byChain" | "removed";
 
-const OUT = new RpcError("unavailable", "no relay available: the relay is out");
+const UNAVAILABLE = new RpcError("unavailable", "no relay available: the relay is out");
 
-/** Those of all connections. */
+/** The subscriptions of all connections. */
 export class Subscriptions {
 	readonly #options: SubscriptionsOptions;
 	readonly #with: SubscriptionsDependencies;
@@ -72,20 +75,20 @@ export class Subscriptions {
 		this.#follower = new ChainFollower(dependencies);
 	}
 
-	/** Looks no more; what is open ends with its connection. */
+	/** Stops polling. Subscriptions end with their connections. */
 	close(): void {
 		this.#stopping.abort();
 	}
 
 	/**
-	 * Subscribes the call's connection; answers the id. Throws the relay's own error, or RpcError `unavailable` for what only
-	 * the relay can tell while it is out.
+	 * Subscribes the call's connection and returns the id. Throws the relay's error, or RpcError `unavailable` if the relay is
+	 * unavailable and no other source can serve it.
 	 */
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
 		return this.#session(call, connection).subscribe(params, call);
 	}
 
-	/** A call that only the relay serves, in the order in which they come. Throws as {@link subscribe}. */
+	/** Makes a call that only the relay serves; calls keep their order. Throws like {@link subscribe}. */
 	call(
 		method: string,
 		params: readonly unknown[],
@@ -95,7 +98,7 @@ export class Subscriptions {
 		return this.#session(call, connection).call(method, params);
 	}
 
-	/** Whether the connection had it. */
+	/** Returns whether the connection had the subscription. */
 	unsubscribe(id: string, connection: Connection): Promise<boolean> {
 		return this.#sessions.get(connection)?.unsubscribe(id) ?? Promise.resolve(false);
 	}
@@ -122,7 +125,7 @@ export class Subscriptions {
 		return session;
 	}
 
-	/** Looks at the chain and for the relay as long as there is a connection that has used either. */
+	/** Polls the chain and restores subscriptions as long as there are sessions. */
 	async #run(): Promise<void> {
 		const { clock, breaker } = this.#with;
 		const { signal } = this.#stopping;
@@ -130,13 +133,13 @@ export class Subscriptions {
 		this.#isRunning = true;
 		try {
 			while (!signal.aborted && this.#sessions.size > 0) {
-				if (breaker.isUnavailable) for (const session of sessions()) session.leave();
+				if (breaker.isUnavailable) for (const session of sessions()) session.leaveRelay();
 				if (sessions().some(({ wantsChain }) => wantsChain)) {
-					await this.#follower.look();
-					await Promise.all(sessions().map((session) => session.tell()));
+					await this.#follower.update();
+					await Promise.all(sessions().map((session) => session.notify()));
 				}
 				await Promise.all(sessions().map((session) => session.restore()));
-				await pause(clock, LOOK_MS, signal);
+				await pause(clock, POLL_MS, signal);
 			}
 		} finally {
 			this.#follower.reset();
@@ -155,12 +158,12 @@ class Session {
 	readonly #options: RelayLinkOptions;
 	readonly #with: SessionDependencies;
 	readonly #all = new Map<string, Subscription>();
-	/** What comes before the answer that tells a subscription's id. */
+	/** Notifications that wait until the answer with the subscription's id was sent. */
 	readonly #held = new Map<string, string[]>();
 	#link: Promise<RelayLink> | null = null;
 	#isClosed = false;
 	#wantsChain = false;
-	/** For one look behind a return of the relay's: what it told nobody in between is told then. */
+	/** After the relay's return: notify once more of blocks that it did not report in between. */
 	#catchesUp = false;
 
 	constructor(options: RelayLinkOptions, dependencies: SessionDependencies) {
@@ -168,7 +171,7 @@ class Session {
 		this.#with = dependencies;
 	}
 
-	/** Whether it has asked for any of the chain's. */
+	/** Whether it has subscribed to heads or logs. */
 	get wantsChain(): boolean {
 		return this.#wantsChain;
 	}
@@ -176,10 +179,10 @@ class Session {
 	async subscribe(params: readonly unknown[], call: CallContext): Promise<string> {
 		if (chainName(params) !== null) {
 			this.#wantsChain = true;
-			await this.#with.follower.look();
+			await this.#with.follower.update();
 		}
 		const linkId = await this.#ask(params);
-		if (linkId === null) await this.#judge(params);
+		if (linkId === null) await this.#checkServable(params);
 		const id = linkId ?? `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const blocks = new Map(this.#with.follower.recent.map(({ hash }) => [hash, "before" as BlockState]));
 		this.#all.set(id, { id, params, filter: filterOf(params), linkId, blocks });
@@ -195,12 +198,12 @@ class Session {
 	}
 
 	async call(method: string, params: readonly unknown[]): Promise<unknown> {
-		if (this.#with.breaker.isUnavailable) throw OUT;
+		if (this.#with.breaker.isUnavailable) throw UNAVAILABLE;
 		try {
 			this.#link ??= this.#connect();
 			return await (await this.#link).call(method, params);
 		} catch (thrown) {
-			throw thrown instanceof LinkError ? OUT : thrown;
+			throw thrown instanceof LinkError ? UNAVAILABLE : thrown;
 		} finally {
 			if (this.#isClosed) this.#drop();
 		}
@@ -214,8 +217,8 @@ class Session {
 		return true;
 	}
 
-	/** Tells heads and logs that the relay does not. */
-	async tell(): Promise<void> {
+	/** Notifies of heads and logs that the relay does not report. */
+	async notify(): Promise<void> {
 		const catchesUp = this.#catchesUp;
 		this.#catchesUp = false;
 		const { recent, left } = this.#with.follower;
@@ -224,22 +227,22 @@ class Session {
 			if (name === null || (one.linkId !== null && !catchesUp)) continue;
 			for (const block of left) {
 				const state = one.blocks.get(block.hash);
-				if (state === "byRelay" || state === "byChain") await this.#takeBack(one, name, block);
+				if (state === "byRelay" || state === "byChain") await this.#notifyRemoved(one, name, block);
 			}
 			for (const block of recent) {
-				// The next ones come behind it.
-				if (!one.blocks.has(block.hash) && !(await this.#tellBlock(one, name, block))) break;
+				// Later blocks wait, to keep their order.
+				if (!one.blocks.has(block.hash) && !(await this.#notifyBlock(one, name, block))) break;
 			}
 		}
 	}
 
-	/** The relay is out: a websocket on which nothing comes is as good as none. */
-	leave(): void {
+	/** Closes the websocket to an unavailable relay. */
+	leaveRelay(): void {
 		this.#drop();
 		for (const one of this.#all.values()) one.linkId = null;
 	}
 
-	/** Makes what the relay does not have anew there, where it is back. */
+	/** Subscribes again at an available relay what it does not have. */
 	async restore(): Promise<void> {
 		const lost = [...this.#all.values()].filter(({ linkId }) => linkId === null);
 		if (lost.length === 0 || this.#with.breaker.isUnavailable) return;
@@ -249,7 +252,7 @@ class Session {
 				if (linkId === null) return;
 				one.linkId = linkId;
 			} catch {
-				// The relay does not take it any more: its client must hear of that.
+				// The relay refuses the subscription now: the client must notice.
 				this.#with.connection.close(TRY_AGAIN_LATER, "subscription lost");
 				return;
 			}
@@ -263,7 +266,7 @@ class Session {
 		this.#drop();
 	}
 
-	/** The relay's id of a new subscription; null where it is out. Throws its error. */
+	/** The relay's id of a new subscription; null if it is unavailable. Throws its error. */
 	async #ask(params: readonly unknown[]): Promise<string | null> {
 		if (this.#with.breaker.isUnavailable) return null;
 		try {
@@ -281,7 +284,7 @@ class Session {
 	#connect(): Promise<RelayLink> {
 		const { clock } = this.#with;
 		const lose = (): void => {
-			if (this.#link === opening) this.leave();
+			if (this.#link === opening) this.leaveRelay();
 		};
 		const opening = RelayLink.open(this.#options, {
 			clock,
@@ -301,16 +304,16 @@ class Session {
 		);
 	}
 
-	/** Throws RpcError `unavailable`, `limit` or `invalidParams` where it can't be told without the relay. */
-	async #judge(params: readonly unknown[]): Promise<void> {
+	/** Throws RpcError `unavailable`, `limit` or `invalidParams` if the subscription can't be served without the relay. */
+	async #checkServable(params: readonly unknown[]): Promise<void> {
 		if (this.#all.size >= MAX_SUBSCRIPTIONS)
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		const name = chainName(params);
 		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
-		if (name === null || !(await this.#with.follower.canTell())) throw OUT;
+		if (name === null || !(await this.#with.follower.isReadable())) throw UNAVAILABLE;
 	}
 
-	/** A notification of the relay's. */
+	/** Forwards a notification from the relay. */
 	#pass(linkId: string, text: string): void {
 		const one = [...this.#all.values()].find((known) => known.linkId === linkId);
 		if (one === undefined) return;
@@ -319,25 +322,25 @@ class Session {
 		if (hash !== undefined) {
 			const isRemoved = text.includes(REMOVED);
 			if (!isRemoved && one.blocks.get(hash) === "byChain") return;
-			remember(one, hash, isRemoved ? "takenBack" : "byRelay");
+			remember(one, hash, isRemoved ? "removed" : "byRelay");
 		}
 		this.#send(one, linkId === one.id ? text : text.replace(linkId, one.id));
 	}
 
-	/** False where nobody could tell it now. */
-	async #tellBlock(one: Subscription, name: ChainName, block: ToldBlock): Promise<boolean> {
+	/** Returns false if the block's logs can't be read now. */
+	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") this.#notify(one, headerOf(block));
-		else if (!(await this.#tellLogs(one, block, false))) return false;
+		else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");
 		return true;
 	}
 
-	async #takeBack(one: Subscription, name: ChainName, block: ToldBlock): Promise<void> {
-		const isDone = name === "newHeads" || (await this.#tellLogs(one, block, true));
-		if (isDone) remember(one, block.hash, "takenBack");
+	async #notifyRemoved(one: Subscription, name: ChainName, block: ChainBlock): Promise<void> {
+		const isDone = name === "newHeads" || (await this.#notifyLogs(one, block, true));
+		if (isDone) remember(one, block.hash, "removed");
 	}
 
-	async #tellLogs(one: Subscription, block: ToldBlock, removed: boolean): Promise<boolean> {
+	async #notifyLogs(one: Subscription, block: ChainBlock, removed: boolean): Promise<boolean> {
 		const logs = await this.#with.follower.logs(block, one.filter);
 		for (const log of logs ?? []) this.#notify(one, told(log, removed));
 		return logs !== null;
@@ -355,7 +358,7 @@ class Session {
 	}
 }
 
-/** Which of those that a node can tell, too. */
+/** The kind of subscription if a node can serve it too, else null. */
 function chainName([name]: readonly unknown[]): ChainName | null {
 	return name === "newHeads" || name === "logs" ? name : null;
 }

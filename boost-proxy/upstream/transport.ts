@@ -1,5 +1,5 @@
-// The HTTP transport to one upstream: answers with the response's bytes, or with why there is none and whether a byte of the
-// request may have left. It keeps connections warm and sets deadlines; it judges no answer and repeats nothing.
+// The HTTP client of one upstream. A request's result is the response's bytes, or why there is none and whether a byte may have
+// been sent. It pools connections and enforces deadlines; it does not interpret answers and never retries.
 
 import { Socket } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
@@ -8,30 +8,29 @@ import type { Abort, Post, Transport } from "../domain/ports.ts";
 import type { ExchangeResult, Fault } from "../domain/request.ts";
 
 export interface TransportOptions {
-	/** http(s) address; path, query and credentials in it are kept and never printed. */
+	/** An http(s) URL; its path, query and credentials are used and never printed. */
 	readonly url: string;
-	/** At most; requests beyond it wait for one, under their own deadline. */
+	/** The most connections; further requests wait for one, within their deadlines. */
 	readonly connections?: number;
-	/** Of an answer, at most. */
 	readonly maxAnswerBytes?: number;
-	/** Ms for a connection to be made, TLS included; then it is `refused`. */
+	/** Ms for connecting, TLS included; then the request is `refused`. */
 	readonly connectMs?: number;
 }
 
 const CONNECTIONS = 256;
 /** A block with all its transactions is some MiB, an answer to a wide eth_getLogs some more. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** A SYN that was lost is sent again after one second: that alone must not look like an upstream that is down. */
+/** A lost SYN is sent again after one second, which must not count as an outage. */
 const CONNECT_MS = 2_500;
-/** Ms that an idle connection is kept. */
+/** How long an idle connection is kept, in ms. */
 const IDLE_MS = 30_000;
-/** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
+/** Header values that HTTP can't carry are left out: undici would reject the request, which would count as a fault. */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A transport over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
+/** A transport over HTTP/1.1. `close` ends its connections; requests in progress end as `cut`. */
 export class HttpTransport implements Transport {
 	#pool: Pool;
-	/** Those that were left end by themselves. */
+	/** The current pool, and replaced ones until their last request has ended. */
 	readonly #pools = new Set<Pool>();
 	readonly #newPool: () => Pool;
 	readonly #url: UpstreamUrl;
@@ -53,13 +52,13 @@ export class HttpTransport implements Transport {
 		this.#newPool = () => {
 			const pool = new Pool(this.#url.origin, {
 				connections: options.connections ?? CONNECTIONS,
-				// One request a connection: what ends one must not end another.
+				// One request per connection, so that aborting one does not end another.
 				pipelining: 1,
 				allowH2: false,
 				connect: timedConnector(connectMs, dependencies.clock),
 				keepAliveTimeout: IDLE_MS,
 				keepAliveMaxTimeout: IDLE_MS,
-				// The deadlines are ours, for each request.
+				// Each request has a deadline of its own instead.
 				headersTimeout: 0,
 				bodyTimeout: 0,
 			});
@@ -78,9 +77,8 @@ export class HttpTransport implements Transport {
 	}
 
 	/**
-	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
-	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
-	 * has accepted may never be read.
+	 * Uses new connections from now on; the old ones end with their requests. To be called when an upstream is available again:
+	 * it may never read from the connections that it accepted while it hung.
 	 */
 	renew(): void {
 		if (this.#closed) return;
@@ -114,12 +112,12 @@ export class HttpTransport implements Transport {
 	}
 }
 
-/** undici's own connector, with our clock: its timers are half a second off. */
+/** undici's connector with our clock: its own timers are half a second off. */
 function timedConnector(connectMs: number, clock: Clock): buildConnector.connector {
 	const connect: (...args: Parameters<buildConnector.connector>) => unknown = buildConnector({
 		timeout: 0,
 		allowH2: false,
-		// Node gives up an address after 250 ms to try the next one, which far ones never answer within.
+		// By default Node tries the next address after 250 ms, which is too short for distant hosts.
 		autoSelectFamily: true,
 		autoSelectFamilyAttemptTimeout: Math.max(10, Math.min(1_000, Math.floor(connectMs / 2))),
 	});
@@ -146,13 +144,13 @@ function withMore(base: string[], more: Readonly<Record<string, string>>): strin
 }
 
 interface ExchangeParts {
-	/** Ms for all of it: connection, headers and body. */
+	/** Ms for connecting, headers and body together. */
 	readonly deadlineMs: number;
-	/** Of the answer, at most. */
+	/** The largest answer. */
 	readonly maxBytes: number;
 	readonly abort: Abort | undefined;
 	readonly clock: Clock;
-	/** True once the transport was closed: what ends then, ends by that. */
+	/** True once the transport was closed, which then is the cause of any end. */
 	readonly isClosed: () => boolean;
 	readonly resolve: (result: ExchangeResult) => void;
 }
@@ -160,13 +158,12 @@ interface ExchangeParts {
 type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 
-/** Thrown into undici to keep it from writing; nobody reads it. */
+/** Thrown into undici to keep it from writing. */
 const ABANDONED = new Error("abandoned");
 
 /**
- * A handler of undici's. Its `onRequestStart` is called right before the first byte is written, in the same turn (see
- * writeH1 in undici's client-h1.js): where it was not called no byte left, and where it throws none does, while the
- * connection stays as it is.
+ * A handler for undici, which calls `onRequestStart` synchronously before it writes the first byte (see writeH1 in its
+ * client-h1.js). If it was not called, or throws, no byte was sent and the connection can be used again.
  */
 class TransportExchange implements Dispatcher.DispatchHandler {
 	readonly #parts: ExchangeParts;
@@ -187,19 +184,19 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 	}
 
 	onRequestStart(controller: Controller): void {
-		// A second start would send it twice.
+		// A second start would send the request twice.
 		if (this.#isFinished || this.#sent) throw ABANDONED;
 		this.#sent = true;
 		this.#controller = controller;
 	}
 
 	onResponseStart(_: Controller, status: number, headers: Headers): void {
-		// 1xx come before the answer.
+		// Informational responses come before the answer.
 		if (status < 200 || this.#isFinished) return;
 		this.#status = status;
 		this.#retryAfterS = secondsOf(first(headers["retry-after"]), this.#parts.clock);
 		const encoding = first(headers["content-encoding"]);
-		// None was asked for, and what can't be read is no answer.
+		// No encoding was asked for, and an encoded body can't be read.
 		if (encoding !== undefined && encoding.toLowerCase() !== "identity") this.#fail("notJsonRpc");
 		else if (Number(first(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
 	}
@@ -214,7 +211,7 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 	onResponseEnd(): void {
 		const [only] = this.#chunks;
 		const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
-		// The connection is free again, and no longer ours to end.
+		// The connection is free for other requests and must not be aborted.
 		this.#controller = null;
 		this.#finish({ kind: "answered", status: this.#status, retryAfterS: this.#retryAfterS, body });
 	}
@@ -236,16 +233,16 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		this.#unlisten?.();
 		this.#chunks = [];
 		this.#parts.resolve(result);
-		// Ends the connection: the rest of the answer would be taken for the next one's.
+		// Ends the connection: the rest of the answer would be read as that of the next request.
 		this.#controller?.abort(ABANDONED);
 		this.#controller = null;
 	}
 }
 
-/** What ended a request midway. undici gives its parser's errors no codes, so they are told by name. */
+/** The fault for an error after the start. undici's parser errors have no codes, so their name is checked. */
 function faultOf(error: Error): Fault {
 	const { code, name, data } = error as { code?: unknown; name: string; data?: unknown };
-	// Bytes that are no HTTP; where there are none, the answer broke off.
+	// With data the bytes were not HTTP; without, the answer ended early.
 	const isNoHttp = name === "HTTPParserError" && data !== undefined && data !== "";
 	return isNoHttp || code === "UND_ERR_HEADERS_OVERFLOW" ? "notJsonRpc" : "reset";
 }
@@ -263,23 +260,23 @@ function secondsOf(value: string | undefined, clock: Clock): number | undefined 
 	return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - clock.now()) / 1_000));
 }
 
-/** What undici would refuse in a request line, and Node would not write as one byte. */
+/** Characters that undici rejects in a request line, or that Node would not write as one byte. */
 const UNWRITABLE = /[^\x21-\xff]/g;
 
-/** An address in parts. */
+/** A URL in parts. */
 export interface UpstreamUrl {
 	/** Scheme, host and port. */
 	readonly origin: string;
-	/** `Basic …`, or null where it holds no credentials. */
+	/** `Basic …`, or null if the URL has no credentials. */
 	readonly authorization: string | null;
 	/**
-	 * Path and query of a request to `target` behind it: its path is put behind the address's own, and the queries are
-	 * joined. "" and "/" are the address itself; "?…" adds a query alone.
+	 * Path and query of a request to `target`: its path is appended to the URL's, and the queries are joined. "" and "/" are
+	 * the URL itself; "?…" only adds a query.
 	 */
 	pathOf(target: string): string;
 }
 
-/** Takes a URL apart. Throws TypeError where `text` is none. */
+/** Parses a URL. Throws TypeError if `text` is none. */
 export function readUpstreamUrl(text: string): UpstreamUrl {
 	const url = new URL(text);
 	const { origin, pathname, search } = url;
@@ -306,7 +303,7 @@ function authorizationOf({ username, password }: URL): string | null {
 	return `Basic ${Buffer.from(pair).toString("base64")}`;
 }
 
-/** A URL may hold a "%" that encodes nothing. */
+/** Decodes percent-encoding; a "%" that encodes nothing stays. */
 function decoded(text: string): string {
 	try {
 		return decodeURIComponent(text);
@@ -315,7 +312,7 @@ function decoded(text: string): string {
 	}
 }
 
-/** A query is the client's, and comes from the journal too: one odd character in it must not look like a fault. */
+/** Encodes characters that can't be sent. Queries come from clients and must not cause faults. */
 function writable(path: string): string {
 	if (path.search(UNWRITABLE) === -1) return path;
 	return path.toWellFormed().replace(/[^\x21-\xff]+/g, encodeURIComponent);

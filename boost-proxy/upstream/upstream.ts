@@ -1,6 +1,5 @@
-// One upstream behind its breaker. It spells requests as that upstream wants them, and tells our relay, and nobody else, on
-// whose behalf they are made. Whether the relay believes that is asked for a client that nobody can be: where it does not, it
-// sees all our clients as one, and must not be the one to judge which of them may cancel what.
+// Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client. Also
+// checks whether the relay accepts that information: if not, it takes all clients for one and can't judge who may cancel.
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -33,9 +32,9 @@ import { judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
 	readonly name: UpstreamName;
-	/** Shared with our relay, which then believes who asks; never sent to anybody else. */
+	/** Authenticates boost to our relay; never sent to a third party. */
 	readonly boostSecret?: string | undefined;
-	/** Why what came on a path may not go there; null where it may. */
+	/** Why transactions of a path may not go there; null if they may. */
 	readonly refusals: Readonly<Record<BoostPath, string | null>>;
 }
 
@@ -44,11 +43,11 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
-	/** Where transactions and questions of our own go by path: transports that no client's reads can fill. */
+	/** By path, for transactions and boost's own calls: clients' reads can't use up these connections. */
 	readonly transports: PathTransports;
-	/** Where clients' reads go. */
+	/** For clients' reads. */
 	readonly readTransports: PathTransports;
-	/** Where a status page is; null where there is none. */
+	/** For status pages; null if there are none. */
 	readonly statusTransport: Transport | null;
 	readonly onAttempt?: (attempt: {
 		readonly upstream: UpstreamName;
@@ -59,15 +58,14 @@ export interface UpstreamDependencies {
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
 
-/** By path where its requests go; `asIs`: its path is there already, and the dialect's query alone is added. */
+/** The transport of each path; `asIs`: its URL includes the path, and only the dialect's query is added. */
 export type PathTransports = Readonly<
 	Record<BoostPath, { readonly transport: Transport; readonly asIs: boolean }>
 >;
 
-/** The id of calls of our own. */
+/** The id of boost's own calls. */
 const ID: RpcId = 1;
 
-/** An upstream over HTTP. */
 export class HttpUpstream implements Upstream {
 	readonly name: UpstreamName;
 	readonly breaker: Breaker;
@@ -95,10 +93,10 @@ export class HttpUpstream implements Upstream {
 		const left = this.#leftOf(options.deadlineMs);
 		const delivery = await this.#deliverOnce(tx, options);
 		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
-		// Where it has the very transaction, that is why; a relay of ours says so itself.
-		const question = { method: "eth_getTransactionByHash", params: [tx.hash] };
+		// The nonce may be used by this very transaction, if the upstream has it.
+		const byHash = { method: "eth_getTransactionByHash", params: [tx.hash] };
 		const more = routing === undefined ? {} : { routing };
-		const answer = await this.call(question, { deadlineMs: left(), caller, path: tx.path, ...more });
+		const answer = await this.call(byHash, { deadlineMs: left(), caller, path: tx.path, ...more });
 		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
@@ -110,7 +108,11 @@ export class HttpUpstream implements Upstream {
 		const body =
 			whole?.body ??
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
-		const { transport, target, dropped } = this.#place(this.#dependencies.transports, tx.path, tx.search);
+		const { transport, target, dropped } = this.#destination(
+			this.#dependencies.transports,
+			tx.path,
+			tx.search,
+		);
 		const headers = this.#headers(caller, whole !== null);
 		const left = this.#leftOf(deadlineMs);
 		const running = this.breaker.run("submission", (abort) => {
@@ -129,20 +131,23 @@ export class HttpUpstream implements Upstream {
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
-		return this.#read(body, options, this.#dependencies.readTransports, { asCame: true });
+		return this.#read(body, options, this.#dependencies.readTransports, { isUnchanged: true });
 	}
 
-	/** `asCame`: the body is the client's own, so that a signature of it fits. `anyway`: see {@link Upstream.call}. */
+	/** `isUnchanged`: the body is the client's, so that its signature is valid. `anyway`: see {@link Upstream.call}. */
 	async #read(
 		body: Buffer | string,
 		options: ReadOptions,
 		transports: PathTransports,
-		{ asCame = false, anyway = false }: { readonly asCame?: boolean; readonly anyway?: boolean } = {},
+		{
+			isUnchanged = false,
+			anyway = false,
+		}: { readonly isUnchanged?: boolean; readonly anyway?: boolean } = {},
 	): Promise<Reading | null> {
-		const place = this.#place(transports, options.path, options.search);
-		const { transport } = place;
-		const target = options.target ?? place.target;
-		const headers = this.#headers(options.caller, asCame);
+		const destination = this.#destination(transports, options.path, options.search);
+		const { transport } = destination;
+		const target = options.target ?? destination.target;
+		const headers = this.#headers(options.caller, isUnchanged);
 		const left = this.#leftOf(options.deadlineMs);
 		const attempt = (abort?: Abort) =>
 			this.#attempt(
@@ -173,7 +178,7 @@ export class HttpUpstream implements Upstream {
 			body,
 			{ ...options, path, search: "", ids, batch: false },
 			this.#dependencies.transports,
-			{ asCame: whole !== null, anyway: options.anyway ?? false },
+			{ isUnchanged: whole !== null, anyway: options.anyway ?? false },
 		);
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
@@ -194,7 +199,7 @@ export class HttpUpstream implements Upstream {
 	async statusPage(hash: string, options: SendOptions): Promise<unknown> {
 		const { statusTransport, transports } = this.#dependencies;
 		const path = this.dialect === null ? `/tx/${hash}` : this.dialect.statusPath(hash);
-		// A page may be on a host of its own: what becomes of it says nothing of the upstream.
+		// Pages may be on a separate host, so the breaker does not count these requests.
 		if (
 			statusTransport === null ||
 			path === null ||
@@ -216,14 +221,14 @@ export class HttpUpstream implements Upstream {
 		return results;
 	}
 
-	/** What is left of `ms` when it is asked: who is held back by the breaker has less. */
+	/** Returns a function for the rest of `ms`, which shrinks while the breaker holds an attempt back. */
 	#leftOf(ms: number): () => number {
 		const { clock } = this.#dependencies;
 		const until = clock.monotonic() + ms;
 		return () => until - clock.monotonic();
 	}
 
-	#place(transports: PathTransports, path: BoostPath, search: string) {
+	#destination(transports: PathTransports, path: BoostPath, search: string) {
 		const { transport, asIs } = transports[path];
 		const { target, dropped } =
 			this.dialect === null
@@ -232,8 +237,8 @@ export class HttpUpstream implements Upstream {
 		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
-	/** To a third party go body and content type alone. */
-	#headers(caller: Caller | null, asCame: boolean): Readonly<Record<string, string>> {
+	/** A third party gets no headers beyond the content type. */
+	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
 		if (this.dialect !== null) return NONE;
 		const headers: Record<string, string> = {};
 		const { boostSecret } = this.#options;
@@ -241,7 +246,7 @@ export class HttpUpstream implements Upstream {
 		if (caller === null) return headers;
 		if (caller.address !== "unknown") headers["x-forwarded-for"] = caller.address;
 		if (caller.origin !== null) headers.origin = caller.origin;
-		if (asCame && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
+		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
 		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;
 		return headers;
 	}
@@ -249,14 +254,14 @@ export class HttpUpstream implements Upstream {
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 
-/** An address that is taken as it is has its path already. */
+/** A target's query with its "?", or "". */
 function queryOf(target: string): string {
 	const mark = target.indexOf("?");
 	return mark === -1 ? "" : target.slice(mark);
 }
 
 function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
-	// Without a connection of ours that was free: nobody's fault. One that can't be had is `refused` long before.
+	// No connection of our pool became free in time, which is not the upstream's fault.
 	if (delivery.kind === "failed")
 		return delivery.fault === "timeout" && !delivery.sent ? "cut" : delivery.fault;
 	return delivery.kind === "cut" ? "cut" : "answered";
@@ -278,18 +283,19 @@ export interface ClientTrustDependencies {
 	readonly log: Logger;
 }
 
-/** The relay's belief; false until it was seen. */
+/** Whether the relay accepts boost's information about clients. */
 export interface ClientTrust extends Component {
+	/** False until the relay has shown it. */
 	readonly isBelieved: boolean;
 }
 
-/** For documents alone, so no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
-const NOBODYS_ADDRESS = "192.0.2.113";
+/** Reserved for documentation, so that no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
+const TEST_ADDRESS = "192.0.2.113";
 const ASK_MS = 2_000;
-/** It may be configured anew at each of its starts. */
+/** The relay's settings may change at each of its starts. */
 const AGAIN_MS = 5_000;
 
-/** Asks from the start on, every few seconds. */
+/** Asks the relay every few seconds which address it sees for a test client. */
 export function createClientTrust(dependencies: ClientTrustDependencies): ClientTrust {
 	const { relay, background, clock, log } = dependencies;
 	const stopping = new AbortController();
@@ -298,11 +304,11 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 		const call = { method: "service_client", params: [] };
 		const answer = await relay.call(call, {
 			deadlineMs: ASK_MS,
-			caller: onBehalfOf({ address: NOBODYS_ADDRESS }),
+			caller: onBehalfOf({ address: TEST_ADDRESS }),
 		});
 		if (answer === null) return;
 		const taken = answer.ok ? (answer.result as { address?: unknown } | null)?.address : undefined;
-		const believes = taken === NOBODYS_ADDRESS;
+		const believes = taken === TEST_ADDRESS;
 		if (!believes && isBelieved !== false) {
 			log.warn(
 				"the relay does not take boost's word for who its clients are: is BOOST_SECRET the same on both?",

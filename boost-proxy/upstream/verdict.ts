@@ -1,8 +1,9 @@
-// What an answer means. Pure; this and the dialects are the only places that read an upstream's words.
+// Classifies upstreams' answers as verdicts or faults. This and dialects/ are the only places that read an upstream's error
+// messages.
 //
-// A verdict is any JSON-RPC error about the transaction or the request, under whatever status below 500. Faults are all
-// else, and these: −32603 (unless the dialect knows the words), 429 and −32005 of a fallback's, which are about our own
-// address, 401 to 403 of a fallback's, which are about our account there, and a pool that is full in all.
+// A verdict is any JSON-RPC error about the transaction or the request, with any status below 500. Everything else is a fault,
+// and so are: −32603 (unless the dialect knows the message), a fallback's 429 and −32005 (they limit boost, not the client), its
+// 401 to 403 (they concern boost's account), and a pool that is full for everybody.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
@@ -17,25 +18,25 @@ import type {
 	WireVerdict,
 } from "../domain/request.ts";
 
-/** Whose answer it is. */
+/** The upstream that answered. */
 export interface Judged {
 	readonly name: UpstreamName;
-	/** Whether a −32603 with these words is a verdict all the same. */
+	/** Whether a −32603 with this message is nevertheless a verdict on the transaction. */
 	isVerdict(message: string): boolean;
 }
 
-/** Bodies up to this are parsed before they are passed on; of longer ones the ends are looked at. */
+/** Bodies up to this size are parsed before they are passed on; of longer ones only both ends are checked. */
 const PARSED_BYTES = 64 * 1024;
 const INTERNAL = -32603;
 const LIMIT = -32005;
-/** Unauthorized, payment required, forbidden: what providers say of a key or a bill. */
+/** Unauthorized, payment required, forbidden: a provider's answers for a bad key or an unpaid bill. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
-/** Body, target and headers. */
+/** Too long a body, target or header. */
 const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
 
 /**
- * What became of a transaction that was sent alone as the request `expected.id`. Its hash (any case) is success, and so
- * are words that it is there already. Never throws.
+ * Classifies the answer to a transaction that was sent as the single call `expected.id`. Its hash (in any case) is success,
+ * and so is a message that it is already known. Never throws.
  */
 export function judgeDelivery(
 	exchange: ExchangeResult,
@@ -55,12 +56,12 @@ export function judgeDelivery(
 }
 
 /**
- * What became of reads. `ids`: of the calls in order, undefined for a notification; `batch`: whether they went as an array.
- * The bytes of an answer are passed on as they are.
+ * Classifies the answer to reads. `ids`: of the calls in order, undefined for a notification; `batch`: whether they were sent
+ * as an array. The bytes of an answer are passed on unchanged.
  *
- * Up to 64 KiB it is parsed: it must be an answer to the one call, or an array with one for each id. Of a longer one the
- * ends are looked at, as {@link looksLikeAnswer} says. Single errors are judged as for a delivery; in an array an entry of
- * −32603 is passed on like any other. Where no id is expected any body will do. Never throws.
+ * Up to 64 KiB the body is parsed: it must be an answer to the one call, or an array with one for each id. For a longer one
+ * see {@link looksLikeAnswer}. Single errors are classified as for a delivery; in an array an entry with −32603 is passed on
+ * like any other. If no id is expected any body is accepted. Never throws.
  */
 export function judgeReading(
 	exchange: ExchangeResult,
@@ -78,7 +79,7 @@ export function judgeReading(
 		}
 	}
 	const value = parsed(body);
-	// A batch that is refused as a whole is answered by one error.
+	// A batch may be rejected as a whole by one error.
 	const one = expected.batch && Array.isArray(value) ? null : answerOf(value, expected.batch ? null : ids[0]);
 	if (one?.kind === "error") {
 		const found = faultOfError(one.error, exchange, upstream);
@@ -92,8 +93,8 @@ export function judgeReading(
 }
 
 /**
- * The answers to calls of our own, in the order of `ids`; null where the reading was none or any of them is missing.
- * Reads the whole body, which {@link judgeReading} may not have. Never throws.
+ * The answers to boost's own calls in the order of `ids`; null if any of them is missing. Parses the whole body, which
+ * {@link judgeReading} may not have done. Never throws.
  */
 export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly CallResult[] | null {
 	if (reading.kind !== "answered") return null;
@@ -115,7 +116,7 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 	return results;
 }
 
-/** No status under which an answer to a JSON-RPC request can stand, whatever the body. */
+/** Whether a status rules out an answer to a JSON-RPC request, whatever the body. */
 function isOutside(status: number): boolean {
 	return status < 200 || (status >= 300 && status < 400) || status >= 500;
 }
@@ -125,7 +126,7 @@ function judgeResult(result: unknown, hash: string, exchange: Exchange): Deliver
 	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", exchange);
 }
 
-/** What an error is where it is no verdict, else null. */
+/** The fault that an error means; null if it is a verdict. */
 function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged): Fault | null {
 	if (upstream.name === "fallback") {
 		if (status === 429 || error.code === LIMIT) return "limited";
@@ -136,12 +137,12 @@ function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged
 
 function withoutAnswer({ status }: Exchange, upstream: Judged): Fault {
 	if (status === 429 && upstream.name === "fallback") return "limited";
-	// It was too long for whoever stands in front: that is about this request.
+	// A proxy in front of the upstream rejected this request for its size.
 	if (TOO_LONG_STATUS.has(status)) return "tooLarge";
 	return status >= 400 ? "httpStatus" : "notJsonRpc";
 }
 
-/** Full for everybody; where it is full for one sender, that is a verdict. */
+/** Whether the pool is full for everybody; full for one sender is a verdict. */
 function isFull({ message, data }: WireVerdict): boolean {
 	const { scope } = (data ?? {}) as { scope?: unknown };
 	return scope === "pool" && isPoolFull(message);
@@ -152,12 +153,12 @@ function fault(kind: Fault, { retryAfterS }: Exchange) {
 	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
 }
 
-/** An answer to one call. `id` is undefined where it has none. */
+/** An answer to one call. `id` is undefined if it has none. */
 export type Answer =
 	| { readonly kind: "result"; readonly id: RpcId | undefined; readonly result: unknown }
 	| { readonly kind: "error"; readonly id: RpcId | undefined; readonly error: WireVerdict };
 
-/** The JSON of a body; undefined where it is none. Never throws. */
+/** The JSON of a body; undefined if it is not JSON. Never throws. */
 export function parsed(body: Buffer): unknown {
 	try {
 		return JSON.parse(body.toString("utf8"));
@@ -167,14 +168,14 @@ export function parsed(body: Buffer): unknown {
 }
 
 /**
- * The answer in a parsed body, or null where it is none to `id` (undefined: to any). An error with id null, or without
- * one, is the answer to a request that was sent alone; a result needs its id.
+ * The answer in a parsed body, or null if it is not one to `id` (undefined: to any). An error with id null or without one
+ * answers a request that was sent alone; a result needs its id.
  */
 export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 	if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
 	const entry = value as { readonly id?: unknown; readonly error?: unknown; readonly result?: unknown };
 	const own = isId(entry.id) ? entry.id : undefined;
-	// Some servers write the error beside a result of null, and others a null error beside the result.
+	// Some servers send an error together with a null result, others a result together with a null error.
 	if (entry.error !== undefined && entry.error !== null) {
 		const error = errorOf(entry.error);
 		if (error === null || (id !== undefined && (own ?? null) !== null && own !== id)) return null;
@@ -192,13 +193,12 @@ export function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
 	return ids.every((id) => answered.has(id));
 }
 
-/** Bytes of each end that are looked at. */
+/** Bytes of each end that are checked. */
 const END_BYTES = 512;
 
 /**
- * Whether a long body is an answer with a result to `id`, in one of the two spellings that servers use; for a batch
- * (undefined) whether it is an array of objects. What stands between the ends is not looked at. False means only that it
- * takes a parser to know.
+ * Whether a long body, by its two ends, is an answer with a result to `id` in one of the two orders of fields that servers
+ * use; for a batch (undefined) whether it is an array of objects. If false, the body must be parsed to know.
  */
 export function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
 	const head = body.toString("utf8", 0, END_BYTES);
@@ -213,11 +213,11 @@ function isId(value: unknown): value is RpcId {
 	return value === null || typeof value === "string" || typeof value === "number";
 }
 
-/** Null where it has no code: then it says nothing that could be passed on. */
+/** Null if it has no code, so that there is nothing to pass on. */
 function errorOf(value: unknown): WireVerdict | null {
 	if (typeof value !== "object") return null;
 	const { code, message, data } = value as { code?: unknown; message?: unknown; data?: unknown };
 	if (typeof code !== "number") return null;
-	const words = typeof message === "string" ? message : "rejected";
-	return data === undefined ? { code, message: words } : { code, message: words, data };
+	const text = typeof message === "string" ? message : "rejected";
+	return data === undefined ? { code, message: text } : { code, message: text, data };
 }

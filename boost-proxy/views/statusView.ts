@@ -1,5 +1,5 @@
-// `GET /tx/{hash}` over all that may know. While any source answers there is an answer; only where none does, and there is no
-// row, is it an error. What boost cannot know (bids, refunds, who has seen it) stays blank.
+// Answers `GET /tx/{hash}` from the relay, the journal, the fallback and the chain. It is an error only if none of them
+// answers. Fields that boost cannot know (bids, refunds) stay blank.
 
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -12,38 +12,36 @@ import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domai
 import type { Rows } from "../rows/rows.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
-/** Who can know something. */
 export interface ViewsDependencies {
 	readonly rows: Pick<Rows, "get" | "live" | "of" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
-	/** Hears of stages that were read on the way. */
+	/** Gets the stages that the relay's answers contain. */
 	readonly observer: { learn(hash: string, stage: string): void };
 	readonly clock: Clock;
 	readonly signatureHiding: SignatureHiding;
-	/** Null until somebody told it. */
+	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
 }
 
-/** What is answered: HTTP status, JSON, and who knew it. */
+/** HTTP status, JSON, and its source. */
 export interface StatusAnswer {
 	readonly status: 200 | 503;
 	readonly body: StatusRecord | { readonly error: string };
 	readonly by: UpstreamName | "journal" | "boost";
 }
 
-/** Ms for each source, one behind another: three of them fit into the time that clients wait. */
+/** Ms for each source. They are asked one after another; three fit into the time that clients wait. */
 const SOURCE_MS = 3_000;
-const NOBODY = "no relay available: nobody who could know the transaction answers";
+const NO_ANSWER = "no relay available: nobody who could know the transaction answers";
 
-/** See `Views.status`. */
 export async function readStatus(
 	hash: string,
 	routing: RoutingInfo | undefined,
 	dependencies: ViewsDependencies,
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
-	// One whose client was told of an error is followed, and not shown.
+	// A transaction whose client got an error is observed, but not shown.
 	const known = dependencies.rows.get(hash);
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
@@ -51,7 +49,7 @@ export async function readStatus(
 	return page === null ? elsewhere(hash, routing, dependencies) : answer("relay", page);
 }
 
-/** The relay's record; null where it is out or gave none. */
+/** The relay's record; null if it is unavailable or gave none. */
 async function relayPage(
 	hash: string,
 	routing: RoutingInfo | undefined,
@@ -61,24 +59,24 @@ async function relayPage(
 	if (relay.breaker.isUnavailable) return null;
 	const page = await relay.statusPage(hash, options(routing));
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
-	// It is our own relay's, and is shown as it came.
+	// Our own relay's record is shown unchanged.
 	const record = page as unknown as StatusRecord;
 	if (record.stage !== undefined) observer.learn(hash, record.stage);
 	return record;
 }
 
 /**
- * Whether more is known than the relay's record says: its user ended it while the relay was out, which the relay has not
- * been told yet; or it has given up what another one still holds.
+ * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, of which the relay is
+ * not notified yet; or the relay has abandoned it but the fallback still holds it.
  */
 function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	if (page.status === "INCLUDED" || row === null) return false;
 	if (isEndedByUser(row)) return page.stage !== "CANCELLED" && page.stage !== "REPLACED";
-	const gaveUp = page.stage === "EXPIRED" || page.stage === "DROPPED";
-	return gaveUp && isLive(row) && isHolder(row.at.fallback);
+	const isAbandoned = page.stage === "EXPIRED" || page.stage === "DROPPED";
+	return isAbandoned && isLive(row) && isHolder(row.at.fallback);
 }
 
-/** Of one that the journal knows; it may have been mined by whoever holds it, whatever its user did. */
+/** The status of a transaction in the journal. It may have been mined even if its user ended it. */
 async function ofRow(
 	row: Row,
 	page: StatusRecord | null,
@@ -87,13 +85,13 @@ async function ofRow(
 	const mined = await minedOnChain(chain, row.hash, SOURCE_MS);
 	if (mined) return answer("journal", minedRecord(row.hash, mined, row));
 	const record = recordOf(row);
-	// Where its simulation failed the relay's record has more of it than the journal.
+	// After a failed simulation the relay's record has more details than the journal.
 	if (isLive(row) || page?.status !== "FAILED") return answer("journal", record);
 	const { status, stage } = record;
 	return answer("journal", { ...page, status, ...(stage === undefined ? {} : stageReport(stage)) });
 }
 
-/** Of one that neither the relay nor the journal knows. */
+/** The status of a transaction that neither the relay nor the journal knows. */
 async function elsewhere(
 	hash: string,
 	routing: RoutingInfo | undefined,
@@ -110,7 +108,7 @@ async function elsewhere(
 	if (mined) return answer("boost", minedRecord(hash, mined, null));
 	if (record !== null) return answer("fallback", record);
 	if (mined === null) return answer("boost", unknownStatus(hash));
-	return { status: 503, body: { error: NOBODY }, by: "boost" };
+	return { status: 503, body: { error: NO_ANSWER }, by: "boost" };
 }
 
 function options(routing: RoutingInfo | undefined) {
@@ -129,7 +127,7 @@ const STAGES: Readonly<Record<Ending, string>> = {
 	dropped: "DROPPED",
 };
 
-/** What the journal itself says of a row: pending, as far as anybody knows, or how it ended with what is still known of it. */
+/** A row's own status: pending, or how it ended. */
 function recordOf({ hash, from, nonce, path, desired }: Row): StatusRecord {
 	const blank = { ...unknownStatus(hash), fastMode: path === "fast" };
 	if (desired === "live") return { ...blank, ...stageReport("HELD") };
@@ -141,7 +139,7 @@ function recordOf({ hash, from, nonce, path, desired }: Row): StatusRecord {
 	};
 }
 
-/** Of one that is in a block; `row` is what boost knows of it, if anything. */
+/** The status of a transaction in a block; `row`: its row, if any. */
 function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
 	const { transaction, reverted, blockNumber } = mined;
@@ -156,7 +154,7 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 	return { ...record, rpc_timestamp: new Date(row.receivedAt).toISOString(), referrer, refundRecipient };
 }
 
-/** The fields of a node's object in the record's form. */
+/** Converts a node's transaction object into the record's fields. */
 function fieldsOf({ from, to, gas, nonce, value }: RpcTransaction): StatusRecord["transaction"] {
 	const text = (field: unknown) => (typeof field === "string" ? field.toLowerCase() : "");
 	const decimal = (field: unknown) => readQuantity(field)?.toString() ?? "";

@@ -1,5 +1,5 @@
-// Waits for the receipt of a transaction (EIP-7966). It asks again and again, since the holder may change meanwhile. Why there
-// will be none soon only our relay can tell of its own: while that is out nothing is said of what may come.
+// Waits for the receipt of a transaction (EIP-7966) by polling, since its holder may change meanwhile. Only our relay knows why
+// there will be no receipt soon, so a wait ends early only while the relay is available.
 
 import { pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -17,24 +17,24 @@ import { isObject } from "./thirdParties.ts";
 
 type SyncWaitDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain" | "clock">;
 
-/** What somebody waits for. */
+/** A call that waits for a receipt. */
 export interface SyncRequest extends SyncCall {
-	/** Of the request that it came with. */
+	/** The state of its request. */
 	readonly state: RequestState;
 }
 
-/** Each wait asks every second: fewer than the relay's own, which is told. */
+/** The most waits. Each polls every second, so there are fewer than on the relay, where events end a wait. */
 const MAX_WAITS = 2_000;
-/** How soon it is asked for the first time, how much later each time, and how late at most, in ms. */
+/** The first polling interval, its growth, and the longest one, in ms. */
 const FIRST_MS = 250;
 const GROWTH = 1.5;
 const LATEST_MS = 1_000;
-/** How long one question may take: who hangs shall not take the whole time. */
+/** Deadline of one request, in ms, so that one that hangs does not use up the whole wait. */
 const QUESTION_MS = 3_000;
 
 const STOPPING = "boost is shutting down, and the transaction is kept";
 
-/** All waits of the process. Who comes when there is no room is told at once that the time is up. */
+/** All waits of the process. Beyond the limit a call is answered at once that its time is up. */
 export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<SyncRequest> {
 	return new SyncWaits(
 		{ limits: { maxWaits: MAX_WAITS }, stopping: STOPPING },
@@ -42,7 +42,7 @@ export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<S
 	);
 }
 
-/** Asks for the receipt, and every second time, not the first, why there is none: it has just come. */
+/** Asks for the receipt, and every second time also why there is none. */
 async function findReceipt(
 	{ hash, state, until }: SyncRequest,
 	dependencies: SyncWaitDependencies,
@@ -64,10 +64,10 @@ async function findReceipt(
 }
 
 const STAGES: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
-/** Lower nonces of an account that are looked at; more than a pool takes of one sender. */
+/** The most lower nonces of an account that are checked, more than a pool takes from one sender. */
 const MAX_BEFORE = 64;
 
-/** The receipt of a transaction, of the relay while it is well, else of the chain; null where nobody has one in time. */
+/** The receipt, from the relay while it is available, else from the chain; null if there is none in time. */
 async function receiptOf(
 	hash: string,
 	{ caller }: RequestState,
@@ -76,12 +76,12 @@ async function receiptOf(
 ): Promise<unknown> {
 	const { relay } = upstreams;
 	const call = { method: "eth_getTransactionReceipt", params: [hash] };
-	const told = relay.breaker.isUnavailable ? null : await relay.call(call, { deadlineMs, caller });
-	const answer = told?.ok === true ? told : ((await chain.batch([call], deadlineMs)) ?? [])[0];
+	const ofRelay = relay.breaker.isUnavailable ? null : await relay.call(call, { deadlineMs, caller });
+	const answer = ofRelay?.ok === true ? ofRelay : ((await chain.batch([call], deadlineMs)) ?? [])[0];
 	return answer?.ok === true && isObject(answer.result) ? answer.result : null;
 }
 
-/** Why a transaction can't be mined soon, in words for {@link notSoon}; null where it can, and where nobody can tell in time. */
+/** Why a transaction can't be mined soon, for {@link notSoon}; null if it can, or if that is not known in time. */
 async function whyNotSoon(
 	hash: string,
 	deadlineMs: number,
@@ -90,19 +90,19 @@ async function whyNotSoon(
 	const { relay } = dependencies.upstreams;
 	const row = dependencies.rows.get(hash);
 	if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
-	// Another holder may mine what the relay can't.
+	// The fallback may get it mined even if the relay can't.
 	if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;
 	const page = await relay.statusPage(hash, { deadlineMs, caller: null });
 	if (!isObject(page) || typeof page.stage !== "string") return null;
 	if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
 	if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
 	const error = page.simulationError;
-	// The relay's node could not tell: it is asked again.
+	// The relay's node did not answer, so the simulation is not known to fail.
 	if (!isObject(error) || error.code === "NODE_UNAVAILABLE") return null;
 	return failingSimulation(String(error.message));
 }
 
-/** The relay's stage does not say what it waits for: a nonce that nobody has, or one that is held. */
+/** Why it is queued, which the relay's stage does not say: an earlier nonce is missing, or held for its failing simulation. */
 async function whyQueued(
 	{ from, nonce }: Row,
 	deadlineMs: number,
@@ -110,7 +110,7 @@ async function whyQueued(
 ): Promise<string | null> {
 	const { relay } = upstreams;
 	const before = rows.of(from).filter((row) => row.nonce < nonce);
-	// It comes when that one is mined there.
+	// An earlier nonce is at the fallback and may be mined there.
 	if (before.some(({ at }) => !isHolder(at.relay))) return null;
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);
 	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];

@@ -1,5 +1,5 @@
-// Reads what third parties say of a transaction: whether it is in a block, and the status pages of fallbacks. It is believed
-// only where it is about its hash, and only fields that are known pass, with values of their type.
+// Reads third parties' answers about a transaction: whether it is in a block, and fallbacks' status pages. An answer must be
+// about the hash, and only known fields of the right type are used.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcObjects.ts";
@@ -14,13 +14,13 @@ import type { CallResult } from "../domain/request.ts";
 
 /** A mined transaction. */
 export interface Mined {
-	/** The node's object, or null where it gave none. */
+	/** The node's object, or null if it gave none. */
 	readonly transaction: RpcTransaction | null;
 	readonly reverted: boolean;
 	readonly blockNumber: number | null;
 }
 
-/** The transaction with its receipt where it is mined; null where it is not, undefined where nobody can tell. */
+/** The mined transaction; null if it is not mined, undefined if that can't be read. */
 export async function minedOnChain(
 	chain: ChainReads,
 	hash: string,
@@ -44,7 +44,7 @@ export async function minedOnChain(
 	};
 }
 
-/** The object in an answer to `eth_getTransactionByHash`; null where there is none, undefined where it is no answer. */
+/** The object in an answer to `eth_getTransactionByHash`; null if the hash is unknown, undefined if the answer is malformed. */
 export function transactionOf(
 	answer: CallResult | null | undefined,
 	hash: string,
@@ -54,7 +54,7 @@ export function transactionOf(
 	return isObject(answer.result) && isHash(answer.result.hash, hash) ? answer.result : undefined;
 }
 
-/** Whether a transaction object is of one in a block. */
+/** Whether a transaction object is in a block. */
 export function isInBlock(transaction: RpcTransaction): boolean {
 	return typeof transaction.blockHash === "string";
 }
@@ -63,21 +63,20 @@ function isHash(value: unknown, hash: string): boolean {
 	return typeof value === "string" && value.toLowerCase() === hash;
 }
 
-/** Whether it is a JSON object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 	return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The record that `page` amounts to, null where it is about nothing or not about `hash`. */
+/** Converts a fallback's status page to our record; null if it is malformed or not about `hash`. */
 export function readFallbackPage(dialect: DialectName, page: unknown, hash: string): StatusRecord | null {
 	if (!isObject(page)) return null;
 	if (page.hash !== undefined && text(page.hash).toLowerCase() !== hash) return null;
 	return dialect === "flashbots" ? protectRecord(page, hash) : relayRecord(page, hash);
 }
 
-/** Stages of what is pending there: to our users it is held, by whom does not matter. */
+/** The fallback's stages of pending transactions, which our users see as HELD. */
 const PENDING: ReadonlySet<string> = new Set(["PENDING", "QUEUED", "SHARED", "BROADCAST", "HELD"]);
 const STAGES: ReadonlySet<string> = new Set([
 	"SIMULATION_FAILED",
@@ -89,7 +88,7 @@ const STAGES: ReadonlySet<string> = new Set([
 	"DROPPED",
 ]);
 
-/** The interface's own record; `stage` where it is another relay of our kind. */
+/** A page in our own format; only a relay like ours has `stage`. */
 function relayRecord(page: Fields, hash: string): StatusRecord | null {
 	const blank = unknownStatus(hash);
 	const stage = text(page.stage);
@@ -115,7 +114,7 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 }
 
 /**
- * What Flashbots Protect says of a transaction. FAILED is one that was tried for 25 blocks.
+ * Flashbots Protect's statuses as ours. FAILED means that it was tried for 25 blocks.
  * https://docs.flashbots.net/flashbots-protect/rpc/status-api
  */
 const PROTECT = new Map<unknown, readonly [StatusRecord["status"], string | null]>([
@@ -151,7 +150,7 @@ function pageTransaction(value: unknown, gas: "gas" | "gasLimit"): StatusRecord[
 	};
 }
 
-/** Of a third party's, which may word it as it likes, the words. */
+/** A third party's simulation error, a string or an object. */
 function errorOf(value: unknown): StatusError | null {
 	if (typeof value === "string" && value !== "") return { code: "EXECUTION_FAILED", message: value };
 	if (!isObject(value)) return null;

@@ -1,6 +1,5 @@
-// What users are told of accounts and transactions, merged over all that may know. While the relay is well its answer counts;
-// the rows, the fallback and the chain fill in what it does not know, and all of it while it is out. Whoever is out is not
-// asked, and nobody longer than the request has.
+// Answers reads of pending nonces and transactions, merged from several sources. While the relay is available its answer
+// counts; the rows, the fallback and the chain add what it does not know, or replace it while it is unavailable.
 
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
@@ -23,13 +22,12 @@ import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
-/** Reads an answer; undefined where it is none. */
+/** Reads an answer; undefined if there is none or it is malformed. */
 type Read<T> = (answer: CallResult | null | undefined) => T | undefined;
 
-/** Stages that a transaction does not come back from by itself; those of a mined one are not among them. */
-const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
+/** Final stages other than those of mined transactions. */
+const ENDED_STAGES: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
 
-/** One view over relay, journal, fallback and chain. */
 export class Views {
 	readonly #with: ViewsDependencies;
 
@@ -37,37 +35,37 @@ export class Views {
 		this.#with = dependencies;
 	}
 
-	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted in the routing info. */
+	/** The answer of `GET /tx/{hash}`; `hash` in lower case. Requests to upstreams are counted in `routing`. */
 	status(hash: string, routing?: RoutingInfo): Promise<StatusAnswer> {
 		return readStatus(hash, routing, this.#with);
 	}
 
-	/** False where the relay's answer alone is the pending nonce of `address` (lower case). */
+	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
-		// What the relay holds of them counts too: should it fail at this request, the fallback knows nothing of it.
+		// Also if the relay holds all rows: should it fail at this request, the fallback does not know them.
 		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.of(address).length > 0;
 	}
 
-	/** False where the relay's answer alone is what is known of `hash` (lower case). */
+	/** False if the relay's answer about `hash` (lower case) is enough. */
 	needsMergingHash(hash: string): boolean {
 		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.get(hash) !== null;
 	}
 
 	/**
-	 * The next nonce of `address` (lower case) as a quantity: private transactions, wherever they are held, count without
-	 * gaps. Throws RpcError `unavailable` where nobody can tell, ForeignRpcError for what the relay refused.
+	 * The next nonce of `address` (lower case) as a quantity. Private transactions at any upstream count, up to the first gap.
+	 * Throws RpcError `unavailable` if no source answers, ForeignRpcError for an error of the relay.
 	 */
 	async pendingNonce(address: string, state: RequestState): Promise<string> {
 		const count = (tag: string): Call => ({ method: "eth_getTransactionCount", params: [address, tag] });
 		const pending = count("pending");
 		const relays = await this.#relays(pending, countOf, state);
-		// A node may be behind with the one, or refuse the other.
+		// A node's pending count may lag behind, or either call may fail.
 		const base =
 			relays ??
 			(await this.#fallbacks(pending, countOf, state)) ??
 			highest(await this.#chains([pending, count("latest")], countOf, state));
 		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
-		// The relay has counted what it holds; what it holds and does not count is not pending there any more.
+		// The relay has counted what it holds. What it does not count is no longer pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
 		const next = raised(base, this.#with.rows.of(address), counts);
 		if (next > base) state.routing.answeredBy.add("journal");
@@ -75,8 +73,8 @@ export class Views {
 	}
 
 	/**
-	 * The transaction without its signature, or null. What its user has ended is null wherever it may still lie, unless it
-	 * was mined all the same. Throws like {@link pendingNonce}.
+	 * The transaction without its signature, or null. A transaction that its user ended is null even if an upstream still has
+	 * it, unless it was mined. Throws like {@link pendingNonce}.
 	 */
 	async byHash(hash: string, state: RequestState): Promise<RpcTransaction | null> {
 		const call: Call = { method: "eth_getTransactionByHash", params: [hash] };
@@ -93,13 +91,13 @@ export class Views {
 		const isKnown = own !== null || isOver;
 		const known = isKnown ? undefined : await this.#fallbacks(call, read, state);
 		const other = known === undefined ? (await this.#chains([call], read, state))[0] : known;
-		// Its holder is out: it may have been mined, which a transaction that is over may have been too.
+		// The relay gave no answer: the transaction may have been mined, even one that its user ended.
 		if (isKnown) return other && isInBlock(other) ? this.#shown(other) : own;
 		if (other === undefined) throw unavailable("nobody who could know the transaction answers");
 		return other === null ? null : this.#shown(other);
 	}
 
-	/** What the relay answers; undefined where it is out or gives no answer. Throws ForeignRpcError for what it refused. */
+	/** The relay's answer; undefined if it is unavailable or gives none. Throws ForeignRpcError for its error. */
 	async #relays<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
 		const { relay } = this.#with.upstreams;
 		return this.#ask(relay, call, state, (answer) => {
@@ -109,7 +107,7 @@ export class Views {
 		});
 	}
 
-	/** What a fallback that knows private transactions answers; undefined where there is none. */
+	/** The answer of a fallback that knows private transactions; undefined if there is none. */
 	async #fallbacks<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
 		const { fallback } = this.#with.upstreams;
 		if (fallback?.dialect?.knowsPrivate !== true) return undefined;
@@ -126,7 +124,7 @@ export class Views {
 		return found;
 	}
 
-	/** What the chain answers to each of `calls`. */
+	/** The chain's answer to each of `calls`. */
 	async #chains<T>(
 		calls: readonly Call[],
 		read: Read<T>,
@@ -135,12 +133,12 @@ export class Views {
 		const leftMs = this.#leftMs(state);
 		const answers = leftMs > 0 ? ((await this.#with.chain.batch(calls, leftMs)) ?? []) : [];
 		const found = answers.map(read);
-		// Where it knows nothing the journal may.
+		// Boost is named as the source only if the chain knew something.
 		if (found.some((one) => one !== undefined && one !== null)) state.routing.answeredBy.add("boost");
 		return found;
 	}
 
-	/** The pending object of what the journal holds, or null. */
+	/** A live transaction of the journal as a pending object, or null. */
 	async #journals(hash: string, { routing }: RequestState): Promise<RpcTransaction | null> {
 		const { rows } = this.#with;
 		if (rows.live(hash)?.acknowledged !== true) return null;
@@ -154,8 +152,8 @@ export class Views {
 	}
 
 	/**
-	 * The relay shows nothing of what the journal holds. Either it has lost it, and gets it again, or it has ended it a
-	 * moment ago, which it says itself. Where another one holds it too its end at the relay is not the whole truth.
+	 * For a live row that the relay does not know: whether it has ended there, rather than been lost. An end at the relay alone
+	 * does not count while the fallback holds it too, except a cancel or a replacement.
 	 */
 	async #isGoneAtRelay(hash: string, state: RequestState): Promise<boolean> {
 		const { rows, upstreams, observer } = this.#with;
@@ -168,10 +166,10 @@ export class Views {
 		observer.learn(hash, stage);
 		if (stage === "REPLACED" || stage === "CANCELLED") return true;
 		const row = rows.live(hash);
-		return GONE.has(stage) && !(row !== null && isHolder(row.at.fallback));
+		return ENDED_STAGES.has(stage) && !(row !== null && isHolder(row.at.fallback));
 	}
 
-	/** As our relay shows it, whoever gave it: without its signature, unless it is public and the operator has it shown. */
+	/** The object without its signature, as our relay shows it; with it if the setting allows. */
 	#shown(found: RpcTransaction, byRelay = false): RpcTransaction {
 		if (this.#with.signatureHiding === "pending" && (byRelay || isInBlock(found))) return found;
 		const id = this.#with.chainId();
@@ -186,8 +184,8 @@ export class Views {
 }
 
 /**
- * `base` raised over the acknowledged `rows` (by nonce) that follow it without a gap; one at `base` itself only where
- * it `counts`. Behind that each does: who counted it alone did so only for the gap before it.
+ * `base` raised over the acknowledged `rows` (sorted by nonce) that follow it without a gap. A row at `base` itself counts only
+ * if `counts` says so; later ones always do.
  */
 function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolean): bigint {
 	let next = base;

@@ -1,4 +1,4 @@
-// Boost's series: all of them there from the start, and each counts what it is called for.
+// Boost's series: all exist from the start, and the gauges show the current state.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ async function series(metrics: Metrics): Promise<Map<string, number>> {
 	return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
 }
 
-test("every series is there at zero before anything happened", async () => {
+test("every series starts at zero", async () => {
 	const registry = new Metrics();
 	boostMetrics(registry);
 	const all = await series(registry);
@@ -40,7 +40,7 @@ test("every series is there at zero before anything happened", async () => {
 		assert.equal(all.get(name), 0, name);
 });
 
-test("gauges tell what is now, and of a fallback that is not there nothing", async () => {
+test("gauges show the current state, and stay 0 without a fallback", async () => {
 	const registry = new Metrics();
 	const breaker = new PlayedBreaker();
 	const journal = {

@@ -1,4 +1,4 @@
-// A pair whose processes are moved by hand, and its time too: what is asked of them is kept in order.
+// A pair of fake processes on a manual clock; what happens is recorded in order.
 
 import { type Child, type ChildExit, runPair } from "../../../boost-proxy/supervisor.ts";
 import { silentLogger } from "../../../shared/log.ts";
@@ -9,38 +9,38 @@ export class FakeChild implements Child {
 	readonly started: Promise<void>;
 	readonly exited: Promise<ChildExit>;
 	readonly #name: string;
-	readonly #told: string[];
+	readonly #events: string[];
 	start = (): void => {};
 	exit = (_code: number | null, _signal: string | null = null): void => {};
 
-	constructor(name: string, told: string[]) {
+	constructor(name: string, events: string[]) {
 		this.#name = name;
-		this.#told = told;
-		told.push(`${name} begins`);
+		this.#events = events;
+		events.push(`${name} begins`);
 		this.started = new Promise((resolve) => {
 			this.start = resolve;
 		});
 		this.exited = new Promise((resolve) => {
 			this.exit = (code, signal = null) => {
-				told.push(`${name} ends`);
+				events.push(`${name} ends`);
 				resolve({ code, signal });
 			};
 		});
 	}
 
 	stop(): void {
-		this.#told.push(`${this.#name} is asked to stop`);
+		this.#events.push(`${this.#name} is asked to stop`);
 	}
 
 	kill(): void {
-		this.#told.push(`${this.#name} is killed`);
+		this.#events.push(`${this.#name} is killed`);
 		this.exit(null, "SIGKILL");
 	}
 }
 
 /** Both, begun. */
 export function pairFixture() {
-	const told: string[] = [];
+	const events: string[] = [];
 	const warned: unknown[] = [];
 	const relays: FakeChild[] = [];
 	const boosts: FakeChild[] = [];
@@ -51,12 +51,12 @@ export function pairFixture() {
 	const ending = runPair(
 		{
 			relay() {
-				const relay = new FakeChild(`relay ${relays.length + 1}`, told);
+				const relay = new FakeChild(`relay ${relays.length + 1}`, events);
 				relays.push(relay);
 				return relay;
 			},
 			boost() {
-				const boost = new FakeChild("boost", told);
+				const boost = new FakeChild("boost", events);
 				boosts.push(boost);
 				return boost;
 			},
@@ -73,7 +73,7 @@ export function pairFixture() {
 	const relay = (): FakeChild => last(relays);
 	const boost = (): FakeChild => last(boosts);
 	return {
-		...{ told, warned, relays, relay, boosts, boost, clock, ending },
+		...{ events, warned, relays, relay, boosts, boost, clock, ending },
 		/** Both serve. */
 		async up() {
 			relay().start();
@@ -83,7 +83,7 @@ export function pairFixture() {
 		},
 		ask: () => stop.abort(),
 		code: () => code,
-		/** What is told from now on. */
-		fresh: () => void told.splice(0),
+		/** Forgets the events so far. */
+		clear: () => void events.splice(0),
 	};
 }

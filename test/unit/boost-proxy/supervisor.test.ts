@@ -1,5 +1,4 @@
-// Two processes behind one port: the relay is started again with growing pauses, boost's end is the end, settings that
-// one of them refuses end both, and a stop goes in order and within its time. Processes and time are moved by hand.
+// Two processes behind one port: restarts of the relay, the shutdown, and how the environment is divided.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,37 +19,20 @@ test("boost is started when the relay serves, when it has ended, or after five s
 	}
 });
 
-test("asked to stop, boost goes first, the relay when boost has gone, and the code is 0", async () => {
-	const { up, told, relay, boost, clock, ending, ask, code, fresh } = pairFixture();
+test("if boost does not end, the relay is stopped all the same and both are killed in the end", async () => {
+	const { up, events, clock, ending, ask, code, clear } = pairFixture();
 	await up();
-	await clock.advance(1_000);
-	fresh();
-	ask();
-	await clock.advance(3_000);
-	assert.deepEqual(told, ["boost is asked to stop"]);
-	boost().exit(0);
-	await clock.advance(0);
-	assert.deepEqual(told, ["boost is asked to stop", "boost ends", "relay 1 is asked to stop"]);
-	assert.equal(code(), undefined);
-	relay().exit(0);
-	await ending;
-	assert.equal(code(), 0);
-});
-
-test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
-	const { up, told, clock, ending, ask, code, fresh } = pairFixture();
-	await up();
-	fresh();
+	clear();
 	ask();
 	await clock.advance(16_999);
-	assert.deepEqual(told, ["boost is asked to stop"]);
+	assert.deepEqual(events, ["boost is asked to stop"]);
 	await clock.advance(1);
-	assert.deepEqual(told, ["boost is asked to stop", "relay 1 is asked to stop"]);
+	assert.deepEqual(events, ["boost is asked to stop", "relay 1 is asked to stop"]);
 	await clock.advance(10_999);
-	assert.equal(told.length, 2);
+	assert.equal(events.length, 2);
 	await clock.advance(1);
 	await ending;
-	assert.deepEqual(told.slice(2), ["boost is killed", "boost ends", "relay 1 is killed", "relay 1 ends"]);
+	assert.deepEqual(events.slice(2), ["boost is killed", "boost ends", "relay 1 is killed", "relay 1 ends"]);
 	assert.equal(code(), 1);
 });
 
@@ -58,7 +40,7 @@ for (const [who, boostCode, relayCode] of [
 	["boost", 1, 0],
 	["the relay", 0, 1],
 ] as const) {
-	test(`where ${who} stops with a failure, the code says so`, async () => {
+	test(`the exit code is 1 if ${who} stops with a failure`, async () => {
 		const { up, relay, boost, clock, ending, ask, code } = pairFixture();
 		await up();
 		ask();
@@ -71,7 +53,7 @@ for (const [who, boostCode, relayCode] of [
 	});
 }
 
-test("a relay that ends is started again, each time later, and sooner again when it was up for long", async () => {
+test("a relay that ends is restarted with growing pauses, which start again after a long run", async () => {
 	const { up, warned, relays, relay, boost, clock, ending, ask, code } = pairFixture();
 	await up();
 	const pauses: number[] = [];
@@ -101,41 +83,17 @@ test("a relay that ends is started again, each time later, and sooner again when
 	assert.equal(code(), 0);
 });
 
-test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
-	const { told, relay, boost, clock, ending, code } = pairFixture();
-	relay().exit(1);
-	await clock.advance(2_000);
-	assert.deepEqual(told, ["relay 1 begins", "relay 1 ends", "boost begins"]);
-	boost().exit(1);
-	await ending;
-	assert.deepEqual(told.slice(3), ["boost ends", "boost is asked to stop"]);
-	assert.equal(code(), 1);
-});
-
-test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
-	const { told, relay, boost, clock, ending, code, fresh } = pairFixture();
-	await clock.advance(5_000);
-	fresh();
-	boost().exit(1);
-	await clock.advance(1_000);
-	assert.deepEqual(told, ["boost ends"]);
-	relay().exit(1);
-	await ending;
-	assert.deepEqual(told, ["boost ends", "relay 1 ends", "boost is asked to stop"]);
-	assert.equal(code(), 1);
-});
-
-test("boost's end is the end of the relay, whatever its code", async () => {
+test("the relay is stopped when boost ends, whatever its code", async () => {
 	for (const [code, signal, expected] of [
 		[3, null, 3],
 		[null, "SIGKILL", 1],
 	] as const) {
-		const { up, told, relay, boost, clock, ending, code: ended, fresh } = pairFixture();
+		const { up, events, relay, boost, clock, ending, code: ended, clear } = pairFixture();
 		await up();
-		fresh();
+		clear();
 		boost().exit(code, signal);
 		await clock.advance(0);
-		assert.deepEqual(told, ["boost ends", "boost is asked to stop", "relay 1 is asked to stop"]);
+		assert.deepEqual(events, ["boost ends", "boost is asked to stop", "relay 1 is asked to stop"]);
 		relay().exit(0);
 		await ending;
 		assert.equal(ended(), expected);
@@ -144,7 +102,7 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 
 const MADE = { relayPort: 12_345, secret: "made up" };
 
-test("boost has the one port and all that the world sees; the relay is on loopback, and each finds the other", () => {
+test("boost has the public port, the relay is on loopback", () => {
 	const given = {
 		PORT: "5000",
 		HOST: "::",
@@ -160,7 +118,7 @@ test("boost has the one port and all that the world sees; the relay is on loopba
 	});
 });
 
-test("a secret that is given is kept; an empty one is none", () => {
+test("a given secret is kept, an empty one replaced", () => {
 	for (const [given, secret] of [
 		["own", "own"],
 		["", "made up"],
@@ -171,7 +129,7 @@ test("a secret that is given is kept; an empty one is none", () => {
 	}
 });
 
-test("the relay's metrics are on the port behind boost's, and on none where there is none", () => {
+test("the relay's metrics port follows boost's", () => {
 	for (const [given, relays] of [
 		["9090", "9091"],
 		["0", "0"],
@@ -185,7 +143,7 @@ test("the relay's metrics are on the port behind boost's, and on none where ther
 	assert.ok(!("METRICS_PORT" in pairEnvironments({}, MADE).relay), "it was made up");
 });
 
-test("what has no effect is named, and not passed on", () => {
+test("settings without effect are named and not passed on", () => {
 	const given = { SEARCHER_PORT: "8090", RELAY_URL: "https://elsewhere.example" };
 	const { relay, boost, unused } = pairEnvironments(given, MADE);
 	assert.deepEqual(unused, ["SEARCHER_PORT", "RELAY_URL"]);

@@ -1,4 +1,4 @@
-// The words of nodes and relays as they are written in their sources or logs, and words that only look like them.
+// Error messages from the sources or logs of nodes and relays, and messages that only resemble them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -59,23 +59,23 @@ const LOW = [
 ];
 const NOT_LOW = ["nonce too high", "invalid nonce", "gas too low", "my nonce too low", "nonce too lowly", ""];
 
-test("a transaction that is there already is told by the words of each kind of node", () => {
-	// A trailing space is no word more.
+test("each kind of node's message for a known transaction", () => {
+	// A trailing space changes nothing.
 	for (const words of KNOWN) assert.ok(isAlreadyKnown(words.trimEnd()), words);
 	for (const words of NOT_KNOWN) assert.equal(isAlreadyKnown(words), false, words);
 });
 
-test("a nonce that was used is told by the words of each kind of node", () => {
+test("each kind of node's message for a used nonce", () => {
 	for (const words of LOW) assert.ok(isNonceTooLow(words), words);
 	for (const words of NOT_LOW) assert.equal(isNonceTooLow(words), false, words);
 });
 
-test("a pool without room says so", () => {
+test("the message of a full pool", () => {
 	assert.ok(isPoolFull("txpool is full"), "go-ethereum's words");
 	assert.equal(isPoolFull("the txpool is full"), false);
 });
 
-test("words of any length are read in no time", () => {
+test("messages of any length are read quickly", () => {
 	const long = "internal_error: ".repeat(100_000);
 	const before = process.cpuUsage();
 	for (let i = 0; i < 1_000; i++) isAlreadyKnown(long);

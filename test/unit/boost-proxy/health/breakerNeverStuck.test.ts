@@ -1,5 +1,5 @@
-// The breaker against chance: whatever happened to it, in any order, once its upstream is healthy it is closed within a
-// bounded time, and it never asks two probes at a time.
+// The breaker under random events: with a healthy upstream it closes within a bounded time, and never runs two probes at a
+// time.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -109,7 +109,7 @@ async function check(fixture: BreakerFixture, what: string): Promise<void> {
 	if (attempt !== null) assert.equal(attempt.result, null, `let in ${what}`);
 }
 
-test("from whatever it went through, with a healthy upstream it is closed within a bounded time", async (t) => {
+test("after any events, with a healthy upstream it closes within a bounded time", async (t) => {
 	let openings = 0;
 	let longest = 0;
 	const property = fc.asyncProperty(
@@ -162,7 +162,7 @@ test("from whatever it went through, with a healthy upstream it is closed within
 	t.diagnostic(went);
 });
 
-test("a probe that never ends, and one that throws, count as bad words and hold up no later ones", async (t) => {
+test("a probe that never ends or throws counts as failed and does not block later ones", async (t) => {
 	await recovers(t, () => new Promise<never>(() => {}), "timeout");
 	await recovers(t, () => Promise.reject(new Error("a bug")), "probe");
 	await recovers(

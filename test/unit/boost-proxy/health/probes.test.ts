@@ -1,5 +1,4 @@
-// What the probes ask and what they make of the answers, on transports that say what they are told: the relay's, a third
-// party's, and what the relay's head is compared with.
+// The requests and results of the probes for the relay and a third party, and the head that the relay's is compared with.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
@@ -82,7 +81,7 @@ test("the relay is asked whether it is ready, then for its head, all within the 
 	assert.deepEqual(transport.deadlines, [500, 400]);
 });
 
-test("a thorough probe submits what is no transaction: any verdict will do, and a limit is boost's own", async () => {
+test("a thorough probe submits an invalid transaction: any verdict or rate limit is a success", async () => {
 	for (const [answer, word] of [
 		[error(-32000), "ok"],
 		[error(-32602, 400), "ok"],
@@ -102,7 +101,7 @@ test("a thorough probe submits what is no transaction: any verdict will do, and 
 	}
 });
 
-test("what the relay answers to /readyz makes the word", async () => {
+test("the result by the relay's answer to /readyz", async () => {
 	for (const [answer, word] of [
 		[answered(503, { ready: false }), "notReady"],
 		[answered(500, ""), "httpStatus"],
@@ -136,7 +135,7 @@ const WORDS = [
 ] as const satisfies readonly (readonly [ExchangeResult, string])[];
 const LIMITED = [answered(429, ""), error(-32005), error(-32005, 429)];
 
-test("what the relay answers for its head makes the word; a limit is about boost's own address", async () => {
+test("the result by the relay's answer for its head; a rate limit is ignored", async () => {
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "ok"] as const)]) {
 		const { transport, probe } = relayFixture();
 		transport.answers.eth_blockNumber = answer;
@@ -144,7 +143,7 @@ test("what the relay answers for its head makes the word; a limit is about boost
 	}
 });
 
-test("a head further behind the reference than allowed is stale; none is where there is no reference", async () => {
+test("a head too far behind the reference is stale; without a reference none is", async () => {
 	const { transport, set, probe } = relayFixture(103n);
 	assert.equal(await probe(false), "ok");
 	set.head = 104n;
@@ -159,7 +158,7 @@ test("a head further behind the reference than allowed is stale; none is where t
 	assert.equal(await probe(false), "ok", "asked anew after a bad word: another chain is not compared");
 });
 
-test("a third party must tell its chain id, the expected one where one is known", async () => {
+test("a third party must answer its chain id, and the expected one if known", async () => {
 	const transport = new FakeTransport(new ManualClock());
 	const probe = fallbackProbe({ timeoutMs: 500 }, { transport });
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "limited"] as const)]) {
@@ -230,7 +229,7 @@ test("the reference is the independent node's head, read once a slot, and nothin
 	assert.equal(clock.timers, 0);
 });
 
-test("a reference of another chain is compared with nothing, and said so once", async (t) => {
+test("a reference of another chain is not used, which is logged once", async (t) => {
 	const { clock, set, reference, warned } = await referenceFixture(t, "node");
 	for (const _ of [1, 2, 3]) {
 		assert.equal(reference.headOf(5n), null);

@@ -1,5 +1,4 @@
-// Every rule of an upstream's health as a table: what is charged, what opens a breaker, who waits, and for how long it is
-// left alone.
+// Every rule of an upstream's health as a table: which faults count, what opens a breaker, what waits, and the backoff.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -37,7 +36,7 @@ function health(
 	};
 }
 
-test("what is charged depends on whose it is, on what was asked and on how long it took", () => {
+test("which outcomes count as faults, by upstream, kind and duration", () => {
 	for (const [outcome, kind, tookMs, relay, fallback] of [
 		["answered", "submission", 0, false, false],
 		["cut", "submission", 0, false, false],
@@ -60,8 +59,8 @@ test("what is charged depends on whose it is, on what was asked and on how long 
 	}
 });
 
-test("why what an attempt came to opens it", () => {
-	for (const [outcome, inRow, isUnheard, circumstances, reason] of [
+test("which outcomes open the breaker, and with which reason", () => {
+	for (const [outcome, inRow, isUnanswered, circumstances, reason] of [
 		["answered", 9, true, PROBATION, null],
 		["cut", 9, true, PROBATION, null],
 		["tooLarge", 9, true, PROBATION, null],
@@ -77,9 +76,9 @@ test("why what an attempt came to opens it", () => {
 	] as const) {
 		// The row of reads is none of submissions.
 		const figures = { faults: { read: 9, submission: inRow } };
-		const seen = { kind: "submission", tookMs: 4_000, isUnheard } as const;
+		const seen = { kind: "submission", tookMs: 4_000, isUnanswered } as const;
 		const found = reasonOfAttempt(outcome, seen, health(figures, circumstances));
-		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnheard}`);
+		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnanswered}`);
 	}
 });
 
@@ -91,16 +90,16 @@ test("how many senders are a storm", () => {
 		[2, 5, PROBATION, "storm"],
 		[1, 1, PROBATION, "storm"],
 	] as const) {
-		const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+		const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
 		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
 		assert.equal(found, expected, `${stormSenders} of ${storm}`);
 	}
 	const theirs = health({ stormSenders: 1_000 }, PROBATION, { upstream: "fallback" });
-	const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+	const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
 	assert.equal(reasonOfAttempt("internal", seen, theirs), null, "a third party's is none");
 });
 
-test("what a newcomer waits for, whether a probe is wanted, and when it is a stall", () => {
+test("what a new request waits for, when a probe is needed, and when it is a stall", () => {
 	const NONE = [0, 0] as const;
 	for (const [what, all, submissions, submissionMs, circumstances, expected] of [
 		["nothing is in flight", NONE, NONE, 0, WELL, [null, null, false, false]],
@@ -150,7 +149,7 @@ test("when a probe asks as a submission would", () => {
 	}
 });
 
-test("what a probe of a closed breaker comes to", () => {
+test("what follows from a probe of a closed breaker", () => {
 	const probe = { tookMs: 500, wasContradicted: false, isSecond: false, isSilent: false };
 	for (const [outcome, more, isFallback, expected] of [
 		["ok", {}, false, null],

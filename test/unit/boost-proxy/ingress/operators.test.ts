@@ -1,4 +1,4 @@
-// The routes for operators: what they show, who may force a breaker, and when there is an upstream for a transaction.
+// The routes for operators: what they show, who may force a breaker, and the check of /readyz.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -100,7 +100,7 @@ test("only the token opens, closes and frees a breaker", async () => {
 	await server.stop();
 });
 
-test("without a fallback there is none to force, without a token nothing at all", async () => {
+test("without a fallback or a token there is nothing to force", async () => {
 	const alone = await fixture("s3cret", false);
 	const { status, body } = await alone.post("/admin/open?upstream=fallback", "Bearer s3cret");
 	assert.deepEqual([status, body], [400, { error: "there is no fallback" }]);
@@ -115,7 +115,7 @@ test("without a fallback there is none to force, without a token nothing at all"
 	}
 });
 
-test("there is an upstream while the relay, or a fallback that may be given something, takes requests", async () => {
+test("ready while the relay, or a fallback that some path allows, is available", async () => {
 	const rows: [boolean, "none" | "out" | "in" | "refused" | "fast alone", true | RegExp][] = [
 		[false, "none", true],
 		[false, "out", true],

@@ -1,5 +1,4 @@
-// A server that passes everything but its own paths on to a relay that a test plays: what the relay shall do comes in, both
-// ports and what the relay saw go out. The breaker is played too.
+// The fixture for pass-through: a server in front of a scripted relay, with a fake breaker.
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

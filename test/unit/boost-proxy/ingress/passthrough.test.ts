@@ -1,5 +1,5 @@
-// What is passed through arrives as it was sent, but for what names the client, and its answer comes back the same way. No
-// body can be made to look like a request.
+// A request that is passed through arrives unchanged but for the client's address, and so does its answer. No body can
+// become a second request.
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
@@ -13,7 +13,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 	return body;
 }
 
-test("a request arrives as it was sent, but for who the client is", async () => {
+test("a request arrives unchanged but for the client's address", async () => {
 	const seen: { url: string; headers: IncomingMessage["headers"]; body: string; verb: string }[] = [];
 	const fixture = await startPassFixture({
 		boostSecret: "sesame",
@@ -77,7 +77,7 @@ test("a request arrives as it was sent, but for who the client is", async () => 
 	await fixture.stop();
 });
 
-test("without a secret nobody vouches, and a proxy in front is believed as far as it may be", async () => {
+test("without a secret there is no boost header, and a proxy in front is trusted as configured", async () => {
 	const seen: IncomingMessage["headers"][] = [];
 	const fixture = await startPassFixture({
 		trustProxy: 1,
@@ -133,7 +133,7 @@ test("a relay with credentials and a path, and targets in absolute form", async 
 	await fixture.stop();
 });
 
-test("no body can become a request of its own", async () => {
+test("no body can become a second request", async () => {
 	const seen: (string | undefined)[][] = [];
 	const fixture = await startPassFixture({
 		relay: async (request, answer) => {

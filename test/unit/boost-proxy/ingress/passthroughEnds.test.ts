@@ -1,5 +1,4 @@
-// Answers of what is passed through, and how it ends: none while the relay is out, one in words that clients can read where it
-// fails, otherwise the relay's own; a client that goes away leaves nothing at the relay.
+// How passed-through requests end: errors while the relay is unavailable or fails, streams, and clients that disconnect.
 
 import assert from "node:assert/strict";
 import type { RequestListener, ServerResponse } from "node:http";
@@ -11,7 +10,7 @@ import { startPassFixture } from "./passFixture.ts";
 
 const EVENTS = { "content-type": "text/event-stream", "cache-control": "no-store" };
 
-test("clients that go away leave no connection behind, at whatever moment they do", async () => {
+test("clients that disconnect at any moment leave no connection to the relay", async () => {
 	const answers: ServerResponse[] = [];
 	const relay: RequestListener = (request, answer) => {
 		answers.push(answer);
@@ -51,7 +50,7 @@ test("clients that go away leave no connection behind, at whatever moment they d
 	await fixture.stop();
 });
 
-test("a stream ends when the server drains, and holds up no stop", async () => {
+test("a stream ends when the server drains, and does not delay the shutdown", async () => {
 	const clock = new ManualClock();
 	const fixture = await startPassFixture({
 		clock,
@@ -62,7 +61,7 @@ test("a stream ends when the server drains, and holds up no stop", async () => {
 	fixture.server.drain();
 	assert.equal(await reader.over(), "end");
 	await until("the relay's is closed", () => fixture.relaySockets.size === 0);
-	// One that comes while it drains is told what there is, and ends.
+	// A stream that begins while it drains gets what there is, and ends.
 	const late = await EventStreamReader.open(`${fixture.url}/tx/0x1/events`);
 	assert.equal(late.status, 200);
 	assert.equal(late.headers.connection, "close");
@@ -72,7 +71,7 @@ test("a stream ends when the server drains, and holds up no stop", async () => {
 	await stopping;
 });
 
-test("a stream that the relay cuts is cut for its client, who then comes back", async () => {
+test("a stream that the relay aborts is aborted for its client", async () => {
 	const fixture = await startPassFixture({
 		relay: (_, answer) => answer.writeHead(200, EVENTS).write("data: {}\n\n"),
 	});
@@ -83,7 +82,7 @@ test("a stream that the relay cuts is cut for its client, who then comes back", 
 	await fixture.server.stop();
 });
 
-test("while the relay is out nothing reaches it, and it is said in the client's language", async () => {
+test("while the relay is unavailable nothing reaches it, and the error fits the request", async () => {
 	let asked = 0;
 	const fixture = await startPassFixture({ relay: (_, answer) => answer.end(String(asked++)) });
 	fixture.breaker.state = "open";
@@ -113,7 +112,7 @@ test("while the relay is out nothing reaches it, and it is said in the client's 
 	await fixture.stop();
 });
 
-test("a relay that can't be reached is told to the breaker; one that hangs up or says nothing is not", async () => {
+test("the breaker counts a refused connection, but no reset and no time-out", async () => {
 	const clock = new ManualClock();
 	const fixture = await startPassFixture({
 		clock,
@@ -141,7 +140,7 @@ test("a relay that can't be reached is told to the breaker; one that hangs up or
 	await fixture.server.stop();
 });
 
-test("a kept connection that the relay has just closed costs a read nothing", async () => {
+test("a read is retried if the relay has just closed an idle connection", async () => {
 	let asked = 0;
 	const fixture = await startPassFixture({
 		relay: (request, answer) => {
@@ -157,7 +156,7 @@ test("a kept connection that the relay has just closed costs a read nothing", as
 	await fixture.stop();
 });
 
-test("an answer that breaks off does not look whole", async () => {
+test("a truncated answer does not look complete", async () => {
 	const fixture = await startPassFixture({
 		relay: (request, answer) => {
 			answer.writeHead(200, { "content-type": "text/plain" });

@@ -1,5 +1,5 @@
-// A disk that fails for a while, or takes its time: nothing is forgotten, what lies there is whole at every moment and the
-// newest in the end, and every promise is kept or broken, not left open.
+// A disk that fails or is slow: no row is lost, the records are always whole and in the end the newest, and every write
+// settles.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +25,7 @@ import {
 
 const DISK = { message: "disk" };
 
-test("what the disk refuses is kept in memory, its bytes too, and written when it can be", async () => {
+test("failed writes are kept in memory, bytes included, and retried", async () => {
 	const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
 	const hashes = Array.from({ length: 250 }, (_, n) => hashOf(n));
 	await journal.add(newEntry(0), "relay");
@@ -70,7 +70,7 @@ for (const [first, second] of [
 	});
 }
 
-test("closing tries once more what failed, waits for that, and ends on a disk that fails for good", async () => {
+test("closing retries failed writes once and ends even if the disk still fails", async () => {
 	for (const broken of [false, true]) {
 		const { journal, disk, clock } = await fixture();
 		disk.broken = true;
@@ -89,7 +89,7 @@ test("closing tries once more what failed, waits for that, and ends on a disk th
 	}
 });
 
-test("an alarm is raised once per outage, and its end is told; nothing of a transaction is in it", async () => {
+test("an outage is logged once, and so is its end, without anything of a transaction", async () => {
 	const lines: string[] = [];
 	const say = (message: string, fields?: object) => {
 		lines.push(`${message} ${JSON.stringify(fields ?? {})}`);
@@ -192,7 +192,7 @@ function checkIndexes(rows: Rows): void {
 	assert.ok(mined.every(({ desired }) => desired === "mined"));
 }
 
-test("what lies on disk is whole at every moment, and the newest in the end; every list fits the rows", async () => {
+test("records are always whole and in the end the newest; every index matches the rows", async () => {
 	await fc.assert(
 		fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
 			const { journal, disk, clock } = await fixture(LIMITS);

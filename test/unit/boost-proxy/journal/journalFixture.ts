@@ -1,5 +1,5 @@
-// What the journal's tests share: entries by number, the table of rows on a disk in memory, spoken to by verbs, and a row as a
-// scenario looks at it: live or ended, with names in place of standings.
+// The fixture for the journal: entries by number, rows on a disk in memory with a shorter interface, and a readable view of
+// a row.
 
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
@@ -79,7 +79,7 @@ export function contents(journal: RowVerbs, hashes: readonly string[]): Promise<
 	return Promise.all(
 		hashes.map(async (hash) => {
 			const open = journal.get(hash);
-			const kept = open === null ? null : { ...open, underWay: null };
+			const kept = open === null ? null : { ...open, inProgress: null };
 			return { hash, kept, raw: await journal.raw(hash), ended: journal.ended(hash) };
 		}),
 	);
@@ -88,7 +88,7 @@ export function contents(journal: RowVerbs, hashes: readonly string[]): Promise<
 /** A live row. */
 export interface LiveRow extends Omit<NewRow, "raw"> {
 	readonly holders: readonly UpstreamName[];
-	readonly underWay: boolean;
+	readonly inProgress: boolean;
 	readonly acknowledged: boolean;
 	readonly aliveUntil: number;
 	readonly bytes: number;
@@ -104,7 +104,7 @@ export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path
 function liveRow(row: Row): LiveRow {
 	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
 	const replacesAt = UPSTREAMS.filter((by) => at[by].replacementPending);
-	return { ...known, replacesAt, holders: holdersOf(row), underWay: requests > 0 };
+	return { ...known, replacesAt, holders: holdersOf(row), inProgress: requests > 0 };
 }
 
 function endedRow(row: Row): EndedRow {
@@ -181,7 +181,7 @@ export class RowVerbs {
 		return this.#change(hash, (row) => withReplacementPending(row, by, false));
 	}
 
-	setUnderWay(hash: string, isBegun: boolean): void {
+	setInProgress(hash: string, isBegun: boolean): void {
 		const least = this.#begun.has(hash) ? 1 : 0;
 		const change = (row: Row) =>
 			!isBegun && row.requests <= least ? row : isBegun ? requestBegun(row) : requestOver(row);
@@ -218,7 +218,7 @@ export class RowVerbs {
 		return this.#written(hash);
 	}
 
-	/** As where the upstreams tell this chain. */
+	/** As if the upstreams were on this chain. */
 	async bindTo(chainId: bigint): Promise<void> {
 		const result = `0x${chainId.toString(16)}`;
 		const chain = { batch: async () => [{ ok: true, result } as const] };

@@ -1,5 +1,4 @@
-// Opening a journal: records there and back again, damaged ones left out, other versions and other chains refused; and that the
-// chain is asked for until somebody tells it.
+// Opening a journal: every record can be read again, damaged ones are left out, other versions and chains are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -54,7 +53,7 @@ const STATES: Readonly<Record<string, Row>> = {
 	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
 };
 
-test("every kind of row: there and back again", () => {
+test("every kind of row is the same after encoding and decoding", () => {
 	for (const [name, state] of Object.entries(STATES)) {
 		assert.deepEqual(decodeState(HASH, encodeState(state), rawOf(1).length), state, name);
 		const birth = encodeBirth(state, rawOf(1));
@@ -87,7 +86,7 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"an end without a time": changed({ ending: "mined", untold: [] }),
 };
 
-test("refuses what is not what was written", () => {
+test("malformed records are refused", () => {
 	for (const [name, bytes] of Object.entries(DAMAGED))
 		assert.throws(() => decodeState(HASH, bytes, 1), Error, name);
 	const birth = encodeBirth(LIVE, rawOf(1));
@@ -99,7 +98,7 @@ test("refuses what is not what was written", () => {
 	}
 });
 
-test("damaged records are left out and told of; the others are there", async () => {
+test("damaged records are left out and logged; the others are read", async () => {
 	const { journal, disk } = await fixture();
 	for (const n of [1, 2, 3, 4, 5]) await journal.add(newEntry(n), "relay");
 	await journal.held(hashOf(4), "fallback");
@@ -122,7 +121,7 @@ test("damaged records are left out and told of; the others are there", async () 
 	assert.equal(errors.length, 4, errors.join("\n"));
 	assert.equal(errors.at(-1), 'records of the journal were left out {"count":3}');
 	assert.doesNotMatch(errors.join(""), /junk/);
-	// The bytes alone are damaged: told to who asks for them.
+	// Only the bytes are damaged: reading them fails.
 	disk.map.set(`b/${hashOf(1)}`, Buffer.alloc(2));
 	await assert.rejects(again.raw(hashOf(1)));
 	assert.equal(await again.add(newEntry(2), "relay"), true);
@@ -140,12 +139,6 @@ test("a journal of another version is refused, and left as it is", async () => {
 			"the journal was written by another version (expected format 1): set DATA_DIR or DATABASE_URL to another one",
 	});
 	assert.equal(disk.map.get("m/format")?.toString(), "2");
-});
-
-test("a store that can't be written is told of at the start", async () => {
-	const disk = new FakeDisk();
-	disk.broken = true;
-	await assert.rejects(fixture({}, disk), { message: "disk" });
 });
 
 const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
@@ -169,14 +162,14 @@ function othersDisk(): FakeDisk {
 	return disk;
 }
 
-test("a journal is bound at the start where somebody tells the chain, and stays so", async () => {
+test("a journal is bound at the start to the chain that an upstream answers", async () => {
 	const { binding, start, bound, disk } = await bindingFixture([TOLD]);
 	await start();
 	assert.deepEqual([binding.chainId, bound()], [31_337n, "31337"]);
 	await (await bindingFixture([TOLD], disk)).start();
 });
 
-test("where nobody does, or the disk fails, the start goes on and it is asked again", async () => {
+test("if none answers, or the disk fails, the start goes on and it is asked again", async () => {
 	const { binding, bound, clock, disk, start } = await bindingFixture([
 		...[null, [{ ok: true as const, result: "x" }], TOLD, TOLD],
 	]);
@@ -191,7 +184,7 @@ test("where nobody does, or the disk fails, the start goes on and it is asked ag
 	assert.deepEqual([bound(), clock.timers], ["31337", 0]);
 });
 
-test("a journal of another chain stops the start, and is told of where it shows later", async () => {
+test("a journal of another chain stops the start, or is logged if that shows later", async () => {
 	await assert.rejects((await bindingFixture([TOLD], othersDisk())).start(), {
 		code: "OTHER_CHAIN",
 		message:
@@ -201,12 +194,4 @@ test("a journal of another chain stops the start, and is told of where it shows 
 	await start();
 	await clock.advance(1_000);
 	assert.deepEqual([errors, clock.timers], [["the journal is of another chain"], 0]);
-});
-
-test("a stop ends the asking", async () => {
-	const { binding, clock, start } = await bindingFixture([]);
-	await start();
-	binding.stop();
-	await clock.advance(5_000);
-	assert.equal(clock.timers, 0);
 });

@@ -1,5 +1,4 @@
-// The bounds of the table of rows: how many and how large, for each client and in all, how long each is kept; and what is
-// written for it.
+// The bounds of the table of rows in number, size and age, for each client and in all, and what is written to disk.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -16,12 +15,12 @@ test("an acknowledged entry costs one write, of one record", async () => {
 	disk.hold = true;
 	await journal.settle(hashOf(1), true);
 	assert.equal(disk.waiting, 0);
-	assert.equal(journal.get(hashOf(1))?.underWay, false);
+	assert.equal(journal.get(hashOf(1))?.inProgress, false);
 	assert.equal(disk.map.size, before + 1);
 	await journal.close();
 });
 
-test("one that lives on is given up later, and after a restart has at least half a life left", async () => {
+test("a row that lives on expires later, and has at least half a life left after a restart", async () => {
 	const { journal, disk, clock } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	let writes = 0;
@@ -44,7 +43,7 @@ test("one that lives on is given up later, and after a restart has at least half
 	await journal.close();
 });
 
-test("where there is no room, nothing is kept", async () => {
+test("without room nothing is kept", async () => {
 	const { journal } = await fixture({ maxLive: 2 });
 	await Promise.all([journal.add(newEntry(1), "relay"), journal.add(newEntry(2), "relay")]);
 	assert.equal(journal.rows.refusal(newEntry(3)), "total");
@@ -111,7 +110,7 @@ test("bytes that are not in memory come from disk", async () => {
 	await journal.close();
 });
 
-test("of what has ended no bytes are kept, of a mined one only while its block may go", async () => {
+test("ended rows keep no bytes, mined ones only while they can be reopened", async () => {
 	const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
 	const births = (of = disk) => [...of.map.keys()].filter((key) => key.startsWith("b/"));
 	for (const [n, ending] of (
@@ -159,7 +158,7 @@ test("ended ones are forgotten after a week, on disk too, a bounded number at a 
 	await journal.close();
 });
 
-test("more ended ones than are remembered: the oldest go first, those that their users ended last, over a restart too", async () => {
+test("beyond the limit the oldest ended rows are dropped first, those that their users ended last, after a restart too", async () => {
 	const { journal, disk, clock } = await fixture({ maxEnded: 3 });
 	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
 	const end = async (one: typeof journal, n: number, ending: Ending) => {
@@ -179,7 +178,7 @@ test("more ended ones than are remembered: the oldest go first, those that their
 	for (const one of [journal, less.journal]) await one.close();
 });
 
-test("one that was not acknowledged becomes what its client asks for the second time; who may have it stays", async () => {
+test("an unacknowledged row takes over the values of a second request and keeps its delivery state", async () => {
 	const { journal, disk } = await fixture();
 	const { receivedAt } = newEntry(1);
 	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
@@ -194,14 +193,14 @@ test("one that was not acknowledged becomes what its client asks for the second 
 	for (const one of [journal, again]) {
 		assert.deepEqual(one.get(hashOf(1)), {
 			...asked,
-			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], underWay: false },
+			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], inProgress: false },
 			...{ aliveUntil: receivedAt + 7_000 + TTL_MS, acknowledged: true, bytes: rawOf(1).length },
 		});
 		await one.close();
 	}
 });
 
-test("who turns out to have what its user ended is to be told too, a mined one's holder is not", async () => {
+test("a cancel is pending at upstreams that turn out to have an ended row, but not a mined one", async () => {
 	for (const [ending, notify] of [
 		["cancelled", ["fallback"]],
 		["replaced", ["fallback"]],
@@ -216,7 +215,7 @@ test("who turns out to have what its user ended is to be told too, a mined one's
 	}
 });
 
-test("what expired or was dropped gives way to how it really ended; any other end stays", async () => {
+test("expired and dropped are overwritten by another ending, others are not", async () => {
 	for (const [first, later, stays] of [
 		["expired", "mined", false],
 		["dropped", "cancelled", false],

@@ -1,5 +1,4 @@
-// Following what the relay can't speak for: by the chain's nonces and receipts, and by the pages of a fallback, which may end,
-// give up or lose what it alone holds; then the relay, which is well, gets it.
+// Observing the chain and the status pages of a fallback for rows that the relay has no answer for.
 
 import assert from "node:assert/strict";
 import {
@@ -16,7 +15,7 @@ const BLANK = { status: "UNKNOWN" };
 /** The observer has begun. */
 const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { followed: true, ...options });
-/** And the relay is out. */
+/** The same with the relay unavailable. */
 const outage = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { out: true, ...options });
 
@@ -28,7 +27,7 @@ outage("a receipt is asked for where the nonce is used; with it the entry is min
 	const { chain, clock } = fixture;
 	const [mined, waiting] = [await fixture.opened(1), await fixture.opened(2)];
 	const busy = await fixture.opened(3, ["relay"], { from: senderOf(2) });
-	fixture.journal.setUnderWay(busy, true);
+	fixture.journal.setInProgress(busy, true);
 	await clock.advance(100);
 	assert.deepEqual(calls(fixture, "eth_getTransactionReceipt"), []);
 	chain.nonces.set(senderOf(1), 2n);
@@ -105,7 +104,7 @@ outage(
 );
 
 scenario(
-	"the chain is asked where the relay has said nothing for two slots or has no record",
+	"the chain is asked after two slots without an answer of the relay, or if it has no record",
 	async (fixture) => {
 		const { relay, chain, clock } = fixture;
 		await fixture.opened(1);
@@ -166,7 +165,7 @@ for (const stage of ["EXPIRED", "DROPPED"]) {
 }
 
 scenario(
-	"what the fallback has no record of, twice in a row and by hash neither, goes to the relay",
+	"a row unknown to the fallback twice in a row and by its hash goes to the relay",
 	async (fixture) => {
 		const { relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1, ["fallback"]);
@@ -196,22 +195,25 @@ scenario(
 	},
 );
 
-scenario("at most ten questions a look, pages and hashes together; nobody starves", async (fixture) => {
-	const { relay, fallback, clock } = fixture;
-	const hashes: string[] = [];
-	for (let n = 1; n <= 30; n += 1) {
-		hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
-		fallback.stages.delete(hashOf(n));
-		fallback.pages.set(hashOf(n), BLANK);
-	}
-	const questions = () => fallback.pagesAsked.length + fallback.asked(BY_HASH).length;
-	for (let look = 0, before = questions(); look < 40; look += 1) {
-		await clock.advance(1_000);
-		assert.ok(questions() - before <= 10, `${questions() - before} questions`);
-		before = questions();
-	}
-	assert.deepEqual([...relay.hashes].sort(), hashes.sort());
-});
+scenario(
+	"at most ten requests a pass, pages and hashes together; every row is asked for in time",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hashes: string[] = [];
+		for (let n = 1; n <= 30; n += 1) {
+			hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
+			fallback.stages.delete(hashOf(n));
+			fallback.pages.set(hashOf(n), BLANK);
+		}
+		const questions = () => fallback.pagesAsked.length + fallback.asked(BY_HASH).length;
+		for (let look = 0, before = questions(); look < 40; look += 1) {
+			await clock.advance(1_000);
+			assert.ok(questions() - before <= 10, `${questions() - before} questions`);
+			before = questions();
+		}
+		assert.deepEqual([...relay.hashes].sort(), hashes.sort());
+	},
+);
 
 for (const [page, answer] of [
 	[null, { ok: true, result: null }],

@@ -1,4 +1,4 @@
-// Following the relay: what each of its words makes of a row, and that a mined one is watched for some slots.
+// Observing the relay: what each stage does to a row, and that mined rows are observed for some slots.
 
 import assert from "node:assert/strict";
 import { nextTurn } from "../../../../shared/clock.ts";
@@ -18,7 +18,7 @@ const METHOD = "service_transactionStatuses";
 const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { followed: true, ...options });
 
-scenario("each word of the relay's", async (fixture) => {
+scenario("each stage of the relay", async (fixture) => {
 	const { relay, fallback, clock, journal } = fixture;
 	const ends = {
 		CANCELLED: "cancelled",
@@ -52,22 +52,25 @@ scenario("each word of the relay's", async (fixture) => {
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
 });
 
-scenario("what is on its way lives on, what is past its time without a word does not", async (fixture) => {
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1);
-	const until = entryOf(fixture, hash).aliveUntil;
-	relay.stages.set(hash, "QUEUED");
-	await clock.advance(600_000);
-	assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
-	relay.breaker.set(true);
-	await clock.advance(280_000);
-	assert.equal(endingOf(fixture, hash), null);
-	await clock.advance(40_000);
-	assert.equal(endingOf(fixture, hash), "expired");
-});
+scenario(
+	"a row that the relay reports as live lives on, one past its time without an answer expires",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		const until = entryOf(fixture, hash).aliveUntil;
+		relay.stages.set(hash, "QUEUED");
+		await clock.advance(600_000);
+		assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
+		relay.breaker.set(true);
+		await clock.advance(280_000);
+		assert.equal(endingOf(fixture, hash), null);
+		await clock.advance(40_000);
+		assert.equal(endingOf(fixture, hash), "expired");
+	},
+);
 
 scenario(
-	"no record twice in a row, from a relay that was well all the time, is a loss: it gets it again",
+	"no record twice in a row, from a relay available all the time, is a loss: it gets the row again",
 	async (fixture) => {
 		const { relay, clock } = fixture;
 		const hash = await fixture.opened(1);
@@ -86,7 +89,7 @@ scenario(
 	},
 );
 
-scenario("no record while the relay changed counts for nothing", async (fixture) => {
+scenario("no record is ignored if the relay's health changed meanwhile", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	fallback.breaker.set(true);
 	await fixture.opened(1);
@@ -101,74 +104,65 @@ scenario("no record while the relay changed counts for nothing", async (fixture)
 	assert.deepEqual(relay.hashes, []);
 });
 
-scenario(
-	"one that was not acknowledged is followed until the relay has had time to get it",
-	async (fixture) => {
-		const { relay, clock } = fixture;
-		const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
-		await clock.advance(14_000);
-		assert.deepEqual(fixture.holders(hash), ["relay"]);
-		await clock.advance(3_000);
-		assert.equal(fixture.holders(hash), null, "forgotten");
-		assert.equal(endingOf(fixture, hash), null);
-		const late = await fixture.opened(2, ["relay"], { acknowledged: false });
-		await clock.advance(10_000);
-		relay.stages.set(late, "BROADCAST");
-		await clock.advance(10_000);
-		assert.deepEqual(fixture.holders(late), ["relay"]);
-		assert.deepEqual(relay.hashes, [], "never sent again");
-	},
-);
+scenario("an unacknowledged row is observed until the delivery can no longer arrive", async (fixture) => {
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
+	await clock.advance(14_000);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+	await clock.advance(3_000);
+	assert.equal(fixture.holders(hash), null, "forgotten");
+	assert.equal(endingOf(fixture, hash), null);
+	const late = await fixture.opened(2, ["relay"], { acknowledged: false });
+	await clock.advance(10_000);
+	relay.stages.set(late, "BROADCAST");
+	await clock.advance(10_000);
+	assert.deepEqual(fixture.holders(late), ["relay"]);
+	assert.deepEqual(relay.hashes, [], "never sent again");
+});
 
-scenario(
-	"a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back",
-	async (fixture) => {
-		const { relay, clock } = fixture;
-		for (let n = 1; n <= 3_500; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
-		/** Answers are gone through in slices, between which others have their turn. */
-		const advance = async (ms: number) => {
-			await clock.advance(ms);
-			for (let turn = 0; turn < 100; turn += 1) await nextTurn();
-		};
-		for (let i = 0; i < 5; i += 1) await advance(INTERVAL_MS);
-		const asked = relay.asked(METHOD) as readonly (readonly string[])[];
-		assert.deepEqual(
-			asked.map(({ length }) => length),
-			[1_000, 1_000, 1_000, 500, 1_000],
-		);
-		assert.equal(new Set(asked.flat()).size, 3_500);
-		relay.breaker.set(true);
-		await advance(INTERVAL_MS);
-		relay.breaker.set(false);
-		await advance(1);
-		const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
-		assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
-	},
-);
+scenario("a large journal is asked for in parts, and as a whole when the relay is back", async (fixture) => {
+	const { relay, clock } = fixture;
+	for (let n = 1; n <= 3_500; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
+	/** Answers are gone through in slices, between which others have their turn. */
+	const advance = async (ms: number) => {
+		await clock.advance(ms);
+		for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+	};
+	for (let i = 0; i < 5; i += 1) await advance(INTERVAL_MS);
+	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
+	assert.deepEqual(
+		asked.map(({ length }) => length),
+		[1_000, 1_000, 1_000, 500, 1_000],
+	);
+	assert.equal(new Set(asked.flat()).size, 3_500);
+	relay.breaker.set(true);
+	await advance(INTERVAL_MS);
+	relay.breaker.set(false);
+	await advance(1);
+	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
+	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
+});
 
-scenario(
-	"a relay without the method is believed once; then the chain alone counts until it is back",
-	async (fixture) => {
-		const { relay, chain, clock } = fixture;
-		relay.answerCall = () => failure("the method does not exist", -32601);
-		const hash = await fixture.opened(1);
-		await clock.advance(INTERVAL_MS * 5);
-		assert.equal(relay.called.length, 1);
-		chain.nonces.set(senderOf(1), 2n);
-		chain.receipts.add(hash);
-		await clock.advance(SLOT_MS);
-		assert.equal(endingOf(fixture, hash), "mined");
-		relay.answerCall = () => undefined;
-		const next = await fixture.opened(2);
-		relay.stages.set(next, "CANCELLED");
-		relay.breaker.set(true);
-		relay.breaker.set(false);
-		await clock.advance(50);
-		assert.equal(endingOf(fixture, next), "cancelled");
-	},
-);
+scenario("a relay without the method is not asked again until it has been unavailable", async (fixture) => {
+	const { relay, chain, clock } = fixture;
+	relay.answerCall = () => failure("the method does not exist", -32601);
+	const hash = await fixture.opened(1);
+	await clock.advance(INTERVAL_MS * 5);
+	assert.equal(relay.called.length, 1);
+	chain.nonces.set(senderOf(1), 2n);
+	chain.receipts.add(hash);
+	await clock.advance(SLOT_MS);
+	assert.equal(endingOf(fixture, hash), "mined");
+	relay.answerCall = () => undefined;
+	const next = await fixture.opened(2);
+	relay.stages.set(next, "CANCELLED");
+	relay.breaker.set(true);
+	relay.breaker.set(false);
+	await clock.advance(50);
+	assert.equal(endingOf(fixture, next), "cancelled");
+});
 
-scenario("odd answers say nothing", async (fixture) => {
+scenario("malformed answers are ignored", async (fixture) => {
 	const hash = await fixture.opened(1);
 	const words: unknown[] = [null, undefined, 7, "x", {}, [null], [{ hash }], [{ hash, stage: 1 }]];
 	words.push([{ hash: 1, stage: "CANCELLED" }], [{ hash: hashOf(9), stage: "CANCELLED" }]);
@@ -178,7 +172,7 @@ scenario("odd answers say nothing", async (fixture) => {
 });
 
 scenario(
-	"a word about an earlier life of the hash, or one that a request sees to now, is not heard",
+	"an answer is ignored if the row was opened again or a request about it is in progress",
 	async (fixture) => {
 		const { relay, journal, clock } = fixture;
 		const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
@@ -189,7 +183,7 @@ scenario(
 			const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
 			await journal.end(again, "expired");
 			await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
-			journal.setUnderWay(busy, true);
+			journal.setInProgress(busy, true);
 			return { ok: true, result };
 		};
 		await clock.advance(INTERVAL_MS);
@@ -198,24 +192,21 @@ scenario(
 	},
 );
 
-scenario(
-	"where the relay has no record of what is mined, the chain says whether it is taken back",
-	async (fixture) => {
-		const { relay, chain, clock } = fixture;
-		const hash = await fixture.opened(1);
-		relay.stages.set(hash, "INCLUDED");
-		await clock.advance(INTERVAL_MS);
-		relay.stages.delete(hash);
-		chain.receipts.add(hash);
-		await clock.advance(2 * SLOT_MS);
-		assert.equal(endingOf(fixture, hash), "mined");
-		chain.receipts.delete(hash);
-		await clock.advance(2 * SLOT_MS);
-		assert.deepEqual(fixture.holders(hash), ["relay"]);
-	},
-);
+scenario("if the relay has no record of a mined row, the chain shows a reorganisation", async (fixture) => {
+	const { relay, chain, clock } = fixture;
+	const hash = await fixture.opened(1);
+	relay.stages.set(hash, "INCLUDED");
+	await clock.advance(INTERVAL_MS);
+	relay.stages.delete(hash);
+	chain.receipts.add(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.equal(endingOf(fixture, hash), "mined");
+	chain.receipts.delete(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+});
 
-scenario("mined by the relay's word is taken back by it", async (fixture) => {
+scenario("a row that the relay reported as mined is reopened by its later stage", async (fixture) => {
 	const { relay, clock } = fixture;
 	const hash = await fixture.opened(1);
 	relay.stages.set(hash, "INCLUDED");
@@ -233,7 +224,7 @@ scenario("mined by the relay's word is taken back by it", async (fixture) => {
 });
 
 for (const holder of ["relay", "fallback"] as const) {
-	scenario(`a receipt that is gone twice running opens again what the ${holder} held`, async (fixture) => {
+	scenario(`a receipt that is missing twice in a row reopens a row of the ${holder}`, async (fixture) => {
 		const { relay, chain, clock } = fixture;
 		if (holder === "relay") relay.breaker.set(true);
 		const hash = await fixture.opened(1, [holder]);
@@ -256,7 +247,7 @@ for (const holder of ["relay", "fallback"] as const) {
 }
 
 scenario(
-	"a relay that acknowledges and never has a record is asked more and more rarely to take it",
+	"a relay that acknowledges but never has a record gets the row more and more rarely",
 	async (fixture) => {
 		const { relay, clock } = fixture;
 		const hash = await fixture.opened(1);

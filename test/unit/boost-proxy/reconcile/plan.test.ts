@@ -1,4 +1,4 @@
-// The plan as a table: how a row stands at the relay and at the fallback, who of the two is out, and what is to be done.
+// The plan as a table: the state of a row at the relay and the fallback, their health, and the actions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ function said(action: Action): string {
 	return `${what}: ${action.row.nonce} at the ${action.to}`;
 }
 
-/** Who is out. */
+/** The unavailable upstreams. */
 type Out = "none" | "relay" | "fallback" | "both";
 const NAMES = Object.keys(STANDINGS);
 
@@ -41,7 +41,7 @@ const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wa
 
 /**
  * Each pair of standings, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
- * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. Where both are out nothing is done.
+ * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. If both are unavailable nothing is done.
  */
 const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 	none: `
@@ -80,7 +80,7 @@ const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 };
 
 for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
-	test(`every pair of standings, out: ${out}`, () => {
+	test(`every pair of states, unavailable: ${out}`, () => {
 		const [[, ...across] = [], ...lines] = table
 			.trim()
 			.split("\n")
@@ -107,7 +107,7 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 
 const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
 
-test("what an upstream is replacementPending it gets, whoever else has it; where it may not go that is forgotten", () => {
+test("a pending replacement is sent even if another upstream has it, and forgotten where it may not go", () => {
 	const row = withReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
@@ -115,7 +115,7 @@ test("what an upstream is replacementPending it gets, whoever else has it; where
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), ["forget: 1 at the fallback"]);
 });
 
-test("what has ended is never sent; who was not told is, in time, and forgotten where there is no way", () => {
+test("an ended row is never sent; pending cancels are sent when due, and forgotten where there is no method", () => {
 	const row = ended(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("relay")), ["cancel: 1 at the fallback"]);
 	const fallback = { ...HEALTHY.fallback, cancels: false };
@@ -141,7 +141,7 @@ const WITH: readonly (readonly [string, Partial<Row>, readonly string[]])[] = [
 ];
 
 for (const [what, change, expected] of WITH) {
-	test(`one that is ${what} goes nowhere`, () => {
+	test(`one that is ${what} is not sent`, () => {
 		const health = healthOf("relay");
 		const fallback = health.fallback && {
 			...health.fallback,
@@ -152,13 +152,13 @@ for (const [what, change, expected] of WITH) {
 	});
 }
 
-test("an upstream that set a limit gets nothing for a while", () => {
+test("an upstream that rate-limits boost gets nothing for a while", () => {
 	const health = healthOf("relay");
 	const fallback = { ...HEALTHY.fallback, pausedUntil: NOW.monotonic + 1 };
 	assert.deepEqual(actionsOf([rowOf(1, AT_RELAY)], { ...health, fallback }), ["wait: 1 at the fallback"]);
 });
 
-test("of one nonce the last acknowledged one counts, and none while a request sees to any", () => {
+test("of one nonce the last acknowledged row counts, and none while a request is in progress", () => {
 	const [first, second] = [rowOf(1, AT_RELAY), { ...rowOf(1, AT_RELAY), hash: "0x2" }];
 	const sentTo = (rows: readonly Row[]) =>
 		[...plan(rows, healthOf("relay"), NOW)].flatMap(({ kind, row }) => (kind === "send" ? [row.hash] : []));
@@ -167,7 +167,7 @@ test("of one nonce the last acknowledged one counts, and none while a request se
 	assert.deepEqual(sentTo([first, { ...second, requests: 1 }]), []);
 });
 
-test("nonces go one after another: what stands behind one that is not there waits", () => {
+test("nonces are sent in order: later ones wait for a missing one", () => {
 	const rows = [1, 2, 3].map((n) => rowOf(n, AT_RELAY));
 	const [one, ...rest] = actionsOf(rows, healthOf("relay"));
 	assert.equal(one, "send for handover: 1 at the fallback");
@@ -187,7 +187,7 @@ test("nonces go one after another: what stands behind one that is not there wait
 	);
 });
 
-test("who takes no gaps gets what follows the chain's nonce or what it has, and only that", () => {
+test("an upstream that takes no gaps gets only nonces that follow the chain's or its own", () => {
 	const health = healthOf("relay");
 	const fallback = { ...HEALTHY.fallback, takesGaps: false };
 	const rows = [4, 5, 6, 8].map((n) => rowOf(n, AT_RELAY));

@@ -1,4 +1,4 @@
-// What the tests of the plan share: rows by number, every kind of standing, and two upstreams that are well.
+// The fixture for the plan: rows by number, every kind of delivery state, and two available upstreams.
 
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, NEVER, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";

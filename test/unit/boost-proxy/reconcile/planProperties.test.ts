@@ -1,5 +1,5 @@
-// Whatever rows there are and however deliveries go: nothing that ended is sent, nothing goes to two upstreams but where an
-// answer is not known or a holder is out, the plan comes to rest, and nothing live is left without a holder for good.
+// Properties of the plan for random rows and deliveries: it sends nothing that ended, comes to rest, and leaves no live row
+// without a holder.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -98,7 +98,7 @@ class Played {
 		this.health = healthOf(played);
 	}
 
-	/** The first thing to send; what can be told or forgotten at once is. Null where the plan rests. */
+	/** The first row to send, after all cancels; null if nothing is left to do. */
 	next(): Extract<Action, { kind: "send" }> | null {
 		for (const action of plan(this.rows, this.health, this.time, 0n)) {
 			const { row, to, kind } = action;
@@ -162,7 +162,7 @@ class Played {
 	}
 }
 
-test("however deliveries go, the plan keeps its rules and comes to rest", () => {
+test("with any results of deliveries the plan keeps its rules and comes to rest", () => {
 	fc.assert(
 		fc.property(fixture, (one) => {
 			const played = new Played(one);
@@ -172,7 +172,7 @@ test("however deliveries go, the plan keeps its rules and comes to rest", () => 
 	);
 });
 
-test("in the end everything live has a holder, and whoever was to be told was", () => {
+test("in the end every live row has a holder and every cancel was sent", () => {
 	fc.assert(
 		fc.property(fixture, (one) => {
 			const played = new Played({ ...one, takesGaps: true });

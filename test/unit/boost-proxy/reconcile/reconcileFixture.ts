@@ -1,15 +1,8 @@
-// What the tests of handover and observer share: a real journal in memory, two upstreams and a chain that do as they are
-// told, and the two parts between them, on a clock that is moved by hand.
+// The fixture for reconciler and observer: a real journal in memory, two scripted upstreams and a chain, and a manual clock.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type {
-	ChainReads,
-	Dialect,
-	Sendable,
-	SendOptions,
-	Upstream,
-} from "../../../../boost-proxy/domain/ports.ts";
+import type { ChainReads, Dialect, Sendable, SendOptions } from "../../../../boost-proxy/domain/ports.ts";
 import type {
 	Call,
 	CallResult,
@@ -22,7 +15,7 @@ import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { FakeBreaker } from "../fakeBreaker.ts";
+import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import type { LiveRow } from "../journal/journalFixture.ts";
 import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
 
@@ -42,13 +35,10 @@ export function fault(sent: boolean): Delivery {
 }
 
 /** An upstream that keeps what it is given, unless `answer` says otherwise. */
-export class FakeUpstream implements Upstream {
-	readonly name: UpstreamName;
-	readonly breaker: FakeBreaker;
-	dialect: Dialect | null = null;
-	/** What it says of each hash; what is not here it has no record of. */
+export class FakeUpstream extends FakeUpstreamBase {
+	/** Stages by hash; it has no record of others. */
 	readonly stages = new Map<string, string>();
-	/** All that came, in order, refused and lost ones too. */
+	/** All deliveries in order, refused and lost ones too. */
 	readonly delivered: { readonly tx: Sendable; readonly options: SendOptions }[] = [];
 	readonly called: { readonly call: Call; readonly options: SendOptions }[] = [];
 	/** Its verdict on a delivery, before it keeps it. */
@@ -61,20 +51,15 @@ export class FakeUpstream implements Upstream {
 	readonly pagesAsked: string[] = [];
 	refuses: (path: string) => string | null = () => null;
 
-	constructor(name: UpstreamName) {
-		this.name = name;
-		this.breaker = new FakeBreaker(name);
-	}
-
 	get hashes(): readonly string[] {
 		return this.delivered.map(({ tx }) => tx.hash);
 	}
 
-	refusal(path: string): string | null {
+	override refusal(path: string): string | null {
 		return this.refuses(path);
 	}
 
-	async deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null> {
+	override async deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null> {
 		if (this.breaker.isUnavailable) return null;
 		this.delivered.push({ tx, options });
 		const answer = await this.answer(tx);
@@ -82,13 +67,13 @@ export class FakeUpstream implements Upstream {
 		return answer;
 	}
 
-	/** Whether it would take it anew. */
+	/** Whether it would accept it again. */
 	isOver(hash: string): boolean {
 		const stage = this.stages.get(hash);
 		return stage === undefined || stage === "EXPIRED" || stage === "DROPPED";
 	}
 
-	async call(call: Call, options: SendOptions): Promise<CallResult | null> {
+	override async call(call: Call, options: SendOptions): Promise<CallResult | null> {
 		if (this.breaker.isUnavailable) return null;
 		this.called.push({ call, options });
 		const answer = await this.answerCall(call);
@@ -118,18 +103,10 @@ export class FakeUpstream implements Upstream {
 		return this.called.flatMap(({ call }) => (call.method === method ? [call.params[0]] : []));
 	}
 
-	async statusPage(hash: string): Promise<unknown> {
+	override async statusPage(hash: string): Promise<unknown> {
 		if (this.breaker.isUnavailable) return null;
 		this.pagesAsked.push(hash);
 		return this.pages.get(hash) ?? null;
-	}
-
-	read(): never {
-		throw new Error("not asked for here");
-	}
-
-	batch(): never {
-		throw new Error("not asked for here");
 	}
 }
 
@@ -179,10 +156,10 @@ const FLASHBOTS: Dialect = {
 	takesGaps: false,
 	cancelMethod: null,
 };
-const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
+const DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
 
 export interface FixtureOptions {
-	readonly dialect?: keyof typeof HAND_DIALECTS;
+	readonly dialect?: keyof typeof DIALECTS;
 	/** No fallback at all. */
 	readonly alone?: boolean;
 }
@@ -193,7 +170,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { journal, clock } = await journalFixture();
 	const relay = new FakeUpstream("relay");
 	const fallback = new FakeUpstream("fallback");
-	fallback.dialect = HAND_DIALECTS[dialect];
+	fallback.dialect = DIALECTS[dialect];
 	const upstreams = { relay, fallback: alone ? null : fallback };
 	const chain = new FakeChain();
 	const background = new Background({}, { log: silentLogger });

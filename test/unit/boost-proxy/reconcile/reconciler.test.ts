@@ -1,5 +1,5 @@
-// What the reconciler sends and takes back as upstreams go out and come back, and what it makes of their answers. Which row is
-// to go where is the plan's table (plan.test.ts).
+// What the reconciler sends and cancels as upstreams become unavailable and come back. The plan itself is tested in
+// plan.test.ts.
 
 import assert from "node:assert/strict";
 import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
@@ -17,7 +17,7 @@ import {
 
 const CANCEL = "eth_cancelTransaction";
 
-scenario("what the fallback alone held goes to the relay, on its client's behalf", async (fixture) => {
+scenario("a row that only the fallback had is sent to the relay on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
 	fixture.fallback.breaker.set(true);
 	await fixture.clock.advance(100);
@@ -73,7 +73,7 @@ for (const back of ["relay", "fallback"] as const) {
 }
 
 scenario(
-	"a limit of the fallback's holds up everything for it, the relay's is about one client",
+	"a rate limit of the fallback pauses all deliveries to it, one of the relay concerns one client",
 	async (fixture) => {
 		const { relay, fallback, clock } = fixture;
 		for (const n of [1, 2, 3]) await fixture.opened(n, ["relay"], { from: senderOf(n) });
@@ -118,7 +118,7 @@ for (const ending of ["cancelled", "mined"] as const) {
 	});
 }
 
-/** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is out. */
+/** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is unavailable. */
 async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
@@ -146,45 +146,39 @@ for (const [what, answer, holders] of [
 	});
 }
 
-scenario(
-	"what ended is taken back at each who was not told, on its client's behalf; any answer will do",
-	async (fixture) => {
-		const { journal, relay, fallback, clock } = fixture;
-		const hash = await fixture.opened(1, ["relay", "fallback"]);
-		const unknown = await fixture.opened(2);
-		relay.stages.delete(unknown);
-		for (const { breaker } of [relay, fallback]) breaker.set(true);
-		await journal.end(hash, "cancelled", ["relay", "fallback"]);
-		await journal.end(unknown, "cancelled", ["relay"]);
-		await clock.advance(5_000);
-		assert.equal(relay.called.length + fallback.called.length, 0, "both are out");
-		relay.breaker.set(false);
-		await clock.advance(100);
-		assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
-		assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
-		const notify = [hash, unknown].map((one) => journal.ended(one)?.notify);
-		assert.deepEqual(notify, [["fallback"], []], "not found is an answer");
-		fallback.breaker.set(false);
-		await clock.advance(60_000);
-		assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
-		assert.deepEqual([relay.stages.get(hash), fallback.stages.get(hash)], ["CANCELLED", "CANCELLED"]);
-		assert.deepEqual([relay.called.length, fallback.called.length], [2, 1]);
-	},
-);
+scenario("pending cancels are sent on the client's behalf, and any answer settles them", async (fixture) => {
+	const { journal, relay, fallback, clock } = fixture;
+	const hash = await fixture.opened(1, ["relay", "fallback"]);
+	const unknown = await fixture.opened(2);
+	relay.stages.delete(unknown);
+	for (const { breaker } of [relay, fallback]) breaker.set(true);
+	await journal.end(hash, "cancelled", ["relay", "fallback"]);
+	await journal.end(unknown, "cancelled", ["relay"]);
+	await clock.advance(5_000);
+	assert.equal(relay.called.length + fallback.called.length, 0, "both are out");
+	relay.breaker.set(false);
+	await clock.advance(100);
+	assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
+	assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
+	const notify = [hash, unknown].map((one) => journal.ended(one)?.notify);
+	assert.deepEqual(notify, [["fallback"], []], "not found is an answer");
+	fallback.breaker.set(false);
+	await clock.advance(60_000);
+	assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
+	assert.deepEqual([relay.stages.get(hash), fallback.stages.get(hash)], ["CANCELLED", "CANCELLED"]);
+	assert.deepEqual([relay.called.length, fallback.called.length], [2, 1]);
+});
 
-scenario(
-	"no answer, a limit and an internal error are no word on a cancel: it is asked again",
-	async (fixture) => {
-		const { journal, relay, clock } = fixture;
-		const hash = await fixture.opened(1);
-		const answers = [null, failure("limit exceeded", -32005), failure("internal error", -32603)];
-		relay.answerCall = () => answers.shift();
-		await journal.end(hash, "cancelled", ["relay"]);
-		await clock.advance(10_500);
-		assert.equal(relay.called.length, 4);
-		assert.deepEqual(journal.ended(hash)?.notify, []);
-	},
-);
+scenario("after no answer, a rate limit or an internal error a cancel is sent again", async (fixture) => {
+	const { journal, relay, clock } = fixture;
+	const hash = await fixture.opened(1);
+	const answers = [null, failure("limit exceeded", -32005), failure("internal error", -32603)];
+	relay.answerCall = () => answers.shift();
+	await journal.end(hash, "cancelled", ["relay"]);
+	await clock.advance(10_500);
+	assert.equal(relay.called.length, 4);
+	assert.deepEqual(journal.ended(hash)?.notify, []);
+});
 
 /** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
 const LOST = [
@@ -194,19 +188,16 @@ const LOST = [
 ] as const;
 for (const [held, answers, toRelay, toFallback, holders] of LOST) {
 	const said = answers[0].kind;
-	scenario(
-		`what the relay has lost it gets again: ${said}, and ${held.join(" and ")} had it`,
-		async (fixture) => {
-			const { relay, fallback, clock, handover } = fixture;
-			const hash = await fixture.opened(1, held);
-			const left: Delivery[] = [...answers];
-			relay.answer = () => left.shift() ?? refused();
-			handover.lost(hash, "relay");
-			await clock.advance(60_000);
-			assert.deepEqual([relay.delivered.length, fallback.delivered.length], [toRelay, toFallback]);
-			assert.deepEqual(fixture.holders(hash), holders);
-		},
-	);
+	scenario(`the relay gets a lost row again: ${said}, and ${held.join(" and ")} had it`, async (fixture) => {
+		const { relay, fallback, clock, handover } = fixture;
+		const hash = await fixture.opened(1, held);
+		const left: Delivery[] = [...answers];
+		relay.answer = () => left.shift() ?? refused();
+		handover.lost(hash, "relay");
+		await clock.advance(60_000);
+		assert.deepEqual([relay.delivered.length, fallback.delivered.length], [toRelay, toFallback]);
+		assert.deepEqual(fixture.holders(hash), holders);
+	});
 }
 
 for (const alone of [true, false]) {
@@ -242,7 +233,7 @@ scenario("one that ends or is replaced while it waits for its bytes is not sent"
 	const read = rows.raw.bind(rows);
 	rows.raw = async (hash) => {
 		if (hash === cancelled) void journal.end(hash, "cancelled");
-		else journal.setUnderWay(hash, true);
+		else journal.setInProgress(hash, true);
 		return read(hash);
 	};
 	relay.breaker.set(true);
@@ -252,7 +243,7 @@ scenario("one that ends or is replaced while it waits for its bytes is not sent"
 });
 
 scenario(
-	"a replacement is owed to whoever got the earlier one while it came",
+	"a replacement is pending at an upstream that got the earlier transaction meanwhile",
 	async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
 		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });

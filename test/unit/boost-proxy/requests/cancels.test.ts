@@ -1,5 +1,5 @@
-// Cancels by hash and soft cancels behind boost: who may, who is told, what the client hears; that nothing of an honest user is
-// lost by a stranger's, and that nothing which was taken back anywhere can be handed over.
+// Cancels by hash and soft cancels: who may cancel, which upstreams are notified, what the client gets, and that nothing
+// cancelled is handed over.
 
 import assert from "node:assert/strict";
 import type { CallResult, Delivery } from "../../../../boost-proxy/domain/request.ts";
@@ -40,7 +40,7 @@ const cancel = ({ cancels, request }: RequestFixture, changed = {}, hash = HASH)
 const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
 	submissions.submit(selfTransfer(value).raw, request());
 
-/** Its end and who is still to be told of that; null while it is live. */
+/** A row's ending and its pending cancels; null while it is live. */
 function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	const end = journal.ended(HASH);
 	return end === null ? null : [end.ending, ...end.notify];
@@ -54,9 +54,9 @@ interface Case {
 	readonly fallback?: Answer;
 	/** Who asks; its owner unless said. */
 	readonly who?: object;
-	/** True: the client is told so; else the words of the refusal. */
+	/** True, or the message of the refusal. */
 	readonly heard: true | RegExp;
-	/** Its end and who is to be told; null: it is live. */
+	/** The row's ending and its pending cancels; null: it is live. */
 	readonly end: readonly string[] | null;
 }
 const UNREACHED = /^RpcError: no relay available: who holds it can't be reached/;
@@ -108,13 +108,13 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 		assert.deepEqual(endOf(fixture), end);
 		const called = (["relay", "fallback"] as const).filter((one) => fixture[one].called.length > 0);
 		assert.deepEqual(called, asked);
-		if (end === null) assert.equal(fixture.journal.get(HASH)?.underWay, false);
+		if (end === null) assert.equal(fixture.journal.get(HASH)?.inProgress, false);
 		else assert.equal(await cancel(fixture, who), true, "again by one who may");
 	});
 }
 
 scenario(
-	"a relay that says no: its words, and it stays held; where it has lost it, it is taken back",
+	"a relay's refusal is returned and the row stays; if the relay has lost it, it is cancelled",
 	async (fixture) => {
 		const { journal, relay } = fixture;
 		await held(fixture, "relay");
@@ -130,22 +130,19 @@ scenario(
 	},
 );
 
-scenario(
-	"one that nobody holds is taken back at once; one that is mined is not pending any more",
-	async (fixture) => {
-		const { journal, relay, submissions, request } = fixture;
-		await held(fixture, "relay");
-		await journal.notHeld(HASH, "relay");
-		assert.equal(await cancel(fixture), true);
-		const other = signedTransaction({ nonce: 1n, by: OWNER });
-		await submissions.submit(other.raw, request());
-		await journal.end(other.hash, "mined");
-		relay.isUnavailable = true;
-		await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
-	},
-);
+scenario("a row without a holder is cancelled at once; a mined one is no longer pending", async (fixture) => {
+	const { journal, relay, submissions, request } = fixture;
+	await held(fixture, "relay");
+	await journal.notHeld(HASH, "relay");
+	assert.equal(await cancel(fixture), true);
+	const other = signedTransaction({ nonce: 1n, by: OWNER });
+	await submissions.submit(other.raw, request());
+	await journal.end(other.hash, "mined");
+	relay.isUnavailable = true;
+	await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
+});
 
-scenario("a client hears that it is taken back when that is on disk", async (fixture) => {
+scenario("the client gets the result once the cancel is on disk", async (fixture) => {
 	const { relay, disk, clock } = fixture;
 	await held(fixture, "relay");
 	relay.answers = [YES];
@@ -184,7 +181,7 @@ for (const by of ["fallback", "both"] as const) {
 	);
 }
 
-scenario("one that becomes a holder while another is told is told as well", async (fixture) => {
+scenario("an upstream that becomes a holder during a cancel is notified too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
 	relay.isUnavailable = false;
@@ -195,49 +192,49 @@ scenario("one that becomes a holder while another is told is told as well", asyn
 	assert.deepEqual([relay.called.length, endOf(fixture)], [1, ["cancelled"]]);
 });
 
-scenario("what is cancelled while its submission hangs goes to nobody else", async (fixture) => {
-	const { submissions, relay, fallback, request } = fixture;
-	const answer = hanging(relay);
-	const submitted = submissions.submit(ONE.raw, request());
-	const say = await answer;
-	relay.answers = [NOT_FOUND, YES];
-	await assert.rejects(cancel(fixture), NOT_PENDING);
-	assert.equal(fixture.journal.get(HASH)?.underWay, true, "a cancel that fails leaves it to its request");
-	relay.answers = [YES];
-	assert.equal(await cancel(fixture), true);
-	say(TIMED_OUT);
-	assert.equal((await submitted).tx.hash, HASH);
-	assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
-	assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
-});
-
 scenario(
-	"one that was cancelled while it was acknowledged elsewhere is taken back there",
+	"a transaction that is cancelled while its submission hangs is sent to no other upstream",
 	async (fixture) => {
-		const { submissions, relay, fallback, request, wakes } = fixture;
-		relay.deliveries = [TIMED_OUT];
-		const answer = hanging(fallback);
+		const { submissions, relay, fallback, request } = fixture;
+		const answer = hanging(relay);
 		const submitted = submissions.submit(ONE.raw, request());
 		const say = await answer;
+		relay.answers = [NOT_FOUND, YES];
+		await assert.rejects(cancel(fixture), NOT_PENDING);
+		assert.equal(fixture.journal.get(HASH)?.inProgress, true, "a cancel that fails leaves it to its request");
 		relay.answers = [YES];
-		await cancel(fixture);
-		const before = wakes();
-		say(ACKNOWLEDGED);
-		await submitted;
-		assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
-		assert.ok(wakes() > before, "nobody was woken to take it back");
+		assert.equal(await cancel(fixture), true);
+		say(TIMED_OUT);
+		assert.equal((await submitted).tx.hash, HASH);
+		assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
+		assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
 	},
 );
 
+scenario("a row that is acknowledged elsewhere during its cancel is cancelled there too", async (fixture) => {
+	const { submissions, relay, fallback, request, triggers } = fixture;
+	relay.deliveries = [TIMED_OUT];
+	const answer = hanging(fallback);
+	const submitted = submissions.submit(ONE.raw, request());
+	const say = await answer;
+	relay.answers = [YES];
+	await cancel(fixture);
+	const before = triggers();
+	say(ACKNOWLEDGED);
+	await submitted;
+	assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
+	assert.ok(triggers() > before, "nobody was woken to take it back");
+});
+
 scenario(
-	"a soft cancel ends the earlier one, is never journalled, and is known by its bytes",
+	"a soft cancel ends the earlier transaction and is not kept; its bytes are known afterwards",
 	async (fixture) => {
 		const { journal, relay, fallback, submissions, request } = fixture;
 		await held(fixture, "relay", SOFT);
 		let isUnderWay: boolean | undefined;
 		relay.deliveries = [
 			async () => {
-				isUnderWay = journal.get(HASH)?.underWay;
+				isUnderWay = journal.get(HASH)?.inProgress;
 				return ACKNOWLEDGED;
 			},
 		];
@@ -251,7 +248,7 @@ scenario(
 	},
 );
 
-/** Who holds the earlier one, what the upstream says to the soft cancel, what the client hears, and its end. */
+/** The holder of the earlier transaction, the upstream's answer, the client's answer, and the ending. */
 const SOFTLY: readonly (readonly [
 	string,
 	"relay" | "fallback",
@@ -292,7 +289,7 @@ for (const [name, by, delivery, heard, end] of SOFTLY) {
 			assert.deepEqual(upstream.hashes, isSent ? [HASH, selfTransfer().hash] : [HASH]);
 			const { path, search } = upstream.sent.at(-1)?.tx ?? {};
 			if (by === "fallback") assert.deepEqual({ path, search }, SOFT);
-			assert.equal(fixture.journal.get(HASH)?.underWay ?? false, false);
+			assert.equal(fixture.journal.get(HASH)?.inProgress ?? false, false);
 		},
 		{ dialect },
 	);

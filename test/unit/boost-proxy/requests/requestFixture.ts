@@ -1,21 +1,13 @@
-// What the tests of boost's own decisions share: a real journal on a disk in memory, upstreams that say what the test
-// tells them to, and requests. Nothing is sent anywhere.
+// The fixture for boost's request handling: a real journal on a disk in memory, upstreams with scripted answers, and requests.
 
 import { test } from "node:test";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type {
-	Dialect,
-	DialectName,
-	Sendable,
-	SendOptions,
-	Upstream,
-} from "../../../../boost-proxy/domain/ports.ts";
+import type { DialectName, Sendable, SendOptions, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type {
 	BoostPath,
 	Call,
 	CallResult,
 	Delivery,
-	Reading,
 	RequestState,
 	UpstreamName,
 } from "../../../../boost-proxy/domain/request.ts";
@@ -23,7 +15,7 @@ import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { FakeBreaker } from "../fakeBreaker.ts";
+import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
 
 export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
@@ -38,16 +30,13 @@ export const rejected = (message: string): Delivery => ({
 	error: { code: -32000, message },
 });
 
-/** An upstream by hand: what it says next is put into `deliveries` and `answers`. */
-export class FakeUpstream implements Upstream {
-	readonly name: UpstreamName;
-	readonly dialect: Dialect | null;
-	readonly breaker: FakeBreaker;
-	/** Said one after another; the last one again and again. */
+/** An upstream whose next answers are in `deliveries` and `answers`. */
+export class FakeUpstream extends FakeUpstreamBase {
+	/** Used one after another; the last one repeats. */
 	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
-	/** Happens while it is called. */
+	/** Runs during each call. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
 	isReachable = false;
@@ -59,17 +48,7 @@ export class FakeUpstream implements Upstream {
 	readonly called: Call[] = [];
 
 	constructor(name: UpstreamName, dialect: DialectName | null) {
-		this.name = name;
-		this.dialect = dialect === null ? null : dialectOf(dialect);
-		this.breaker = new FakeBreaker(name);
-	}
-
-	get isUnavailable(): boolean {
-		return this.breaker.isUnavailable;
-	}
-
-	set isUnavailable(is: boolean) {
-		this.breaker.set(is);
+		super(name, dialect === null ? null : dialectOf(dialect));
 	}
 
 	/** Hashes that were sent to it. */
@@ -77,11 +56,11 @@ export class FakeUpstream implements Upstream {
 		return this.sent.map(({ tx }) => tx.hash);
 	}
 
-	refusal(path: BoostPath): string | null {
+	override refusal(path: BoostPath): string | null {
 		return this.refusals[path] ?? null;
 	}
 
-	async deliver(
+	override async deliver(
 		tx: Sendable,
 		{ deadlineMs, caller, routing }: Parameters<Upstream["deliver"]>[1],
 	): Promise<Delivery | null> {
@@ -94,23 +73,11 @@ export class FakeUpstream implements Upstream {
 		return typeof next === "function" ? next() : next;
 	}
 
-	async read(): Promise<Reading | null> {
-		throw new Error("not read here");
-	}
-
-	async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
+	override async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
 		if (this.isUnavailable && !(options?.anyway === true && this.isReachable)) return null;
 		this.called.push(call);
 		await this.onCall();
 		return this.answers.shift() ?? null;
-	}
-
-	async batch(): Promise<null> {
-		return null;
-	}
-
-	async statusPage(): Promise<null> {
-		return null;
 	}
 }
 
@@ -119,14 +86,13 @@ export interface RequestFixtureOptions {
 	readonly budgetMs?: number;
 }
 
-/** Boost's decisions over two upstreams by hand. */
 export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const { budgetMs = 10_000, dialect = "mevblocker" } = options;
-	let wakes = 0;
+	let triggers = 0;
 	const { journal, clock, disk } = await journalFixture();
 	const { rows } = journal;
 	rows.onWork(() => {
-		wakes += 1;
+		triggers += 1;
 	});
 	const relay = new FakeUpstream("relay", null);
 	const fallback = new FakeUpstream("fallback", dialect);
@@ -150,7 +116,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	});
 	return {
 		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
-		wakes: () => wakes,
+		triggers: () => triggers,
 	};
 }
 
@@ -165,7 +131,7 @@ export function scenario(
 	test(name, async () => body(await requestFixture(options)));
 }
 
-/** The next delivery to `upstream` hangs; resolves, once it is under way, with what answers it. */
+/** The next delivery to `upstream` hangs; resolves once it has begun with a function that answers it. */
 export async function hanging(upstream: FakeUpstream): Promise<(delivery: Delivery) => void> {
 	const before = upstream.sent.length;
 	let answer = (_: Delivery): void => {};

@@ -1,5 +1,5 @@
-// What boost does with a transaction, by what each upstream says of it: who is asked next and for how long, what the client
-// hears, and what the journal holds of it afterwards; and how transactions of one account go together.
+// Submissions by the answer of each upstream: which is asked next and for how long, what the client gets, and what the
+// journal keeps.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -67,8 +67,8 @@ for (const [name, delivery, holders] of AFTER) {
 		else relay.deliveries = [delivery];
 		const state = request({ search: "referrer=a" });
 		assert.equal((await submissions.submit(ONE.raw, state)).cancels, false);
-		const { holders: found, acknowledged, underWay } = journal.get(ONE.hash) ?? {};
-		assert.deepEqual([found, acknowledged, underWay], [holders, true, false]);
+		const { holders: found, acknowledged, inProgress } = journal.get(ONE.hash) ?? {};
+		assert.deepEqual([found, acknowledged, inProgress], [holders, true, false]);
 		const by = delivery === ACKNOWLEDGED ? relay : fallback;
 		assert.equal(by.sent[0]?.tx.search, "referrer=a");
 		assert.deepEqual(fallback.hashes, by === relay ? [] : [ONE.hash]);
@@ -76,9 +76,9 @@ for (const [name, delivery, holders] of AFTER) {
 	});
 }
 
-scenario("a verdict is returned as it came, nobody else is asked, nothing is kept", async (fixture) => {
+scenario("a verdict is returned unchanged, no other upstream is asked, nothing is kept", async (fixture) => {
 	const { submissions, journal, relay, fallback, request, disk } = fixture;
-	// A client's share of the relay's pool, told 429, would make it try again by itself.
+	// With HTTP 429 for its full share of the relay's pool a client would retry by itself.
 	const data = { reason: "CLIENT_FULL", scope: "client" };
 	for (const error of [
 		{ code: -32000, message: "nonce too low: next nonce 5, tx nonce 0" },
@@ -97,7 +97,7 @@ scenario("a verdict is returned as it came, nobody else is asked, nothing is kep
 });
 
 scenario(
-	"a verdict of the fallback's after doubt at the relay: the relay's copy is followed",
+	"after no verdict of the relay and one of the fallback, the relay's copy is observed",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
@@ -111,7 +111,7 @@ scenario(
 );
 
 const NO_REVERTS = "the fallback does not protect from reverts";
-/** What is the matter, and what the client hears. */
+/** The situation, and the client's answer. */
 const NOBODY: readonly (readonly [string, { code: number; message: string; kind?: string }])[] = [
 	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are out" }],
 	[
@@ -122,20 +122,23 @@ const NOBODY: readonly (readonly [string, { code: number; message: string; kind?
 	["an internal error", { code: -32603, message: "internal error" }],
 ];
 for (const [name, { message, ...expected }] of NOBODY) {
-	scenario(`nobody takes it, ${name}: the reason is told, and nothing is kept`, async (fixture) => {
-		const { submissions, journal, relay, fallback, request } = fixture;
-		relay.isUnavailable = name === "both out" || name === "not for the fallback";
-		fallback.isUnavailable = name === "both out" || name === "an internal error";
-		fallback.refusals = { noreverts: NO_REVERTS };
-		relay.deliveries = [INTERNAL];
-		const state = request({
-			...(name === "no time" ? { until: 0 } : {}),
-			path: name === "not for the fallback" ? "noreverts" : "fast",
-		});
-		const why = "kind" in expected ? `no relay available: ${message}` : message;
-		await assert.rejects(submissions.submit(ONE.raw, state), { ...expected, message: why });
-		assert.deepEqual([fallback.sent.length, journal.get(ONE.hash)], [0, null]);
-	});
+	scenario(
+		`no upstream accepts it, ${name}: the reason is returned, and nothing is kept`,
+		async (fixture) => {
+			const { submissions, journal, relay, fallback, request } = fixture;
+			relay.isUnavailable = name === "both out" || name === "not for the fallback";
+			fallback.isUnavailable = name === "both out" || name === "an internal error";
+			fallback.refusals = { noreverts: NO_REVERTS };
+			relay.deliveries = [INTERNAL];
+			const state = request({
+				...(name === "no time" ? { until: 0 } : {}),
+				path: name === "not for the fallback" ? "noreverts" : "fast",
+			});
+			const why = "kind" in expected ? `no relay available: ${message}` : message;
+			await assert.rejects(submissions.submit(ONE.raw, state), { ...expected, message: why });
+			assert.deepEqual([fallback.sent.length, journal.get(ONE.hash)], [0, null]);
+		},
+	);
 }
 
 scenario("the same bytes at the same time are one submission", async ({ submissions, relay, request }) => {
@@ -146,7 +149,7 @@ scenario("the same bytes at the same time are one submission", async ({ submissi
 	assert.deepEqual([hashes, relay.sent.length], [[ONE.hash, ONE.hash], 1]);
 });
 
-scenario("bytes that are held are sent on again, and stay held once, refused or not", async (fixture) => {
+scenario("the bytes of a live row are sent again, and the row stays whatever the result", async (fixture) => {
 	const { submissions, journal, relay, request } = fixture;
 	for (let i = 0; i < 2; i += 1) await submissions.submit(ONE.raw, request());
 	relay.deliveries = [rejected("txpool is full")];
@@ -174,29 +177,36 @@ for (const [ending, isSent] of Object.entries(AGAIN) as [Ending, boolean][]) {
 	});
 }
 
-scenario("the client hears of it when it is on disk, or that fails or takes two seconds", async (fixture) => {
-	const { submissions, journal, disk, clock, request } = fixture;
-	disk.hold = true;
-	const answered: string[] = [];
-	const submit = (nonce: number) =>
-		submissions.submit(tx(nonce).raw, request()).then((submitted) => answered.push(submitted.tx.hash));
-	const first = submit(0);
-	await clock.advance(1_999);
-	assert.deepEqual(answered, [], "acknowledged before it was on disk");
-	disk.finish(true);
-	await first;
-	const second = submit(1);
-	await clock.advance(2_000);
-	assert.equal(answered.length, 2, "it hangs");
-	disk.finish(false);
-	disk.hold = false;
-	disk.broken = true;
-	await Promise.all([second, submit(2)]);
-	assert.deepEqual([answered.length, journal.rows.isDurable, journal.depth], [3, false, 3], "kept in memory");
-});
+scenario(
+	"the client gets the hash once it is on disk, or if that fails or takes two seconds",
+	async (fixture) => {
+		const { submissions, journal, disk, clock, request } = fixture;
+		disk.hold = true;
+		const answered: string[] = [];
+		const submit = (nonce: number) =>
+			submissions.submit(tx(nonce).raw, request()).then((submitted) => answered.push(submitted.tx.hash));
+		const first = submit(0);
+		await clock.advance(1_999);
+		assert.deepEqual(answered, [], "acknowledged before it was on disk");
+		disk.finish(true);
+		await first;
+		const second = submit(1);
+		await clock.advance(2_000);
+		assert.equal(answered.length, 2, "it hangs");
+		disk.finish(false);
+		disk.hold = false;
+		disk.broken = true;
+		await Promise.all([second, submit(2)]);
+		assert.deepEqual(
+			[answered.length, journal.rows.isDurable, journal.depth],
+			[3, false, 3],
+			"kept in memory",
+		);
+	},
+);
 
-scenario("a replacement ends what it replaces, and whoever else had that is owed it", async (fixture) => {
-	const { submissions, journal, relay, fallback, request, wakes } = fixture;
+scenario("a replacement ends what it replaces and is pending at the other holders", async (fixture) => {
+	const { submissions, journal, relay, fallback, request, triggers } = fixture;
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
@@ -209,7 +219,7 @@ scenario("a replacement ends what it replaces, and whoever else had that is owed
 	const { holders, replacesAt } = journal.get(REPLACING.hash) ?? {};
 	assert.deepEqual([holders, replacesAt], [["relay"], ["fallback"]]);
 	assert.deepEqual(fallback.hashes, [ONE.hash]);
-	assert.ok(wakes() > 0, "nobody sees to what is owed");
+	assert.ok(triggers() > 0, "nobody sees to what is owed");
 });
 
 scenario("a replacement that is refused leaves what it would have replaced", async (fixture) => {
@@ -221,7 +231,7 @@ scenario("a replacement that is refused leaves what it would have replaced", asy
 });
 
 scenario(
-	"an account stays with the fallback while that alone has its unmined ones, and is not out",
+	"an account stays with an available fallback that alone has its pending transactions",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		relay.isUnavailable = true;
@@ -241,17 +251,20 @@ scenario(
 	},
 );
 
-scenario("while the relay is out, what stands before it at the relay is brought first", async (fixture) => {
-	const { submissions, journal, relay, fallback, request } = fixture;
-	await submissions.submit(ONE.raw, request());
-	relay.isUnavailable = true;
-	await submissions.submit(tx(1).raw, request());
-	assert.deepEqual(fallback.hashes, [ONE.hash, tx(1).hash]);
-	assert.equal(fallback.sent[0]?.caller, null, "no client is named");
-	assert.deepEqual(journal.get(ONE.hash)?.holders, ["relay", "fallback"]);
-});
+scenario(
+	"while the relay is unavailable, the account's lower nonces are delivered first",
+	async (fixture) => {
+		const { submissions, journal, relay, fallback, request } = fixture;
+		await submissions.submit(ONE.raw, request());
+		relay.isUnavailable = true;
+		await submissions.submit(tx(1).raw, request());
+		assert.deepEqual(fallback.hashes, [ONE.hash, tx(1).hash]);
+		assert.equal(fallback.sent[0]?.caller, null, "no client is named");
+		assert.deepEqual(journal.get(ONE.hash)?.holders, ["relay", "fallback"]);
+	},
+);
 
-scenario("a relay that is well keeps what stands before one that it gave no verdict on", async (fixture) => {
+scenario("lower nonces stay at an available relay that gave no verdict", async (fixture) => {
 	const { submissions, relay, fallback, request } = fixture;
 	await submissions.submit(ONE.raw, request());
 	relay.deliveries = [TIMED_OUT];
@@ -259,7 +272,7 @@ scenario("a relay that is well keeps what stands before one that it gave no verd
 	assert.deepEqual(fallback.hashes, [tx(1).hash]);
 });
 
-scenario("a client hears of a refusal when a restart would not send it any more", async (fixture) => {
+scenario("the client gets a refusal once it is on disk", async (fixture) => {
 	const { submissions, relay, disk, clock, request } = fixture;
 	disk.hold = true;
 	relay.deliveries = [rejected("insufficient funds")];
@@ -273,7 +286,7 @@ scenario("a client hears of a refusal when a restart would not send it any more"
 	await told;
 });
 
-scenario("two of one nonce at the same time go one after the other", async (fixture) => {
+scenario("two of one nonce are handled one after the other", async (fixture) => {
 	const { submissions, journal, relay, request } = fixture;
 	const answer = hanging(relay);
 	const both = [submissions.submit(ONE.raw, request()), submissions.submit(REPLACING.raw, request())];

@@ -1,4 +1,4 @@
-// What a transport sends, byte for byte: method, target, headers and body, behind addresses of all kinds.
+// The bytes that a transport sends: method, target, headers and body, for URLs of all kinds.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ async function withUpstream(run: (upstream: RawUpstream) => Promise<void>): Prom
 	}
 }
 
-test("a POST is its target, the headers given, content type and body, and nothing that tells of us", () =>
+test("a POST has the given target, headers and body, the content type and nothing else", () =>
 	withUpstream(async (upstream) => {
 		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
 		const headers = { "x-forwarded-for": "10.1.2.3", "x-boost-auth": "s3cret" };
@@ -44,7 +44,7 @@ test("a POST is its target, the headers given, content type and body, and nothin
 		await transport.close();
 	}));
 
-test("credentials of the address go as Basic, its path and keys stand before the target's", () =>
+test("the URL's credentials are sent as Basic, its path and query before the target's", () =>
 	withUpstream(async (upstream) => {
 		const url = `http://us%65r:p%40ss@127.0.0.1:${upstream.port}/base/?key=k`;
 		const transport = new HttpTransport({ url }, { clock: systemClock });
@@ -55,7 +55,7 @@ test("credentials of the address go as Basic, its path and keys stand before the
 		await transport.close();
 	}));
 
-test("whatever stands in a target or a header, it is sent and answered: a client must not make us look down", () =>
+test("any target or header is sent and answered: a client must not cause faults", () =>
 	withUpstream(async (upstream) => {
 		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
 		const text = fc.oneof(fc.string({ unit: "binary" }), fc.string(), fc.constant("\ud800\r\nx: y"));
@@ -104,13 +104,13 @@ const PATHS: readonly (readonly [string, string, string])[] = [
 	["http://h", "/fast?a=\ud800", "/fast?a=%EF%BF%BD"],
 ];
 
-test("the target's path is put behind the address's own, and queries are joined", () => {
+test("the target's path is appended to the URL's, and queries are joined", () => {
 	for (const [url, target, path] of PATHS) {
 		assert.equal(readUpstreamUrl(url).pathOf(target), path, `${url} and ${JSON.stringify(target)}`);
 	}
 });
 
-test("credentials are taken out of the address", () => {
+test("credentials are separated from the URL", () => {
 	const url = readUpstreamUrl("https://user:a%3Ab@h:8443/base#part");
 	assert.equal(url.origin, "https://h:8443");
 	assert.equal(url.authorization, `Basic ${btoa("user:a:b")}`);

@@ -1,15 +1,11 @@
-// The ways in which an exchange with an upstream ends: whatever the other side does, one result comes, and `sent` is false
-// only where a server that watches every byte saw none.
+// How an exchange with an upstream ends: there is exactly one result, and `sent` is false only if no byte was sent.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { gzipSync } from "node:zlib";
-import type { ExchangeResult } from "../../../../boost-proxy/domain/request.ts";
 import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
 import { HttpTransport, type TransportOptions } from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { resetSocket } from "../../../support/tcpProxy.ts";
 import { until } from "../../../support/until.ts";
 import { httpText, type RawScript, RawUpstream } from "../../../support/upstreams.ts";
 
@@ -18,119 +14,71 @@ const LONG_MS = 60_000;
 const post = (deadlineMs = LONG_MS, body = BODY) => ({ target: "/fast", body, headers: {}, deadlineMs });
 const failed = (fault: string, sent: boolean) => ({ kind: "failed", fault, sent });
 
-const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => void])[] = [
-	["a reset", ({ socket }) => resetSocket(socket), is("reset")],
-	["an end without a byte", ({ socket }) => socket.end(), is("reset")],
-	["an end within the headers", ({ socket }) => socket.end("HTTP/1.1 200 OK\r\ncontent-le"), is("reset")],
-	[
-		"an end within a body of known length",
-		({ socket }) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"jsonrpc"'),
-		is("reset"),
-	],
+/** What the upstream writes, whether it then closes, and the result. Faults of the wire are in test/faults. */
+const ENDS: readonly (readonly [string, string, boolean, object])[] = [
+	["an end without a byte", "", true, failed("reset", true)],
 	[
 		"an end within a chunked body",
-		({ socket }) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"jso\r\n'),
-		is("reset"),
+		head("transfer-encoding: chunked", '5\r\n{"jso\r\n'),
+		true,
+		failed("reset", true),
+	],
+	["bytes that are no HTTP", "SSH-2.0-OpenSSH_9.6\r\n", false, failed("notJsonRpc", true)],
+	["headers that are too long", head(`x: ${"x".repeat(40_000)}`, ""), false, failed("notJsonRpc", true)],
+	[
+		"a compressed body",
+		httpText("zipped", "200 OK", ["content-encoding: gzip"]),
+		false,
+		failed("notJsonRpc", true),
+	],
+	["a length beyond the limit", httpText("x".repeat(2_000)), false, failed("tooLarge", true)],
+	[
+		"chunks beyond the limit",
+		head("transfer-encoding: chunked", `200\r\n${"x".repeat(512)}\r\n`.repeat(3)),
+		...([false, failed("tooLarge", true)] as const),
 	],
 	[
-		"a reset within a body",
-		({ socket }) => {
-			socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{", () => resetSocket(socket));
-		},
-		is("reset"),
+		"an answer after early hints",
+		`HTTP/1.1 103 Early Hints\r\nretry-after: 9\r\n\r\n${httpText("{}")}`,
+		...([false, answered(200, "{}")] as const),
 	],
-	["bytes that are no HTTP", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"), is("notJsonRpc")],
-	[
-		"headers beyond all measure",
-		({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(40_000)}\r\n\r\n`),
-		is("notJsonRpc"),
-	],
-	[
-		"a compressed body that nobody asked for",
-		({ socket }) => {
-			const zipped = gzipSync('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
-			socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${zipped.length}\r\n\r\n`);
-			socket.write(zipped);
-		},
-		is("notJsonRpc"),
-	],
-	[
-		"a body that says it is too long",
-		({ socket }) => socket.write(httpText("x".repeat(2_000))),
-		is("tooLarge"),
-	],
-	[
-		"a body that turns out too long",
-		({ socket }) => {
-			const chunk = `200\r\n${"x".repeat(512)}\r\n`;
-			socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunk}${chunk}${chunk}`);
-		},
-		is("tooLarge"),
-	],
-	[
-		"an answer behind early ones",
-		({ socket }) => socket.write(`HTTP/1.1 103 Early Hints\r\nretry-after: 9\r\n\r\n${httpText("{}")}`),
-		answered(200, "{}", undefined),
-	],
-	[
-		"a body that the end delimits",
-		({ socket }) => socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}"),
-		answered(200, "{}", undefined),
-	],
+	["a body that the end delimits", head("connection: close", "{}"), true, answered(200, "{}")],
 	[
 		"an identity encoding",
-		reply("{}", "200 OK", "content-encoding: identity"),
-		answered(200, "{}", undefined),
+		httpText("{}", "200 OK", ["content-encoding: identity"]),
+		false,
+		answered(200, "{}"),
 	],
-	["an empty body", reply("", "204 No Content"), answered(204, "", undefined)],
-	["a redirect, not followed", reply("", "302 Found", "location: /elsewhere"), answered(302, "", undefined)],
-	["a 503 with seconds", reply("busy", "503 Busy", "retry-after: 7"), answered(503, "busy", 7)],
-	[
-		"a 429 with a date",
-		reply("{}", "429 Too Many Requests", "retry-after: Thu, 01 Jan 2026 00:00:30 GMT"),
-		answered(429, "{}", 30),
-	],
-	[
-		"a date that has passed",
-		reply("{}", "429 Too Many Requests", "retry-after: Thu, 01 Jan 2015 00:00:30 GMT"),
-		answered(429, "{}", 0),
-	],
-	[
-		"a Retry-After that says nothing",
-		reply("{}", "200 OK", "retry-after: -5.5"),
-		answered(200, "{}", undefined),
-	],
+	["a redirect, not followed", httpText("", "302 Found", ["location: /elsewhere"]), false, answered(302, "")],
+	...(
+		[
+			["7", 7],
+			["Thu, 01 Jan 2026 00:00:30 GMT", 30],
+			["Thu, 01 Jan 2015 00:00:30 GMT", 0],
+			["-5.5", undefined],
+		] as const
+	).map(
+		([value, seconds]) =>
+			[
+				`retry-after: ${value}`,
+				httpText("busy", "503 Busy", [`retry-after: ${value}`]),
+				...([false, answered(503, "busy", seconds)] as const),
+			] as const,
+	),
 ];
 
-for (const [what, script, check] of ENDS) {
+for (const [what, text, closes, expected] of ENDS) {
 	test(`an exchange ends by ${what}`, async (t) => {
-		const upstream = await upstreamOf(t, script);
+		const upstream = await upstreamOf(t, ({ socket }) => {
+			if (closes) socket.end(text);
+			else socket.write(text);
+		});
 		const transport = transportOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
-		check(await transport.post(post()));
+		assert.deepEqual(await transport.post(post()), expected);
 	});
 }
 
-test("a deadline ends silence, slow headers and a slow body alike, and the connection with them", async (t) => {
-	const starts = ["", "HTTP/1.1 200 OK\r\nx-slow: ", 'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"id"'];
-	for (const start of starts) {
-		const clock = new ManualClock();
-		const upstream = await upstreamOf(t, ({ socket }) => void socket.write(start));
-		const transport = transportOf(t, { url: upstream.url }, clock);
-		const pending = transport.post(post(4_000));
-		await upstream.sawRequests(1);
-		const peer = upstream.peers[0];
-		// A drip each second must not put the deadline off.
-		for (let i = 0; i < 4; i++) {
-			if (start !== "") peer?.socket.write("x");
-			await clock.advance(1_000);
-		}
-		assert.deepEqual(await pending, failed("timeout", true), `after ${JSON.stringify(start)}`);
-		await until("the connection is ended", () => peer?.closed);
-		assert.equal(clock.timers, 0, "no timer is left");
-	}
-});
-
-test("refused connections: no byte left, for those behind the limit as well", async (t) => {
+test("refused connections: no byte was sent, for waiting requests as well", async (t) => {
 	const closed = await upstreamOf(t);
 	const { url } = closed;
 	await closed.close();
@@ -139,7 +87,7 @@ test("refused connections: no byte left, for those behind the limit as well", as
 	for (const result of results) assert.deepEqual(result, failed("refused", false));
 });
 
-test("behind the limit: what was given up is never sent, though its turn comes", async (t) => {
+test("a request that is abandoned while it waits for a connection is never sent", async (t) => {
 	const clock = new ManualClock();
 	const upstream = await upstreamOf(t);
 	const transport = transportOf(t, { url: upstream.url, connections: 1 }, clock);
@@ -162,20 +110,7 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 	assert.equal(upstream.peers.length, 1, "the connection was kept");
 });
 
-test("a reused connection that dies under a request is a reset, and may have had it", async (t) => {
-	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
-		if (nth === 2) resetSocket(socket);
-		else socket.write(httpText("{}"));
-	});
-	const transport = transportOf(t, { url: upstream.url });
-	assert.equal((await transport.post(post())).kind, "answered");
-	assert.deepEqual(await transport.post(post()), failed("reset", true));
-	assert.equal((await transport.post(post())).kind, "answered", "by a new connection");
-	assert.equal(upstream.peers.length, 2);
-	assert.equal(upstream.requests.length, 3, "nothing was sent twice");
-});
-
-test("an abort ends a request under way, and one that was answered no more", async (t) => {
+test("an abort ends a request in progress, but not one that was answered", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) socket.write(httpText("{}"));
 	});
@@ -198,7 +133,7 @@ test("an abort ends a request under way, and one that was answered no more", asy
 	assert.equal(upstream.requests.length, 2);
 });
 
-test("after it was renewed no connection of before is used, while what is under way on one ends in its time", async (t) => {
+test("after a renewal only new connections are used, while requests in progress go on", async (t) => {
 	const answers: (() => void)[] = [];
 	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) answers.push(() => socket.write(httpText('"late"')));
@@ -218,17 +153,12 @@ test("after it was renewed no connection of before is used, while what is under 
 	assert.equal(upstream.peers.at(-1)?.closed, false);
 });
 
-function is(fault: string): (result: ExchangeResult) => void {
-	return (result) => assert.deepEqual(result, failed(fault, true));
+function answered(status: number, text: string, retryAfterS?: number) {
+	return { kind: "answered", status, retryAfterS, body: Buffer.from(text) };
 }
 
-function answered(status: number, text: string, retryAfterS: number | undefined) {
-	return (result: ExchangeResult) =>
-		assert.deepEqual(result, { kind: "answered", status, retryAfterS, body: Buffer.from(text) });
-}
-
-function reply(body: string, status: string, ...headers: string[]): RawScript {
-	return ({ socket }) => void socket.write(httpText(body, status, headers));
+function head(header: string, rest: string): string {
+	return `HTTP/1.1 200 OK\r\n${header}\r\n\r\n${rest}`;
 }
 
 /** Closed behind the test, whatever became of it: a server that is left would keep the process. */

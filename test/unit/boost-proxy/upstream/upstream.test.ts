@@ -1,5 +1,5 @@
-// How one upstream is spoken to: what leaves for our relay and what for a third party, which transport it takes, and what
-// becomes of "nonce too low".
+// Requests to one upstream: headers and bodies for our relay and for a third party, the choice of the transport, and `nonce
+// too low`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -85,7 +85,7 @@ function fixture(dialect: DialectName | null) {
 	return { upstream, transport, readTransport, clock, outcomes };
 }
 
-test("our relay is told who asks, beside the secret", async () => {
+test("our relay gets the client's address and the secret", async () => {
 	const { upstream, transport } = fixture(null);
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole: null });
 	const [post] = transport.posts;
@@ -98,7 +98,7 @@ test("our relay is told who asks, beside the secret", async () => {
 	});
 });
 
-test("a body that is sent on as it came carries its own signature", async () => {
+test("an unchanged body is sent with its signature", async () => {
 	const { upstream, transport } = fixture(null);
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	transport.answers = [RESULT(TX.hash, "x")];
@@ -109,7 +109,7 @@ test("a body that is sent on as it came carries its own signature", async () => 
 	assert.equal(transport.posts[0]?.headers["x-boost-signer"], undefined);
 });
 
-test("a third party is told nothing, and never gets the body as it came", async () => {
+test("a third party gets nothing of the client, and never the unchanged body", async () => {
 	const { upstream, transport } = fixture("mevblocker");
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole });
@@ -134,7 +134,7 @@ for (const known of [true, false]) {
 	});
 }
 
-test("who found no connection free is charged to nobody", async () => {
+test("a request that found no free connection is not counted", async () => {
 	const { upstream, transport, outcomes } = fixture(null);
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: false }];
 	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null });

@@ -1,4 +1,4 @@
-// What answers mean, as tables: each row is what an upstream sent and what it is to us.
+// How answers are classified, as tables: what an upstream sent, and the verdict or fault.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -123,7 +123,7 @@ test("a delivery is acknowledged, rejected or no verdict", () => {
 	}
 });
 
-test("what was not answered stays what it is", () => {
+test("results without an answer are returned unchanged", () => {
 	const results: ExchangeResult[] = [
 		{ kind: "cut", sent: true },
 		{ kind: "failed", fault: "refused", sent: false },
@@ -135,7 +135,7 @@ test("what was not answered stays what it is", () => {
 	}
 });
 
-test("a refusal keeps code, words and data, a fault the error and the time to wait", () => {
+test("a refusal keeps code, message and data, a fault the error and Retry-After", () => {
 	const expected = { id: "a", hash: HASH };
 	const refusal = exchange(no(-32000, "txpool is full: 64", "a", { scope: "sender" }));
 	assert.deepEqual(judgeDelivery(refusal, expected, RELAY), {
@@ -212,7 +212,7 @@ test("a reading is an answer to what was asked, or no answer; its bytes are pass
 
 const PAD = "x".repeat(70_000);
 
-test("answers to calls of our own come in the order of the calls", () => {
+test("answers to boost's own calls are in the order of the calls", () => {
 	const expected = { ids: [0, 1, 2], batch: true };
 	const body = [ok("c", 2), no(-32000, "header not found", 1), ok("a", 0)];
 	const results = readCalls(judgeReading(exchange(body), expected, RELAY), [0, 1, 2]);
@@ -231,7 +231,7 @@ test("answers to calls of our own come in the order of the calls", () => {
 	assert.equal(readCalls(refused, [7, 8]), null);
 });
 
-test("whatever bytes come, under whatever status, each judge says something", () => {
+test("any bytes with any status are classified", () => {
 	const bytes = fc.oneof(
 		fc.uint8Array().map((array) => Buffer.from(array)),
 		fc.json().map((text) => Buffer.from(text)),
@@ -294,7 +294,7 @@ const LONG: readonly (readonly [string, string, boolean, string])[] = [
 	["a batch that breaks off", `[{"jsonrpc":"2.0","id":1,"result":"${PAD}"},`, true, "notJsonRpc"],
 ];
 
-test("of a long answer the ends are enough", () => {
+test("long answers are classified by their ends", () => {
 	for (const [what, text, batch, expected] of LONG) {
 		const body = Buffer.from(text);
 		const exchange = { kind: "answered", status: 200, retryAfterS: undefined, body } as const;

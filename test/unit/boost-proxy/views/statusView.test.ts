@@ -1,5 +1,5 @@
-// GET /tx/{hash} over relay, journal, fallback and chain: who counts when, and that somebody always does; and what the status
-// pages of fallbacks amount to, of which nothing passes that was not looked at.
+// GET /tx/{hash} over relay, journal, fallback and chain: which source counts, and what is read from fallbacks' status
+// pages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +25,7 @@ const held = (hash: string, fastMode = true) => ({
 	...stageReport("HELD"),
 });
 
-test("the relay's record is shown as it came, and the observer hears of its stage", async () => {
+test("the relay's record is shown unchanged, and the observer gets its stage", async () => {
 	const fixture = new ViewFixture();
 	const tx = fixture.holds(5, ["relay"]);
 	for (const [status, stage] of [
@@ -42,7 +42,7 @@ test("the relay's record is shown as it came, and the observer hears of its stag
 	assert.deepEqual([fixture.chainAsked, fixture.fallback.asked], [[], []]);
 });
 
-test("an entry is HELD while the relay has no record, is out or tells nonsense, until the chain has it", async () => {
+test("a row is HELD while the relay has no valid record or is unavailable, until it is mined", async () => {
 	const rows: ((fixture: ViewFixture, hash: string) => void)[] = [
 		(fixture, hash) => fixture.relay.pages.set(hash, unknownStatus(hash)),
 		(fixture) => {
@@ -66,7 +66,7 @@ test("an entry is HELD while the relay has no record, is out or tells nonsense, 
 	}
 });
 
-test("a mined one has the fields of the chain and what its client asked for", async () => {
+test("a mined row has the chain's fields and its client's parameters", async () => {
 	const recipient = `0x${"Ab".repeat(20)}`;
 	for (const [status, stage] of [
 		["0x1", "INCLUDED"],
@@ -96,7 +96,7 @@ test("a mined one has the fields of the chain and what its client asked for", as
 	}
 });
 
-test("a receipt of another transaction, or of none, is not believed", async () => {
+test("a receipt of another transaction is ignored", async () => {
 	const fixture = new ViewFixture();
 	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"]);
@@ -112,7 +112,7 @@ test("a receipt of another transaction, or of none, is not believed", async () =
 	}
 });
 
-test("what the relay has given up is HELD where another one holds it", async () => {
+test("a row that the relay abandoned is HELD while the fallback has it", async () => {
 	for (const [stage, holders, isHeld] of [
 		["EXPIRED", ["relay", "fallback"], true],
 		["DROPPED", ["fallback"], true],
@@ -138,7 +138,7 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 ];
 
 for (const [ending, status, stage] of ENDED) {
-	test(`one that is ${ending}: ${status} ${stage}, with the relay out and the chain too, unless it was mined`, async () => {
+	test(`one that is ${ending}: ${status} ${stage}, with relay and chain unavailable, unless it was mined`, async () => {
 		const fixture = new ViewFixture();
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
@@ -164,7 +164,7 @@ for (const [ending, status, stage] of ENDED) {
 	});
 }
 
-test("what its user ended while the relay was out stays ended, though the relay has not heard of it", async () => {
+test("a row that its user ended stays ended although the relay is not notified yet", async () => {
 	for (const [ending, stage] of [
 		["cancelled", "CANCELLED"],
 		["replaced", "REPLACED"],
@@ -191,7 +191,7 @@ test("what its user ended while the relay was out stays ended, though the relay 
 	}
 });
 
-test("while the relay is out the fallback's page tells of what nobody of ours knows", async () => {
+test("while the relay is unavailable the fallback's page is used for unknown hashes", async () => {
 	const { hash } = signedTransaction();
 	const fixture = new ViewFixture();
 	fixture.relay.isUnavailable = true;
@@ -216,7 +216,7 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 	]);
 });
 
-test("without such a page the chain tells; where nobody tells anything it is 503", async () => {
+test("without such a page the chain is used; without any answer it is 503", async () => {
 	const tx = signedTransaction();
 	const fixture = new ViewFixture("plain");
 	fixture.relay.isUnavailable = true;
@@ -234,7 +234,7 @@ test("without such a page the chain tells; where nobody tells anything it is 503
 	assert.equal((await views.status(tx.hash)).status, 200);
 });
 
-test("one whose client was told of an error is told of by the upstreams alone", async () => {
+test("an unacknowledged row is not shown", async () => {
 	const fixture = new ViewFixture();
 	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
@@ -246,7 +246,7 @@ const BLANK = unknownStatus(HASH);
 const TRANSACTION = { from: "0xF1", to: "0xT2", gas: "21000", nonce: "5", value: "9" };
 const SHOWN = { ...TRANSACTION, from: "0xf1", to: "0xt2" };
 
-test("a record like our own: pending with a stage is HELD, what has ended is told with what is known", () => {
+test("a page in our own format: pending with a stage is HELD, an ended one has its details", () => {
 	const full = {
 		...{ hash: HASH.toUpperCase().replace("X", "x"), rpc_timestamp: "2026-02-03T04:05:06.007Z" },
 		...{ transaction: TRANSACTION, fastMode: true, shared: true, simulationError: null, backruns: 2 },
@@ -280,7 +280,7 @@ test("a record like our own: pending with a stage is HELD, what has ended is tol
 	}
 });
 
-test("a failing simulation is told with its words, in whatever form it comes", () => {
+test("a simulation error is read as a string or an object", () => {
 	const rows: [unknown, unknown][] = [
 		[null, null],
 		["", null],
@@ -297,7 +297,7 @@ test("a failing simulation is told with its words, in whatever form it comes", (
 	}
 });
 
-test("Flashbots Protect's words are put into ours", () => {
+test("Flashbots Protect's statuses are translated", () => {
 	const transaction = {
 		from: "0xF1",
 		to: "0xT2",
@@ -328,7 +328,7 @@ test("Flashbots Protect's words are put into ours", () => {
 	for (const [page, record] of rows) assert.deepEqual(readFallbackPage("flashbots", page, HASH), record);
 });
 
-test("what is no such page, or another transaction's, is nothing", () => {
+test("a malformed page, or another transaction's, is ignored", () => {
 	const other = `0x${"cd".repeat(32)}`;
 	for (const page of [
 		null,
@@ -348,7 +348,7 @@ test("what is no such page, or another transaction's, is nothing", () => {
 	}
 });
 
-test("whatever a page holds, the record has the interface's fields with their types and no others", () => {
+test("for any page the record has exactly the documented fields and types", () => {
 	const value = fc.jsonValue({ maxDepth: 2 });
 	const keys = [...Object.keys(BLANK), "stage", "isRevert", "raw"];
 	const status = fc.constantFrom("INCLUDED", "FAILED", "UNKNOWN", "PENDING", "CANCELLED");

@@ -1,5 +1,4 @@
-// Waits for receipts behind boost: when it is asked and whom, what ends a wait, and in which words. How many may wait is the
-// relay's rule as well: see receiptWaits.test.ts.
+// Waits for receipts: which source is asked, and how a wait ends. The limits of waits are tested in receiptWaits.test.ts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +12,7 @@ const HASH = `0x${"ab".repeat(32)}`;
 const RECEIPT = "eth_getTransactionReceipt";
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
-/** A wait of so many ms over the views' fixture; what it came to is filled in, a refusal as its code, words and data. */
+/** A wait of so many ms over the views' fixture; its result is filled in, a refusal as code, message and data. */
 function wait(fixture: ViewFixture, ms = 20_000, hash = HASH, life = new ClientLife(0)) {
 	const waits = createSyncWaits(fixture.dependencies);
 	const begun = fixture.clock.monotonic();
@@ -41,29 +40,6 @@ async function why(fixture: ViewFixture, hash: string): Promise<string | null> {
 	return message.slice(`${NOT_PROCESSED} due to `.length);
 }
 
-test("the receipt is asked for every second at most, for three seconds at most and never beyond the wait", async () => {
-	const fixture = new ViewFixture();
-	const asked: [at: number, ms: number][] = [];
-	fixture.relay.call = async (_call, { deadlineMs }) => {
-		asked.push([fixture.clock.monotonic(), deadlineMs]);
-		return result(null);
-	};
-	const { outcome } = wait(fixture, 6_000);
-	await fixture.clock.advance(200);
-	assert.equal(asked.length, 0, "it has just come");
-	await fixture.clock.advance(5_799);
-	for (const [i, [at, ms]] of asked.entries()) {
-		const next = asked[i + 1]?.[0] ?? at + 1_000;
-		assert.ok(next - at >= 250 && next - at <= 1_000, `${next - at} ms between two`);
-		assert.ok(ms <= 3_000 && at + ms <= 6_000, `at ${at} for ${ms} ms`);
-	}
-	assert.ok(asked.length > 5 && asked.length < 9, `${asked.length} times`);
-	assert.equal(outcome.ended, undefined);
-	await fixture.clock.advance(1);
-	assert.deepEqual(outcome.ended, [4, `${NOT_PROCESSED} in 6s.`, HASH]);
-	assert.equal(fixture.clock.timers, 0);
-});
-
 test("a wait ends when its client goes, and all end when boost stops", async () => {
 	const fixture = new ViewFixture();
 	const life = new ClientLife(0);
@@ -80,7 +56,7 @@ test("a wait ends when its client goes, and all end when boost stops", async () 
 	assert.equal(fixture.clock.timers, 0);
 });
 
-/** What the relay says to the question for the receipt, whether it is out, whether the chain is up, and the answer. */
+/** The relay's answer, whether it is unavailable, whether the chain is available, and the result. */
 const RECEIPTS: readonly (readonly [string, Reply | null, boolean, boolean, unknown])[] = [
 	["the relay's", () => result({ of: "the relay" }), false, true, { of: "the relay" }],
 	["none, by the relay", () => result(null), false, true, undefined],
@@ -103,7 +79,7 @@ for (const [name, reply, isOut, isChainUp, expected] of RECEIPTS) {
 	});
 }
 
-test("why there will be none: what has ended says how, and what was mined does not", async () => {
+test("a wait ends early with the reason if the row has ended, but not if it was mined", async () => {
 	const fixture = new ViewFixture();
 	for (const [ending, words] of [
 		["replaced", "its replacement"],
@@ -116,7 +92,7 @@ test("why there will be none: what has ended says how, and what was mined does n
 	}
 });
 
-test("why there will be none: the relay's stage counts where it alone holds it", async () => {
+test("a wait ends early by the relay's stage if only the relay holds the transaction", async () => {
 	const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no" };
 	const rows: [object, string | null][] = [
 		[{ stage: "BROADCAST" }, null],
@@ -140,7 +116,7 @@ test("why there will be none: the relay's stage counts where it alone holds it",
 	}
 });
 
-test("why there will be none: a nonce is missing, or one before it is held", async () => {
+test("a wait ends early if an earlier nonce is missing or held", async () => {
 	const rows: [string | null, string | null, string | null][] = [
 		["0x0", null, "a missing nonce: it goes out when the gap before it closes"],
 		["0x6", "SIMULATION_FAILED", "one before it that is held"],

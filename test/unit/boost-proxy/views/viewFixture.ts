@@ -1,5 +1,4 @@
-// What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
-// method, and a chain. Every question is remembered.
+// The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All calls are recorded.
 
 import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
@@ -17,7 +16,7 @@ import type { DecodedTransaction } from "../../../../shared/ethereum/transaction
 import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
-import { FakeBreaker } from "../fakeBreaker.ts";
+import { FakeUpstreamBase } from "../fakeUpstream.ts";
 
 /** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
 export type Reply = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
@@ -33,28 +32,11 @@ export function refusal(code: number, message: string): CallResult {
 }
 
 /** One upstream: rows by method, status pages by hash. */
-export class FakeUpstream implements Upstream {
-	readonly name: UpstreamName;
-	readonly dialect: Dialect | null;
+export class FakeUpstream extends FakeUpstreamBase {
 	readonly rows = new Map<string, Reply>();
 	readonly pages = new Map<string, unknown>();
 	/** Calls and pages that were asked for. */
 	readonly asked: string[] = [];
-	readonly breaker: FakeBreaker;
-
-	constructor(name: UpstreamName, dialect: Dialect | null) {
-		this.name = name;
-		this.dialect = dialect;
-		this.breaker = new FakeBreaker(name);
-	}
-
-	get isUnavailable(): boolean {
-		return this.breaker.isUnavailable;
-	}
-
-	set isUnavailable(is: boolean) {
-		this.breaker.set(is);
-	}
 
 	/** It answers `method` with this result. */
 	answers(method: string, value: unknown): this {
@@ -62,19 +44,10 @@ export class FakeUpstream implements Upstream {
 		return this;
 	}
 
-	refusal(): null {
-		return null;
-	}
-
-	deliver(): Promise<never> {
-		return Promise.reject(new Error("views deliver nothing"));
-	}
-
-	read(): Promise<never> {
-		return Promise.reject(new Error("views read by calls"));
-	}
-
-	async call({ method, params }: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
+	override async call(
+		{ method, params }: Call,
+		options: Parameters<Upstream["call"]>[1],
+	): Promise<CallResult | null> {
 		if (this.isUnavailable) return null;
 		this.asked.push(method);
 		if (options.routing !== undefined) options.routing.attempts += 1;
@@ -82,12 +55,15 @@ export class FakeUpstream implements Upstream {
 		return (await this.rows.get(method)?.(params)) ?? null;
 	}
 
-	async batch(calls: readonly Call[], options: Parameters<Upstream["batch"]>[1]) {
+	override async batch(calls: readonly Call[], options: Parameters<Upstream["batch"]>[1]) {
 		const answers = await Promise.all(calls.map((call) => this.call(call, options)));
 		return answers.every((answer) => answer !== null) ? answers : null;
 	}
 
-	async statusPage(hash: string, { deadlineMs }: Parameters<Upstream["statusPage"]>[1]): Promise<unknown> {
+	override async statusPage(
+		hash: string,
+		{ deadlineMs }: Parameters<Upstream["statusPage"]>[1],
+	): Promise<unknown> {
 		if (this.isUnavailable || this.dialect?.statusPath(hash) === null) return null;
 		if (!(deadlineMs > 0)) throw new Error("a page without a deadline");
 		this.asked.push("page");
@@ -95,7 +71,7 @@ export class FakeUpstream implements Upstream {
 	}
 }
 
-/** A fallback's dialect, as far as views look at it. */
+/** A fallback's dialect, as far as the views use it. */
 function dialect(name: DialectName): Dialect {
 	return {
 		name,
@@ -116,7 +92,7 @@ export class ViewFixture {
 	readonly fallback: FakeUpstream;
 	/** The chain's rows by method; a missing one is answered with null results. */
 	readonly chainRows = new Map<string, Reply>();
-	/** False: nobody can be asked. */
+	/** False: the chain gives no answers. */
 	isChainUp = true;
 	readonly chainAsked: string[] = [];
 	readonly learned: [string, string][] = [];

@@ -1,4 +1,5 @@
-// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: who is asked, and what counts.
+// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: which are asked, and which answer
+// counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -30,7 +31,7 @@ async function ask(fixture: ViewFixture, hash: string, budgetMs?: number): Promi
 }
 
 /**
- * What relay, fallback and chain say of the account ("out", or null for no word), what the journal holds of it (nonces, with R
+ * The answers of relay, fallback and chain for the account ("out", or null for none), what the journal holds of it (nonces, with R
  * and F for their holders, and ! where the client was told of an error), the answer, and who is named for it.
  */
 type Row = readonly [string, string | null, string | null, string | null, string, string, string];
@@ -85,7 +86,7 @@ test("a fallback that does not know private transactions is not asked, the chain
 	}
 });
 
-test("where nobody can tell it is an error, never a lower count or null; the relay's refusal is passed on", async () => {
+test("without any answer it is an error, never a lower count or null; the relay's refusal is passed on", async () => {
 	const fixture = new ViewFixture();
 	const { hash } = signedTransaction();
 	const both = [(ms?: number) => nonceOf(fixture, ms), (ms?: number) => ask(fixture, hash, ms)];
@@ -107,21 +108,7 @@ test("where nobody can tell it is an error, never a lower count or null; the rel
 	}
 });
 
-test("merging is needed while the relay is out, and of what the journal knows", () => {
-	const fixture = new ViewFixture();
-	const views = new Views(fixture.dependencies);
-	const other = signedTransaction({ nonce: 99 });
-	const needed = () => [views.needsMergingHash(other.hash), views.needsMerging(ADDRESS)];
-	assert.deepEqual(needed(), [false, false]);
-	assert.equal(views.needsMergingHash(fixture.holds(1, ["relay"]).hash), true);
-	assert.equal(views.needsMergingHash(fixture.ended(2, "cancelled").hash), true);
-	assert.deepEqual(needed(), [false, true], "should the relay fail at this very request");
-	assert.equal(views.needsMerging(testAccount(1).address), false);
-	fixture.relay.isUnavailable = true;
-	assert.deepEqual(needed(), [true, true]);
-});
-
-test("what the relay has lost, or never had, is shown as the journal has it", async () => {
+test("a row that the relay lost or never had is shown from the journal", async () => {
 	const fixture = new ViewFixture();
 	fixture.relay.answers(METHOD, null);
 	for (const holders of [["relay"], ["fallback"], ["relay", "fallback"], []] as const) {
@@ -137,7 +124,7 @@ test("what the relay has lost, or never had, is shown as the journal has it", as
 	}
 });
 
-test("what the relay has just ended is null, and the observer hears of it", async () => {
+test("a row that the relay has just ended is null, and the observer gets the stage", async () => {
 	for (const [stage, elsewhere] of [
 		["CANCELLED", false],
 		["REPLACED", false],
@@ -156,7 +143,7 @@ test("what the relay has just ended is null, and the observer hears of it", asyn
 	}
 });
 
-test("what its user ended is null wherever it still lies, unless it was mined", async () => {
+test("a transaction that its user ended is null at any upstream, unless it was mined", async () => {
 	for (const ending of ["cancelled", "replaced"] as const) {
 		const fixture = new ViewFixture();
 		const tx = fixture.ended(5, ending);
@@ -175,7 +162,7 @@ test("what its user ended is null wherever it still lies, unless it was mined", 
 	}
 });
 
-test("while the relay is out, or gives no word, what the journal holds is pending until the chain has it", async () => {
+test("without an answer of the relay a row is pending until it is mined", async () => {
 	for (const how of ["out", "silent", "of another"] as const) {
 		const fixture = new ViewFixture();
 		fixture.relay.isUnavailable = how === "out";
@@ -192,7 +179,7 @@ test("while the relay is out, or gives no word, what the journal holds is pendin
 	}
 });
 
-test("what nobody of ours knows: a fallback that knows private transactions, else the chain", async () => {
+test("unknown hashes are asked for at a fallback that knows private transactions, else at the chain", async () => {
 	const tx = signedTransaction({ nonce: 7 });
 	const fixture = new ViewFixture();
 	fixture.relay.isUnavailable = true;
