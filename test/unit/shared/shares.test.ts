@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { EventLoopTurns, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
-import { fullest, GivenUpError, SharedTurns, Shares } from "../../../shared/shares/shares.ts";
+import { EventLoopQueue, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
+import { AbandonedError, fullest, SharedJobs, Shares } from "../../../shared/shares/shares.ts";
 
 /** A scheduler whose jobs end when the test says so. */
 class Fixture {
@@ -15,8 +15,8 @@ class Fixture {
 	readonly refused: string[] = [];
 	readonly #ends = new Map<string, () => void>();
 
-	constructor(concurrency: number, maxWaiting = 1000, shouldSend = () => true) {
-		this.scheduler = new FairScheduler({ concurrency, maxWaiting, shouldSend });
+	constructor(concurrency: number, maxWaiting = 1000, mayStart = () => true) {
+		this.scheduler = new FairScheduler({ concurrency, maxWaiting, mayStart });
 	}
 
 	add(name: string, options: Partial<JobOptions> & { client: string }): void {
@@ -82,7 +82,7 @@ const QUEUES: Readonly<Record<string, Queue>> = {
 	},
 	"of last jobs too many are refused first": {
 		room: 2,
-		jobs: [["a1", { last: true }], ["a2", { last: true }], ["b0"]],
+		jobs: [["a1", { background: true }], ["a2", { background: true }], ["b0"]],
 		begun: ["b0", "a1"],
 		refused: ["a2"],
 	},
@@ -120,7 +120,7 @@ test("a client holds as many places as it leaves free, so a newcomer begins at o
 
 test("last jobs go behind all others, and leave half of the places to them", async () => {
 	const fixture = new Fixture(4);
-	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, last: true });
+	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, background: true });
 	assert.equal(fixture.scheduler.running, 2);
 	for (const client of ["e", "f", "g"]) fixture.add(client, { client });
 	assert.deepEqual(fixture.begun, ["last a", "last b", "e", "f"]);
@@ -223,7 +223,7 @@ test("of clients that always wait, none gets more than another by over two of th
 function turnsFixture() {
 	let ms = 0;
 	const done: string[] = [];
-	const turns = new EventLoopTurns({ clock: { monotonic: () => ms } });
+	const turns = new EventLoopQueue({ clock: { monotonic: () => ms } });
 	const run = (name: string, takesMs: number) =>
 		turns.run(name.slice(0, 1), () => {
 			done.push(name);
@@ -249,9 +249,9 @@ test("one that waits may be had at once, or not at all", async () => {
 	run("a1", 20);
 	const [hurried, dropped] = [run("a2", 1), run("a3", 1)];
 	run("a4", 1);
-	hurried.hurry();
+	hurried.runNow();
 	dropped.drop();
-	hurried.hurry();
+	hurried.runNow();
 	await settled();
 	assert.deepEqual(done, ["a1", "a2", "a4"]);
 });
@@ -261,7 +261,7 @@ function sharedFixture() {
 	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 100 });
 	let free = (): void => {};
 	void scheduler.run({ client: "first", cost: 1 }, () => new Promise<void>((resolve) => (free = resolve)));
-	const turns = new SharedTurns<number>(scheduler);
+	const turns = new SharedJobs<number>(scheduler);
 	let begun = 0;
 	const join = (name: string, client: string) =>
 		turns.join(name, { client, cost: 1 }, async () => {
@@ -291,7 +291,7 @@ test("the job leaves the queue with the last who gives up, and may be asked for 
 	two.leave();
 	assert.equal(scheduler.waiting, 0);
 	const again = join("x", "a");
-	await assert.rejects(two.answer, GivenUpError);
+	await assert.rejects(two.answer, AbandonedError);
 	free();
 	assert.equal(await again.answer, 1);
 	again.leave();
