@@ -12,16 +12,7 @@ import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
-import {
-	compose,
-	copied,
-	envExample,
-	imageStages,
-	only,
-	ROOT,
-	schemaOf,
-	textOf,
-} from "../../support/documents.ts";
+import { compose, copied, envExample, imageStages, ROOT, schemaOf, textOf } from "../../support/documents.ts";
 import { lineOf } from "../../support/processes.ts";
 
 const { services } = compose();
@@ -145,36 +136,6 @@ test("every instruction is one of Docker's; nothing goes to a build but what is 
 	const wanted = new Set(stages.flatMap(copied));
 	assert.deepEqual([...wanted].sort(), LET_THROUGH.toSorted());
 	for (const name of wanted) assert.ok(existsSync(join(ROOT, name)), name);
-});
-
-test("the image has the product and its packages, no tests, no dev packages", () => {
-	assert.deepEqual(copied(image), [
-		...["LICENSE", "package.json", "tsconfig.json", "relay", "boost-proxy", "shared"],
-	]);
-	const from = /^--from=(\w+) (\S+)/m.exec(
-		image.instructions.find(({ rest }) => rest.startsWith("--from="))?.rest ?? "",
-	);
-	const packages = stages.find(({ name }) => name === from?.[1]);
-	assert.ok(packages !== undefined);
-	assert.equal(from?.[2], "/app/node_modules");
-	assert.equal(only(packages, "RUN"), "npm ci --omit=dev");
-	// Native packages that are made for one system must run on the other.
-	assert.equal(packages.from, image.from);
-});
-
-test("node is the first process, nobody's superuser, told that it is in production", () => {
-	const command = JSON.parse(only(image, "CMD")) as string[];
-	assert.equal(`exec ${command.join(" ")}`, lineOf("web"));
-	assert.equal(only(image, "ENTRYPOINT"), "");
-	for (const stage of stages.slice(1)) assert.equal(only(stage, "USER"), "1000:1000");
-	assert.match(only(image, "ENV"), /\bNODE_ENV=production\b/);
-});
-
-test("the image listens where it says, and is asked there whether it is up", () => {
-	const port = /\bPORT=(\d+)/.exec(only(image, "ENV"))?.[1];
-	assert.equal(only(image, "EXPOSE"), port);
-	assert.equal(BOOST_SETTINGS.PORT.parse(port ?? ""), 8080);
-	assert.match(only(image, "HEALTHCHECK"), /CMD \["node", "-e", ".*process\.env\.PORT \+ '\/livez'/);
 });
 
 interface Entry {

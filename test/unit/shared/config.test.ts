@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-	helpText,
 	integer,
 	maskUrls,
 	misspelled,
@@ -65,29 +64,6 @@ test("what is nearly a setting's name is noticed", () => {
 		["PORTS", "PORT"],
 		["MODF", "MODE"],
 	]);
-});
-
-test("help names every setting with its purpose, its form, its default and an example", () => {
-	const help = helpText("npm run x", "does x", TABLE);
-	assert.equal(help.split("\n")[0], "npm run x: does x");
-	for (const line of [
-		...["  PORT", "      where to listen", "      a port; default 80; e.g. 8080"],
-		...["  NODE", "      a URL; required; e.g. http://x", "      a or b; optional; e.g. a"],
-		...["  --help          this text", "  --print-config  the settings in force, secrets masked"],
-	]) {
-		assert.ok(help.split("\n").includes(line), line);
-	}
-});
-
-test("the printed settings are those in force, without secrets", () => {
-	assert.equal(
-		printedConfig(TABLE, { NODE: "https://u:p@n.example/key", KEY: "s3cret" }),
-		"PORT=80\nNODE=https://n.example/***\nMODE=\nKEY=***",
-	);
-	assert.equal(
-		printedConfig(TABLE, { NODE: "http://127.0.0.1:8545" }),
-		"PORT=80\nNODE=http://127.0.0.1:8545\nMODE=\nKEY=",
-	);
 });
 
 test("scheme, host and port of a URL are shown; path, query and user are not", () => {

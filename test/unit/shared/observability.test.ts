@@ -19,16 +19,6 @@ function capture(level: (typeof LOG_LEVELS)[number] = "trace") {
 	return { log, lines };
 }
 
-test("a line has a level, a time, the process's name and part, the message and its fields; none is below the level", () => {
-	const { log, lines } = capture("warn");
-	log.info("not told");
-	log.child("a").child("b").warn("block", { block: 7, hash: "0x1" });
-	const { time, ...rest } = lines[0] ?? {};
-	assert.deepEqual(rest, { level: 40, name: "relay", part: "b", block: 7, hash: "0x1", msg: "block" });
-	assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-	assert.equal(lines.length, 1);
-});
-
 class Coded extends Error {
 	readonly code: unknown;
 	constructor(message: string, code: unknown) {
@@ -104,29 +94,6 @@ function start(checks: readonly ReadinessCheck[], draining = () => false) {
 	};
 	return { clock, get };
 }
-
-test("readyz is 200 only when every check passes and nothing drains; livez is well whatever they say", async () => {
-	let draining = false;
-	let store = true;
-	const reason = "not open";
-	const checks: ReadinessCheck[] = [
-		{ name: "node", check: async () => ({ ok: true }) },
-		{ name: "store", check: () => (store ? { ok: true } : { ok: false, reason }) },
-	];
-	const { get } = start(checks, () => draining);
-	const rows = [
-		[true, false, 200, { ok: true }],
-		[false, false, 503, { ok: false, reason }],
-		[true, true, 503, { ok: true }],
-	] as const;
-	for (const [isOpen, drains, status, told] of rows) {
-		[store, draining] = [isOpen, drains];
-		const answer = await get("/readyz");
-		const json = { ready: status === 200, draining, checks: { node: { ok: true }, store: told } };
-		assert.deepEqual([answer.status, answer.json], [status, json]);
-		assert.equal((await get("/livez")).status, 200);
-	}
-});
 
 test("a check that throws has failed, and one that hangs after two seconds; it is asked once for all who wait", async () => {
 	let asked = 0;

@@ -2,16 +2,13 @@
 // whether the native packages are loaded is told truthfully, and deadlines are kept and told.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { promisify } from "node:util";
 import { Background } from "../../../shared/background.ts";
 import { systemClock } from "../../../shared/clock.ts";
 import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
-import { nativeBindings } from "../../../shared/process.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 const never = () => new Promise<never>(() => {});
@@ -40,30 +37,6 @@ function fixture() {
 	const background = new Background({ onFault: (task) => faults.push(task) }, { log });
 	return { calls, logged, clock, log, part, background, faults };
 }
-
-test("parts start in order, one after another, and stop in reverse", async () => {
-	const { calls, clock, log, part } = fixture();
-	let finish = () => {};
-	const slow = part("store", {
-		start: () =>
-			new Promise((resolve) => {
-				finish = resolve;
-			}),
-	});
-	const all = sequence("all", [slow, part("pool"), part("ingress")], { log, clock });
-	const starting = all.start();
-	await clock.advance(0);
-	assert.deepEqual(calls, ["start store"]);
-	finish();
-	await starting;
-	await all.stop();
-	await all.stop();
-	assert.deepEqual(calls, [
-		...["start store", "start pool", "start ingress"],
-		...["stop ingress", "stop pool", "stop store"],
-	]);
-	assert.equal(all.name, "all");
-});
 
 test("when a start fails, what was started is stopped, and the failure is told", async () => {
 	const { calls, clock, log, part } = fixture();
@@ -130,21 +103,6 @@ test("a task that rejects or throws is logged without its message, counted, and 
 		assert.match(logged[0] ?? "", /^background task failed .*"task":"broken","fault":\{"name":"TypeError"/);
 		assert.ok(!logged.join().includes("secret"));
 	}
-});
-
-const run = promisify(execFile);
-const source = new URL("../../../shared/process.ts", import.meta.url).href;
-
-/** Where both packages bring a binary; elsewhere they are built at the install, if there is a compiler. */
-const shipped = ["linux-x64", "win32-x64"].includes(`${process.platform}-${process.arch}`);
-
-test("whether native code is loaded is told truthfully where add-ons cannot be loaded", async () => {
-	const script = `const { nativeBindings } = await import(${JSON.stringify(source)});
-		process.stdout.write(JSON.stringify(nativeBindings()));`;
-	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
-	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
-	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
-	if (shipped) assert.deepEqual(nativeBindings(), { secp256k1: true, keccak: true });
 });
 
 test("what came while the event loop stood still comes before the deadline that it met", async (t) => {

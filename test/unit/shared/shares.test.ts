@@ -134,44 +134,6 @@ test("last jobs go behind all others, and leave half of the places to them", asy
 	assert.equal(fixture.begun.at(-1), "last d");
 });
 
-test("what was queued without an answer can be taken out, once and cheaply, and costs its client nothing", async () => {
-	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
-	const begun: string[] = [];
-	const ends: (() => void)[] = [];
-	const enqueue = (client: string, name: string) =>
-		scheduler.enqueue({ client, cost: 1 }, () => {
-			begun.push(name);
-			return new Promise((resolve) => ends.push(resolve));
-		});
-	enqueue("x", "running");
-	const taken = Array.from({ length: 20_000 }, (_, i) => enqueue("a", `gone ${i}`));
-	enqueue("b", "b1");
-	enqueue("a", "a1");
-	enqueue("b", "b2");
-	enqueue("a", "a2");
-	for (const place of [...taken.reverse(), ...taken]) if (place !== null) scheduler.withdraw(place);
-	assert.equal(scheduler.waiting, 4);
-	for (let end = ends.pop(); end !== undefined; end = ends.pop()) {
-		end();
-		await settled();
-	}
-	assert.deepEqual(begun, ["running", "a1", "b1", "a2", "b2"]);
-	assert.deepEqual([scheduler.waiting, scheduler.running], [0, 0]);
-});
-
-test("what was aborted leaves the queue, what runs goes on", async () => {
-	const fixture = new Fixture(1);
-	const abort = new AbortController();
-	fixture.add("running", { client: "a", signal: abort.signal });
-	fixture.add("waiting", { client: "a", signal: abort.signal });
-	fixture.add("b", { client: "b" });
-	abort.abort(new Error("withdrawn"));
-	fixture.add("late", { client: "a", signal: abort.signal });
-	await settled();
-	assert.deepEqual([fixture.refused, fixture.scheduler.waiting], [["waiting", "late"], 1]);
-	assert.deepEqual(await fixture.drain(), ["running", "b"]);
-});
-
 test("who may not start yet waits until it is resumed, in the order of turns", async () => {
 	let open = false;
 	const fixture = new Fixture(2, 10, () => open);

@@ -45,18 +45,6 @@ test("a failure is told where it came and at the end, by its file and the tests 
 	assert.match(before, /fail 1/);
 });
 
-test("without a failure: the slowest suites, then the counts", async () => {
-	const text = await textOf(
-		{
-			type: "test:complete",
-			data: { name: "test/a.test.ts", file: FILE, details: { duration_ms: 2_300, type: "suite" } },
-		},
-		{ type: "test:complete", data: { name: "a test", file: FILE, details: { duration_ms: 9_900 } } },
-		{ type: "test:diagnostic", data: { nesting: 0, message: "tests 5" } },
-	);
-	assert.equal(text, "the slowest of 1 suites:\n   2.3 s test/a.test.ts\ntests 5\n");
-});
-
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
 
 test("a process whose tests are over ends as failed where something keeps it, which it names", () => {

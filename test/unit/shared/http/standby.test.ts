@@ -54,24 +54,6 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 	return { clock, standby, port, open, held, takeOver };
 }
 
-test("while it stands by the process lives and is not ready, and says why", async () => {
-	const { open, standby } = await fixture();
-	await standby.start();
-	const connection = await open();
-	connection.write(requestText("GET", "/livez"));
-	assert.deepEqual(pick(await connection.answer()), [200, { live: true }]);
-	connection.write(requestText("GET", "/readyz?verbose"));
-	const checks = { store: { ok: false, reason: WAITS } };
-	assert.deepEqual(pick(await connection.answer()), [503, { ready: false, draining: false, checks }]);
-	connection.write(requestText("HEAD", "/readyz"));
-	assert.equal((await connection.answer(true)).status, 503);
-	connection.write("nothing of HTTP\r\n\r\n");
-	assert.equal((await connection.answer()).status, 400);
-	const websocket = await open();
-	websocket.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
-	assert.equal((await websocket.answer()).status, 503);
-});
-
 test("what came is answered by who starts in its place, on the same port and connections", async () => {
 	const { held, takeOver, port, open } = await fixture();
 	const waiting = [await held(), await held(), await held()];
@@ -111,18 +93,6 @@ test("what is held too long is refused, each in its own words, and its connectio
 	assert.deepEqual(pick(await page.answer()), [503, { error: WAITS }]);
 	page.write(requestText("GET", "/livez"));
 	assert.equal((await page.answer()).status, 200);
-});
-
-test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
-	const { held, open, standby, port, clock } = await fixture();
-	const idle = await open();
-	const waiting = await held();
-	await stopped(standby, clock);
-	assert.equal((await waiting.answer()).status, 503);
-	await idle.closed();
-	await assert.rejects(RawConnection.open(port));
-	await standby.stop();
-	assert.equal(standby.port, 0);
 });
 
 /** A moment is left for requests whose first bytes are on their way. */

@@ -131,41 +131,6 @@ test("calls are counted under names that are served, and how they ended; of a fa
 	]);
 });
 
-test("notifications are made but not answered, whatever becomes of them", async () => {
-	const { send, script } = start();
-	for (const body of [
-		{ jsonrpc: "2.0", method: "test_note", params: ["n"] },
-		{ jsonrpc: "2.0", method: "test_nope" },
-		{ jsonrpc: "2.0", method: "test_note", params: {} },
-		{ jsonrpc: "2.0", method: "test_fault" },
-	]) {
-		assert.equal((await send(body)).text, null, body.method);
-	}
-	assert.deepEqual(script.log, ["note n"]);
-	const mixed = await send([{ method: "test_note", params: ["c"] }, entry(2, "test_echo", 2)]);
-	assert.deepEqual(mixed.body, [{ jsonrpc: "2.0", id: 2, result: 2 }]);
-	assert.deepEqual(script.log, ["note n", "note c"]);
-});
-
-test("a call that never ends is answered when its time is up, and its late end changes nothing", async () => {
-	const { call, script, clock, faults, calls } = start();
-	const answer = call("test_wait", ["stuck"], 3);
-	await clock.advance(999);
-	assert.deepEqual(calls, []);
-	await clock.advance(1);
-	assert.deepEqual((await answer).body, {
-		jsonrpc: "2.0",
-		id: 3,
-		error: { code: -32603, message: "internal error" },
-	});
-	assert.deepEqual(faults, [
-		{ method: "test_wait", fault: { name: "DeadlineError", code: "DEADLINE", at: faults[0]?.fault?.at } },
-	]);
-	script.release("stuck");
-	await clock.advance(1);
-	assert.deepEqual(calls, [["test_wait", "internal", 1]]);
-});
-
 test("a batch whose answers are too large tells so in the place of those that do not fit, and short ones always do", async () => {
 	const { send } = start();
 	// Two of these leave less room than a short answer takes.
