@@ -1,5 +1,4 @@
-// The rules of what plays beside the relay: the searcher's arithmetic, which swaps he sees, what of a trace counts as paid,
-// and what `npm start` makes of log lines.
+// Rules of the devnet: the searcher's arithmetic, the swaps that it recognises, and which calls of a trace pay an address.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +17,7 @@ const ETHER = 10n ** 18n;
 const POOL: Reserves = { weth: 1_000n * ETHER, token: 3_000_000n * ETHER };
 const PLENTY = 10n ** 30n;
 
-test("an amount is rounded down, and 0.3 % of what goes in is not swapped", () => {
+test("an amount is rounded down, after a fee of 0.3 %", () => {
 	assert.equal(amountOut(1000n, 1_000_000n, 1_000_000n), 996n);
 	assert.equal(amountOut(0n, 5n, 5n), 0n);
 	assert.equal(amountOut(1n, 1_000_000n, 1_000_000n), 0n);
@@ -35,7 +34,7 @@ test("a swap moves both reserves and never lowers their product", () => {
 	}
 });
 
-test("pools at one price, or closer than the fees, gain nothing", () => {
+test("pools whose prices differ by less than the fees give no gain", () => {
 	assert.equal(bestRoundTrip(POOL, POOL, PLENTY), null);
 	const bigger = { weth: 7n * POOL.weth, token: 7n * POOL.token };
 	assert.equal(bestRoundTrip(POOL, bigger, PLENTY), null);
@@ -61,7 +60,7 @@ test("no other size gains more than the best one", () => {
 	}
 });
 
-test("capital that is too small is used up, and none gains nothing", () => {
+test("too little capital is used up, and none gives no gain", () => {
 	const dear = afterSwap(POOL, { sells: "weth", amountIn: 10n * ETHER });
 	const best = bestRoundTrip(POOL, dear, ETHER);
 	assert.deepEqual(best, { amountIn: ETHER, gain: gainOf(ETHER, POOL, dear) });
@@ -77,7 +76,7 @@ const hash = `0x${"11".repeat(32)}`;
 const swap = (tokenIn: string, amountIn = 5n): string =>
 	PAIR.encodeFunctionData("swap", [tokenIn, amountIn, 0n]);
 
-test("swaps in either pool, of either token, are taken; addresses in any case", () => {
+test("swaps of either token in either pool are recognised, with addresses in any case", () => {
 	assert.deepEqual(readTarget({ hash, to: A.toLowerCase(), data: swap(WETH) }, WATCHED), {
 		hash,
 		pool: 0,
@@ -99,7 +98,7 @@ const LEFT: readonly (readonly [string, unknown])[] = [
 	["no hash", { to: A, data: swap(WETH) }],
 	["nothing", null],
 ];
-test("what is no swap of a watched pair is left alone", () => {
+test("other transactions are ignored", () => {
 	for (const [what, transaction] of LEFT) assert.equal(readTarget(transaction, WATCHED), null, what);
 });
 
@@ -133,6 +132,6 @@ const CASES: readonly (readonly [string, TracedCall, bigint])[] = [
 		0n,
 	],
 ];
-test("what of a trace reaches an address", () => {
+test("the wei of a trace that reach an address", () => {
 	for (const [what, call, wei] of CASES) assert.equal(reached(COINBASE, call), wei, what);
 });

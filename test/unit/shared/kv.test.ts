@@ -1,5 +1,4 @@
-// Stores: the TLS that a database's URL asks for, read as libpq does; what a peer without TLS is sent; and a disk
-// without room.
+// Stores: the TLS required by a database URL, read as libpq does, and a full disk.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +10,7 @@ import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 
-/** What is asked of the server, in a word. */
+/** The TLS requirement, in short. */
 function rule(text: string, verify = false): string {
 	const { ssl, mayBeClear, isExposed } = databaseAddress(text, verify);
 	if (ssl === null) return isExposed ? "exposed" : "clear";
@@ -19,7 +18,7 @@ function rule(text: string, verify = false): string {
 	return `${ssl.rejectUnauthorized === false ? "any" : names}${mayBeClear ? ", or clear" : ""}`;
 }
 
-/** URLs by where the database is; each takes a query behind it. */
+/** URLs by location of the database; each can be extended by a parameter. */
 const PLACES = {
 	network: [
 		"postgres://u:p@db.example:5432/relay?a=b",
@@ -46,7 +45,7 @@ const PLACES = {
 	],
 } as const;
 
-/** By sslmode (null: none is said): on a network, on loopback. Over a socket there is no TLS. */
+/** By sslmode (null: absent): on a network, on loopback. Sockets have no TLS. */
 const RULES = [
 	[null, "any", "any, or clear"],
 	["disable", "exposed", "clear"],
@@ -58,7 +57,7 @@ const RULES = [
 	["verify-full", "valid for its name", "valid for its name"],
 ] as const;
 
-test("what sslmode asks for: over a network clear text is for disable alone", () => {
+test("clear text over a network needs sslmode=disable", () => {
 	for (const [mode, network, loopback] of RULES) {
 		const expected = { network, loopback, socket: "clear" };
 		for (const [place, urls] of Object.entries(PLACES) as [keyof typeof PLACES, readonly string[]][]) {
@@ -72,7 +71,7 @@ test("what sslmode asks for: over a network clear text is for disable alone", ()
 	}
 });
 
-test("a root certificate is read, and makes require a check of it; pg gets no words about TLS", () => {
+test("a root certificate is read, makes require verify it, and pg gets no TLS parameters", () => {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-tls-"));
 	const file = join(folder, "root.crt");
 	writeFileSync(file, "a certificate");
@@ -83,8 +82,8 @@ test("a root certificate is read, and makes require a check of it; pg gets no wo
 	assert.equal(url, `${URL}?options=x`);
 });
 
-// LMDB must not see a write fail: its message of that overruns the heap.
-test("behind a failed write nothing is written until a trial went through", async () => {
+// LMDB must not see a write fail: its error message overruns the heap.
+test("after a failed write nothing is written until a trial write succeeds", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
 	const room = new DiskRoom(folder);
 	await room.check();

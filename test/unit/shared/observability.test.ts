@@ -1,5 +1,4 @@
-// What operators see: log lines into which no error's message gets, however it is dressed, metrics as Prometheus text, and
-// the routes that say whether the process is well.
+// What operators see: log lines without messages of errors, metrics as Prometheus text, and the routes for readiness and metrics.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -28,7 +27,7 @@ class Coded extends Error {
 	}
 }
 
-test("an error is its name, its code and where it was thrown", () => {
+test("an error is logged by name, code and where it was thrown", () => {
 	const { name, code, at } = safeError(new Coded("x", "ECONNREFUSED"));
 	assert.deepEqual([name, code], ["Coded", "ECONNREFUSED"]);
 	assert.match(at ?? "", /\btest\/unit\/shared\/observability\.test\.ts:\d+$/);
@@ -47,7 +46,7 @@ const LEAKY: readonly unknown[] = [
 	CANARY,
 ];
 
-test("no canary comes out of any error", () => {
+test("no message or other secret of an error is logged", () => {
 	for (const [row, thrown] of LEAKY.entries()) {
 		const { log, lines } = capture();
 		log.error("fault", { fault: safeError(thrown) });
@@ -61,7 +60,7 @@ async function lines(metrics: Metrics): Promise<string[]> {
 	return (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 }
 
-test("every series is there at zero and counts from then on; a gauge is read when it is asked for", async () => {
+test("every series exists at zero; a gauge is read at each scrape", async () => {
 	const metrics = new Metrics();
 	const count = metrics.counter("seen_total", "Seen", labelSets({ kind: ["a", "b"], of: ["x"] }));
 	let state = "open";
@@ -95,7 +94,7 @@ function start(checks: readonly ReadinessCheck[], draining = () => false) {
 	return { clock, get };
 }
 
-test("a check that throws has failed, and one that hangs after two seconds; it is asked once for all who wait", async () => {
+test("a check that throws or hangs for two seconds has failed; concurrent requests share one run", async () => {
 	let asked = 0;
 	const check = (): Promise<never> => {
 		asked++;
@@ -119,7 +118,7 @@ test("a check that throws has failed, and one that hangs after two seconds; it i
 	assert.equal(asked, 2);
 });
 
-test("on a port that others reach, metrics are there for who has the token alone", async () => {
+test("metrics on the public port need the token", async () => {
 	const metrics = new Metrics();
 	const ask = async (token: string | undefined, authorization?: string) =>
 		(

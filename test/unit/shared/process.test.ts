@@ -1,5 +1,5 @@
-// A process: its parts start and stop in order, whatever fails or hangs on the way, work that nobody awaits is joined,
-// whether the native packages are loaded is told truthfully, and deadlines are kept and told.
+// A process: its parts start and stop in order even if one fails or hangs, background tasks are awaited, and answers that arrive
+// in time are read before their deadline.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -38,7 +38,7 @@ function fixture() {
 	return { calls, logged, clock, log, part, background, faults };
 }
 
-test("when a start fails, what was started is stopped, and the failure is told", async () => {
+test("if a start fails, the parts already started are stopped in reverse, and the error is thrown", async () => {
 	const { calls, clock, log, part } = fixture();
 	const broken = part("broken", { start: () => Promise.reject(new Error("no port")) });
 	const all = sequence("all", [part("a"), part("b"), broken, part("c")], { log, clock });
@@ -48,7 +48,7 @@ test("when a start fails, what was started is stopped, and the failure is told",
 	assert.equal(calls.length, 5);
 });
 
-test("a part that fails or hangs at its stop holds up nobody", async () => {
+test("a part that fails or hangs at its stop does not keep others from stopping", async () => {
 	const { calls, logged, clock, log, part } = fixture();
 	const parts = [
 		part("a"),
@@ -71,7 +71,7 @@ test("a part that fails or hangs at its stop holds up nobody", async () => {
 	assert.ok(!logged.join().includes("secret"));
 });
 
-test("a stop that takes too long ends with 1, before the host's patience does", async (t) => {
+test("a stop that takes too long exits with 1 before the host kills the process", async (t) => {
 	assert.ok(STOP_LIMIT_MS < 30_000);
 	const { clock, log, part } = fixture();
 	const exits: number[] = [];
@@ -89,7 +89,7 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 	assert.deepEqual(exits, [1]);
 });
 
-test("a task that rejects or throws is logged without its message, counted, and stops nobody", async () => {
+test("a task that rejects or throws is logged without its message and counted", async () => {
 	const fault = new TypeError("0xsecret");
 	const throwing = (): Promise<void> => {
 		throw fault;
@@ -105,7 +105,7 @@ test("a task that rejects or throws is logged without its message, counted, and 
 	}
 });
 
-test("what came while the event loop stood still comes before the deadline that it met", async (t) => {
+test("an answer that arrived while the event loop was blocked comes before its deadline", async (t) => {
 	const server = createServer().listen(0, "127.0.0.1");
 	await once(server, "listening");
 	const client = connect((server.address() as AddressInfo).port, "127.0.0.1");

@@ -1,5 +1,4 @@
-// The report of a test run: events as node:test sends them, and the text that one searches a log for; and that a process whose
-// tests are over ends.
+// The report of a test run for the events of node:test, and the end of a test process that something keeps alive.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -27,7 +26,7 @@ function failure(name: string, nesting: number, cause: unknown, failureType = "t
 	return { type: "test:fail", data: { name, nesting, file: FILE, line: 7, details: { error } } };
 }
 
-test("a failure is told where it came and at the end, by its file and the tests around it; what passed is not", async () => {
+test("a failure is reported when it happens and at the end, with its file and enclosing tests; passed tests are not", async () => {
 	const text = await textOf(
 		begin("outer", 0),
 		begin("well", 1),
@@ -47,7 +46,7 @@ test("a failure is told where it came and at the end, by its file and the tests 
 
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
 
-test("a process whose tests are over ends as failed where something keeps it, which it names", () => {
+test("a test process that something keeps alive exits as failed and names it", () => {
 	for (const [left, status, words] of [
 		[`(await import("node:net")).createServer().listen(0)`, 1, /does not end: it has open .*TCPServerWrap/],
 		["", 0, /^/],
