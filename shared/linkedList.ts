@@ -2,7 +2,7 @@
 // alive until a full garbage collection; a removed node of this list refers to nothing.
 
 /** A value in a list, for {@link LinkedList.remove}. */
-export interface Listed<T> {
+interface Listed<T> {
 	readonly value: T;
 }
 

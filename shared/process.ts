@@ -156,7 +156,7 @@ function print(text: string): void {
 const require = createRequire(import.meta.url);
 
 /** Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never throws. */
-export function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
+function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
 	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
 }
 

@@ -2,7 +2,7 @@
 // means for the user. Relay and boost fill it in.
 
 /** Additional fields for a known hash. */
-export interface StageReport {
+interface StageReport {
 	/** See docs/api.md. */
 	readonly stage: string;
 	/** The stage in plain English. */

@@ -43,7 +43,7 @@ interface InFlight {
 	readonly end: () => void;
 }
 
-export interface OpenConnection {
+interface OpenConnection {
 	readonly socket: Duplex;
 	/** Null for a proxy's connection. */
 	client: string | null;

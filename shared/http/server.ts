@@ -27,7 +27,7 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly stopMs?: number;
 }
 
-export interface HttpServerDependencies extends RequestHandlerDependencies {
+interface HttpServerDependencies extends RequestHandlerDependencies {
 	/** If absent, upgrades are answered like other requests. */
 	readonly websocket?: RpcWebsocket;
 	/** Listens on the port until the server starts, and hands over what arrived meanwhile. */

@@ -22,7 +22,7 @@ export interface SyncCall {
 	readonly until: number;
 }
 
-export interface WaitingRoomLimits {
+interface WaitingRoomLimits {
 	/** Maximum waits, of all clients and of one. Fewer than the maximum requests, so that waits can't block the server. */
 	readonly maxWaits: number;
 	readonly maxPerClient: number;

@@ -71,7 +71,7 @@ export class JsonText {
 }
 
 /** The text of a successful answer. An undefined result is written as null, since the member is required. */
-export function resultText(id: RpcId, result: unknown): string {
+function resultText(id: RpcId, result: unknown): string {
 	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${jsonText(result)}}`;
 }
 

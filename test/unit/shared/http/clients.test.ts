@@ -1,18 +1,16 @@
-// Clients and their limits: the trusted address and its normal form, origins that are web pages, rate limits, limits of waiting
-// calls and of unread bytes.
+// Clients and their limits: the trusted address and its normal form, origins that are web pages, rate limits, and the limit of
+// unread bytes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	addressReader,
-	ClientLife,
 	callContext,
 	clientOf,
 	isWebPage,
 	normalAddress,
 } from "../../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
-import { SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
 import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -202,31 +200,6 @@ test("a poll is free once a second, for each object and client", async () => {
 	assert.notEqual(take("a", "poll", ["x"]), 0);
 	await clock.advance(1);
 	assert.equal(take("a", "poll", ["x"]), 0);
-});
-
-test("waits are limited by the bytes of their requests, in all and per client; a request counts once", async () => {
-	const limits = { maxWaits: 8, maxPerClient: 4, maxBytes: 100, maxBytesPerClient: 60 };
-	const never = () => new Promise<never>(() => {});
-	const waits = new SyncWaits({ limits, stopping: "" }, { clock: new ManualClock(), find: never });
-	/** Whether one more wait is allowed. */
-	const wait = async (client: string, life: ClientLife): Promise<boolean> => {
-		const { size } = waits;
-		waits.wait({ hash: "0x1", client, life, begun: 0, until: 1_000 }).catch(() => {});
-		return waits.size > size;
-	};
-	const first = new ClientLife(50);
-	for (const [client, life, fits] of [
-		["a", first, true],
-		["a", first, true],
-		["a", new ClientLife(11), false],
-		["b", new ClientLife(51), false],
-		["b", new ClientLife(50), true],
-		["c", new ClientLife(1), false],
-	] as const) {
-		assert.equal(await wait(client, life), fits, `${client} ${life.bytes}`);
-	}
-	first.end();
-	assert.equal(await wait("c", new ClientLife(50)), true);
 });
 
 test("above the total of unread bytes, the largest reader of the client with the most is closed, then disconnected", () => {
