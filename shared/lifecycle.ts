@@ -135,7 +135,7 @@ export function stopOnSignals(component: Component, dependencies: StopDependenci
 	process.on("SIGINT", stop);
 }
 
-/** Like {@link stopOnSignals}, but stops when the channel to the parent closes. Signals are ignored, since the parent gets them too. */
+/** Stops `component` when the channel to the parent closes. Signals are ignored, since the parent gets them too. */
 export function stopOnParent(component: Component, dependencies: StopDependencies): void {
 	const stop = stopOnce(component, dependencies);
 	process.on("disconnect", () => stop("disconnect"));

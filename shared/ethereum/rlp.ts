@@ -200,7 +200,8 @@ export interface AccessListEntry {
 }
 
 /**
- * One entry of an EIP-7702 authorization list. Its signature may be invalid, see `senderOfAuthorization`. https://eips.ethereum.org/EIPS/eip-7702
+ * One entry of an EIP-7702 authorization list. Its signature may be invalid, see `senderOfAuthorization`.
+ * https://eips.ethereum.org/EIPS/eip-7702
  */
 export interface Authorization {
 	/** 0: valid on every chain. */

@@ -44,8 +44,8 @@ export interface RequestHandlerOptions extends Served, ConnectionsOptions {
 	/** Response headers that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
 	/**
-	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for answers to
-	 * invalid requests. Undefined if there are none to add.
+	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for raw
+	 * answers (invalid requests, CONNECT, refused upgrades). Undefined if there are none to add.
 	 */
 	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
 }

@@ -133,10 +133,10 @@ interface JobShare<T> {
 
 /** Rejects a job that all its callers have left before it started. */
 export class AbandonedError extends Error {
-	readonly code = "GIVEN_UP";
+	readonly code = "ABANDONED";
 	constructor() {
-		super("given up before its turn");
-		this.name = "GivenUpError";
+		super("abandoned before it started");
+		this.name = "AbandonedError";
 	}
 }
 

@@ -164,7 +164,7 @@ test("each client has its own bucket, and an IPv6 network is one client", () => 
 	assert.equal(passing("2001:db8:0:ff::1"), 0);
 });
 
-test("a call that weighs more than a full bucket is allowed when it is full, and empties it", async () => {
+test("a call that weighs more than a full bucket is allowed when it is full, and the debt is paid off before the next", async () => {
 	const { clock, limiter, passing } = limited(1);
 	const client = { address: "a" };
 	assert.equal(limiter.takeFrom(client, 25), 0);
