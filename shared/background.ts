@@ -1,10 +1,10 @@
-// Work that nobody awaits: it is counted, its faults are logged, and a stop joins it. Each task has its own deadline. A loop is
-// such work again and again: however often it is triggered, one pass runs at a time.
+// Background tasks: counted, their errors logged, and awaited at a stop. A loop is a background task that repeats; however often
+// it is triggered, one pass runs at a time. Deadlines are the tasks' own responsibility.
 
 import type { Clock, Timer } from "./clock.ts";
 import { type Logger, safeError } from "./log.ts";
 
-/** Runs named tasks in the background; a task that throws is logged and counted, never lost in silence. */
+/** Runs named tasks in the background. */
 export class Background {
 	#running = 0;
 	#idle: (() => void)[] = [];
@@ -16,7 +16,7 @@ export class Background {
 		this.#onFault = options.onFault ?? (() => {});
 	}
 
-	/** Starts `fn` now; it is joined by {@link join}. */
+	/** Starts `fn` now. */
 	run(task: string, fn: () => Promise<void>): void {
 		this.#running += 1;
 		new Promise<void>((resolve) => resolve(fn()))
@@ -35,24 +35,24 @@ export class Background {
 		return this.#running;
 	}
 
-	/** Resolves when all that runs, and what that starts, has ended. */
+	/** Resolves when all running tasks, and those that they start, have ended. */
 	async join(): Promise<void> {
 		while (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 }
 
-/** What one pass came to. */
+/** The result of one pass. */
 export interface Pass {
-	/** Whether to pass again at the next tick, even if nobody triggers it. */
+	/** Whether work is left for the next tick, even without a trigger. */
 	readonly left: boolean;
-	/** How long it took to go through everything, waiting left out, in ms. */
+	/** How long the scan itself took, without waiting, in ms. */
 	readonly scanMs: number;
 }
 
 interface LoopOptions {
-	/** Name of the task in the log. */
+	/** For the log. */
 	readonly task: string;
-	/** Between the end of a pass that left something and the next one, in ms; ten times that where it left nothing. */
+	/** Between a pass that left work and the next one, in ms; ten times as long if no work is left. */
 	readonly tickMs: number;
 }
 
@@ -61,24 +61,24 @@ interface LoopDependencies {
 	readonly background: Background;
 }
 
-/** Between two passes at least, in ms. */
+/** Minimum time between two passes. */
 const PAUSE_MS = 20;
-/** Ticks between two passes where nobody triggers them and nothing seems to be left. */
+/** Ticks between two passes if nothing triggers them and no work seems to be left. */
 const HEARTBEAT_TICKS = 10;
-/** Looking through a large journal may take one part in this many of the time. */
+/** Scans may take at most one part in this many of the time. */
 const SHARE = 10;
 
-/** A trigger during a pass makes one more, as what that saw may be old. */
+/** A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old state. */
 export class Loop {
 	readonly #options: LoopOptions;
 	readonly #with: LoopDependencies;
 	readonly #pass: () => Promise<Pass>;
-	/** The pass under way. */
+	/** The running pass. */
 	#passing: Promise<void> | null = null;
 	#again = false;
-	/** The next pass, and when it comes, in ms of the monotonic clock. */
+	/** The planned pass; `at` is monotonic time in ms. */
 	#next: { readonly timer: Timer; readonly at: number } | null = null;
-	/** No pass before, in ms of the monotonic clock. */
+	/** The earliest time of the next pass: monotonic, in ms. */
 	#notBefore = 0;
 	#stopped = false;
 
@@ -88,13 +88,13 @@ export class Loop {
 		this.#pass = pass;
 	}
 
-	/** Pass soon. */
+	/** Runs a pass soon. */
 	trigger(): void {
 		if (this.#passing !== null) this.#again = true;
 		else this.#passAt(this.#notBefore);
 	}
 
-	/** No more passes; resolves when the one under way has ended. */
+	/** Resolves when the running pass has ended; starts no more. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		this.#next?.timer.cancel();
@@ -102,7 +102,7 @@ export class Loop {
 		await this.#passing;
 	}
 
-	/** Passes at `at`, or earlier where that is planned already. */
+	/** Plans a pass at `at`, unless one is planned earlier. */
 	#passAt(at: number): void {
 		const { clock } = this.#with;
 		if (this.#stopped || (this.#next !== null && this.#next.at <= at)) return;
@@ -121,10 +121,10 @@ export class Loop {
 	}
 
 	async #run(): Promise<void> {
-		// All the triggers of one turn are for this pass.
+		// All triggers of this turn of the event loop count for this pass.
 		await Promise.resolve();
 		this.#again = false;
-		// Where a pass fails, the next tick is another try.
+		// A failed pass is retried at the next tick.
 		let pass: Pass = { left: true, scanMs: 0 };
 		try {
 			if (!this.#stopped) pass = await this.#pass();

@@ -1,7 +1,6 @@
-// Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests can move
-// both by hand.
+// Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests can control both.
 
-/** A timer that was set. `cancel` may be called any number of times, also after it fired. */
+/** `cancel` may be called any number of times, also after the timer fired. */
 export interface Timer {
 	cancel(): void;
 }
@@ -16,13 +15,12 @@ export interface Clock {
 	after(ms: number, fn: () => void): Timer;
 }
 
-/** The real time. */
 export const systemClock: Clock = {
 	now: () => Date.now(),
 	monotonic: () => performance.now(),
 	after(ms, fn) {
 		let immediate: NodeJS.Immediate | undefined;
-		// Where the event loop stood still an answer may lie there unread: it comes before the deadline that it met.
+		// After the event loop was blocked, an answer that arrived in time is read before its deadline fires.
 		const handle = setTimeout(() => {
 			immediate = setImmediate(fn);
 		}, ms);
@@ -36,7 +34,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** Thrown when a deadline passed; `code` is what decisions are made by. */
+/** Thrown when a deadline passed. */
 export class DeadlineError extends Error {
 	readonly code = "DEADLINE";
 	constructor(what: string, ms: number) {
@@ -85,7 +83,7 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 	});
 }
 
-/** Resolves in the next turn of the event loop: what else is ready is worked on before. */
+/** Resolves in the next turn of the event loop, after other work that is ready. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }

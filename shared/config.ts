@@ -1,6 +1,5 @@
-// Reads a process's settings from its environment by one table, which also makes the texts of --help and --print-config; with
-// the rows that relay and boost share. A refusal names the setting, what was expected and an example, and no value that may
-// be a secret.
+// Reads a process's settings from environment variables by a table, which also makes the texts of --help and --print-config.
+// Errors name the setting, what was expected and an example, but no value that may be a secret.
 
 import { SIGNATURE_HIDING } from "./ethereum/rpcObjects.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
@@ -8,18 +7,18 @@ import { nearest } from "./nearest.ts";
 
 /** One row of a process's table of settings. All are environment variables. */
 export interface Setting<T> {
-	/** What it is for, in one line. */
+	/** One line. */
 	readonly help: string;
-	/** What a value must look like, as told in errors and help: "a port, 0 to 65535". */
+	/** The form of a value, for errors and help: "a port, 0 to 65535". */
 	readonly expects: string;
 	readonly example: string;
-	/** The text used when the variable is absent or empty; without one the setting is required. */
+	/** Used if the variable is absent or empty; without a default the setting is required. */
 	readonly default?: string;
-	/** True when it may be absent: `parse` is then called with "" and must accept it. */
+	/** If true, it may be absent: `parse` is then called with "" and must accept it. */
 	readonly optional?: boolean;
 	/** Never printed. */
 	readonly secret?: boolean;
-	/** Text to value; throws nothing, answers undefined for a value that is not as expected. */
+	/** Never throws; returns undefined for an invalid value. */
 	readonly parse: (text: string) => T | undefined;
 }
 
@@ -31,21 +30,21 @@ export type Settings<T extends SettingTable> = {
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A bad or missing setting. `given` is told where it can't be a secret. */
+/** A bad or missing setting. The message quotes `given` only if it can't be a secret. */
 export class SettingError extends Error {
 	readonly code = "SETTING";
 	readonly setting: string;
 	constructor(setting: string, problem: string, row: Setting<unknown>, given = "") {
 		const expected = `expected ${row.expects}, for example ${setting}=${row.example}`;
-		super(`${setting} ${problem}: ${expected}${toldOf(given, row)}`);
+		super(`${setting} ${problem}: ${expected}${quotedValue(given, row)}`);
 		this.name = "SettingError";
 		this.setting = setting;
 	}
 }
 
 /**
- * Reads every row of `table` from `env`. `contradictions` are what is wrong among the values that could be read. Throws
- * {@link SettingError} for what is missing or bad, with a line for each where that is more than one.
+ * Reads every row of `table` from `env`. `contradictions` checks the values that could be read against each other. Throws one
+ * {@link SettingError} with a line for each problem.
  */
 export function readSettings<T extends SettingTable>(
 	table: T,
@@ -62,8 +61,10 @@ export function readSettings<T extends SettingTable>(
 			errors.push(thrown);
 		}
 	}
-	const told = new Set(errors.map(({ setting }) => setting));
-	errors.push(...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !told.has(setting)));
+	const reported = new Set(errors.map(({ setting }) => setting));
+	errors.push(
+		...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !reported.has(setting)),
+	);
 	const [first] = errors;
 	if (first === undefined) return Object.freeze(values) as Settings<T>;
 	first.message = errors.map(({ message }) => message).join("\n");
@@ -79,18 +80,18 @@ function readSetting(name: string, row: Setting<unknown>, env: Environment): unk
 	throw new SettingError(name, "is not valid", row, given);
 }
 
-/** What was given, where it can't be a secret: a number, or nearly one of the words that are expected. */
-function toldOf(given: string, row: Setting<unknown>): string {
+/** Quotes the given value if it can't be a secret: a number, or a misspelt keyword, with the right one. */
+function quotedValue(given: string, row: Setting<unknown>): string {
 	if (row.secret === true || given === "") return "";
-	const words = row.expects
+	const keywords = row.expects
 		.split(/[\s,()]+/)
-		.filter((word) => /^[a-z]/i.test(word) && row.parse(word) !== undefined);
-	const meant = given.length > 20 ? null : nearest(given, words, 2);
+		.filter((part) => /^[a-z]/i.test(part) && row.parse(part) !== undefined);
+	const meant = given.length > 20 ? null : nearest(given, keywords, 2);
 	if (meant !== null) return `; given ${given}, did you mean ${meant}?`;
 	return /^-?\d[\d.]{0,12}[a-z%]{0,3}$/i.test(given) ? `; given ${given}` : "";
 }
 
-/** Names in `env` that are nearly one of `table`'s, each with that one: what its operator set has no effect. */
+/** Misspelt setting names in `env`, each with the right one. */
 export function misspelled(table: SettingTable, env: Environment): readonly (readonly [string, string])[] {
 	const known = Object.keys(table);
 	return Object.keys(env)
@@ -101,7 +102,7 @@ export function misspelled(table: SettingTable, env: Environment): readonly (rea
 		});
 }
 
-/** A row of a table: required, or with `fallback` as its default. `example` and `fallback` are as one would write them. */
+/** A row: required, or with `fallback` as its default. */
 export function row<T>(
 	help: string,
 	expects: string,
@@ -112,7 +113,7 @@ export function row<T>(
 	return { help, expects, example, parse, ...(fallback === undefined ? {} : { default: fallback }) };
 }
 
-/** A row that may be left out: its value is then undefined. */
+/** An optional row, whose value is undefined if it is not set. */
 export function optional<T>(
 	help: string,
 	expects: string,
@@ -128,7 +129,7 @@ export function optional<T>(
 	};
 }
 
-/** The text of `--help`: every setting with what it expects and its default. */
+/** The text of `--help`. */
 export function helpText(command: string, about: string, table: SettingTable): string {
 	const lines = [`${command}: ${about}`, "", "Settings (environment variables):"];
 	for (const [name, row] of Object.entries(table)) {
@@ -144,7 +145,7 @@ export function helpText(command: string, about: string, table: SettingTable): s
 	return [...lines, "", "Options:", ...options].join("\n");
 }
 
-/** The text of `--print-config`: `NAME=value` a line. Secrets are masked, credentials in URLs too. */
+/** The text of `--print-config`: lines of `NAME=value`, with secrets and URL credentials masked. */
 export function printedConfig(table: SettingTable, env: Environment): string {
 	return Object.entries(table)
 		.map(([name, row]) => {
@@ -155,7 +156,7 @@ export function printedConfig(table: SettingTable, env: Environment): string {
 		.join("\n");
 }
 
-/** Masks the URLs of a setting's text; in JSON those of its strings, however they are escaped. */
+/** Masks URLs in a setting's text; JSON is parsed first, so that escapes can't hide a URL. */
 function maskText(text: string): string {
 	if (!/^\s*[[{]/.test(text)) return maskUrls(text);
 	try {
@@ -170,8 +171,8 @@ function maskText(text: string): string {
 }
 
 /**
- * Keeps scheme and host of every URL in `text`: paths, queries and users of provider URLs hold keys. A URL ends at
- * white space or a double quote, since all else may be part of a password.
+ * Keeps only scheme and host of every URL in `text`, since paths, queries and users of provider URLs hold keys. A URL ends at
+ * white space or a double quote; anything else may be part of a password.
  */
 export function maskUrls(text: string): string {
 	return text.replace(/\b([a-z][a-z0-9+.-]*:\/\/)([^\s"]*)/gi, (_whole, scheme: string, rest: string) => {
@@ -202,7 +203,7 @@ export function flag(text: string): boolean | undefined {
 	return text === "true" ? true : text === "false" ? false : undefined;
 }
 
-/** A URL with one of `schemes` ("http:"), without a trailing slash; only as it is printed, not all that parsers forgive. */
+/** A URL with one of `schemes` ("http:"), without a trailing slash. Unusual spellings that URL parsers accept are refused. */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
 		if (!URL.canParse(text) || !/^[a-z]+:\/\/[^\s"\\]+$/i.test(text)) return undefined;
@@ -216,7 +217,7 @@ export function url(...schemes: readonly string[]): (text: string) => string | u
 	};
 }
 
-/** Any text that is not empty. */
+/** Any nonempty text. */
 export function text(value: string): string | undefined {
 	return value === "" ? undefined : value;
 }
@@ -224,31 +225,29 @@ export function text(value: string): string | undefined {
 /** A port number. */
 export const port = integer(0, 65_535);
 
-/** The port that is served on; `usual` unless it is set. */
+/** The server's port; `usual` is the default. */
 export function portRow(usual: string): Setting<number> {
 	return row("port for HTTP and websocket", "a port, 0 to 65535 (0: any free one)", usual, port, usual);
 }
 
-/** The folder that `process` keeps its own folder in. */
+/** The folder in which `process` has its own folder. */
 export function dataDirRow(what: string, process: string): Setting<string> {
 	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
 }
 
-/** The URL of a PostgreSQL database. */
 const databaseUrl = url("postgres:", "postgresql:");
 
-/** PostgreSQL in the place of `what`. */
 export function databaseUrlRow(what: string): Setting<string | undefined> {
 	const [expects, example] = ["a postgres:// URL", "postgres://user:password@host:5432/name"];
 	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
 }
 
-/** A whole number of `what`, between `min` and `max`; `usual` unless it is set. */
+/** A whole number of `what`, between `min` and `max`; `usual` is the default. */
 function numberRow(help: string, what: string, min: number, max: number, usual: number, example = usual) {
 	return row(help, `${what}, ${min} to ${max}`, String(example), integer(min, max), String(usual));
 }
 
-/** Rows that are worded alike in both tables. */
+/** Rows that relay and boost share. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
 	DATABASE_VERIFY: row(
@@ -303,7 +302,7 @@ export const SERVER_ROWS = {
 	),
 } as const;
 
-/** Text that may stand in a header of HTTP. */
+/** Text that is valid in an HTTP header. */
 export function headerText(value: string): string | undefined {
 	return /^[\x20-\x7e]+$/.test(value) ? value : undefined;
 }

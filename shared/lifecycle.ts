@@ -1,10 +1,9 @@
-// Starts the parts of a process in order and stops them in reverse. Signals become one orderly stop here,
-// and nowhere else.
+// Starts the parts of a process in order and stops them in reverse order. Only this file handles signals.
 
 import { type Clock, withDeadline } from "./clock.ts";
 import { type Logger, safeError } from "./log.ts";
 
-/** A part with a life. `stop` may be called once after `start`, and joins everything the part has begun. */
+/** A part that is started and stopped. `stop` is called once after `start`, and waits for everything the part has begun. */
 export interface Component {
 	readonly name: string;
 	start(): Promise<void>;
@@ -15,8 +14,8 @@ export interface Component {
 const COMPONENT_STOP_MS = 8_000;
 
 /**
- * One component out of many: they are started in the order given and stopped in reverse. When a start fails,
- * those already started are stopped again. A component that hangs or fails at its stop holds up nobody.
+ * Combines components: they are started in the order given and stopped in reverse order. If a start fails, those already
+ * started are stopped. A component that hangs or fails at its stop does not keep the others from stopping.
  */
 export function sequence(
 	name: string,
@@ -59,7 +58,7 @@ export function sequence(
 	};
 }
 
-/** A component that is there from the start, and only has something to stop. */
+/** A component that needs no start, only a stop. */
 export function sink(name: string, stop: () => Promise<void>): Component {
 	return { name, start: async () => {}, stop };
 }
@@ -70,13 +69,13 @@ export interface Server extends Component {
 	readonly port: number;
 }
 
-/** A server's parts, made and not started. */
+/** The parts of a server, before their start. */
 export interface Assembly {
 	readonly component: Component;
 	readonly port: () => number;
 }
 
-/** It was stopped before it had started. */
+/** Thrown by a start that was interrupted by a stop. */
 export class StoppedError extends Error {
 	readonly code = "STOPPED";
 	constructor(name: string) {
@@ -86,8 +85,8 @@ export class StoppedError extends Error {
 }
 
 /**
- * A server whose parts are made at its start: `assemble` may wait for what they need, and reject. It shall give up when its
- * signal is aborted, which is what a stop does; the start then rejects with {@link StoppedError}.
+ * A server whose parts are made at its start: `assemble` may wait for what they need, and may reject. A stop aborts its
+ * signal; `assemble` should then reject, and the start rejects with {@link StoppedError}.
  */
 export function assembled(name: string, assemble: (stopped: AbortSignal) => Promise<Assembly>): Server {
 	let running: Assembly | null = null;
@@ -136,13 +135,13 @@ export function stopOnSignals(component: Component, dependencies: StopDependenci
 	process.on("SIGINT", stop);
 }
 
-/** The same when the channel to the parent process closes; signals are ignored: the parent gets them too. */
+/** Stops `component` when the channel to the parent closes. Signals are ignored, since the parent gets them too. */
 export function stopOnParent(component: Component, dependencies: StopDependencies): void {
 	const stop = stopOnce(component, dependencies);
 	process.on("disconnect", () => stop("disconnect"));
 	process.on("SIGTERM", () => {});
 	process.on("SIGINT", () => {});
-	// The parent may have gone before there was anybody to hear of it.
+	// The parent may have ended before the listener was added.
 	if (!process.connected) stop("disconnect");
 }
 

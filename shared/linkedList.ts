@@ -1,9 +1,8 @@
-// A list for what comes and goes thousands of times a second. A Set leaves tables behind that point to their successors, so
-// that one which grew old keeps all that came later alive until the whole heap is collected; what leaves this list points
-// to nothing.
+// A linked list for values that are added and removed thousands of times a second. A Set that is used so keeps removed entries
+// alive until a full garbage collection; a removed node of this list refers to nothing.
 
 /** A value in a list, for {@link LinkedList.remove}. */
-export interface Listed<T> {
+interface Listed<T> {
 	readonly value: T;
 }
 
@@ -13,7 +12,7 @@ interface Node<T> extends Listed<T> {
 	isIn: boolean;
 }
 
-/** Values in the order in which they came. */
+/** Values in the order in which they were added. */
 export class LinkedList<T> {
 	#first: Node<T> | null = null;
 	#last: Node<T> | null = null;
@@ -27,7 +26,7 @@ export class LinkedList<T> {
 		return this.#first?.value;
 	}
 
-	/** Adds `value` behind all others. */
+	/** Adds `value` at the end. */
 	add(value: T): Listed<T> {
 		const node: Node<T> = { value, before: this.#last, after: null, isIn: true };
 		if (this.#last === null) this.#first = node;
@@ -37,7 +36,7 @@ export class LinkedList<T> {
 		return node;
 	}
 
-	/** Takes it out of this list; false where it is there no more. */
+	/** Returns false if it was removed before. */
 	remove(listed: Listed<T>): boolean {
 		const node = listed as Node<T>;
 		if (!node.isIn) return false;
@@ -53,7 +52,7 @@ export class LinkedList<T> {
 		return true;
 	}
 
-	/** Takes out the first; undefined where there is none. */
+	/** Removes and returns the first value. */
 	shift(): T | undefined {
 		const first = this.#first;
 		if (first !== null) this.remove(first);

@@ -1,5 +1,5 @@
-// Structured logs with a closed list of fields: raw transactions, signatures, keys and the texts of other
-// servers have no field to go into.
+// Structured logs with a closed list of fields, so that raw transactions, signatures, keys and texts of other servers cannot get
+// into them.
 
 import { type DestinationStream, pino } from "pino";
 
@@ -29,15 +29,15 @@ export interface LogFields {
 	readonly signal?: string;
 	readonly reason?: string;
 	readonly version?: string;
-	/** A fault, reduced by {@link safeError}. */
+	/** Made by {@link safeError}. */
 	readonly fault?: SafeError;
 }
 
-/** What may be told of an error: its class and its code, never its message (which may quote a raw transaction). */
+/** What may be logged of an error: its class and code, never its message, which may quote a raw transaction. */
 interface SafeError {
 	readonly name: string;
 	readonly code?: string;
-	/** Of an upstream's fault: its host, and the system's word for what happened. */
+	/** For an upstream error: its host, and the system's error code. */
 	readonly host?: string;
 	readonly reason?: string;
 	/** Where it was thrown in our own code, `file:line`. */
@@ -46,21 +46,21 @@ interface SafeError {
 
 type Level = Exclude<LogLevel, "silent">;
 
-/** A logger; `error` is for our own faults, `warn` for what may become one, bad input is at most `debug`. */
+/** Use `error` for our own faults, `warn` for what may become one, and at most `debug` for bad input. */
 export interface Logger extends Record<Level, (message: string, fields?: LogFields) => void> {
-	/** A logger that names the part of the process it speaks for. */
+	/** A logger whose lines name a part of the process. */
 	child(part: string): Logger;
 }
 
 /**
- * Reduces anything thrown to what may be printed. The message is left out on purpose: that of an ethers error
- * can hold the raw transaction, that of an HTTP client the URL with its key.
+ * Reduces anything thrown to what may be printed. The message is left out on purpose: an ethers error may quote the raw
+ * transaction, an HTTP client's error the URL with its key.
  */
 export function safeError(thrown: unknown): SafeError {
 	if (!(thrown instanceof Error)) return { name: typeof thrown };
 	const { name, message, stack = "" } = thrown;
 	const { code, host, reason } = thrown as { code?: unknown; host?: unknown; reason?: unknown };
-	// The frames stand behind the message, which may look like one.
+	// The message may look like a stack frame, so only the text after it is searched.
 	const frames = stack.slice(stack.indexOf(message) + message.length);
 	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(frames)?.[1];
 	return {
@@ -75,12 +75,12 @@ export function safeError(thrown: unknown): SafeError {
 /** A logger that writes JSON lines to `destination` (standard output unless given). */
 export function createLogger(level: LogLevel, name: string, destination?: DestinationStream): Logger {
 	const options = { level, base: { name }, timestamp: pino.stdTimeFunctions.isoTime };
-	// Synchronous: the last line before an exit is the one that tells why.
-	return wrap(pino(options, destination ?? inTurns(pino.destination({ fd: 1, sync: true }))));
+	// Synchronous, so that the last line before an exit, which says why, is written.
+	return wrap(pino(options, destination ?? batched(pino.destination({ fd: 1, sync: true }))));
 }
 
-/** Writes the lines of one turn of the event loop at once, and at the exit: a write costs more than a line. */
-function inTurns(destination: DestinationStream): DestinationStream {
+/** Writes all lines of one turn of the event loop together, since a write costs more than making a line. */
+function batched(destination: DestinationStream): DestinationStream {
 	let lines = "";
 	const flush = (): void => {
 		if (lines !== "") destination.write(lines);
@@ -97,13 +97,12 @@ function inTurns(destination: DestinationStream): DestinationStream {
 
 const NOTHING = (): void => {};
 
-/** A logger that says nothing. */
 export const silentLogger: Logger = {
 	...{ trace: NOTHING, debug: NOTHING, info: NOTHING, warn: NOTHING, error: NOTHING },
 	child: () => silentLogger,
 };
 
-/** The little of pino that is used here; its own type does not fit itself under exactOptionalPropertyTypes. */
+/** The part of pino that is used here; pino's own type fails under exactOptionalPropertyTypes. */
 interface PinoLike extends Record<Level, (fields: object, message: string) => void> {
 	child(bindings: { part: string }): PinoLike;
 }

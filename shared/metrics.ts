@@ -1,16 +1,16 @@
-// A process's metrics, given to its parts as functions. Every label value is there from the start, so that
-// the first increase of a series is seen.
+// A process's metrics, given to its parts as functions. Every series exists from the start at zero, so that Prometheus sees its
+// first increase.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 
-/** Counts `labels` up by one, or by `by`. */
+/** Adds `by` (default 1) to the series of `labels`. */
 export type Count<L extends string> = (labels: Record<L, string>, by?: number) => void;
 /** Records a time in seconds. */
 export type Observe<L extends string> = (labels: Record<L, string>, seconds: number) => void;
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Metrics with those of the process itself and of Node, and its build. To be made once in a process. */
+/** Metrics including those of the process, of Node and of the build. Call it once in a process. */
 export function processMetrics(version: string): Metrics {
 	const metrics = new Metrics();
 	metrics.watchProcess();
@@ -23,7 +23,6 @@ export function processMetrics(version: string): Metrics {
 	return metrics;
 }
 
-/** A process's metrics; one instance a process, given to the parts as functions. */
 export class Metrics {
 	readonly #registry = new Registry();
 
@@ -58,22 +57,22 @@ export class Metrics {
 			type: "histogram",
 			values: [...series.all()].flatMap(([labels, one]) => histogramValues(name, labels, one)),
 		});
-		// The registry takes whatever can be read like one of its own.
+		// The registry only calls `get`, so it takes this object as a metric.
 		this.#registry.registerMetric({ name, get } as unknown as Counter);
 		return (labels, seconds) => {
 			const one = series.of(labels);
-			const place = bucketOf(seconds);
-			one.buckets[place] = (one.buckets[place] ?? 0) + 1;
+			const bucket = bucketOf(seconds);
+			one.buckets[bucket] = (one.buckets[bucket] ?? 0) + 1;
 			one.sum += seconds;
 		};
 	}
 
-	/** A gauge whose value is read when the metrics are asked for. */
+	/** A gauge; `read` is called at each scrape. */
 	gauge(name: string, help: string, read: () => number): void {
 		this.gauges(name, help, [{}], read);
 	}
 
-	/** A gauge with a series for each of the `known` label sets, read when the metrics are asked for. */
+	/** A gauge with a series for each of the `known` label sets; `read` is called at each scrape. */
 	gauges<L extends string>(
 		name: string,
 		help: string,
@@ -91,7 +90,7 @@ export class Metrics {
 		});
 	}
 
-	/** Watches the process from now on: it can't be undone. */
+	/** Adds the default metrics of the process. Can't be undone. */
 	watchProcess(): void {
 		collectDefaultMetrics({ register: this.#registry });
 	}
@@ -107,8 +106,8 @@ export class Metrics {
 }
 
 /**
- * Series by their labels. Counting is on the path of every request, so it is done here: prom-client makes a sorted key of
- * all labels each time, which costs more than a request's decoding. prom-client gets the figures when they are asked for.
+ * Series by their labels. Every request counts something, so counting is done here: prom-client makes a sorted key of all
+ * labels each time, which costs more than decoding a request. prom-client gets the values at each scrape.
  */
 class SeriesTable<L extends string, S> {
 	readonly #names: readonly string[];
@@ -137,23 +136,23 @@ class SeriesTable<L extends string, S> {
 }
 
 function bucketOf(seconds: number): number {
-	let place = 0;
-	while (place < SECONDS.length && seconds > (SECONDS[place] ?? 0)) place++;
-	return place;
+	let bucket = 0;
+	while (bucket < SECONDS.length && seconds > (SECONDS[bucket] ?? 0)) bucket++;
+	return bucket;
 }
 
-/** Prometheus counts into a bucket all that is not above its bound. */
+/** Prometheus buckets are cumulative. */
 function histogramValues(
 	name: string,
 	labels: Readonly<Record<string, string>>,
 	{ buckets, sum }: { readonly buckets: readonly number[]; readonly sum: number },
 ) {
 	let count = 0;
-	const values = buckets.map((inBucket, place) => {
+	const values = buckets.map((inBucket, i) => {
 		count += inBucket;
 		return {
 			metricName: `${name}_bucket`,
-			labels: { le: SECONDS[place] ?? "+Inf", ...labels },
+			labels: { le: SECONDS[i] ?? "+Inf", ...labels },
 			value: count,
 		};
 	});

@@ -1,14 +1,14 @@
-// Which known name somebody may have meant.
+// Finds the known name that a misspelt one probably means.
 
 import { distance } from "fastest-levenshtein";
 
-/** Short names are near to everything: letters of one that may be wrong, missing or too many, by its length. */
+/** How many letters of a name may differ. Short names may not, since many names are close to them. */
 function mayDiffer(length: number): number {
 	if (length < 4) return 0;
 	return length < 8 ? 1 : 2;
 }
 
-/** The one of `known` that `name` is, in any case, or nearly is; null where it is near to none. */
+/** The one of `known` that is closest to `name`, ignoring case; null if none is close. */
 export function nearest(
 	name: string,
 	known: readonly string[],

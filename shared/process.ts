@@ -1,5 +1,5 @@
-// Runs a process from its command line to its end. Relay, boost and the pair start and stop alike, so only
-// what differs is in their main files.
+// Runs a process from its command line to its end. Relay, boost and the pair share it, so their main files hold only what
+// differs.
 
 import { createRequire } from "node:module";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
@@ -9,11 +9,10 @@ import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lif
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
 
-/** What a process is. */
 interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
-	/** In logs and in what is printed: "relay". It is started by `npm run` and this name. */
+	/** For logs and printed texts, and the name of its npm script: "relay". */
 	readonly name: string;
-	/** What it does, in one line. */
+	/** One line for `--help`. */
 	readonly about: string;
 	readonly settings: SettingTable;
 	/** Throws SettingError. */
@@ -21,16 +20,16 @@ interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	create(config: Config, given: ProcessParts): Component;
 }
 
-/** What a component is given by its process. */
+/** What the process gives to its component. */
 interface ProcessParts {
 	readonly log: Logger;
 	readonly version: string;
 	readonly metrics: Metrics;
-	/** Call it when another process has taken the store over: this one's memory is out of date, and it ends at once. */
+	/** To be called when another process has taken over the store: this process then exits at once. */
 	readonly onLost: () => void;
 }
 
-/** What it was started with. Only a main.ts may get hold of these. */
+/** What the process was started with; only a main.ts reads these globals. */
 interface ProcessInput {
 	readonly args: readonly string[];
 	readonly env: Environment;
@@ -39,7 +38,7 @@ interface ProcessInput {
 
 /**
  * A supervisor starts its child with this option. The child then stops when the channel to its parent closes, and
- * ignores signals: hosts and terminals send them to all processes at once, while these must stop in order.
+ * ignores signals, which hosts and terminals send to all processes at once: parent and child must stop in order.
  */
 export const SUPERVISED = "--supervised";
 /** What a supervised child sends to its parent once it has started. */
@@ -47,12 +46,12 @@ export const STARTED = "started";
 
 const OPTIONS: readonly string[] = ["--help", "--print-config", "--version"];
 const KEEP_ALIVE_MS = 2 ** 30;
-/** A heap of so many bytes is collected when it has doubled. */
+/** A heap larger than this may at most double between two collections. */
 const LARGE_HEAP = 96 * 1024 * 1024;
-const HEAP_LOOK_MS = 250;
+const HEAP_CHECK_MS = 250;
 
-/** Refusals to start whose message is ours and meant for the operator, by their code. */
-const TOLD = new Set([
+/** Codes of start errors whose message is written for the operator. */
+const OPERATOR_ERRORS = new Set([
 	"SETTING",
 	"FOLDER_IN_USE",
 	"OTHER_CHAIN",
@@ -68,15 +67,15 @@ const TOLD = new Set([
 ]);
 
 /**
- * V8 lets a heap grow fourfold before it collects: in a flood that took 600 MiB in the place of 300. A small one may, since
- * to collect it more often costs a third of a read.
+ * V8 lets a heap grow fourfold before it collects it, which took 600 MiB instead of 300 under load. A small heap keeps that
+ * default: collecting it more often would make reads a third slower.
  */
 function boundHeap(): void {
 	const percent = getHeapStatistics().used_heap_size > LARGE_HEAP ? 100 : 0;
 	setFlagsFromString(`--heap-growing-percent=${percent}`);
 }
 
-/** Runs it. Resolves when it has started, or has said what it was asked for; never rejects. */
+/** Resolves when the process has started, or has printed what an option asked for; never rejects. */
 export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	kind: ProcessKind<Config>,
 	input: ProcessInput,
@@ -85,10 +84,10 @@ export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }
 		await run(kind, input);
 	} catch (thrown) {
 		const { name, code } = safeError(thrown);
-		// Whoever stopped it during its start also ends the process.
+		// The signal handler that stopped it also ends the process.
 		if (thrown instanceof StoppedError) return;
-		const told = thrown instanceof Error && TOLD.has(code ?? "");
-		const lines = told ? thrown.message.split("\n") : [`can't start (${code ?? name})`];
+		const isForOperator = thrown instanceof Error && OPERATOR_ERRORS.has(code ?? "");
+		const lines = isForOperator ? thrown.message.split("\n") : [`can't start (${code ?? name})`];
 		for (const line of lines) process.stderr.write(`${kind.name}: ${line}\n`);
 		input.exit(1);
 	}
@@ -111,7 +110,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	if (args.includes("--version")) return print(productVersion());
 	const config = kind.read(env);
 	const version = productVersion();
-	setInterval(boundHeap, HEAP_LOOK_MS).unref();
+	setInterval(boundHeap, HEAP_CHECK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
 	for (const [setting, meant] of misspelled(kind.settings, env)) {
 		log.warn(`an unknown setting has no effect: did you mean ${meant}?`, { setting });
@@ -137,7 +136,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	process.on("unhandledRejection", stopBy("unhandled rejection"));
 	const isSupervised = args.includes(SUPERVISED);
 	(isSupervised ? stopOnParent : stopOnSignals)(component, { log, clock: systemClock, exit });
-	// Timers do not keep the process alive, and before it listens nothing else does: only exit() ends it.
+	// Nothing else keeps the process alive before it listens. It ends by exit().
 	setInterval(() => {}, KEEP_ALIVE_MS);
 	await component.start();
 	if (isSupervised) process.send?.(STARTED);
@@ -149,7 +148,7 @@ function productVersion(): string {
 }
 
 function print(text: string): void {
-	// The reader may close early: `--help | head`.
+	// The reader of the pipe may close it early: `--help | head`.
 	process.stdout.on("error", () => {});
 	process.stdout.write(`${text}\n`);
 }
@@ -157,11 +156,11 @@ function print(text: string): void {
 const require = createRequire(import.meta.url);
 
 /** Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never throws. */
-export function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
+function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
 	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
 }
 
-/** Both packages' entry is `try { bindings } catch { fallback }`: it is native where it is the very same object. */
+/** Each package's entry is `try { bindings } catch { fallback }`, so it is native if it is the same object as the bindings. */
 function isNative(name: "secp256k1" | "keccak"): boolean {
 	try {
 		return require(name) === require(`${name}/bindings`);

@@ -8,7 +8,7 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type LogFilter, logCriteria, told } from "../../shared/jsonrpc/logs.ts";
+import { type LogFilter, logCriteria, withRemoved } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
 import type { Breaker, ChainReads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
@@ -342,7 +342,7 @@ class Session {
 
 	async #notifyLogs(one: Subscription, block: ChainBlock, removed: boolean): Promise<boolean> {
 		const logs = await this.#with.follower.logs(block, one.filter);
-		for (const log of logs ?? []) this.#notify(one, told(log, removed));
+		for (const log of logs ?? []) this.#notify(one, withRemoved(log, removed));
 		return logs !== null;
 	}
 

@@ -241,7 +241,7 @@ export class Lane {
 	#claimOf({ client, subject, isPlain, urgent }: LaneItem): JobOptions {
 		const rank = urgent ? -1 : (this.#sentFor.get(subject) ?? 0);
 		return isPlain
-			? { client: `searcher ${client}`, cost: 1, last: true, rank }
+			? { client: `searcher ${client}`, cost: 1, background: true, rank }
 			: { client, cost: 1, urgent, rank };
 	}
 

@@ -12,7 +12,7 @@ import {
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
-import { SharedTurns } from "../../shared/shares/shares.ts";
+import { SharedJobs } from "../../shared/shares/shares.ts";
 import type { AccountState } from "../domain/chain.ts";
 import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
@@ -74,7 +74,7 @@ export class NodeAccounts implements Accounts {
 	readonly #clock: Clock;
 	/** Hands out whose account goes into the next request. */
 	readonly #scheduler: FairScheduler;
-	readonly #turns: SharedTurns<AccountState>;
+	readonly #turns: SharedJobs<AccountState>;
 	/** For the next request, by address and block; they get the state of whatever is the head when it is sent. */
 	#batch = new Map<string, Lookup>();
 	/** Of the tracked head: had, or in a request under way. */
@@ -94,9 +94,9 @@ export class NodeAccounts implements Accounts {
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,
-			shouldSend: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
+			mayStart: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
 		});
-		this.#turns = new SharedTurns(this.#scheduler);
+		this.#turns = new SharedJobs(this.#scheduler);
 	}
 
 	/** Tells it the new head; everything known of older ones is forgotten. */

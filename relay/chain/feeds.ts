@@ -5,7 +5,7 @@ import type { Background } from "../../shared/background.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type LogFilter, takes, told } from "../../shared/jsonrpc/logs.ts";
+import { type LogFilter, takes, withRemoved } from "../../shared/jsonrpc/logs.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Block, ChainUpdate, Header } from "../domain/chain.ts";
 import { LOGS, NEW_HEADS } from "../domain/endpoints.ts";
@@ -97,7 +97,7 @@ export function createLogFeed(dependencies: FeedDependencies & { readonly logs: 
 			for (const text of filters) {
 				const filter = JSON.parse(text) as LogFilter;
 				for (const one of all) {
-					if (takes(filter, one)) publisher.publish(`${LOGS}${text}`, () => told(one, removed));
+					if (takes(filter, one)) publisher.publish(`${LOGS}${text}`, () => withRemoved(one, removed));
 				}
 			}
 		} catch (thrown) {

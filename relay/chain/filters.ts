@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type LogCriteria, takes, told } from "../../shared/jsonrpc/logs.ts";
+import { type LogCriteria, takes, withRemoved } from "../../shared/jsonrpc/logs.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import type { Filters } from "../domain/ports.ts";
@@ -89,7 +89,8 @@ export class PolledFilters implements Filters {
 				(logs.to !== null && BigInt(number) > logs.to)
 			)
 				continue;
-			for (const log of await this.#logsOf(hash)) if (takes(logs.filter, log)) found.push(told(log, removed));
+			for (const log of await this.#logsOf(hash))
+				if (takes(logs.filter, log)) found.push(withRemoved(log, removed));
 		}
 		filter.next = next;
 		return found;

@@ -16,7 +16,7 @@ import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import type { Logger } from "../../shared/log.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
-import { GivenUpError, SharedTurns } from "../../shared/shares/shares.ts";
+import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
 
 export interface PassthroughOptions {
@@ -70,8 +70,8 @@ export class Passthrough {
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
 	readonly #clock: Clock;
-	readonly #light: SharedTurns<unknown>;
-	readonly #heavy: SharedTurns<unknown>;
+	readonly #light: SharedJobs<unknown>;
+	readonly #heavy: SharedJobs<unknown>;
 	/** What the node is being asked. */
 	readonly #underWay = new Map<string, Promise<unknown>>();
 	/** Each in an object, because `false` is a result too. */
@@ -83,8 +83,8 @@ export class Passthrough {
 		this.#log = dependencies.log;
 		this.#clock = dependencies.clock ?? systemClock;
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
-		this.#light = new SharedTurns(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
-		this.#heavy = new SharedTurns(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
+		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
+		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
 		this.#kept = new LRUCache({
 			maxSize: MAX_CACHE_BYTES,
 			maxEntrySize: MAX_ENTRY_BYTES,
@@ -156,7 +156,7 @@ export class Passthrough {
 			if (thrown instanceof OverloadedError) {
 				throw new RpcError("limit", "limit exceeded: too many reads under way");
 			}
-			if (thrown instanceof DeadlineError || thrown instanceof GivenUpError) throw unavailable();
+			if (thrown instanceof DeadlineError || thrown instanceof AbandonedError) throw unavailable();
 			throw thrown;
 		}
 	}

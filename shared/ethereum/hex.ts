@@ -1,20 +1,20 @@
-// Hex as JSON-RPC has it, both ways. Reading is strict and answers null for what is not hex, since callers
-// know which parameter it was.
+// Reads and writes the hex of JSON-RPC. Reading is strict and returns null for invalid text, so that callers can name the
+// parameter in their error.
 
 /** A view of the same memory as a Buffer, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
 	return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** `0x` and two lower-case digits a byte. */
+/** `0x` and two lower-case digits per byte. */
 export function bytesToHex(bytes: Uint8Array): string {
 	return `0x${asBuffer(bytes).toString("hex")}`;
 }
 
 /**
  * The bytes of `0x…` with an even number of digits in any case (`0x` alone: no bytes), or null for anything else.
- * Node's own decoder stops in silence at a bad digit, so the length is compared; and it looks only at the lower
- * eight bits of each character (it takes "\u0130" for "0"), so text beyond ASCII is refused before.
+ * Node's decoder silently stops at a bad digit, so the length is compared. It also reads only the lower eight bits of each
+ * character ("\u0130" as "0"), so text beyond ASCII is refused first.
  */
 export function hexToBytes(text: string): Buffer | null {
 	if (!hasPrefix(text) || text.length % 2 !== 0) return null;
@@ -23,7 +23,7 @@ export function hexToBytes(text: string): Buffer | null {
 	return bytes.length === (text.length - 2) / 2 ? bytes : null;
 }
 
-/** Lower-case `0x…` of exactly `byteLength` bytes (20: an address, 32: a hash), or null. Checksums are not looked at. */
+/** Lower-case `0x…` of exactly `byteLength` bytes, or null. Checksums are ignored. */
 function parseFixedHex(text: string, byteLength: number): string | null {
 	if (text.length !== 2 + 2 * byteLength || !hasPrefix(text)) return null;
 	return HEX_DIGITS.test(text.slice(2)) ? text.toLowerCase() : null;
@@ -39,18 +39,18 @@ export function parseHash(text: string): string | null {
 	return parseFixedHex(text, 32);
 }
 
-/** A JSON-RPC quantity: `0x` and digits without leading zeros, `0x0` for zero. Throws a RangeError below zero. */
+/** A JSON-RPC quantity: `0x` and digits without leading zeros. Throws a RangeError for negative values. */
 export function toQuantity(value: bigint | number): string {
 	if (value < 0) throw new RangeError("a quantity cannot be negative");
 	return `0x${BigInt(value).toString(16)}`;
 }
 
-/** The value of a JSON-RPC quantity of at most 256 bits, or null: leading zeros are refused, as geth does. */
+/** The value of a JSON-RPC quantity of at most 256 bits, or null. Refuses leading zeros, as geth does. */
 export function parseQuantity(text: string): bigint | null {
 	return QUANTITY.test(text) ? BigInt(text.toLowerCase()) : null;
 }
 
-/** The value of a quantity that a node wrote, of at most 256 bits, or null for anything else; some pad it with zeros. */
+/** Like {@link parseQuantity} for answers of nodes, some of which pad with zeros. */
 export function readQuantity(value: unknown): bigint | null {
 	return typeof value === "string" && NODE_QUANTITY.test(value) ? BigInt(value) : null;
 }

@@ -1,11 +1,11 @@
-// What a transaction costs by its fields alone: gas charged before the first opcode, and wei. Limits and
-// balances are admission's.
+// The cost of a transaction by its fields alone: gas charged before execution, and wei. Limits and balances are checked by
+// admission.
 
 import type { DecodedTransaction } from "./transaction.ts";
 
-/** The longest init code, in bytes. https://eips.ethereum.org/EIPS/eip-3860 */
+/** Maximum init code. https://eips.ethereum.org/EIPS/eip-3860 */
 export const MAX_INITCODE_BYTES = 49_152;
-/** The highest gas limit of one transaction, 2²⁴, on chains that have Osaka. https://eips.ethereum.org/EIPS/eip-7825 */
+/** Maximum gas limit of a transaction since Osaka, 2²⁴. https://eips.ethereum.org/EIPS/eip-7825 */
 export const MAX_TX_GAS = 16_777_216n;
 /** Blob gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
 const BLOB_GAS = 131_072n;
@@ -18,15 +18,15 @@ const NONZERO_BYTE_GAS = 16n;
 /** Per address and per storage key (EIP-2930). */
 const ACCESS_LIST_ADDRESS_GAS = 2_400n;
 const ACCESS_LIST_KEY_GAS = 1_900n;
-/** Per 32 bytes of init code, begun ones included (EIP-3860). */
+/** Per 32 bytes of init code, rounded up (EIP-3860). */
 const INITCODE_WORD_GAS = 2n;
-/** Per authorization, before any refund for accounts that exist (EIP-7702). */
+/** Per authorization, before refunds for existing accounts (EIP-7702). */
 const AUTHORIZATION_GAS = 25_000n;
-/** Per token of calldata, the least that is charged for it (EIP-7623): a zero byte is one token, another is four. */
+/** Minimum per token of calldata (EIP-7623): a zero byte is one token, any other four. */
 const FLOOR_TOKEN_GAS = 10n;
 const NONZERO_BYTE_TOKENS = 4n;
 
-/** Gas charged before execution, by the rules since Prague: the gas limit must be at least this. */
+/** Gas charged before execution, by the rules since Prague. The gas limit must be at least this. */
 export function intrinsicGas(
 	tx: Pick<DecodedTransaction, "to" | "data" | "accessList" | "authorizationList">,
 ): bigint {
@@ -40,14 +40,14 @@ export function intrinsicGas(
 	return gas + BigInt(tx.authorizationList.length) * AUTHORIZATION_GAS;
 }
 
-/** The least gas that the transaction will be charged for its calldata (EIP-7623): the gas limit must be at least this. */
+/** The minimum gas charged for the calldata (EIP-7623). The gas limit must be at least this. */
 export function floorDataGas(tx: Pick<DecodedTransaction, "data">): bigint {
 	const zeros = countZeroBytes(tx.data);
 	const tokens = BigInt(zeros) + BigInt(tx.data.length - zeros) * NONZERO_BYTE_TOKENS;
 	return CALL_GAS + tokens * FLOOR_TOKEN_GAS;
 }
 
-/** The most that the sender can be charged, in wei: what the balance must cover, blobs included. */
+/** The maximum charge in wei, blobs included, which the balance must cover. */
 export function transactionCost(
 	tx: Pick<
 		DecodedTransaction,
@@ -57,14 +57,14 @@ export function transactionCost(
 	return tx.gasLimit * tx.maxFeePerGas + tx.value + blobGas(tx) * (tx.maxFeePerBlobGas ?? 0n);
 }
 
-/** Blob gas used: nothing but for type 3. */
+/** Blob gas used; 0 except for type 3. */
 export function blobGas(tx: Pick<DecodedTransaction, "blobVersionedHashes">): bigint {
 	return BigInt(tx.blobVersionedHashes.length) * BLOB_GAS;
 }
 
 /**
- * The price of a unit of gas in a block of this base fee, in wei (EIP-1559). It is below `baseFee` where the fee
- * cap is: such a block cannot take the transaction.
+ * The price of a unit of gas in a block with this base fee, in wei (EIP-1559). If it is below `baseFee`, the block cannot
+ * include the transaction.
  */
 export function effectiveGasPrice(tx: FeeCaps, baseFee: bigint): bigint {
 	const wanted = baseFee + tx.maxPriorityFeePerGas;
@@ -72,7 +72,7 @@ export function effectiveGasPrice(tx: FeeCaps, baseFee: bigint): bigint {
 	return wanted < tx.maxFeePerGas ? wanted : tx.maxFeePerGas;
 }
 
-/** Counted by index: an iterator or a callback for each byte is ten times slower. */
+/** A loop by index: an iterator or callback is ten times slower. */
 function countZeroBytes(bytes: Uint8Array): number {
 	let zeros = 0;
 	for (let index = 0; index < bytes.length; index++) {

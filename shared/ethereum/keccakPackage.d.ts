@@ -1,10 +1,10 @@
-// The types of the `keccak` package, which brings none: only what keccak.ts calls.
+// Types of the `keccak` package, which has none: only what signatures.ts uses.
 
 declare module "keccak" {
 	interface Hasher {
-		/** Its digest was made; it takes no more. */
+		/** Set by `digest`: further updates then throw. */
 		_finalized: boolean;
-		/** Throws for anything but a Buffer: a plain Uint8Array has to be wrapped. */
+		/** Throws for a Uint8Array that is not a Buffer. */
 		update(data: Buffer): Hasher;
 		digest(): Buffer;
 	}

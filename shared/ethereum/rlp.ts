@@ -1,25 +1,24 @@
-// Canonical RLP, read and written, and the fields of transactions in it. It refuses every form but the one that an encoder
-// writes: one transaction must not have two encodings. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
+// Reads and writes RLP and the transaction fields in it. Only the canonical encoding is accepted, so that a transaction has only
+// one encoding. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
 
 import { asBuffer } from "./hex.ts";
 import { keccak256 } from "./signatures.ts";
 
-/** Reading is over the largest value that `readUIntBE` can read; nothing of that length is ever held. */
+/** Maximum for `readUIntBE`; longer lengths exceed any input. */
 const MAX_LENGTH_BYTES = 6;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * A cursor over one RLP document, asked for field after field. The first fault stays: from then on every read
- * answers an empty value at once, so callers read all they expect and look at {@link fault} once, at the end.
- * Buffers that it returns are views of the input.
+ * A cursor over one RLP document. After the first fault every read returns an empty value, so callers read all fields and
+ * check {@link fault} once at the end. Returned buffers are views of the input.
  */
 export class RlpReader {
 	readonly bytes: Buffer;
 	#at: number;
-	/** End of the list that is being read. */
+	/** End of the current list. */
 	#end: number;
 	#fault: string | null = null;
-	/** Content of the item that was opened last. */
+	/** Content of the item opened last. */
 	#start = 0;
 	#length = 0;
 
@@ -29,33 +28,33 @@ export class RlpReader {
 		this.#end = bytes.length;
 	}
 
-	/** What is wrong with the bytes, as `field: what was expected`, or null. It never holds a byte of the input. */
+	/** The first fault as `field: what was expected`, or null. Never quotes the input. */
 	get fault(): string | null {
 		return this.#fault;
 	}
 
-	/** Where the next item starts, in bytes from the start of the buffer. */
+	/** Byte offset of the next item. */
 	get offset(): number {
 		return this.#at;
 	}
 
-	/** Records a fault, unless there is an earlier one. */
+	/** Records a fault unless there is one. */
 	fail(fault: string): false {
 		this.#fault ??= fault;
 		return false;
 	}
 
-	/** Whether the open list has items left. False after a fault, so that loops end. */
+	/** Whether the current list has items left; false after a fault, so that loops end. */
 	hasMore(): boolean {
 		return this.#fault === null && this.#at < this.#end;
 	}
 
-	/** Whether the next item is there and is a list. */
+	/** Whether there is a next item and it is a list. */
 	nextIsList(): boolean {
 		return this.hasMore() && (this.bytes[this.#at] as number) >= 0xc0;
 	}
 
-	/** Enters the list that comes next. What it returns must be given to {@link closeList}. */
+	/** Enters the next list. The result must be given to {@link closeList}. */
 	openList(field: string): number {
 		const outerEnd = this.#end;
 		if (!this.#open(field, true)) return outerEnd;
@@ -64,14 +63,14 @@ export class RlpReader {
 		return outerEnd;
 	}
 
-	/** Leaves the list again: it must have no items left. */
+	/** Leaves the list, which must have no items left. */
 	closeList(field: string, outerEnd: number): void {
 		if (this.#fault !== null) return;
 		if (this.#at !== this.#end) this.fail(`${field}: more items than expected`);
 		this.#end = outerEnd;
 	}
 
-	/** The list that comes next, each of its items read by `item`, which is given those before it. */
+	/** Reads the next list; `item` reads one item, given those before it. */
 	list<T>(field: string, item: (before: readonly T[]) => T): readonly T[] {
 		const outerEnd = this.openList(field);
 		const items: T[] = [];
@@ -80,7 +79,7 @@ export class RlpReader {
 		return items;
 	}
 
-	/** Nothing may follow the last item. */
+	/** Checks that nothing follows the last item. */
 	close(): void {
 		if (this.#fault === null && this.#at !== this.bytes.length) this.fail("trailing bytes");
 	}
@@ -119,7 +118,7 @@ export class RlpReader {
 		return `0x${this.fixed(field, length).toString("hex")}`;
 	}
 
-	/** Reads the header of the next item and steps over the item. False where there is a fault. */
+	/** Reads the header of the next item and moves behind the item. False after a fault. */
 	#open(field: string, list: boolean): boolean {
 		if (this.#fault !== null) return false;
 		const at = this.#at;
@@ -157,10 +156,9 @@ export class RlpReader {
 	}
 }
 
-/** What {@link rlpEncode} takes: a byte string or a list of items. */
+/** A byte string or a list of items. */
 export type RlpItem = Uint8Array | readonly RlpItem[];
 
-/** The canonical encoding of `item`. */
 export function rlpEncode(item: RlpItem): Buffer {
 	if (!(item instanceof Uint8Array)) {
 		const items = item.map(rlpEncode);
@@ -176,7 +174,7 @@ export function rlpEncode(item: RlpItem): Buffer {
 	return Buffer.concat([header(0x80, item.length), item]);
 }
 
-/** The shortest big-endian bytes of `value`, as RLP wants integers: none for zero. `value` must not be negative. */
+/** The big-endian bytes of `value` without leading zeros, as RLP requires. `value` must not be negative. */
 export function uintToBytes(value: bigint): Buffer {
 	if (value < 0n) throw new RangeError("RLP has no negative integers");
 	if (value === 0n) return EMPTY;
@@ -202,13 +200,13 @@ export interface AccessListEntry {
 }
 
 /**
- * One entry of an EIP-7702 authorization list, as it was sent: the signature may be nonsense, see
- * `senderOfAuthorization`. https://eips.ethereum.org/EIPS/eip-7702
+ * One entry of an EIP-7702 authorization list. Its signature may be invalid, see `senderOfAuthorization`.
+ * https://eips.ethereum.org/EIPS/eip-7702
  */
 export interface Authorization {
 	/** 0: valid on every chain. */
 	readonly chainId: bigint;
-	/** The code's address, lower-case; the zero address takes the code away. */
+	/** The code's address, lower-case; the zero address removes the code. */
 	readonly address: string;
 	readonly nonce: bigint;
 	/** 0 to 255; only 0 and 1 can be valid. */
@@ -220,9 +218,9 @@ export interface Authorization {
 /** The fields that are signed, and the signature. Amounts are wei. */
 export interface TransactionFields {
 	readonly type: TransactionType;
-	/** Of a legacy transaction: the one in its v (EIP-155). */
+	/** For a legacy transaction derived from v (EIP-155). */
 	readonly chainId: bigint;
-	/** Up to 2⁶⁴−1, which decodes although no chain takes it (EIP-2681). */
+	/** Up to 2⁶⁴−1, which decodes although EIP-2681 forbids it. */
 	readonly nonce: bigint;
 	readonly gasLimit: bigint;
 	/** Lower-case, or null for a contract creation. */
@@ -232,26 +230,26 @@ export interface TransactionFields {
 	readonly data: Buffer;
 	/** Empty for legacy transactions. */
 	readonly accessList: readonly AccessListEntry[];
-	/** Null where the type has two fees. */
+	/** Null if the type has two fees. */
 	readonly gasPrice: bigint | null;
-	/** The gas price where the type has only that. */
+	/** The gas price if the type has only that. */
 	readonly maxFeePerGas: bigint;
-	/** The gas price where the type has only that. */
+	/** The gas price if the type has only that. */
 	readonly maxPriorityFeePerGas: bigint;
-	/** Null but for type 3. */
+	/** Null except for type 3. */
 	readonly maxFeePerBlobGas: bigint | null;
-	/** Lower-case; empty but for type 3. */
+	/** Lower-case; empty except for type 3. */
 	readonly blobVersionedHashes: readonly string[];
-	/** Empty but for type 4; it may be empty there too, which admission refuses. */
+	/** Empty except for type 4, where an empty list is refused by admission. */
 	readonly authorizationList: readonly Authorization[];
-	/** As on the wire: 35 and up for legacy, else equal to yParity. */
+	/** As encoded: 35 or more for legacy, else equal to yParity. */
 	readonly v: bigint;
 	readonly yParity: 0 | 1;
 	readonly r: bigint;
 	readonly s: bigint;
 }
 
-/** Fields, and where in the bytes those lie that are signed: from `signedFrom` up to `signedTo`. */
+/** The fields, and the byte range of those that are signed. */
 export interface ReadPayload {
 	readonly fields: TransactionFields;
 	readonly signedFrom: number;
@@ -259,8 +257,8 @@ export interface ReadPayload {
 }
 
 /**
- * Reads the list of one transaction, for a blob transaction without its sidecar. Signature values are read and not
- * judged. Where the reader has a fault afterwards, the result means nothing.
+ * Reads the list of one transaction, for a blob transaction without its sidecar. Does not check the signature. The result is
+ * meaningless if the reader has a fault afterwards.
  */
 export function readPayload(reader: RlpReader, type: TransactionType): ReadPayload {
 	const outerEnd = reader.openList("transaction");
@@ -309,8 +307,8 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
 }
 
 /**
- * The hash that the sender signed: all fields before the signature as they are in the bytes, of a legacy transaction
- * with chain id, 0 and 0 behind them, of a typed one with its type before them.
+ * The hash that the sender signed: over the encoded fields before the signature, followed by chain id, 0 and 0 for a legacy
+ * transaction, preceded by the type for others.
  */
 export function signingHash(bytes: Buffer, { fields, signedFrom, signedTo }: ReadPayload): Buffer {
 	const signed = bytes.subarray(signedFrom, signedTo);
@@ -322,7 +320,7 @@ export function signingHash(bytes: Buffer, { fields, signedFrom, signedTo }: Rea
 
 const TWO_ZEROS = Buffer.from([0x80, 0x80]);
 
-/** The called address in lower case, or null where the field is empty, which only some types may have. */
+/** The lower-case address, or null if the field is empty, which only some types allow. */
 function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
 	const to = reader.string("to");
 	if (to.length === 20) return `0x${to.toString("hex")}`;
@@ -332,7 +330,7 @@ function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
 	return null;
 }
 
-/** Accounts of an access list at most, twice what a transaction's gas pays for (EIP-7825): a megabyte is long to read. */
+/** Maximum accounts of an access list: twice what the gas of a transaction pays for (EIP-7825). */
 const MAX_ACCOUNTS = 16_384;
 
 function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
@@ -346,7 +344,7 @@ function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
 	});
 }
 
-/** The bounds are the EIP's: a tuple outside them makes the whole transaction invalid, other nonsense does not. */
+/** By the EIP, values out of these bounds make the transaction invalid; an invalid signature does not. */
 function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
 	return reader.list("authorizationList", () => {
 		const entryEnd = reader.openList("authorization");

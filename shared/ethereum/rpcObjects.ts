@@ -1,6 +1,6 @@
-// Transactions as `eth_getTransactionByHash` shows them, and headers as `newHeads` does. Of a private one that is pending the signature never leaves:
-// `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type. The node's have these fields hidden too, unless the
-// operator has them shown, by which clients can verify what is public anyway.
+// Makes the JSON of transactions for `eth_getTransactionByHash`, and of headers for `newHeads`. The signature of a pending private
+// transaction is never shown: `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type. Transactions of the node are
+// shown the same way, unless the operator chooses to show them unchanged so that clients can verify them.
 
 import { toQuantity } from "./hex.ts";
 import type { DecodedTransaction } from "./transaction.ts";
@@ -8,13 +8,13 @@ import type { DecodedTransaction } from "./transaction.ts";
 /** JSON-RPC transaction object (interface section 2.2). */
 export type RpcTransaction = Readonly<Record<string, unknown>>;
 
-/** `always`: of all; `pending`: of what is pending and private. */
+/** `always`: all transactions; `pending`: only pending private ones. */
 export const SIGNATURE_HIDING = ["always", "pending"] as const;
 export type SignatureHiding = (typeof SIGNATURE_HIDING)[number];
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
 
-/** A pending private transaction. Blobs and authorizations, which are signatures too, are left out. */
+/** A pending private transaction, without blobs and without authorizations, which are signatures too. */
 export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	return {
 		blockHash: null,
@@ -39,12 +39,12 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	};
 }
 
-/** The node's answer with the same fields: the fees of older types are both their gas price. */
+/** The node's transaction with the same fields. Both fees of older types are their gas price. */
 export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = node.gasPrice;
 	return {
 		...node,
-		// Nodes leave it out of transactions that name no chain.
+		// Nodes omit it if the transaction has no chain id.
 		chainId: node.chainId ?? toQuantity(chainId),
 		maxFeePerGas: node.maxFeePerGas ?? price,
 		maxPriorityFeePerGas: node.maxPriorityFeePerGas ?? price,
@@ -53,7 +53,7 @@ export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTran
 	};
 }
 
-/** What a node tells of a block beside its header: geth's `newHeads` has none of it. */
+/** Fields of a block that are not part of geth's `newHeads`. */
 const BODY_FIELDS: ReadonlySet<string> = new Set([
 	"transactions",
 	"uncles",
@@ -62,7 +62,7 @@ const BODY_FIELDS: ReadonlySet<string> = new Set([
 	"totalDifficulty",
 ]);
 
-/** The header of a block as a node told it. */
+/** The header of a node's block object. */
 export function headerOf(block: object): Record<string, unknown> {
 	return Object.fromEntries(Object.entries(block).filter(([name]) => !BODY_FIELDS.has(name)));
 }

@@ -1,5 +1,5 @@
-// Hashing, the recovery of signers (libsecp256k1, 44 µs each) and the X-Flashbots-Signature header, made and checked. Its key only
-// names its owner; what a signer may do is decided elsewhere.
+// Hashing, recovery of signers (libsecp256k1, 44 µs each), and making and checking the header X-Flashbots-Signature. The header
+// only identifies its signer; what a signer may do is decided elsewhere.
 // https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#authentication
 
 import { randomBytes } from "node:crypto";
@@ -12,16 +12,16 @@ export const SECP256K1_N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd
 const HALF_N = SECP256K1_N / 2n;
 
 /**
- * Whether r and s are in 1..n−1 and s in the lower half: a signature has a twin with the other s, and EIP-2 allows
- * one of the two. https://eips.ethereum.org/EIPS/eip-2
+ * Whether r and s are in 1..n−1 and s is in the lower half. Each signature has a twin with s in the upper half, which EIP-2
+ * forbids. https://eips.ethereum.org/EIPS/eip-2
  */
 export function isCanonicalSignature(r: bigint, s: bigint): boolean {
 	return r > 0n && r < SECP256K1_N && s > 0n && s <= HALF_N;
 }
 
 /**
- * The lower-case address whose key signed the 32 bytes of `hash`, or null where no key can have: r or s out of
- * range, s in the upper half, or r not on the curve.
+ * The lower-case address whose key signed the 32 bytes of `hash`, or null for an invalid signature: r or s out of range, s in
+ * the upper half, or r not on the curve.
  */
 export function recoverAddress(hash: Uint8Array, yParity: 0 | 1, r: bigint, s: bigint): string | null {
 	if (!isCanonicalSignature(r, s)) return null;
@@ -29,7 +29,7 @@ export function recoverAddress(hash: Uint8Array, yParity: 0 | 1, r: bigint, s: b
 	try {
 		return addressOfPublicKey(secp256k1.ecdsaRecover(signature, yParity, hash, false));
 	} catch {
-		// The package has no other way to say that r is no point's x: about half of all numbers are not.
+		// The package throws if r is not the x of a point, as is the case for about half of all numbers.
 		return null;
 	}
 }
@@ -44,14 +44,14 @@ function hex32(value: bigint): string {
 }
 
 /**
- * The one hasher. The package makes a stream of each, which takes longer than to hash a few hundred bytes; a digest leaves
- * it as new but for a mark that it was made.
+ * One reused hasher: creating one takes longer than hashing a few hundred bytes. After a digest it only needs its
+ * `_finalized` flag reset.
  */
 const hasher = createKeccakHash("keccak256");
 
 /**
- * The Keccak-256 hash (Ethereum's, not NIST's SHA3-256) of all `parts` behind one another, as a fresh buffer of
- * 32 bytes. Parts spare the caller a copy of large calldata only to put a header before it.
+ * The Keccak-256 hash (Ethereum's, not NIST's SHA3-256) of the concatenated `parts`, as a new buffer. With parts the caller
+ * need not copy large calldata to put a header before it.
  */
 export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 	hasher._finalized = false;
@@ -59,24 +59,23 @@ export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 	return hasher.digest();
 }
 
-/** What a header turned out to be: `address` is lower-case. */
+/** The result of checking a header; `address` is lower-case. */
 export type BodyVerification =
 	| { readonly ok: true; readonly address: string }
 	| {
 			readonly ok: false;
-			/** `malformed`: not `address:signature`; `invalid`: no signature that a key can have made; `mismatch`: another's. */
+			/** `malformed`: not `address:signature`; `invalid`: not a valid signature; `mismatch`: signed by another key. */
 			readonly reason: "malformed" | "invalid" | "mismatch";
 	  };
 
-/** Signs bodies with one key. */
 interface BodySigner {
 	/** Lower-case. */
 	readonly address: string;
-	/** The header's value for a body, which must be sent byte for byte as it was signed. */
+	/** The header's value for a body, which must then be sent unchanged. */
 	sign(body: Uint8Array | string): string;
 }
 
-/** A fresh random key, as `0x` and 64 digits. */
+/** A random key, as `0x` and 64 digits. */
 export function createKey(): string {
 	for (;;) {
 		const key = randomBytes(32);
@@ -85,12 +84,12 @@ export function createKey(): string {
 	}
 }
 
-/** The lower-case address of a key of `0x` and 64 digits. Throws for what is no key. */
+/** The lower-case address of a key of `0x` and 64 digits. Throws for an invalid key. */
 export function addressOfKey(key: string): string {
 	return addressOfPublicKey(secp256k1.publicKeyCreate(keyBytes(key), false));
 }
 
-/** A signer that derives its address once, which costs as much as a signature. Throws for what is no key. */
+/** A signer, which derives its address only once. Throws for an invalid key. */
 export function createBodySigner(key: string): BodySigner {
 	const secret = keyBytes(key);
 	const address = addressOfKey(key);
@@ -104,8 +103,8 @@ export function createBodySigner(key: string): BodySigner {
 }
 
 /**
- * Checks a header against the body as it came in. Takes v as 0, 1, 27 or 28, and hex in any case; refuses the twin
- * of a signature with s in the upper half, so that nobody can make a second valid header out of one.
+ * Checks a header against the received body. Accepts v as 0, 1, 27 or 28, and hex in any case. Refuses s in the upper half, so
+ * that nobody can make a second valid header from one.
  */
 export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {
 	if (!HEADER.test(header)) return { ok: false, reason: "malformed" };
@@ -122,7 +121,7 @@ export function verifyBody(header: string, body: Uint8Array | string): BodyVerif
 
 const HEADER = /^0x[0-9a-f]{40}:0x[0-9a-f]{130}$/i;
 
-/** EIP-191 for a text of 66 characters, which is what a hash in hex has: the text is signed, not the 32 bytes. */
+/** EIP-191 prefix for 66 characters: the hash's hex text is signed, not its 32 bytes. */
 const PREFIX = Buffer.from("\x19Ethereum Signed Message:\n66", "latin1");
 
 function bodyHash(body: Uint8Array | string): Buffer {
@@ -130,7 +129,7 @@ function bodyHash(body: Uint8Array | string): Buffer {
 	return keccak256(PREFIX, Buffer.from(bytesToHex(keccak256(bytes)), "latin1"));
 }
 
-/** The error says nothing of the key. */
+/** Throws without quoting the key. */
 function keyBytes(key: string): Buffer {
 	const bytes = hexToBytes(key);
 	if (bytes === null || bytes.length !== 32 || !secp256k1.privateKeyVerify(bytes)) {

@@ -1,23 +1,23 @@
-// The status record of `GET /tx/{hash}` (interface section 2.1): its shape, the blank one of a hash of which nothing is
-// known, and what a stage means to the transaction's user. Who fills it in knows what is true of the transaction.
+// The status record of `GET /tx/{hash}` (interface section 2.1): its fields, the record of an unknown hash, and what each stage
+// means for the user. Relay and boost fill it in.
 
-/** What is told beside the interface's fields of a hash that is held. */
-export interface StageReport {
-	/** See docs/api.md; relay/domain/record.ts has the relay's own. */
+/** Additional fields for a known hash. */
+interface StageReport {
+	/** See docs/api.md. */
 	readonly stage: string;
-	/** The stage in a plain word. */
+	/** The stage in plain English. */
 	readonly state: string;
-	/** The block that holds it. */
+	/** The block that includes it. */
 	readonly blockNumber: number | null;
-	/** Why it is not on its way into a block, or was there in vain, in a sentence. */
+	/** Why it is not being sent to builders, or has failed in a block. */
 	readonly reason: string | null;
-	/** What was paid to its user, as a decimal string. */
+	/** Paid to the user, as a decimal string. */
 	readonly refundWei: string;
-	/** What its user can do. */
+	/** What the user can do. */
 	readonly nextStep: string | null;
 }
 
-/** The transaction status record of the interface, with the fields of {@link StageReport} for a hash that is held. */
+/** The interface's status record, with the fields of {@link StageReport} for a known hash. */
 export interface StatusRecord extends Partial<StageReport> {
 	readonly status: "INCLUDED" | "FAILED" | "UNKNOWN";
 	/** Lower case. */
@@ -42,9 +42,9 @@ export interface StatusRecord extends Partial<StageReport> {
 	readonly refund: number;
 }
 
-/** Why its simulation fails. */
+/** Why a simulation fails. */
 export interface StatusError {
-	/** Of a closed list, see decisions: `EXECUTION_REVERTED`, … */
+	/** From a closed list: `EXECUTION_REVERTED`, … */
 	readonly code: string;
 	/** With the decoded revert reason. */
 	readonly message: string;
@@ -52,7 +52,7 @@ export interface StatusError {
 	readonly data?: string;
 }
 
-/** The record of a hash that was never seen. */
+/** The record of an unknown hash. */
 export function unknownStatus(hash: string): StatusRecord {
 	return {
 		status: "UNKNOWN",
@@ -69,7 +69,7 @@ export function unknownStatus(hash: string): StatusRecord {
 	};
 }
 
-/** By stage: the plain word, the reason and the next step, where these follow from the stage alone. */
+/** State, reason and next step by stage, as far as they follow from the stage alone. */
 const STATES: Readonly<
 	Record<string, readonly [state: string, reason: string | null, nextStep: string | null]>
 > = {
@@ -91,7 +91,7 @@ const STATES: Readonly<
 	HELD: ["held", "the relay is out: boost keeps it, and another relay may have it", null],
 };
 
-/** What can be done, by the code of the simulation error. */
+/** Next steps by code of the simulation error. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
 	INSUFFICIENT_FUNDS: "add Ether to the sender's account, or cancel it",
 	BLOB_FEE_CAP_TOO_LOW: "raise the fee cap for blobs, or wait until the blob base fee falls",
@@ -100,7 +100,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
 	NODE_UNAVAILABLE: "wait: the relay's node does not answer",
 };
 
-/** What follows for the user of a transaction in `stage`; `error`: why its simulation fails. */
+/** The report for a transaction in `stage`; `error` is why its simulation fails. */
 export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
@@ -109,12 +109,12 @@ export function stageReport(
 ): StageReport {
 	const { error = null, blockNumber = null, refundWei = "0" } = facts;
 	const [state, reason, nextStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
-	const told = { stage, state, blockNumber, reason: error?.message ?? reason, refundWei };
-	if (error === null) return { ...told, nextStep };
-	return { ...told, nextStep: raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? nextStep };
+	const report = { stage, state, blockNumber, reason: error?.message ?? reason, refundWei };
+	if (error === null) return { ...report, nextStep };
+	return { ...report, nextStep: raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? nextStep };
 }
 
-/** With the base fee that the relay's own message ends with, and an eighth more, by which it may rise in a block. */
+/** The fee cap to raise to: the base fee at the end of the relay's message, plus the eighth by which a block may raise it. */
 function raisedFeeCap({ code, message }: StatusError): string | null {
 	const [, baseFee] = /base fee (\d+)$/.exec(message) ?? [];
 	if (code !== "FEE_CAP_TOO_LOW" || baseFee === undefined) return null;

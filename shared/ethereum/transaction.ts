@@ -1,6 +1,5 @@
-// Signed transactions, types 0 to 4, read strictly: only the one canonical encoding passes, so the hash of what is
-// accepted is the hash that the chain will know. What depends on the chain (nonce, balance, fees, chain id, gas) is
-// admission's to check, and KZG proofs of blobs are the node's and the builders'.
+// Decodes signed transactions of types 0 to 4. Only the canonical encoding is accepted, so that the hash is the one that the chain
+// will use. Nonce, balance, fees, chain id and gas are checked by admission; KZG proofs by the node and the builders.
 
 import { createHash } from "node:crypto";
 import { asBuffer, bytesToHex } from "./hex.ts";
@@ -16,32 +15,31 @@ import {
 } from "./rlp.ts";
 import { isCanonicalSignature, keccak256, recoverAddress } from "./signatures.ts";
 
-/** What came with a blob transaction: version 0 is one proof a blob (EIP-4844), 1 is 128 cell proofs (EIP-7594). */
+/** Version 0 has one proof per blob (EIP-4844), version 1 has 128 cell proofs per blob (EIP-7594). */
 interface SidecarSummary {
 	readonly version: 0 | 1;
 	readonly blobCount: number;
 }
 
-/** A transaction that is well formed and signed. */
+/** A well-formed transaction with a valid signature. */
 export interface DecodedTransaction extends TransactionFields {
-	/** Lower-case; of a blob transaction that of its payload, without the sidecar. */
+	/** Lower-case. For a blob transaction without the sidecar. */
 	readonly hash: string;
 	/** The sender, lower-case. */
 	readonly from: string;
-	/** The bytes as they were given, the sidecar included; not a copy. */
+	/** The given bytes with the sidecar, not copied. */
 	readonly raw: Buffer;
 	/** Length of {@link raw} in bytes. */
 	readonly size: number;
-	/** Null but for type 3. */
+	/** Null except for type 3. */
 	readonly sidecar: SidecarSummary | null;
 }
 
-/** The byte before an authorization's RLP where it is signed. https://eips.ethereum.org/EIPS/eip-7702 */
+/** Prefix of the signed RLP of an authorization. https://eips.ethereum.org/EIPS/eip-7702 */
 const AUTHORIZATION_MAGIC = Buffer.from([0x05]);
-/** Bytes of a transaction without blobs that are read at most: twice what go-ethereum's pools take. */
+/** Maximum bytes of a transaction without blobs: twice the limit of go-ethereum's pools. */
 const MAX_PLAIN_BYTES = 256 * 1024;
 
-/** Why bytes are no transaction that can be taken. */
 export type DecodeReason =
 	| "rlp"
 	| "oversized"
@@ -54,22 +52,22 @@ export type DecodeReason =
 interface DecodeFailure {
 	readonly ok: false;
 	readonly reason: DecodeReason;
-	/** For the sender, in go-ethereum's words where it has some; never holds bytes of the transaction. */
+	/** For the sender, as go-ethereum words it if it does; never quotes the transaction. */
 	readonly message: string;
 }
 
 type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
 
 /**
- * Decodes one signed transaction and recovers its sender. Never throws, whatever the bytes are; `raw` must not be
- * changed afterwards, for the result holds views of it.
+ * Decodes one signed transaction and recovers its sender. Never throws. `raw` must not be changed afterwards, since the result
+ * has views of it.
  */
 export function decodeTransaction(raw: Uint8Array): Decoded {
 	const bytes = asBuffer(raw);
 	const first = bytes[0];
 	if (first === undefined) return failure("rlp", "rlp: empty input");
 	const isKnown = first >= 0x80 || (first >= 1 && first <= 4);
-	// Reading and hashing a megabyte would keep the event loop for tens of milliseconds.
+	// Decoding a megabyte would block the event loop for tens of milliseconds.
 	if (isKnown && first !== 3 && bytes.length > MAX_PLAIN_BYTES) return oversized(bytes.length);
 	if (first >= 0x80) return decodePlain(bytes, 0);
 	switch (first) {
@@ -112,7 +110,7 @@ function decodeBlob(bytes: Buffer): Decoded {
 	return finish(bytes, payload, hashed, summary);
 }
 
-/** The form that blocks hold, without blobs: well formed it may be, but no builder could include it. */
+/** A blob transaction without its blobs, as in blocks: no builder could include it. */
 function refuseBareBlob(bytes: Buffer): Decoded {
 	const reader = new RlpReader(bytes, 1);
 	readPayload(reader, 3);
@@ -121,7 +119,7 @@ function refuseBareBlob(bytes: Buffer): Decoded {
 	return failure("missingBlobSidecar", "missing blob sidecar");
 }
 
-/** Checks the signature, and puts together what a well-formed payload amounts to. */
+/** Checks the signature and makes the result for a well-formed payload. */
 function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: SidecarSummary | null): Decoded {
 	const { fields } = payload;
 	const { type, v, yParity, r, s } = fields;
@@ -132,9 +130,9 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 	if (type === 0 ? v < 35n : v > 1n) return INVALID_SIGNATURE;
 	const from = recoverAddress(signingHash(raw, payload), yParity, r, s);
 	if (from === null) return INVALID_SIGNATURE;
-	// A payload without its type byte is what was cut out of a blob transaction.
+	// For a blob transaction `hashed` is the payload without its type byte.
 	const hash = bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
-	// Into the same object, for spreading one of this size costs 6 µs, as much as a hash.
+	// Object.assign, because spreading an object of this size costs 6 µs.
 	return { ok: true, tx: Object.assign(fields, { hash, from, raw, size: raw.length, sidecar }) };
 }
 
@@ -150,7 +148,7 @@ function failure(reason: DecodeReason, message: string): DecodeFailure {
 
 const INVALID_SIGNATURE = failure("invalidSignature", "invalid transaction v, r, s values");
 
-/** Whether it is a transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
+/** Whether the transaction is a plain transfer to its own sender: no data, blobs or authorizations. */
 export function isSelfTransfer({
 	type,
 	from,
@@ -163,14 +161,13 @@ export function isSelfTransfer({
 const BLOB_BYTES = 131_072;
 const COMMITMENT_BYTES = 48;
 const PROOF_BYTES = 48;
-/** The first byte of a versioned hash whose rest is a KZG commitment's SHA-256. */
+/** The version of a blob hash that is the SHA-256 of a KZG commitment. */
 const KZG_VERSION = "01";
-/** A blob, extended for sampling, has 128 cells with a proof each (EIP-7594). */
+/** Each cell has a proof (EIP-7594). */
 const CELLS_PER_BLOB = 128;
 
-/** A sidecar as it was read. */
 interface Sidecar {
-	/** Null in the older form, which has none. */
+	/** Null in the form of EIP-4844. */
 	readonly wrapperVersion: bigint | null;
 	readonly blobCount: number;
 	/** Views of the input. */
@@ -178,7 +175,7 @@ interface Sidecar {
 	readonly proofCount: number;
 }
 
-/** Reads what follows the payload: `blobs, commitments, proofs`, with a version byte before them since EIP-7594. */
+/** Reads `blobs, commitments, proofs` after the payload, with a version byte before them since EIP-7594. */
 function readSidecar(reader: RlpReader): Sidecar {
 	const wrapperVersion = reader.nextIsList() ? null : reader.uint("wrapperVersion", 1);
 	const blobCount = readItems(reader, "blobs", BLOB_BYTES).length;
@@ -187,7 +184,7 @@ function readSidecar(reader: RlpReader): Sidecar {
 	return { wrapperVersion, blobCount, commitments, proofCount };
 }
 
-/** What is wrong between a sidecar and its payload's versioned hashes, or null. */
+/** How a sidecar contradicts its payload's versioned hashes, or null. */
 function findSidecarProblem(sidecar: Sidecar, versionedHashes: readonly string[]): string | null {
 	const { wrapperVersion, blobCount, commitments, proofCount } = sidecar;
 	if (wrapperVersion !== null && wrapperVersion !== 1n) return "unknown wrapper version";
@@ -212,8 +209,8 @@ function readItems(reader: RlpReader, field: string, itemBytes: number): readonl
 }
 
 /**
- * The authority of an EIP-7702 authorization: the account that signed it and whose code it sets. Null where the
- * signature is not valid; such an entry is skipped by the chain and does not make its transaction invalid.
+ * The account that signed an EIP-7702 authorization, and whose code it sets. Null for an invalid signature: the chain skips
+ * such an entry, and its transaction stays valid.
  */
 export function senderOfAuthorization(authorization: Authorization): string | null {
 	const { chainId, address, nonce, yParity, r, s } = authorization;

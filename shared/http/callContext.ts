@@ -1,5 +1,5 @@
-// Who sent a request, as far as that can be believed, and what a method may know of it: path, query, client and connection. A
-// context holds no headers and no body, so nothing in it has to be kept secret.
+// Identifies the client of a request, and makes the context that methods get: path, query, client and connection. A context has
+// no headers and no body, so it holds no secrets.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -8,60 +8,54 @@ import { parseAddress } from "../ethereum/hex.ts";
 import type { BodyVerification } from "../ethereum/signatures.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
-/** Who sent a request. */
 export interface Client {
-	/** Network address in its shortest form, IPv4 where it is one; "unknown" where the connection is gone. */
+	/** IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. */
 	readonly address: string;
 	/**
-	 * Address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), lower-case;
-	 * null where none did.
+	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), or null.
 	 */
 	readonly signer: string | null;
-	/** True where the address was told by the proxy that knows the shared secret. */
+	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
 }
 
 /** A websocket connection, as far as methods may use it. */
 export interface Connection {
-	/** Sends one message. A reader too far behind is closed with 1013 instead; after the close it does nothing. */
+	/** Sends one message, or closes a client that has left too much unread with 1013. Does nothing after the close. */
 	send(text: string): void;
 	/** Closes it with a code and a reason of at most 123 bytes. */
 	close(code: number, reason: string): void;
-	/** Calls `listener` once, when the connection has ended for whatever reason; at once if it already has. */
+	/** Calls `listener` once, when the connection has ended; at once if it already has. */
 	onClose(listener: () => void): void;
 }
 
 /** One message of a websocket and its answer. */
 export interface Exchange {
-	/**
-	 * Calls `listener` once, when the answer was sent ahead of whatever is sent from then on, or none is due; at once if
-	 * that was before.
-	 */
+	/** Calls `listener` once, when the answer was sent or there is none; at once if it already was. */
 	onAnswered(listener: () => void): void;
 }
 
-/** What a method gets beside its parameters. */
+/** What a method gets besides its parameters. */
 export interface CallContext {
 	readonly transport: "http" | "ws";
-	/** The pathname, without a slash at its end: "/", "/fast". Over a websocket that of the upgrade. */
+	/** The pathname without a trailing slash: "/", "/fast". On a websocket that of the upgrade. */
 	readonly path: string;
 	/** The query, percent-decoded. */
 	readonly query: URLSearchParams;
 	readonly client: Client;
-	/** The `Origin` header: which web page or extension sent it; null where none was sent. */
+	/** The `Origin` header, which names the web page or extension; null if absent. */
 	readonly origin: string | null;
-	/** How long the request lasts that the call came with. */
 	readonly life: RequestLife;
 	/** Null over HTTP. */
 	readonly connection: Connection | null;
-	/** The message that the call came with; null over HTTP. */
+	/** The message of the call; null over HTTP. */
 	readonly exchange: Exchange | null;
 }
 
-/** The life of a request whose client does not leave. */
+/** For a request whose client never disconnects. */
 const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
 
-/** The context of a request to `target`; over a websocket with its connection and the message. */
+/** The context of a request; on a websocket with its connection and message. */
 export function callContext(
 	{ path, search }: RequestTarget,
 	client: Client,
@@ -81,15 +75,15 @@ export function callContext(
 	};
 }
 
-/** A request or message that a call came with, until it is answered. */
+/** The request or message of a call, until it is answered. */
 export interface RequestLife {
-	/** Of its body. They are held until it is answered. */
+	/** Of its body, which is held until it is answered. */
 	readonly bytes: number;
-	/** Calls `listener` once, when its client has gone; at once where it already has. */
+	/** Calls `listener` once, when its client has disconnected; at once if it already has. */
 	onGone(listener: () => void): void;
 }
 
-/** What ends once, and who is told of it. */
+/** Something that ends once, with listeners. */
 export class Ending {
 	#listeners: (() => void)[] = [];
 	#isOver = false;
@@ -98,7 +92,7 @@ export class Ending {
 		return this.#isOver;
 	}
 
-	/** Calls `listener` once, at the end; at once where that was before. */
+	/** Calls `listener` once, at the end; at once if it is over. */
 	onEnd(listener: () => void): void {
 		if (this.#isOver) listener();
 		else this.#listeners.push(listener);
@@ -111,8 +105,8 @@ export class Ending {
 }
 
 /**
- * The life of one request; whoever owns the connection ends it, when the client has gone or was answered. Listeners hear of
- * both: after an answer they have nothing left to end.
+ * The life of one request. The owner of the connection ends it when the client has disconnected or was answered; listeners are
+ * called in both cases, since after an answer they have nothing left to end.
  */
 export class ClientLife extends Ending implements RequestLife {
 	readonly bytes: number;
@@ -129,31 +123,29 @@ export class ClientLife extends Ending implements RequestLife {
 
 interface AddressOptions {
 	/**
-	 * How many proxies stand in front, each of which appends the address it was reached from to `X-Forwarded-For`:
-	 * 0 believes the connection alone, n the n-th entry from the right.
+	 * Number of proxies in front, each of which appends its client's address to `X-Forwarded-For`: 0 trusts the connection
+	 * alone, n the n-th entry from the right.
 	 */
 	readonly trustProxy: number;
-	/** Where set, a sender of the same `X-Boost-Auth` names the client itself, as the only entry of its own. */
+	/** If set, a sender with the same `X-Boost-Auth` names the client, as its only entry. */
 	readonly boostSecret?: string;
 }
 
-/** An address and who told it. */
 export interface ClientAddress {
 	/** See Client.address. */
 	readonly address: string;
 	readonly vouched: boolean;
 }
 
-/** Reads the client's address off a request. */
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
 
-/** Checks `X-Flashbots-Signature` against the body it came with. */
+/** Checks `X-Flashbots-Signature` against the body. */
 export type VerifySignature = (header: string, body: Uint8Array | string) => BodyVerification;
 
-/** Where the connection has ended before it was asked. */
+/** The address of a connection that has closed. */
 const UNKNOWN_ADDRESS = "unknown";
 
-/** The reader for `options`. Entries that are no addresses count as absent: the connection's own is taken. */
+/** The reader for `options`. If an entry is not an address, the connection's own address counts. */
 export function addressReader(options: AddressOptions): ReadAddress {
 	const { trustProxy, boostSecret } = options;
 	const secret = boostSecret === undefined || boostSecret === "" ? undefined : digest(boostSecret);
@@ -164,26 +156,27 @@ export function addressReader(options: AddressOptions): ReadAddress {
 		const entries = String(forwarded).split(",");
 		const auth = headers["x-boost-auth"];
 		if (secret !== undefined && typeof auth === "string" && timingSafeEqual(digest(auth), secret)) {
-			// It overwrites the header, so its entry stands alone, or before those of the proxies it came through.
+			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
 			const named =
 				entries.length === 1 || entries.length === 1 + trustProxy
 					? normalAddress(entries[0] ?? "")
 					: undefined;
 			if (named !== undefined) return { address: named, vouched: true };
 		}
-		const told = trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
-		return { address: told ?? direct, vouched: false };
+		const forwardedFor =
+			trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
+		return { address: forwardedFor ?? direct, vouched: false };
 	};
 }
 
-/** The system gives addresses in their shortest form already, but IPv4 ones as mapped where it listens on both. */
+/** Node gives addresses in their shortest form, but may give IPv4 addresses as IPv4-mapped. */
 function directAddress(address: string): string {
 	return address.includes(":") ? (normalAddress(address) ?? UNKNOWN_ADDRESS) : address;
 }
 
 /**
- * An IP address in one form: IPv4-mapped ones as IPv4, IPv6 lower-case in its shortest form; a port, brackets and a
- * zone are dropped. Undefined for anything else.
+ * The normal form of an IP address: IPv4 also for IPv4-mapped ones, IPv6 in lower case and shortest form, without port,
+ * brackets and zone. Undefined for anything else.
  */
 export function normalAddress(text: string): string | undefined {
 	let address = text.trim();
@@ -202,8 +195,8 @@ export function normalAddress(text: string): string | undefined {
 }
 
 /**
- * The client that an address belongs to, by which everything scarce is shared: an IPv4 address, or the /56 network of
- * an IPv6 one, since whoever has one address of it has them all. Takes what {@link normalAddress} answers.
+ * The client to whom limits apply: an IPv4 address, or the /56 network of an IPv6 address, since one subscriber has all of its
+ * addresses. Takes what {@link normalAddress} returns.
  */
 export function clientOf(address: string): string {
 	if (!address.includes(":")) return address;
@@ -215,7 +208,7 @@ export function clientOf(address: string): string {
 	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
 }
 
-/** Whether an `Authorization` header has `token`; null where there is no token, and nobody may. */
+/** Checks an `Authorization` header for `token`; null if no token is set, so that access is refused. */
 export function bearerCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
 	if (token === undefined || token === "") return null;
 	const expected = digest(token);
@@ -230,8 +223,8 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Whether a web page has sent it. Ours send nothing that their visitor has not signed, so each is taken for a foreign one. A page in a sandboxed
- * frame has the origin "null"; extensions' origins have schemes of their own.
+ * Whether the origin is a web page. Our own pages count too, since they send nothing that needs trust. A page in a sandboxed
+ * frame has the origin "null"; extensions have other schemes.
  * https://fetch.spec.whatwg.org/#origin-header
  */
 export function isWebPage(origin: string | null): boolean {
@@ -241,9 +234,9 @@ export function isWebPage(origin: string | null): boolean {
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
 /**
- * Who sent `body`: `from` an address, and by a signature where one came with it; `refused` where it does not verify.
- * Without one a proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the signature of a body that it
- * may have written anew. From anybody else that header is a client's own word.
+ * The client of `body` by its address and signature; `refused` if the signature does not verify. Without a signature, a
+ * proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the original body, and may have rewritten it.
+ * From anyone else that header is ignored.
  */
 export function identify(
 	headers: IncomingHttpHeaders,
@@ -252,7 +245,6 @@ export function identify(
 	verifySignature: VerifySignature | undefined,
 ): { readonly client: Client; readonly refused: RpcError | null } {
 	const signature = headers["x-flashbots-signature"];
-	// What the body itself carries counts before what is said of it.
 	if (signature === undefined) {
 		const named = headers["x-boost-signer"];
 		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
@@ -264,11 +256,10 @@ export function identify(
 	return { client: { address, signer: null, vouched }, refused };
 }
 
-/** Where a request goes. */
 export interface RequestTarget {
-	/** Without query, and without slashes at its end unless it is "/". */
+	/** Without query and trailing slashes, except "/" itself. */
 	readonly path: string;
-	/** What stands behind the first "?", or "". */
+	/** After the first "?", or "". */
 	readonly search: string;
 }
 

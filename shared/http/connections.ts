@@ -1,10 +1,10 @@
-// Who may have a connection, and what is under way on each. Every client has a share, and where the server is full the longest
-// idle connection of the client with the most makes room for a newcomer: node's own limit drops newcomers.
+// Limits connections per client, and tracks the requests on each. When the server is full, the client with the most connections
+// loses the one that is idle for longest to a newcomer; Node's own limit would drop the newcomer.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Piece } from "../shares/scheduler.ts";
+import type { QueuedWork } from "../shares/scheduler.ts";
 import { Shares } from "../shares/shares.ts";
 import {
 	type ClientAddress,
@@ -16,15 +16,15 @@ import {
 import type { OpenAnswer } from "./unreadBytes.ts";
 
 export interface ConnectionsOptions {
-	/** Connections of one client at most; a further one is closed. 256 unless said. */
+	/** Further connections of a client are closed. Default 256. */
 	readonly maxConnectionsPerClient?: number;
-	/** Connections in all. 10,000 unless said. */
+	/** Default 10,000. */
 	readonly maxConnections?: number;
-	/** How many proxies stand in front, see AddressOptions: connections are then theirs, and they name the clients. */
+	/** Number of proxies in front, see AddressOptions. If above 0, connections belong to proxies, which name the clients. */
 	readonly trustProxy?: number;
 }
 
-/** What the settings of a process say of them. */
+/** The options by the settings of a process. */
 export function connectionsOf(settings: {
 	readonly MAX_CONNECTIONS_PER_CLIENT: number;
 	readonly TRUST_PROXY: number;
@@ -35,32 +35,27 @@ export function connectionsOf(settings: {
 	};
 }
 
-/** A request or websocket that has begun. */
-interface UnderWay {
-	/** Its client has its share: it is to be refused. */
+/** A request or websocket in flight. */
+interface InFlight {
+	/** Whether its client is over its share, so that it must be refused. */
 	readonly isOver: boolean;
-	/** Must be called at its end; may be called again. */
+	/** Must be called at its end; may be called repeatedly. */
 	readonly end: () => void;
 }
 
-/** One connection. */
-export interface OpenConnection {
+interface OpenConnection {
 	readonly socket: Duplex;
-	/** Whose it is; null where it is a proxy's. */
+	/** Null for a proxy's connection. */
 	client: string | null;
-	/** Requests, answers that go on and websockets on it. */
-	underWay: number;
-	/**
-	 * Requests that are not answered, in the order in which they came. A list, and not a set: the tables that a set leaves
-	 * behind point to their successors, so that one which grew old keeps all that came later alive until the whole heap is
-	 * collected.
-	 */
+	/** Requests, streamed answers and websockets on it. */
+	inFlight: number;
+	/** Unanswered requests in order of arrival. An array, since a Set would keep removed requests alive until a full collection. */
 	readonly requests: Exchange[];
-	/** The answer that goes on. */
+	/** The streamed answer on it. */
 	stream: OpenAnswer | null;
 }
 
-/** A request and its response, with what it holds. */
+/** A request, its response and the resources held for it. */
 export interface Exchange {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
@@ -68,48 +63,48 @@ export interface Exchange {
 	/** Who sent it. */
 	readonly from: ClientAddress;
 	readonly connection: OpenConnection;
-	/** Ends its part of its client's share of the connections. */
+	/** Gives back its part of its client's share. */
 	leave: () => void;
-	/** True where the client sends its body only after a 100 Continue. */
+	/** Whether the client sends its body only after 100 Continue. */
 	readonly awaitsContinue: boolean;
-	/** Bytes of the body that are held for it. */
+	/** Buffered bytes of the body. */
 	bytes: number;
-	/** Of a POST whose body was read, and of what is passed on. */
+	/** Set for a POST whose body was read, and for proxied requests. */
 	life: ClientLife | null;
-	/** What waits for a turn of the event loop: its handling, then its answer. */
-	piece: Piece | null;
-	/** It is under way no more. May be called again. */
+	/** Its queued handling, then its queued answer. */
+	work: QueuedWork | null;
+	/** Releases everything held for it; may be called repeatedly. */
 	readonly end: () => void;
 }
 
 const MAX_PER_CLIENT = 256;
 const MAX_CONNECTIONS = 10_000;
-/** Requests of one connection that may be under way: those in a row behind the first one. */
+/** Maximum requests in flight on one connection, which are pipelined. */
 const MAX_PIPELINED = 128;
 
 /**
- * The connections of one server. One from a client's own address counts as that client's. On a proxy's (which it becomes
- * once somebody vouches for a client on it) each request and websocket under way counts, for the client that it names.
+ * The connections of one server. A direct connection counts for its client. On a proxy's connection each request and
+ * websocket in flight counts instead, for the client that the proxy names. A connection becomes a proxy's as soon as a
+ * request on it is vouched for.
  */
 export class Connections {
-	/** Of each client at most. */
 	readonly maxPerClient: number;
 	readonly #max: number;
 	readonly #behindProxy: boolean;
-	/** Requests under way, and websockets on connections of proxies. */
-	readonly #underWay: Shares;
+	/** Requests in flight, and websockets on connections of proxies. */
+	readonly #inFlight: Shares;
 	readonly #open = new Map<Duplex, OpenConnection>();
-	/** The same by client, in the order of their last sign of life. */
+	/** The same by client, in the order of their last activity. */
 	readonly #byClient = new Map<string | null, Set<OpenConnection>>();
 
 	constructor(options: ConnectionsOptions) {
 		this.maxPerClient = options.maxConnectionsPerClient ?? MAX_PER_CLIENT;
 		this.#max = options.maxConnections ?? MAX_CONNECTIONS;
 		this.#behindProxy = (options.trustProxy ?? 0) > 0;
-		this.#underWay = new Shares({ total: Number.POSITIVE_INFINITY, perClient: this.maxPerClient });
+		this.#inFlight = new Shares({ total: Number.POSITIVE_INFINITY, perClient: this.maxPerClient });
 	}
 
-	/** The one of `socket`; undefined where it is closed. */
+	/** The connection of `socket`; undefined if closed. */
 	of(socket: Duplex): OpenConnection | undefined {
 		return this.#open.get(socket);
 	}
@@ -118,7 +113,7 @@ export class Connections {
 		return this.#open.values();
 	}
 
-	/** Takes a new one, or closes it where its client has its share. One that is known stays as it is. */
+	/** Adds a new connection, or closes it if its client is over its share. */
 	add(socket: Socket): void {
 		if (this.#open.has(socket)) return;
 		const address = normalAddress(socket.remoteAddress ?? "");
@@ -128,7 +123,7 @@ export class Connections {
 			socket.destroy();
 			return;
 		}
-		const open: OpenConnection = { socket, client, underWay: 0, requests: [], stream: null };
+		const open: OpenConnection = { socket, client, inFlight: 0, requests: [], stream: null };
 		this.#open.set(socket, open);
 		this.#enter(open, client);
 		socket.once("close", () => {
@@ -137,7 +132,7 @@ export class Connections {
 		});
 	}
 
-	/** Whether a request that came whole on `socket` is not answered yet, or an answer is being written to it. */
+	/** Whether a complete request on `socket` is unanswered, or an answer is being written. */
 	isBusy(socket: Duplex): boolean {
 		const open = this.of(socket);
 		const isWhole = ({ request, response }: Exchange) => request.complete || response.headersSent;
@@ -145,37 +140,37 @@ export class Connections {
 	}
 
 	/**
-	 * A request on `open` is under way, or a websocket from now on. A connection with too many in a row is closed, and so
-	 * is one of the client's own with more than one where the client has its share.
+	 * Counts a request or websocket on `open`. A connection with too many pipelined requests is closed, as is a direct one with
+	 * more than one if the client is over its share.
 	 */
-	begin(open: OpenConnection, from: ClientAddress, isWebsocket = false): UnderWay {
+	begin(open: OpenConnection, from: ClientAddress, isWebsocket = false): InFlight {
 		if (from.vouched && open.client !== null) {
 			this.#leave(open);
 			this.#enter(open, null);
 		}
 		const client = clientOf(from.address);
-		// One on a connection of the client's own is counted by that.
+		// A websocket on a direct connection is counted by its connection.
 		const amount = isWebsocket && open.client !== null ? 0 : 1;
-		const isOver = this.#underWay.refusal(client, amount) !== null;
-		if (open.underWay >= MAX_PIPELINED || (isOver && open.client !== null && open.underWay > 0)) {
+		const isOver = this.#inFlight.refusal(client, amount) !== null;
+		if (open.inFlight >= MAX_PIPELINED || (isOver && open.client !== null && open.inFlight > 0)) {
 			stopReading(open.socket);
 		}
 		const taken = isOver ? 0 : amount;
-		this.#underWay.force(client, taken);
-		open.underWay += 1;
+		this.#inFlight.force(client, taken);
+		open.inFlight += 1;
 		this.#touch(open);
 		let ended = false;
 		const end = () => {
 			if (ended) return;
 			ended = true;
-			open.underWay -= 1;
-			this.#underWay.give(client, taken);
+			open.inFlight -= 1;
+			this.#inFlight.give(client, taken);
 			this.#touch(open);
 		};
 		return { isOver, end };
 	}
 
-	/** Closes one for a newcomer; false where all are in use by proxies. */
+	/** Closes one for a newcomer; false if all are in use by proxies. */
 	#makeRoom(): boolean {
 		let largest: string | null = null;
 		for (const client of this.#byClient.keys()) {
@@ -183,9 +178,9 @@ export class Connections {
 				largest = client;
 		}
 		const candidates = [...(this.#byClient.get(largest) ?? [])];
-		// Requests of proxies are of many clients, each within its share: no proxy loses a connection that is in use.
+		// A proxy's connection serves many clients, each within its share, so it is only closed while idle.
 		const victim =
-			candidates.find(({ underWay }) => underWay === 0) ?? (largest === null ? undefined : candidates[0]);
+			candidates.find(({ inFlight }) => inFlight === 0) ?? (largest === null ? undefined : candidates[0]);
 		if (victim === undefined) return false;
 		this.#forget(victim);
 		victim.socket.destroy();
@@ -220,9 +215,9 @@ export class Connections {
 }
 
 /**
- * Closes it, and has node's parser stop at the next request: one read may bring thousands in a row, each of which would
- * be made and handed on otherwise, even on a closed connection. The parser is internal to node: by a 2 it takes what
- * follows for an upgrade's, not for HTTP. Should that change, the socket is still closed.
+ * Closes `socket` and stops Node's parser at the next request. One read may hold thousands of pipelined requests, which Node
+ * would otherwise still emit after the close. The parser is an internal of Node: returning 2 makes it treat the rest as
+ * upgraded data. Should that change, the socket is still closed.
  */
 function stopReading(socket: Duplex): void {
 	const { parser } = socket as Duplex & { parser?: { onIncoming?: () => number } | null };

@@ -1,5 +1,5 @@
-// Server-sent events for clients that follow a feed, bounded in number, in time and in what may wait for a
-// reader. https://html.spec.whatwg.org/multipage/server-sent-events.html
+// Server-sent events, limited in number, duration and unread bytes.
+// https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
@@ -9,48 +9,47 @@ import type { AnswerStream } from "./unreadBytes.ts";
 
 const EVENT_STREAM = "text/event-stream";
 
-/** One message, for `onmessage`: it has no event name. */
+/** One message without an event name, which EventSource gives to `onmessage`. */
 export interface EventMessage {
-	/** What a client that comes back sends as `Last-Event-ID`: without line ends. */
+	/** A reconnecting client sends it as `Last-Event-ID`. No line breaks. */
 	readonly id: string;
 	/** JSON values. */
 	readonly data: unknown;
 }
 
-/** What one client is told, from its first message to its last. */
+/** The source of one client's messages. */
 interface EventFeed {
-	/** Starts it: `send` may be called at once and from then on. Answers what stops it, which is called once. */
+	/** Starts the feed; `send` may be called at once. Returns the function that stops it. */
 	readonly begin: (send: (messages: readonly EventMessage[]) => void) => () => void;
-	/** Whether nothing can happen any more; asked now and then, and the stream ends where it is so. */
+	/** Whether no more messages can come; checked regularly, and ends the stream. */
 	readonly isOver: () => boolean;
 }
 
-/** Streams of one client (IPv6: of one /56) at most; one more gets 429. */
+/** Maximum streams of one client; further ones get 429. */
 const MAX_PER_CLIENT = 16;
-/** Streams in all; one more gets 503. */
+/** Further streams get 503. */
 const MAX_STREAMS = 2_000;
-/** Heroku cuts an answer on which nothing is said for 55 s. */
+/** Comments keep the stream alive: Heroku ends an answer that is idle for 55 s. */
 const COMMENT_MS = 15_000;
-/** Routers and clients lose connections silently, so each stream ends after this. Clients reconnect by themselves. */
+/** Routers and clients lose connections without notice, so each stream ends after this. EventSource reconnects by itself. */
 const LIFE_MS = 30 * 60 * 1000;
-/** How long a client shall wait before it comes back. */
+/** How long clients wait before they reconnect. */
 const RETRY_MS = 3_000;
 
 const COMMENT = ":\n\n";
 const OPENING = `retry: ${RETRY_MS}\n\n`;
 const HEADERS = {
 	"cache-control": "no-store, no-transform",
-	// nginx, and what is made of it, keeps back what it proxies.
+	// nginx, and what is based on it, buffers answers.
 	"x-accel-buffering": "no",
 	vary: "accept",
 };
 
 const ANSWER = { status: 200, contentType: `${EVENT_STREAM}; charset=utf-8`, headers: HEADERS };
 
-/** A stream that is open. */
 interface OpenStream {
 	readonly stream: AnswerStream;
-	/** In ms of the clock's monotonic reading. */
+	/** Monotonic time in ms. */
 	readonly until: number;
 	readonly isOver: () => boolean;
 }
@@ -66,19 +65,19 @@ export class EventStreams {
 		this.#clock = clock;
 	}
 
-	/** How many are open. */
+	/** Open streams. */
 	get size(): number {
 		return this.#open.size;
 	}
 
-	/** The answer that tells `address` what `feed` says; 429 or 503 as JSON where there are too many. */
+	/** The answer that streams `feed` to the client at `address`; 429 or 503 if there are too many streams. */
 	answer(address: string, feed: EventFeed): HttpAnswer {
 		const network = clientOf(address);
 		const refusal = this.#refusal(network);
 		if (refusal !== null) return refusal;
 		const open = (stream: AnswerStream): void => {
 			stream.write(OPENING);
-			// Others may have been opened since the check: the client comes back and finds room, or an answer that says so.
+			// Others may have been opened since the check above. The client reconnects, and may then get the error.
 			if (this.#refusal(network) === null) this.#begin(stream, network, feed);
 			else stream.end();
 		};
@@ -104,7 +103,7 @@ export class EventStreams {
 		this.#shares.force(network, 1);
 		this.#timer ??= this.#clock.after(COMMENT_MS, () => this.#tick());
 		stream.onClose(() => this.#forget(one, network));
-		// It may have been cut meanwhile: then it is stopped at once.
+		// If the stream has closed meanwhile, the feed is stopped at once.
 		stream.onClose(begin((messages) => stream.write(messages.map(messageText).join(""))));
 	}
 
@@ -116,7 +115,7 @@ export class EventStreams {
 		this.#timer = undefined;
 	}
 
-	/** Writes a comment to each stream to keep it open, and ends those whose time is up or whose feed is over. */
+	/** Writes a comment to each stream, and ends those whose time is up or whose feed is over. */
 	#tick(): void {
 		const next = this.#clock.monotonic() + COMMENT_MS;
 		this.#timer = this.#clock.after(COMMENT_MS, () => this.#tick());
@@ -127,20 +126,20 @@ export class EventStreams {
 	}
 }
 
-/** The answer where all messages are known: it ends after the last one. */
+/** The answer if all messages are known already: it ends after the last one. */
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
 	const body = OPENING + messages.map(messageText).join("");
 	return { ...ANSWER, body };
 }
 
-/** The answer to a client that came back and has had every message: its EventSource stops. */
+/** The answer to a reconnecting client that has every message: by a 204 its EventSource stops. */
 export const EVENTS_OVER: HttpAnswer = { status: 204, body: null, headers: HEADERS };
 
 function messageText({ id, data }: EventMessage): string {
 	return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Whether an `Accept` header names event streams, and before JSON where it names that too: programs ask so, browsers don't. */
+/** Whether an `Accept` header names event streams, and names JSON only after them, if at all. */
 export function asksForEvents(accept = ""): boolean {
 	const named = accept
 		.toLowerCase()

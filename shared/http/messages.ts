@@ -1,6 +1,5 @@
-// The bodies of requests, read whole and never beyond the limit, and answers as data: those that refuse a request before
-// anybody served it, and how they are written, on a response or as raw bytes on connections for which node has none. Every
-// one allows all origins (CORS).
+// Reads request bodies within limits, and makes and writes answers: on a response, or as raw bytes where Node gives no response.
+// Every answer allows all origins (CORS).
 
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -13,40 +12,37 @@ import type { AnswerStream } from "./unreadBytes.ts";
 /** Names in lower case. */
 type Headers = Readonly<Record<string, string>>;
 
-/** An answer. */
 export interface HttpAnswer {
 	readonly status: number;
-	/** Null for an answer without a body. */
+	/** Null: no body. */
 	readonly body: string | Uint8Array | null;
-	/** `application/json` unless said. */
+	/** Default `application/json`. */
 	readonly contentType?: string;
-	/** More headers. */
 	readonly headers?: Headers;
-	/** Where set the answer goes on, and `body` is null: called once, when the head was written; never for HEAD. */
+	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
 }
 
-/** Finds the page of a path, for who asks for HTML; null: there is none. */
+/** The HTML page of a path, or null. */
 export type PageFinder = (path: string) => HttpAnswer | null;
 
-/** Whether a request would rather have HTML: a browser that was sent to an address. */
+/** Whether the `Accept` header asks for HTML, as browsers do when they navigate. */
 export function asksForPage(accept: string | undefined): boolean {
 	return accept?.includes("text/html") === true;
 }
 
-/** An answer of JSON. */
 export function jsonAnswer(status: number, value: unknown, headers: Headers = {}): HttpAnswer {
 	return { status, body: JSON.stringify(value), headers };
 }
 
-/** An answer of JSON as people read it. */
+/** The answer with its JSON indented, for people. */
 export function indented(answer: HttpAnswer): HttpAnswer {
 	const { body, contentType } = answer;
 	if (typeof body !== "string" || contentType !== undefined) return answer;
 	return { ...answer, body: `${JSON.stringify(JSON.parse(body), null, 2)}\n` };
 }
 
-/** A JSON-RPC error with id null, for what is refused before it could be read. */
+/** A JSON-RPC error with id null, for a request that is refused unread. */
 export function rpcErrorAnswer(
 	kind: RpcErrorKind,
 	status: number,
@@ -56,12 +52,12 @@ export function rpcErrorAnswer(
 	return { status, body: errorText(null, RPC_ERRORS[kind].code, message), headers };
 }
 
-/** `Retry-After` for a wait of `ms`, in whole seconds, one at least. */
+/** The header `Retry-After` for `ms`: whole seconds, at least one. */
 export function retryAfter(ms: number): string {
 	return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
-/** Writes `answer`'s head; `standing` are headers that every answer of the server has, unless it has them itself. */
+/** Writes `answer`'s head. `standing` are default headers of the server, which the answer may override. */
 export function writeHead(
 	response: ServerResponse,
 	answer: HttpAnswer,
@@ -83,7 +79,7 @@ export function writeHead(
 	response.writeHead(status, head);
 }
 
-/** A whole answer with a JSON body, after which the connection is closed. */
+/** The bytes of an answer with a JSON body that closes the connection. */
 export function rawAnswer(status: number, body: string, headers: readonly string[] = []): string {
 	const head = [
 		`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
@@ -96,13 +92,13 @@ export function rawAnswer(status: number, body: string, headers: readonly string
 	return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** Ends a connection with `answer`, where node has no response for it. */
+/** Sends `answer` on a connection without a response object, and closes it. */
 export function endWith(socket: Duplex, answer: string): void {
 	socket.on("error", () => socket.destroy());
 	socket.end(answer, () => socket.destroy());
 }
 
-/** The answer to what is no HTTP request; `code` is node's, `headers` are lines of more headers. */
+/** The answer to an invalid HTTP request; `code` is Node's error code, `headers` are more header lines. */
 export function badRequestText(code: string | undefined, headers: readonly string[] = []): string {
 	const [status, message] =
 		code === "HPE_HEADER_OVERFLOW"
@@ -113,7 +109,7 @@ export function badRequestText(code: string | undefined, headers: readonly strin
 	return rawAnswer(status, errorText(null, RPC_ERRORS.invalidRequest.code, message), headers);
 }
 
-/** The bytes of `request` as if it had not asked for an upgrade, followed by `head`, what came behind it. */
+/** The bytes of `request` without its upgrade headers, followed by `head`. */
 export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 	const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
 	const { rawHeaders } = request;
@@ -126,10 +122,8 @@ export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 
 const RETRY_SOON = { "retry-after": "1" };
 
-/** A handler is at fault itself. */
 export const FAILED = rpcErrorAnswer("internal", 500, "internal error");
 
-/** There is no room. */
 export const BUSY = rpcErrorAnswer(
 	"unavailable",
 	503,
@@ -137,50 +131,49 @@ export const BUSY = rpcErrorAnswer(
 	RETRY_SOON,
 );
 
-/** An answer that goes on may not stand behind another one. */
+/** A streamed answer can't wait behind an unanswered request. */
 export const BEHIND = jsonAnswer(
 	503,
 	{ error: "expected a connection on which no answer is due" },
 	RETRY_SOON,
 );
 
-/** A client's bodies are as many bytes as one client may have under way. */
-const HOARDING = rpcErrorAnswer(
+/** A client's bodies exceed its share of the request buffers. */
+const CLIENT_BUSY = rpcErrorAnswer(
 	"rateLimit",
 	429,
 	"limit exceeded: too many bytes under way for this client",
 	RETRY_SOON,
 );
 
-/** The body is longer than `maxBytes`. */
 export function tooLarge(maxBytes: number): HttpAnswer {
 	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
 }
 
-/** The rate limit's answer to a request for a page: it may come again in `waitMs`. */
+/** The rate limit's answer to a request that is not JSON-RPC. */
 export function limited(waitMs: number): HttpAnswer {
 	const seconds = retryAfter(waitMs);
 	return jsonAnswer(429, { error: `limit exceeded: try again in ${seconds} s` }, { "retry-after": seconds });
 }
 
-/** A client has `max` requests and websockets under way already. */
+/** The client has `max` requests and websockets in flight already. */
 export function crowded(verb: string | undefined, max: number): HttpAnswer {
 	return inVerb(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
 }
 
-/** The server cannot serve anything now because of `why`. */
+/** The server can't serve requests now because of `why`. */
 export function notServing(verb: string | undefined, why: string): HttpAnswer {
 	return inVerb(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
 }
 
-/** In JSON-RPC where `verb` is that of JSON-RPC; it may come again in a second. */
+/** A JSON-RPC error for POST, else plain JSON, with a retry after a second. */
 function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, message: string): HttpAnswer {
 	return verb === "POST"
 		? rpcErrorAnswer(kind, status, message, RETRY_SOON)
 		: jsonAnswer(status, { error: message }, RETRY_SOON);
 }
 
-/** A call's answer as HTTP: without a text it has no body, and who shall come again is told when. */
+/** A JSON-RPC answer as an HTTP answer. */
 export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
 	if (status === 429 || status === 503) {
 		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
@@ -189,26 +182,26 @@ export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
 }
 
 interface BodyLimits {
-	/** Bytes at most, and the answer to a body that has more. */
+	/** Maximum bytes, and the answer to a longer body. */
 	readonly maxBytes: number;
 	readonly tooLarge: HttpAnswer;
-	/** Takes room for `bytes` more, or says against whom there is none. The caller keeps count and gives it back. */
+	/** Reserves `bytes` more, or returns which limit is exceeded. The caller counts and releases them. */
 	readonly reserve: (bytes: number) => OverShare | null;
 }
 
-/** How long the rest of a body that is not wanted is read and forgotten, so that its sender reads the answer. */
+/** How long the rest of a refused body is read and discarded, so that its sender can read the answer. */
 const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
 
-/** The `Content-Length` of `request` in bytes; undefined where it has none (no body, or a chunked one). */
+/** The `Content-Length` of `request`; undefined if it has none (no body, or a chunked one). */
 export function declaredBytes(request: IncomingMessage): number | undefined {
 	const text = request.headers["content-length"];
 	return text === undefined ? undefined : Number(text);
 }
 
 /**
- * Reads the body and calls `done` once with it, or with the answer that refuses it as soon as there is one to give.
- * A client that goes away before the end is not told of: whoever holds the response learns of it there.
+ * Reads the body and calls `done` once with it, or with the answer that refuses it. `done` is not called if the client
+ * disconnects before the end; the response's "close" event reports that.
  */
 export function readWhole(
 	request: IncomingMessage,
@@ -225,11 +218,11 @@ export function readWhole(
 		if (total > maxBytes || over !== null) {
 			isRefused = true;
 			request.pause();
-			done(over === null ? tooLarge : over === "client" ? HOARDING : BUSY);
+			done(over === null ? tooLarge : over === "client" ? CLIENT_BUSY : BUSY);
 			return;
 		}
-		// One piece, as nearly always, is kept as it is. More are copied together at once: a body that comes byte by
-		// byte would otherwise cost a hundred times its length in objects.
+		// A body in one chunk, the usual case, is not copied. More chunks are copied into one buffer at once: a body that
+		// arrives byte by byte would otherwise cost a hundred times its length in objects.
 		if (length === 0) bytes = chunk;
 		else {
 			if (total > bytes.length) {
@@ -247,15 +240,15 @@ export function readWhole(
 	});
 }
 
-/** Ends `response`, whose head was written, with `text`, although the rest of the request's body is not wanted. */
+/** Ends `response`, whose head was written, with `text`, and discards the rest of the request's body. */
 export function endUnread(
 	request: IncomingMessage,
 	response: ServerResponse,
 	text: string | Uint8Array | null,
 	clock: Clock,
 ): void {
-	// The answer is complete with this; ending it would close the connection while its sender is still writing, who
-	// would then see a reset instead of the answer.
+	// This completes the answer. Ending the response now would close the connection while the client is still sending, and
+	// it would see a reset instead of the answer.
 	response.write(text ?? "");
 	const end = (): void => {
 		timer.cancel();
@@ -267,7 +260,6 @@ export function endUnread(
 	request.resume();
 }
 
-/** Whether `request` has a body at all. */
 export function hasBody(request: IncomingMessage): boolean {
 	return request.headers["transfer-encoding"] !== undefined || (declaredBytes(request) ?? 0) > 0;
 }
@@ -279,14 +271,18 @@ const NOT_JSON = rpcErrorAnswer(
 );
 const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
 
-/** What is wrong with a POST of JSON before its body is read, or null; `long` is the answer to one that is too long. */
-export function judgePost(request: IncomingMessage, maxBytes: number, long: HttpAnswer): HttpAnswer | null {
+/** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLong` is for a body over `maxBytes`. */
+export function checkPost(
+	request: IncomingMessage,
+	maxBytes: number,
+	tooLong: HttpAnswer,
+): HttpAnswer | null {
 	const { "content-type": type = "", "content-encoding": encoding = "" } = request.headers;
 	const isJson = type === "application/json" || JSON_TYPE.test(type);
 	if (!isJson) return NOT_JSON;
 	if (encoding !== "" && !/^identity$/i.test(encoding)) return ENCODED;
-	return (declaredBytes(request) ?? 0) > maxBytes ? long : null;
+	return (declaredBytes(request) ?? 0) > maxBytes ? tooLong : null;
 }
 
-/** None at all, `application/json` or `application/…+json`, parameters or not. */
+/** None, `application/json` or `application/…+json`, with or without parameters. */
 const JSON_TYPE = /^$|^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;

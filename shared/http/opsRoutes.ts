@@ -1,5 +1,5 @@
-// The routes for operators: /livez, /readyz and /metrics. Metrics are the operator's alone: from counts by path and
-// outcome a searcher could tell that a hidden transaction has come.
+// The routes for operators: /livez, /readyz and /metrics. Metrics need a token, since counts by path and outcome would show
+// searchers that a hidden transaction has arrived.
 
 import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
@@ -8,10 +8,9 @@ import { bearerCheck } from "./callContext.ts";
 import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
-/** What a check found. `reason` is public: our own words, never an upstream's text or a URL. */
+/** `reason` is public, so it never holds an upstream's text or a URL. */
 export type CheckResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** One condition for serving well. */
 export interface ReadinessCheck {
 	readonly name: string;
 	check(): Promise<CheckResult> | CheckResult;
@@ -19,7 +18,7 @@ export interface ReadinessCheck {
 
 interface OpsRoutesOptions {
 	readonly checks: readonly ReadinessCheck[];
-	/** True from the moment on when balancers shall send nothing more. */
+	/** Whether load balancers should send nothing more. */
 	readonly draining: () => boolean;
 }
 
@@ -28,14 +27,14 @@ interface OpsRoutesDependencies {
 	readonly log: Logger;
 }
 
-/** A check that has not answered by then has failed. */
+/** A slower check counts as failed. */
 const CHECK_MS = 2_000;
 
 /** `GET /livez`: 200 while the process answers. `GET /readyz`: 200, or 503 with what is wrong. */
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
 	const { checks, draining } = options;
 	const { clock, log } = dependencies;
-	/** However many ask at the same time, the checks run once. */
+	/** Concurrent requests share one run of the checks. */
 	let running: Promise<[string, CheckResult][]> | undefined;
 
 	const runCheck = async ({ name, check }: ReadinessCheck): Promise<[string, CheckResult]> => {
@@ -65,13 +64,13 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 	];
 }
 
-/** `GET /metrics` for everybody who reaches it, as on a port of its own: Prometheus text. */
+/** `GET /metrics` as Prometheus text without a check, for a separate port. */
 export function metricsRoute(metrics: Metrics): Route {
 	const { contentType } = metrics;
 	return { path: "/metrics", handle: async () => ({ status: 200, body: await metrics.text(), contentType }) };
 }
 
-/** `GET /metrics` for who has the token; to everybody else, and without a token at all, there is no such path. */
+/** `GET /metrics` with the token; without it, or if no token is set, the path answers 404. */
 export function guardedMetricsRoute(metrics: Metrics, token: string | undefined): Route {
 	const isAllowed = bearerCheck(token);
 	const open = metricsRoute(metrics);

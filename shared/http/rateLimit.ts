@@ -1,6 +1,5 @@
-// Rate limits by client: one token bucket for each network address, whatever keys sign what it sends, for
-// those cost nothing. Not rate-limiter-flexible, whose memory store reads the time itself, so that no test
-// could move it.
+// Rate limits: one token bucket for each client address, whatever key signs its requests, since keys cost nothing. The package
+// rate-limiter-flexible is not used because its memory store reads the real time, which tests could not control.
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
@@ -9,46 +8,43 @@ import { limitedAnswer, type RpcAnswer, type RpcCall } from "../jsonrpc/envelope
 import { type CallContext, type Client, clientOf } from "./callContext.ts";
 
 interface RateLimitOptions {
-	/** Weight a second for each client; 0 for no limit. */
+	/** Weight per second for each client; 0: no limit. */
 	readonly rps: number;
-	/** Clients that are remembered at most; the one not seen for longest is forgotten, and starts afresh. */
+	/** Maximum clients remembered; the one unseen for longest is forgotten. */
 	readonly maxClients?: number;
 }
 
 interface RateLimitDependencies {
 	readonly clock: Clock;
 	/**
-	 * Names what a call polls where that poll is free once a second, else undefined: a receipt of a transaction of
-	 * one's own. `params` are unchecked.
+	 * For a poll that is free once a second, such as the receipt of a private transaction: a name of what is polled. Else
+	 * undefined. `params` are unchecked.
 	 */
 	readonly freePoll?: (method: string, params: readonly unknown[]) => string | undefined;
 }
 
-/** How many seconds' worth a client may save up. */
+/** A full bucket holds the weight of this many seconds. */
 const BURST_SECONDS = 10;
-/** Each of these of a body weighs one more. */
+/** A body weighs one for each of these. */
 const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
-/** More than anybody can send. */
 const NO_LIMIT = 1e12;
 
 interface Bucket {
 	tokens: number;
-	/** When `tokens` was right, in ms of the monotonic reading. */
+	/** Monotonic time of `tokens`, in ms. */
 	at: number;
 }
 
-/** Who is limited: see Client. */
 type Limited = Pick<Client, "address">;
 
-/** The token buckets of all clients. */
 export class RateLimiter implements CallLimiter<CallContext> {
 	readonly #rps: number;
 	readonly #clock: Clock;
 	readonly #freePoll: (method: string, params: readonly unknown[]) => string | undefined;
 	readonly #buckets: LRUCache<string, Bucket>;
-	/** When something was last polled for free, by client and what it was. */
+	/** Time of the last free poll, by client and what was polled. */
 	readonly #polls: LRUCache<string, number>;
 
 	constructor(options: RateLimitOptions, dependencies: RateLimitDependencies) {
@@ -60,13 +56,13 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		this.#polls = new LRUCache({ max });
 	}
 
-	/** For the dispatcher: a call of a client, polls that are free left out. */
+	/** For the dispatcher: free polls take nothing. */
 	take(context: CallContext, call: RpcCall | null, weight: number): number {
 		if (call !== null && this.#isFree(context.client, call)) return 0;
 		return this.takeFrom(context.client, weight);
 	}
 
-	/** Takes `weight` from `client`'s bucket: 0 when that was possible, else nothing is taken; ms until it would be. */
+	/** Takes `weight` and returns 0, or takes nothing and returns the ms until it may be taken. */
 	takeFrom(client: Limited, weight: number): number {
 		const bucket = this.#bucket(client);
 		const wait = this.#wait(bucket, weight);
@@ -74,23 +70,20 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return wait;
 	}
 
-	/**
-	 * Takes what a body of `bytes` weighs beyond its calls, before it is looked at. Null when that was possible, else the
-	 * answer, with the id null.
-	 */
+	/** Takes the weight of a body's size, in addition to that of its calls. Returns null, or the refusal with id null. */
 	takeBody(client: Limited, bytes: number): RpcAnswer | null {
 		const weight = Math.floor(bytes / BYTES_OF_WEIGHT);
 		const wait = weight === 0 ? 0 : this.takeFrom(client, weight);
 		return wait === 0 ? null : limitedAnswer(wait);
 	}
 
-	/** What {@link takeBody} would answer now; takes nothing. For one that is not read yet, and need not be. */
-	judgeBody(client: Limited, bytes: number): RpcAnswer | null {
+	/** What {@link takeBody} would return, without taking anything. For a body that is not read yet. */
+	peekBody(client: Limited, bytes: number): RpcAnswer | null {
 		const wait = this.#wait(this.#bucket(client), Math.floor(bytes / BYTES_OF_WEIGHT));
 		return wait === 0 ? null : limitedAnswer(wait);
 	}
 
-	/** Takes `weight` more after the fact, for a call that turned out dear; the bucket may go below zero. */
+	/** Takes more weight for a call that turned out to be expensive; the bucket may go below zero. */
 	charge(client: Limited, weight: number): void {
 		const bucket = this.#bucket(client);
 		bucket.tokens = Math.max(bucket.tokens - weight, -this.#rps * BURST_SECONDS);
@@ -107,7 +100,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return true;
 	}
 
-	/** The bucket of a client, filled up to now. */
+	/** The client's bucket, refilled up to now. */
 	#bucket({ address }: Limited): Bucket {
 		const client = clientOf(address);
 		const now = this.#clock.monotonic();
@@ -122,7 +115,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return bucket;
 	}
 
-	/** Ms until `weight` is there; what weighs more than a full bucket may go when it is full. */
+	/** Ms until `weight` may be taken; more than a full bucket may be taken when it is full. */
 	#wait(bucket: Bucket, weight: number): number {
 		const missing = Math.min(weight, this.#rps * BURST_SECONDS) - bucket.tokens;
 		return missing > 0 ? Math.ceil((missing / this.#rps) * 1000) : 0;

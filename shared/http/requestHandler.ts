@@ -1,11 +1,11 @@
-// The rules for HTTP requests: which are answered by the POST handler, a route or whoever they are passed on to, and
-// which are refused (paths, verbs, sizes, content types). It knows no JSON-RPC method and owns no connection.
+// Handles HTTP requests: gives them to the POST handler, a route or the proxy, or refuses them (paths, verbs, sizes, content
+// types), within limits by client. It knows no JSON-RPC methods.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
-import { EventLoopTurns } from "../shares/scheduler.ts";
+import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
 import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
@@ -13,6 +13,7 @@ import {
 	asksForPage,
 	BEHIND,
 	BUSY,
+	checkPost,
 	crowded,
 	declaredBytes,
 	endUnread,
@@ -22,7 +23,6 @@ import {
 	httpAnswerOf,
 	indented,
 	jsonAnswer,
-	judgePost,
 	limited,
 	notServing,
 	readWhole,
@@ -34,32 +34,31 @@ import { createRouter, type PassThrough, type PostHandler, type RouteMatch, type
 import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions extends Served, ConnectionsOptions {
-	/** Bytes of a body at most. */
 	readonly maxBodyBytes: number;
-	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
+	/** Bytes of all bodies that are being read or handled; above it 503. Default 256 MiB. */
 	readonly maxBufferedBytes?: number;
-	/** And of one client's; above it 429. 32 MiB unless said. */
+	/** The same for one client; above it 429. Default 32 MiB. */
 	readonly maxBufferedBytesPerClient?: number;
-	/** Requests under way at most; above it 503. 10,000 unless said. */
+	/** Requests in flight; above it 503. Default 10,000. */
 	readonly maxOpenRequests?: number;
-	/** Headers of our own that web pages may read. */
+	/** Response headers that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
 	/**
-	 * Headers of every answer of the server's own but preflights, unless the answer has them itself; undefined where it
-	 * has them all. Null: of one that is not an answer to a request. Lower case.
+	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for raw
+	 * answers (invalid requests, CONNECT, refused upgrades). Undefined if there are none to add.
 	 */
 	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
 }
 
 export interface RequestHandlerDependencies {
-	/** Answers POSTs on `rpcPaths`. */
+	/** For POSTs on `rpcPaths`. */
 	readonly post?: PostHandler;
-	/** Takes what is on no path of a route, but for preflights; without one it is answered with 404. */
+	/** Proxies requests that match no route, except preflights; if absent they get 404. */
 	readonly pass?: PassThrough;
 	readonly readAddress: ReadAddress;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
-	/** Of the process, where it has more readers than this server's. */
+	/** The process's own, if it has other readers than this server's. */
 	readonly unread?: UnreadBytes;
 	readonly log: Logger;
 	readonly clock: Clock;
@@ -68,15 +67,14 @@ export interface RequestHandlerDependencies {
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
 const MAX_BUFFERED_BYTES_PER_CLIENT = 32 * 1024 * 1024;
 const MAX_OPEN_REQUESTS = 10_000;
-/** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
+/** Below the 30 s of routers. Routes have shorter deadlines; this one catches their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
-/** To read a body of this size, decode its transaction and recover the sender takes milliseconds. */
+/** Handling a larger body takes milliseconds. */
 const LARGE_BYTES = 64 * 1024;
-/** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
+/** Up to this size, copying an answer is cheaper than writing it separately from the head. */
 const SMALL_BYTES = 64 * 1024;
 
-/** Handles the requests of one server. */
 export class RequestHandler {
 	readonly connections: Connections;
 	readonly #route: ReturnType<typeof createRouter>;
@@ -86,8 +84,8 @@ export class RequestHandler {
 	readonly #unread: UnreadBytes;
 	readonly #exposure: Readonly<Record<string, string>>;
 	readonly #with: RequestHandlerDependencies;
-	readonly #turns: EventLoopTurns;
-	/** Requests under way. Answers that go on are none: they hold up no stop and leave room for requests. */
+	readonly #queue: EventLoopQueue;
+	/** Requests in flight. Streamed answers don't count, so a stop does not wait for them. */
 	#open = 0;
 	#draining = false;
 	#refusal: RpcError | null = null;
@@ -103,42 +101,41 @@ export class RequestHandler {
 			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
 		});
 		this.#unread = dependencies.unread ?? new UnreadBytes();
-		this.#turns = new EventLoopTurns(dependencies);
+		this.#queue = new EventLoopQueue(dependencies);
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
 		this.#with = dependencies;
 	}
 
-	/** From now on each connection is closed behind its next answer, and streams end: their clients come back elsewhere. */
+	/** Closes each connection after its next answer, and ends streams, whose clients reconnect to another server. */
 	drain(): void {
 		this.#draining = true;
 		for (const { stream } of [...this.connections.all()]) stream?.end();
 	}
 
-	/** From now on requests are refused with 503. */
+	/** Refuses further requests with 503. */
 	refuseAll(): void {
 		this.#refusal = new RpcError("unavailable", "internal error: shutting down");
 	}
 
-	/** Resolves when no request is under way; streams don't count. */
+	/** Resolves when no request is in flight; streams don't count. */
 	idle(): Promise<void> {
 		if (this.#open === 0) return Promise.resolve();
 		return new Promise((resolve) => this.#onIdle.push(resolve));
 	}
 
-	/** Answers `request`, which came by one of the connections. */
 	handle(request: IncomingMessage, response: ServerResponse): void {
 		const { socket, headers, method } = request;
 		const connection = this.connections.of(socket);
-		// A pipelined request would wait until the stream before it ends, which is up to its client.
+		// A request that is pipelined behind a stream would wait until the stream ends.
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
-		// Also one in a row behind what has just been cut.
+		// Also requests that were pipelined on a connection just closed.
 		if (connection === undefined || socket.destroyed) return;
 		const from = this.#with.readAddress(headers, socket.remoteAddress);
 		const { isOver, end: leave } = this.connections.begin(connection, from);
 		const { requests } = connection;
-		// A pipelined request would wait, too, behind one that waits for its turn; a connection may have only a few.
-		for (const before of [...requests]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
+		// Queued requests would delay those pipelined behind them, so small ones are handled now.
+		for (const before of [...requests]) if (before.bytes < LARGE_BYTES) before.work?.runNow();
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
 			request,
@@ -151,7 +148,7 @@ export class RequestHandler {
 				request.httpVersionMinor > 0 && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect ?? ""),
 			bytes: 0,
 			life: null,
-			piece: null,
+			work: null,
 			end: () => this.#end(exchange),
 		};
 		requests.push(exchange);
@@ -175,7 +172,7 @@ export class RequestHandler {
 		this.#open -= 1;
 		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
 		exchange.leave();
-		exchange.piece?.drop();
+		exchange.work?.drop();
 		exchange.life?.end();
 		if (this.#open > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
@@ -222,7 +219,7 @@ export class RequestHandler {
 		});
 	}
 
-	/** The head of an answer from elsewhere: see Passing. */
+	/** The head of a proxied answer: see Passing. */
 	#begin(
 		exchange: Exchange,
 		status: number,
@@ -231,19 +228,19 @@ export class RequestHandler {
 	): boolean {
 		const { request, response } = exchange;
 		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
-		if (end !== null && !this.#mayGoOn(exchange)) return false;
+		if (end !== null && !this.#mayStream(exchange)) return false;
 		const head = { ...headers };
 		const exposed = this.#exposure["access-control-expose-headers"];
 		if (exposed !== undefined) {
 			const theirs = head["access-control-expose-headers"] || null;
 			head["access-control-expose-headers"] = theirs === null ? exposed : `${theirs}, ${exposed}`;
 		}
-		// Whoever has answered already does not read the rest of the body.
+		// An upstream that has answered does not read the rest of the body.
 		if (this.#draining || !request.complete) head.connection = "close";
 		response.writeHead(status, head);
 		if (end === null) return true;
 		const stream = new OpenAnswer(response, end);
-		this.#goesOn(exchange, stream);
+		this.#startStream(exchange, stream);
 		if (this.#draining) stream.end();
 		return true;
 	}
@@ -254,7 +251,7 @@ export class RequestHandler {
 		const { log, post = () => Promise.resolve(BUSY) } = this.#with;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
-		const fault = judgePost(request, maxBytes, tooLarge) ?? this.#judgeLarge(exchange);
+		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
 		if (fault !== null) {
 			this.#refuse(exchange, fault);
 			return;
@@ -273,10 +270,10 @@ export class RequestHandler {
 			}
 			const life = new ClientLife(body.length);
 			exchange.life = life;
-			exchange.piece = this.#turns.run(client, () => {
+			exchange.work = this.#queue.run(client, () => {
 				post({ target, headers, from, body, refusal: this.#refusal, life }).then(
 					(answer) => {
-						exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
+						exchange.work = this.#queue.run(client, () => this.#send(exchange, answer));
 					},
 					(thrown: unknown) => {
 						log.error("a request failed", { path: target.path, fault: safeError(thrown) });
@@ -287,10 +284,10 @@ export class RequestHandler {
 		});
 	}
 
-	/** A large body for which its client has no allowance left is not read: reading it alone costs memory. */
-	#judgeLarge({ request, from }: Exchange): HttpAnswer | null {
+	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
+	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
-		const limited = bytes > LARGE_BYTES ? (this.#with.limiter?.judgeBody(from, bytes) ?? null) : null;
+		const limited = bytes > LARGE_BYTES ? (this.#with.limiter?.peekBody(from, bytes) ?? null) : null;
 		return limited === null ? null : httpAnswerOf(limited);
 	}
 
@@ -301,10 +298,10 @@ export class RequestHandler {
 			this.#whole(exchange, answer);
 			return;
 		}
-		if (!this.#mayGoOn(exchange)) return;
+		if (!this.#mayStream(exchange)) return;
 		this.#head(exchange, answer, this.#draining);
 		const stream = new ResponseStream(response, exchange.from.address, this.#unread);
-		this.#goesOn(exchange, stream);
+		this.#startStream(exchange, stream);
 		try {
 			answer.open(stream);
 		} catch (thrown) {
@@ -315,14 +312,14 @@ export class RequestHandler {
 		if (this.#draining) stream.end();
 	}
 
-	/** The answer of a route: nobody read the body that a POST may have. */
+	/** Sends a route's complete answer. The body of a POST was not read. */
 	#whole(exchange: Exchange, answer: HttpAnswer): void {
 		if (exchange.request.method === "POST") this.#refuse(exchange, answer);
 		else this.#send(exchange, answer);
 	}
 
-	/** Whether nothing else is due on its connection; where something is, it is refused, or its client cut. */
-	#mayGoOn(exchange: Exchange): boolean {
+	/** Whether the answer may be streamed: not if other requests are unanswered. Then it is refused, or the client disconnected. */
+	#mayStream(exchange: Exchange): boolean {
 		const { socket, requests } = exchange.connection;
 		if (requests[0] !== exchange) this.#send(exchange, BEHIND);
 		else if (requests.length > 1) socket.destroy();
@@ -330,12 +327,12 @@ export class RequestHandler {
 		return false;
 	}
 
-	/** The head of an answer was written that goes on, until `stream` is ended or its client goes. */
-	#goesOn(exchange: Exchange, stream: OpenAnswer): void {
+	/** Called after the head of a streamed answer was written. */
+	#startStream(exchange: Exchange, stream: OpenAnswer): void {
 		const { connection, leave } = exchange;
 		exchange.response.flushHeaders();
 		exchange.life = null;
-		// It counts as one of its client's until the stream ends.
+		// It counts against its client's share until the stream ends.
 		exchange.leave = () => {};
 		exchange.end();
 		connection.stream = stream;
@@ -355,7 +352,7 @@ export class RequestHandler {
 		if (response.headersSent || response.destroyed) return;
 		this.#head(exchange, answer, this.#draining);
 		const { body } = answer;
-		// Text goes out with the head in one piece, bytes would be a second one. Latin-1 is every byte as it is.
+		// Node sends text together with the head, but bytes separately. Latin-1 keeps every byte unchanged.
 		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) {
 			response.end(body.toString("latin1"), "latin1");
 			return;
@@ -372,7 +369,7 @@ export class RequestHandler {
 		response.end(body);
 	}
 
-	/** Answers though the body is not read. One that could be long is not waited for: the connection ends. */
+	/** Answers without reading the body. If it may be long, the connection is closed instead of read to the end. */
 	#refuse(exchange: Exchange, answer: HttpAnswer, midway = false): void {
 		const { request, response, awaitsContinue } = exchange;
 		const bytes = declaredBytes(request) ?? Number.POSITIVE_INFINITY;

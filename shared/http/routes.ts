@@ -1,6 +1,5 @@
-// Decides by verb and path who serves a request, or how it is refused: JSON-RPC over POST goes to a dispatcher, a route to its
-// handler, and what is on no path to whoever passes it on, unread. The table is checked when it is made, so that no path is
-// served twice.
+// Decides by verb and path how a request is handled: JSON-RPC by the dispatcher, a route by its handler, anything else by the
+// proxy or with an error. No path may be served twice, which is checked at the start.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
@@ -24,37 +23,35 @@ import {
 } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 
-/** A GET request (HEAD is answered like GET, without the body), or a POST whose body nobody reads. */
+/** A GET or HEAD request, or a POST whose body is not read. */
 export interface RouteRequest {
-	/** As matched, without a slash at its end. */
+	/** Without a trailing slash. */
 	readonly path: string;
 	/** The placeholders' values, percent-decoded. */
 	readonly params: Readonly<Record<string, string>>;
 	readonly query: URLSearchParams;
 	readonly headers: IncomingHttpHeaders;
-	/** The client's address, see Client.address. */
+	/** See Client.address. */
 	readonly address: string;
 }
 
-/** What is served at a path. */
 export interface Route {
-	/** "/livez", or with placeholders that take one segment each: "/tx/{hash}". */
+	/** "/livez", or with placeholders for one segment each: "/tx/{hash}". */
 	readonly path: string;
-	/** GET unless said, which takes HEAD too. What a POST brings as its body is not read. */
+	/** Default GET, which includes HEAD. The body of a POST is not read. */
 	readonly verb?: "GET" | "POST";
-	/** What a request weighs in the rate limit; 0 unless said: not limited. */
+	/** In the rate limit; default 0, which is not limited. */
 	readonly weight?: number;
-	/** Answers; a fault that it throws becomes a 500 without details. */
+	/** A thrown error becomes a 500 without details. */
 	handle(request: RouteRequest): Promise<HttpAnswer> | HttpAnswer;
 }
 
-/** A route and the values of its placeholders. */
 export interface RouteMatch {
 	readonly route: Route;
 	readonly params: Readonly<Record<string, string>>;
 }
 
-/** What to do with a request: give it to the POST handler, to a route, pass it on, or answer it at once. */
+/** How a request is handled: by the POST handler, a route, the proxy, or with a fixed answer. */
 type Routing =
 	| { readonly kind: "post" }
 	| ({ readonly kind: "route" } & RouteMatch)
@@ -66,17 +63,15 @@ const PREFLIGHT = {
 	"access-control-max-age": "86400",
 };
 
-/** What a server serves. */
 export interface Served {
-	/** Paths that take POST, without a slash at their end. */
+	/** Paths of JSON-RPC over POST, without a trailing slash. */
 	readonly rpcPaths: readonly string[];
-	/** What is served beside that, by path. */
 	readonly routes: readonly Route[];
-	/** What browsers get where they ask for HTML. */
+	/** Pages for browsers. */
 	readonly pages?: PageFinder;
 }
 
-/** The router of a server. `passes`: all that is on no path of a route is passed on, but for preflights. */
+/** The router of a server. With `passes` requests that match no route are proxied, except preflights. */
 export function createRouter(
 	{ rpcPaths, routes, pages }: Served,
 	passes = false,
@@ -100,7 +95,7 @@ export function createRouter(
 		const isPassed = passes && match === undefined;
 		if (isPassed && verb !== "OPTIONS") return { kind: "pass" };
 		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
-		// A GET on a path of JSON-RPC is passed on, too, and refused there: it is no verb to offer.
+		// GET on a JSON-RPC path is proxied too, but not listed, since the upstream refuses it.
 		const gets = match === undefined ? isPassed && !takesRpc : !takesPost;
 		const verbs = `${gets ? "GET, HEAD, " : ""}${takesRpc || takesPost || isPassed ? "POST, " : ""}OPTIONS`;
 		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(verbs) : wrongVerb(verbs) };
@@ -122,7 +117,7 @@ function wrongVerb(verbs: string): HttpAnswer {
 	return jsonAnswer(405, { error: `expected one of ${verbs}` }, { allow: verbs });
 }
 
-/** Finds routes by path. Throws at once where two routes have one path. */
+/** Finds routes by path. Throws if two routes have the same path. */
 function routeFinder(routes: readonly Route[]): (path: string) => RouteMatch | undefined {
 	const exact = new Map<string, RouteMatch>();
 	const patterns: { readonly pattern: RegExp; readonly route: Route }[] = [];
@@ -161,25 +156,24 @@ function decode(segment: string): string | null {
 export interface PostRequest {
 	readonly target: RequestTarget;
 	readonly headers: IncomingHttpHeaders;
-	/** Who sent it, by its connection and headers. */
 	readonly from: ClientAddress;
-	/** As it came, at most as long as the server reads. */
+	/** Unchanged. */
 	readonly body: Buffer;
 	readonly life: RequestLife;
-	/** Set while the server shuts down: the request shall be refused with it. */
+	/** Set while the server shuts down: the error to answer with. */
 	readonly refusal: RpcError | null;
 }
 
-/** Answers a POST; never rejects. */
+/** Never rejects. */
 export type PostHandler = (request: PostRequest) => Promise<HttpAnswer>;
 
 interface RpcOverHttpDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
-	/** Takes what a body weighs. */
+	/** Rate limits bodies by size. */
 	readonly limiter: Pick<RateLimiter, "takeBody">;
-	/** Where absent, the header `X-Flashbots-Signature` is refused. */
+	/** If absent, requests with the header `X-Flashbots-Signature` are refused. */
 	readonly verifySignature?: VerifySignature;
-	/** Why no request can be served well now, or null: answered with 503. */
+	/** Why no request can be served now, answered with 503; else null. */
 	readonly unavailable?: () => RpcError | null;
 }
 
@@ -196,24 +190,24 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 	};
 }
 
-/** Takes requests that the server has no route for. Websockets are an UpgradeHandler's. */
+/** Proxies requests that match no route. */
 export interface PassThrough {
-	/** Answers `request`, of whose body nothing was read, by `passing` and then on `response`. Never throws. */
+	/** Answers `request`, whose body is unread, with `passing` and `response`. Never throws. */
 	web(request: IncomingMessage, response: ServerResponse, passing: Passing): void;
 }
 
-/** A request that was handed over, as its server sees it. */
+/** The server's side of a proxied request. */
 export interface Passing {
-	/** Sends 100 Continue to a client that waits for it before it sends the body; it is sent here alone. */
+	/** Sends 100 Continue if the client waits for it. Nothing else sends it. */
 	goAhead(): void;
-	/** Calls `listener` once, when the client is gone or the request was answered, also before `begin`. */
+	/** Calls `listener` once, when the client has disconnected or the request was answered. */
 	onGone(listener: () => void): void;
-	/** Answers with `answer` instead; the rest of the body is read and forgotten. For before `begin`. */
+	/** Sends `answer` and discards the rest of the body. Only before `begin`. */
 	refuse(answer: HttpAnswer): void;
 	/**
-	 * Writes the answer's head; its body is then the caller's to write. `headers` are those of whoever answered, without
-	 * those of that connection. `end` is given where the answer may never end: it then holds up no stop, which calls
-	 * `end` instead. Returns false where the client is gone, or the answer may not go on: then the caller drops it.
+	 * Writes the answer's head; the caller then writes its body. `headers` are the upstream's, without hop-by-hop ones. Give
+	 * `end` for an answer that may never end: a stop calls it instead of waiting. Returns false if the client has disconnected
+	 * or the connection can't hold a stream; the caller then drops the answer.
 	 */
 	begin(status: number, headers: OutgoingHttpHeaders, end: (() => void) | null): boolean;
 }

@@ -1,5 +1,5 @@
-// The HTTP server of a process, with its limits, start, drain and stop. The rules for requests are in requestHandler.ts. A port
-// or address that can't be had is told in terms of the setting that names it.
+// The HTTP server of a process: limits, start, drain and stop. The rules for requests are in requestHandler.ts. Errors about the
+// port or address name the setting.
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -16,47 +16,46 @@ import {
 import type { RpcWebsocket } from "./websocket.ts";
 
 export interface HttpServerOptions extends RequestHandlerOptions {
-	/** What it is called in the log and as a component. */
+	/** For the log. */
 	readonly name: string;
 	readonly host: string;
-	/** 0 takes a free one, see {@link HttpServer.port}. */
+	/** 0 for any free port, see {@link HttpServer.port}. */
 	readonly port: number;
-	/** What the log says once it listens; "listening" unless given. */
+	/** What the log says once it listens. Default "listening". */
 	readonly announcement?: string;
-	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
+	/** How long a request may take to arrive before it gets 408, in ms. Default 30 s. */
 	readonly requestMs?: number;
-	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
+	/** How long a stop waits for requests in flight, in ms. Default 7 s. */
 	readonly stopMs?: number;
 }
 
-export interface HttpServerDependencies extends RequestHandlerDependencies {
-	/** Without one, upgrades are answered like any request. */
+interface HttpServerDependencies extends RequestHandlerDependencies {
+	/** If absent, upgrades are answered like other requests. */
 	readonly websocket?: RpcWebsocket;
-	/** Has its place until it starts, and what came in the meantime. */
-	readonly standby?: { leave(): Handed | undefined };
+	/** Listens on the port until the server starts, and hands over what arrived meanwhile. */
+	readonly standby?: { leave(): Handover | undefined };
 }
 
-/** What a server takes over from one that had its place. */
-export interface Handed {
-	/** Listens, without handlers. */
+/** What a server takes over from the standby. */
+export interface Handover {
+	/** Listening, without handlers. */
 	readonly server: Server;
 	readonly sockets: readonly Socket[];
-	/** Requests that nobody has answered or read. */
+	/** Held requests, whose bodies are unread. */
 	readonly requests: readonly Parameters<RequestHandler["handle"]>[];
 }
 
-/** Heroku's router keeps idle connections for 90 s: ours must last longer, or it would send into closed ones. */
+/** Longer than the 90 s of Heroku's router, which would otherwise use connections that are just being closed. */
 const KEEP_ALIVE_MS = 95_000;
 const REQUEST_MS = 30_000;
-/** A connection on which nothing moved for this long, also not an answer that its client does not read, is cut. */
+/** Connections without any progress for this long are closed, also if the client does not read its answer. */
 const SILENCE_MS = 120_000;
 const STOP_MS = 7_000;
-/** For requests whose first bytes are on their way when all others are answered. */
+/** Time for requests whose first bytes are still arriving when all others are answered. */
 const STOP_GRACE_MS = 100;
-/** Those of node's server that it has listeners for. */
+/** Events of Node's server that have listeners here. */
 const EVENTS = ["request", "checkContinue", "clientError", "connect", "upgrade", "error"] as const;
 
-/** A server that is not started yet. */
 export function createHttpServer(
 	options: HttpServerOptions,
 	dependencies: HttpServerDependencies,
@@ -64,13 +63,12 @@ export function createHttpServer(
 	return new HttpServer(options, dependencies);
 }
 
-/** A server with its life: `start`, then `drain` (still serving, not ready any more), then `stop`. */
+/** Call `start`, then `drain` (still serving, but not ready any more), then `stop`. */
 export class HttpServer implements Component {
 	readonly name: string;
 	readonly #options: HttpServerOptions;
 	readonly #with: HttpServerDependencies;
 	readonly #handler: RequestHandler;
-	/** Null until it starts. */
 	#server: Server | null = null;
 	#draining = false;
 
@@ -90,23 +88,23 @@ export class HttpServer implements Component {
 		return this.#draining;
 	}
 
-	/** Rejects with node's error (EADDRINUSE, EACCES, …) when the port cannot be had. */
+	/** Rejects with Node's error (EADDRINUSE, EACCES, …) if it can't listen. */
 	async start(): Promise<void> {
 		const { log, standby } = this.#with;
 		const handed = standby?.leave();
 		const server = handed?.server ?? this.#nodeServer();
 		for (const socket of handed?.sockets ?? []) this.#handler.connections.add(socket);
-		this.#takeFrom(server);
+		this.#attachTo(server);
 		if (handed === undefined) await this.#listen(server);
 		this.#server = server;
-		// A connection that could not be taken (no file handles left): without a listener it would end the process.
+		// For example no file handles left. Without a listener the error would end the process.
 		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
 		log.info(this.#options.announcement ?? "listening", { task: this.name, port: this.port });
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
 
-	/** Gives its place away: nothing more is answered here, also not what is under way. */
-	leave(): Omit<Handed, "requests"> | undefined {
+	/** Hands over port and connections; nothing more is answered here, not even requests in flight. */
+	leave(): Omit<Handover, "requests"> | undefined {
 		const server = this.#server;
 		if (server === null) return undefined;
 		this.#server = null;
@@ -117,14 +115,14 @@ export class HttpServer implements Component {
 		return { server, sockets: open.map(({ socket }) => socket as Socket) };
 	}
 
-	/** From now on connections are closed after their next answer; requests are still served, upgrades are not. */
+	/** Closes each connection after its next answer. Requests are still served, upgrades are refused. */
 	drain(): void {
 		this.#draining = true;
 		this.#handler.drain();
 		this.#with.websocket?.drain();
 	}
 
-	/** Refuses new requests, waits for those under way, and cuts what is left after the time for it. Never rejects. */
+	/** Refuses new requests, waits for those in flight, and finally closes all connections. Never rejects. */
 	async stop(): Promise<void> {
 		const server = this.#server;
 		if (server === null) return;
@@ -148,7 +146,7 @@ export class HttpServer implements Component {
 			keepAliveTimeout: KEEP_ALIVE_MS,
 			headersTimeout: requestMs / 2,
 			requestTimeout: requestMs,
-			// Node looks for slow ones only this often.
+			// How often Node checks both.
 			connectionsCheckingInterval: requestMs / 15,
 		});
 		server.timeout = SILENCE_MS;
@@ -167,19 +165,18 @@ export class HttpServer implements Component {
 
 	readonly #add = (socket: Socket): void => this.#handler.connections.add(socket);
 
-	/** Everything that comes in by `server` is this one's. */
-	#takeFrom(server: Server): void {
+	#attachTo(server: Server): void {
 		const { connections } = this.#handler;
 		const handle = this.#handler.handle.bind(this.#handler);
 		server.on("connection", this.#add);
 		server.on("request", handle);
 		server.on("checkContinue", handle);
 		server.on("clientError", (error: Error & { code?: string }, socket) => {
-			// Behind a request that is not answered yet, the client would take ours for the answer to that one.
+			// If another request is unanswered, the client would mistake this answer for that request's.
 			if (error.code === "ECONNRESET" || !socket.writable || connections.isBusy(socket)) socket.destroy();
 			else endWith(socket, badRequestText(error.code, this.#standingLines()));
 		});
-		// Without a listener node closes the connection without an answer.
+		// Without a listener Node closes the connection unanswered.
 		server.on("connect", (_request, socket) => {
 			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
 			const headers = ["allow: POST, OPTIONS", ...this.#standingLines()];
@@ -188,12 +185,12 @@ export class HttpServer implements Component {
 		});
 		if (this.#with.websocket === undefined) return;
 		server.on("upgrade", (request, socket, head) => {
-			// Node answers requests in a row in their order, but knows of no order between them and what comes after
-			// an upgrade: its first bytes would be taken for the answer that is still due.
+			// Node keeps no order between pipelined requests and an upgrade: the upgrade's first bytes would be mistaken
+			// for the answer to an unanswered request.
 			if (connections.isBusy(socket)) socket.destroy();
 			else if (request.headers.upgrade?.toLowerCase() === "websocket") this.#upgrade(request, socket, head);
 			else {
-				// Java's client and curl offer HTTP/2 with each first request; the offer may be ignored (RFC 9110, 7.8).
+				// Java's client and curl offer HTTP/2 in their first request, which may be ignored (RFC 9110, 7.8).
 				socket.unshift(withoutUpgrade(request, head));
 				server.emit("connection", socket);
 			}
@@ -224,10 +221,10 @@ function headerLines(headers: Readonly<Record<string, string>>): string[] {
 	return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }
 
-/** By the name of a server: the setting of its port, and its value. */
+/** By server name: the setting of its port, and its value. */
 type PortSettings = Readonly<Record<string, readonly [setting: string, port: number | undefined]>>;
 
-/** A port or address of the settings can't be had. The message is meant for the operator. */
+/** The port or address of a setting can't be used. The message is for the operator. */
 class ListenError extends Error {
 	readonly code = "LISTEN";
 	constructor(message: string) {
@@ -236,7 +233,7 @@ class ListenError extends Error {
 	}
 }
 
-/** Starts them one after another. Throws {@link ListenError} for what another setting would help. */
+/** Starts them one after another. Throws {@link ListenError} if another setting would help. */
 export async function startListening(
 	servers: readonly Pick<Component, "name" | "start">[],
 	ports: PortSettings,
@@ -248,7 +245,7 @@ export async function startListening(
 	}
 }
 
-/** Says which setting it was and what was expected; anything that is not about an address stays as it was. */
+/** The {@link ListenError} for an error about a port or address; other errors unchanged. */
 function listenError(server: string, ports: PortSettings, thrown: unknown): unknown {
 	const code = (thrown as { code?: unknown } | null)?.code;
 	const [setting, port] = ports[server] ?? ["PORT", undefined];

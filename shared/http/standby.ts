@@ -1,6 +1,5 @@
-// Keeps a server's port while the process waits for another one to let go of its store: it answers /livez
-// and /readyz and holds other requests for a moment. The server that starts in its place takes over the port
-// and all of them.
+// Listens on a server's port while the process waits for another one to release the store. It answers /livez and /readyz and
+// holds other requests for a moment; the server that starts afterwards takes over the port and the held requests.
 
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
@@ -8,19 +7,18 @@ import { addressReader } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
 import { jsonAnswer, notServing } from "./messages.ts";
 import type { PassThrough, Route } from "./routes.ts";
-import { createHttpServer, type Handed, type HttpServer, startListening } from "./server.ts";
+import { createHttpServer, type Handover, type HttpServer, startListening } from "./server.ts";
 
 export interface StandbyOptions extends ConnectionsOptions {
 	readonly host: string;
-	/** Of the setting PORT. */
 	readonly port: number;
-	/** How long a request is held before it is refused, in ms: its client may have another server to go to. */
+	/** How long a request is held before it is refused, in ms, so that its client can try another server. */
 	readonly holdMs: number;
 }
 
-type HeldRequest = Handed["requests"][number];
+type HeldRequest = Handover["requests"][number];
 
-/** Requests held at most; further ones are refused at once. */
+/** Maximum requests held; further ones are refused at once. */
 const MAX_HELD = 1_000;
 const WAITS = "another process has the store: this one waits for it to end";
 const NOT_READY = { ready: false, draining: false, checks: { store: { ok: false, reason: WAITS } } };
@@ -29,11 +27,10 @@ const ROUTES: readonly Route[] = [
 	{ path: "/readyz", handle: () => jsonAnswer(503, NOT_READY) },
 ];
 
-/** One place; nothing listens before {@link start}. */
 export class Standby {
 	readonly #options: StandbyOptions;
 	readonly #with: { readonly clock: Clock; readonly log: Logger };
-	/** What each is told instead of an answer where there is none. */
+	/** Each held request, and the function that refuses it. */
 	readonly #held = new Map<HeldRequest, () => void>();
 	#server: HttpServer | null = null;
 
@@ -42,12 +39,12 @@ export class Standby {
 		this.#with = dependencies;
 	}
 
-	/** The port it listens on; 0 where it does not. */
+	/** The port it listens on, else 0. */
 	get port(): number {
 		return this.#server?.port ?? 0;
 	}
 
-	/** Listens; does nothing where it does already. Throws ListenError, which names PORT or HOST. */
+	/** Listens; does nothing if it does already. Throws ListenError, which names PORT or HOST. */
 	async start(): Promise<void> {
 		if (this.#server !== null) return;
 		const { trustProxy = 0 } = this.#options;
@@ -65,7 +62,7 @@ export class Standby {
 	readonly #pass: PassThrough = {
 		web: (request, response, passing) => {
 			const refuse = () => passing.refuse(notServing(request.method, WAITS));
-			// A websocket's client is told at once: its request would be answered as one of HTTP.
+			// Upgrades are refused at once: a held one would be answered as plain HTTP.
 			if (request.headers.upgrade?.toLowerCase() === "websocket" || this.#held.size >= MAX_HELD) {
 				refuse();
 				return;
@@ -86,15 +83,15 @@ export class Standby {
 		},
 	};
 
-	/** Gives the place away: nothing more is answered here. Undefined where it does not listen. */
-	leave(): Handed | undefined {
+	/** Hands the port, connections and held requests over; undefined if it does not listen. */
+	leave(): Handover | undefined {
 		const requests = [...this.#held.keys()];
 		const handed = this.#server?.leave();
 		this.#server = null;
 		return handed === undefined ? undefined : { ...handed, requests };
 	}
 
-	/** Refuses what is held and listens no more; does nothing where the place was given away. */
+	/** Refuses held requests and stops listening; does nothing after {@link leave}. */
 	async stop(): Promise<void> {
 		const server = this.#server;
 		this.#server = null;

@@ -1,30 +1,28 @@
-// The query parameters of submissions, their names in any case. Unknown ones are ignored, but what is nearly a known
-// one is refused, as bad values are: nobody shall believe that a misspelt protection is on.
+// Reads the query parameters of submissions, with names in any case. Unknown ones are ignored, but a misspelt name is refused,
+// so that no user wrongly believes a protection to be on.
 
 import { parseAddress } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { nearest } from "../nearest.ts";
 
-/** What a submission's query says. */
 interface SubmissionQuery {
-	/** Whether soft cancellations are asked for; on some paths that has no effect. */
+	/** Has no effect on some paths. */
 	readonly softCancellations: boolean;
-	/** Lower-case address that gets the rebate, or null. */
+	/** Lower-case address for the refund, or null. */
 	readonly refundRecipient: string | null;
 	readonly referrer: string | null;
 }
 
-/** Characters of a referrer at most. */
+/** In characters. */
 export const MAX_REFERRER_LENGTH = 64;
-/** Both spellings of the flag. */
+/** Two names of one flag. */
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
 const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];
-/** A longer query holds nothing of use beside the known parameters. */
 const MAX_QUERY_LENGTH = 1_024;
-/** A longer name is not nearly a known one. */
+/** Longer names are not compared with the known ones. */
 const MAX_NAME_LENGTH = 24;
 
-/** The query as it came; of one that is too long the known parameters alone. */
+/** The query unchanged, or only its known parameters if it is too long to keep. */
 export function boundedQuery(search: string): string {
 	if (search.length <= MAX_QUERY_LENGTH) return search;
 	const kept = new URLSearchParams();
@@ -35,7 +33,7 @@ export function boundedQuery(search: string): string {
 	return kept.toString();
 }
 
-/** Reads it. Throws RpcError `invalidParams` naming the parameter and what was expected. */
+/** Throws RpcError `invalidParams` naming the parameter and what was expected. */
 export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
 	const query = new URLSearchParams();
 	for (const [name, value] of given) {

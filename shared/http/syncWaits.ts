@@ -1,5 +1,5 @@
-// Calls that wait for a receipt (eth_sendRawTransactionSync): the parameter, the errors, who may wait, for how long, and what
-// ends a wait. How the receipt is found is plugged in, since relay and boost find it differently and must wait alike.
+// Calls that wait for a receipt (eth_sendRawTransactionSync): the timeout parameter, the limits, the errors, and the waits
+// themselves. Relay and boost find receipts differently, so that part is given by each.
 // https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
@@ -9,44 +9,43 @@ import { RpcError } from "../jsonrpc/errors.ts";
 import { Shares } from "../shares/shares.ts";
 import type { RequestLife } from "./callContext.ts";
 
-/** What somebody waits for; times are in ms of the clock's monotonic reading. */
+/** One wait. Times are monotonic, in ms. */
 export interface SyncCall {
-	/** Of a transaction that was acknowledged, lower case. */
+	/** Of an acknowledged transaction, lower case. */
 	readonly hash: string;
-	/** Whose wait it is, as limits count. */
+	/** See clientOf. */
 	readonly client: string;
-	/** What it came with, which is held while it waits. */
+	/** The request, whose bytes are held during the wait. */
 	readonly life: RequestLife;
-	/** When its call began. */
 	readonly begun: number;
 	/** When it must be answered. */
 	readonly until: number;
 }
 
-export interface WaitingRoomLimits {
-	/** Waits at a time at most, of all and of one client: fewer than there may be requests, and no client has all. */
+interface WaitingRoomLimits {
+	/** Maximum waits, of all clients and of one. Fewer than the maximum requests, so that waits can't block the server. */
 	readonly maxWaits: number;
 	readonly maxPerClient: number;
-	/** Bytes of the requests that are held at most, of all and of one client. */
+	/** Maximum bytes of held requests, of all clients and of one. */
 	readonly maxBytes: number;
 	readonly maxBytesPerClient: number;
 }
 
 interface SyncWaitsOptions {
-	/** How many may wait; a limit that is left out is that of {@link ROOM}. */
+	/** Missing limits default to {@link DEFAULT_LIMITS}. */
 	readonly limits: Pick<WaitingRoomLimits, "maxWaits"> & Partial<WaitingRoomLimits>;
-	/** The reason that waiting calls are given when the process stops. */
+	/** The reason in the errors of waits that a stop ends. */
 	readonly stopping: string;
 }
 
 interface SyncWaitsDependencies<Call extends SyncCall> {
-	/** Resolves with the receipt, or rejects with why there will be none soon. `signal` ends the search. */
+	/** Resolves with the receipt, or rejects if there will be none soon. `signal` ends the search. */
 	readonly find: (call: Call, signal: AbortSignal) => Promise<unknown>;
 	readonly clock: Clock;
 }
 
-/** A wait holds its request, of up to 2 MiB, for long: what servers take in at a time must not be full of such. */
-const ROOM = {
+/** A wait holds its request of up to 2 MiB for long, so waits get a small part of the request buffers. */
+const DEFAULT_LIMITS = {
 	maxPerClient: 256,
 	maxBytes: 64 * 1024 * 1024,
 	maxBytesPerClient: 8 * 1024 * 1024,
@@ -60,29 +59,28 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	readonly #with: SyncWaitsDependencies<Call>;
 	readonly #waits: Shares;
 	readonly #bytes: Shares;
-	/** Waits of each request: a batch is held once, however many of its calls wait. */
+	/** Waits of each request. A batch is counted once, however many of its calls wait. */
 	readonly #byRequest = new Map<RequestLife, number>();
-	/** Each ends one wait, with the reason. */
+	/** Each function ends one wait, with the reason. */
 	readonly #open = new Set<(why: string) => void>();
 	#closed = false;
 
 	constructor({ limits, stopping }: SyncWaitsOptions, dependencies: SyncWaitsDependencies<Call>) {
-		const { maxWaits, maxPerClient, maxBytes, maxBytesPerClient } = { ...ROOM, ...limits };
+		const { maxWaits, maxPerClient, maxBytes, maxBytesPerClient } = { ...DEFAULT_LIMITS, ...limits };
 		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
 		this.#stopping = stopping;
 		this.#with = dependencies;
 	}
 
-	/** How many wait. */
+	/** Current waits. */
 	get size(): number {
 		return this.#open.size;
 	}
 
 	/**
-	 * The receipt once the transaction is mined. Throws RpcError `timedOut`, with the hash as data, when the time is up,
-	 * there is no room, the process stops or the client has gone; and what the search rejects with. No call waits longer
-	 * than it asked for.
+	 * Resolves with the receipt once the transaction is mined. Rejects with RpcError `timedOut`, with the hash as data, if the
+	 * time is up, too many wait, the process stops or the client has disconnected; and with what `find` rejects with.
 	 */
 	wait(call: Call): Promise<unknown> {
 		const { hash, begun, until, life } = call;
@@ -112,13 +110,13 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		});
 	}
 
-	/** Answers all that wait, and all that come later: the process stops. What they wait for is kept, and lives on. */
+	/** Ends all waits and refuses later ones, since the process stops. Their transactions are not affected. */
 	close(): void {
 		this.#closed = true;
 		for (const stop of [...this.#open]) stop(this.#stopping);
 	}
 
-	/** Takes room for one more; false where there is none. */
+	/** Counts one more wait; false if the limits don't allow it. */
 	#enter({ client, life }: Call): boolean {
 		const ofRequest = this.#byRequest.get(life) ?? 0;
 		const bytes = ofRequest === 0 ? life.bytes : 0;
@@ -138,16 +136,15 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	}
 }
 
-/** One block of Ethereum's and the time until a node has its receipt. */
+/** One block time of Ethereum, and time for a node to have the receipt. */
 export const SYNC_DEFAULT_MS = 20_000;
-/** Routers give a request 30 s, and the dispatcher 28: an answer of ours must come before theirs. */
+/** Below the 30 s of routers and the dispatcher's 28 s, so that the caller gets the answer of this file. */
 const MAX_MS = 25_000;
 
 const EXPECTED = "expected milliseconds, 1 or more, as a number or as 0x hex";
 /**
- * How long to wait, to ms; undefined where it was left out. The EIP's table says QUANTITY, its examples and clients give
- * a number: both are taken. Clients reckon with three slots, 36 s on mainnet: who would wait longer than is possible
- * waits as long as is possible.
+ * The timeout in ms. The EIP's table says QUANTITY while its examples and clients use a number, so both are accepted. Clients
+ * ask for up to three slots (36 s on mainnet); more than the maximum counts as the maximum.
  */
 export const syncTimeoutMs = z
 	.union([z.number(), z.string()], { error: EXPECTED })
@@ -160,10 +157,10 @@ export const syncTimeoutMs = z
 	.optional()
 	.describe(`how long to wait for the receipt, in ms: ${SYNC_DEFAULT_MS} unless said, ${MAX_MS} at most`);
 
-/** As EIP-7966 words it: clients look for the beginning. */
+/** EIP-7966's text; clients compare the beginning. */
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
-/** The error where the time, `ms` so far, is up, or waiting has ended because of `why`. */
+/** The error for a wait that ended after `ms` by timeout, or because of `why`. */
 export function timedOut(hash: string, ms: number, why?: string): RpcError {
 	const tail = why === undefined ? "." : `: ${why}.`;
 	return new RpcError("timedOut", `${NOT_PROCESSED} in ${Math.round(ms) / 1000}s${tail}`, hash);
@@ -187,12 +184,12 @@ export const WHY_NOT_SOON = {
 	} as Readonly<Record<string, string | undefined>>,
 } as const;
 
-/** As {@link WHY_NOT_SOON}, of one whose simulation fails with `message`. */
+/** As {@link WHY_NOT_SOON}, for a simulation that fails with `message`. */
 export function failingSimulation(message: string): string {
 	return `a failing simulation: ${message}`;
 }
 
-/** The error for a soft cancel: it has taken back the one before it, and is never mined itself. */
+/** The error for a soft cancellation: it cancels another transaction, and is never mined itself. */
 export function neverMined(hash: string): RpcError {
 	return notSoon(hash, "being a soft cancel, which is never mined itself");
 }

@@ -1,24 +1,22 @@
-// Counts what waits for readers that do not read: websockets, event streams and large answers of the whole
-// process. It counts bytes as they lie in the buffers of connections, where a text for many subscribers lies
-// once for each. Also the answers that go on after their head, until either side ends them: a reader that is too far behind is
-// cut.
+// Limits the bytes that wait for slow readers: websockets, event streams and large answers of the whole process. Also the
+// streamed answers, whose clients are disconnected if they leave too much unread.
 
 import type { ServerResponse } from "node:http";
 import { Shares } from "../shares/shares.ts";
 import { clientOf, Ending } from "./callContext.ts";
 
 export interface UnreadBytesOptions {
-	/** Of all readers at most; over it a reader of the client with the most is closed. 256 MiB unless said. */
+	/** Of all readers; above it a reader of the client with the most is closed. Default 256 MiB. */
 	readonly maxBytes?: number;
-	/** Of one reader when something more is written. 8 MiB unless said. */
+	/** Of one reader, checked when more is written. Default 8 MiB. */
 	readonly maxBytesEach?: number;
 }
 
 /** How a reader is ended. */
 interface ReaderEnds {
-	/** Closes it after what was written before, with a reason for its client. */
+	/** Closes it after what was written before, telling the client why. */
 	readonly close: () => void;
-	/** Cuts it, so that nothing waits for it any more. */
+	/** Disconnects it at once, which frees its bytes. */
 	readonly cut: () => void;
 }
 
@@ -30,7 +28,7 @@ export class UnreadBytes {
 	readonly #max: number;
 	readonly #maxEach: number;
 	readonly #shares: Shares;
-	/** Only those that something waits for. */
+	/** Readers with unread bytes. */
 	readonly #waiting = new Set<UnreadReader>();
 
 	constructor({ maxBytes = MAX_BYTES, maxBytesEach = MAX_BYTES_EACH }: UnreadBytesOptions = {}) {
@@ -39,12 +37,12 @@ export class UnreadBytes {
 		this.#shares = new Shares({ total: maxBytes, perClient: maxBytes });
 	}
 
-	/** What waits for all of them. */
+	/** Unread bytes of all readers. */
 	get bytes(): number {
 		return this.#shares.taken;
 	}
 
-	/** A new one, of the client at `address`. */
+	/** A new reader for the client at `address`. */
 	reader(address: string, ends: ReaderEnds): UnreadReader {
 		return new UnreadReader(clientOf(address), ends, this.#maxEach, this.#changed);
 	}
@@ -57,7 +55,7 @@ export class UnreadBytes {
 		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();
 	};
 
-	/** One step for each write that finds too much: the reader with the most is asked to close, and cut the next time. */
+	/** Called for each write above the limit: closes the reader with the most, or disconnects it if it is closing already. */
 	#relieve(): void {
 		const client = this.#shares.largest();
 		let most: UnreadReader | null = null;
@@ -68,9 +66,8 @@ export class UnreadBytes {
 	}
 }
 
-/** One reader, as far as something waits for it. */
+/** The unread bytes of one reader. */
 export class UnreadReader {
-	/** Whose it is. */
 	readonly client: string;
 	readonly #ends: ReaderEnds;
 	readonly #max: number;
@@ -91,17 +88,16 @@ export class UnreadReader {
 		this.#onChange = onChange;
 	}
 
-	/** What waits for it. */
 	get bytes(): number {
 		return this.#bytes;
 	}
 
-	/** Whether it is too far behind to be written to. */
+	/** Whether too much is unread for another write. */
 	get isBehind(): boolean {
 		return this.#bytes > this.#max;
 	}
 
-	/** `bytes` are being written to it. Answers what must be called when they have left, or never will. */
+	/** Counts `bytes` as unread. Returns what must be called when they were sent, or never will be. */
 	write(bytes: number): () => void {
 		this.#change(bytes);
 		let left = false;
@@ -112,13 +108,13 @@ export class UnreadReader {
 		};
 	}
 
-	/** Its connection is closed. */
+	/** To be called when its connection is closed. */
 	gone(): void {
 		this.#change(-this.#bytes);
 		this.#isGone = true;
 	}
 
-	/** Too much waits for all readers, and the most for this one. */
+	/** Called if all readers together have too much unread, and this one has the most. */
 	endForOthers(): void {
 		if (this.#isClosing) {
 			this.#ends.cut();
@@ -136,7 +132,7 @@ export class UnreadReader {
 	}
 }
 
-/** An answer whose head was written, and which is under way until either side ends it. */
+/** A streamed answer after its head was written. */
 export class OpenAnswer extends Ending {
 	readonly #finish: () => void;
 
@@ -144,7 +140,7 @@ export class OpenAnswer extends Ending {
 	constructor(response: ServerResponse, finish: () => void) {
 		super();
 		this.#finish = finish;
-		// The first of the two is the end of the body: what comes next on the connection is another request.
+		// "prefinish" comes first after a complete body, before the next request on the connection.
 		response.on("prefinish", () => super.end());
 		response.on("close", () => super.end());
 	}
@@ -156,33 +152,32 @@ export class OpenAnswer extends Ending {
 		this.#finish();
 	}
 
-	/** Calls `listener` once, when nothing more can be sent: at the end, or when the client has gone. */
+	/** Calls `listener` once, when the answer has ended or the client has disconnected. */
 	onClose(listener: () => void): void {
 		this.onEnd(listener);
 	}
 }
 
-/** An answer whose body is written bit by bit. */
 export type AnswerStream = Pick<ResponseStream, "write" | "end" | "onClose">;
 
-/** The stream of a response whose head was written. */
+/** A streamed answer whose text is written piece by piece. */
 export class ResponseStream extends OpenAnswer {
 	readonly #response: ServerResponse;
 	readonly #reader: UnreadReader;
 
-	/** To the client at `address`; what it leaves unread counts in `unread`. */
+	/** `address` is the client's; its unread bytes count in `unread`. */
 	constructor(response: ServerResponse, address: string, unread: UnreadBytes) {
 		super(response, () => {
 			if (!response.destroyed) response.end();
 		});
 		this.#response = response;
 		this.#reader = unread.reader(address, { close: () => this.end(), cut: () => response.destroy() });
-		// A write that meets a connection that has just broken: the close follows.
+		// A write to a broken connection; "close" follows.
 		response.on("error", () => {});
 		response.on("close", () => this.#reader.gone());
 	}
 
-	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
+	/** Sends `text`, or disconnects a client that has left too much unread. Does nothing after the end. */
 	write(text: string): void {
 		const response = this.#response;
 		if (this.isOver || response.destroyed) return;

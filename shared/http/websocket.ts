@@ -1,5 +1,4 @@
-// JSON-RPC over websockets, on the port of the HTTP server. All connections share budgets by client, so that
-// opening many gains nothing.
+// JSON-RPC over websockets, on the port of the HTTP server. Budgets are per client, so that many connections gain nothing.
 
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -23,32 +22,32 @@ import type { UnreadBytes } from "./unreadBytes.ts";
 import { WebsocketConnection, type WebsocketParts } from "./websocketConnection.ts";
 
 export interface RpcWebsocketOptions {
-	/** Paths that may be upgraded, without a slash at their end. */
+	/** Paths that may be upgraded, without a trailing slash. */
 	readonly paths: readonly string[];
-	/** Bytes of a message at most; a longer one ends the connection with 1009. */
+	/** A longer message closes the connection with 1009. */
 	readonly maxMessageBytes: number;
-	/** Connections in all; a further upgrade gets 503. 10,000 unless said. */
+	/** Further upgrades get 503. Default 10,000. */
 	readonly maxConnections?: number;
-	/** Messages of a connection that are worked on at a time. 32 unless said. */
-	readonly maxUnderWay?: number;
+	/** Messages of a connection in flight. Default 32. */
+	readonly maxInFlight?: number;
 }
 
 interface RpcWebsocketDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
-	/** Takes what a message weighs. */
+	/** Rate limits messages by size. */
 	readonly limiter: Pick<RateLimiter, "takeBody">;
-	/** What readers have left unread; too much ends one with 1013. */
+	/** Closes connections that leave too much unread with 1013. */
 	readonly unread: UnreadBytes;
 	readonly clock: Clock;
-	/** Headers of each answer that refuses an upgrade. */
+	/** Headers of answers that refuse an upgrade. */
 	readonly headers?: () => Readonly<Record<string, string>>;
 }
 
 const MAX_CONNECTIONS = 10_000;
-const MAX_UNDER_WAY = 32;
-/** Bytes of messages worked on at a time: of all, and of one client's; as many of unfinished ones. */
+const MAX_IN_FLIGHT = 32;
+/** Bytes of messages in flight, and the same again of unfinished ones. */
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
-/** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
+/** Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at the next one. */
 const PING_MS = 25_000;
 /** How long the closing handshake may take. */
 const CLOSE_TIMEOUT = { closeTimeout: 5_000 };
@@ -61,7 +60,7 @@ export class RpcWebsocket {
 	readonly #server: WebSocketServer;
 	readonly #budget = new ByteBudget(MAX_BYTES);
 	readonly #unfinished = new Shares(MAX_BYTES);
-	/** One at a time, and one more of another client. What waits is bounded by what may be unread. */
+	/** At most one of each client at a time. The queue is bounded by the limit of unread bytes. */
 	readonly #largeFrames = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
 	readonly #connections = new Set<WebsocketConnection>();
 	#onEmpty: (() => void)[] = [];
@@ -76,23 +75,23 @@ export class RpcWebsocket {
 			noServer: true,
 			clientTracking: false,
 			maxPayload: options.maxMessageBytes,
-			// Compression costs memory for each connection, and what is sent here hardly shrinks.
+			// Compression costs memory per connection, and hashes and signatures hardly shrink.
 			perMessageDeflate: false,
-			// One message a turn of the event loop: thousands come in one read, and others want to be served too.
+			// One message in each turn of the event loop, since a single read may hold thousands.
 			allowSynchronousEvents: false,
 			...CLOSE_TIMEOUT,
 		});
 	}
 
-	/** How many connections there are. */
+	/** Open connections. */
 	get size(): number {
 		return this.#connections.size;
 	}
 
-	/** Owns the socket from here on. */
+	/** Takes over the socket. */
 	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, from: ClientAddress): void {
 		const target = readTarget(request.url ?? "/");
-		const refusal = this.#judge(request, target);
+		const refusal = this.#check(request, target);
 		if (refusal !== null) {
 			endWith(socket, refusal);
 			return;
@@ -106,19 +105,19 @@ export class RpcWebsocket {
 		});
 	}
 
-	/** Refuses new connections from now on. */
+	/** Refuses new connections. */
 	drain(): void {
 		this.#draining = true;
 	}
 
 	/**
-	 * Refuses new connections, and closes the others when their calls under way are answered; resolves when all are closed.
-	 * What is left after `deadlineMs` is cut.
+	 * Refuses new connections, and closes the others when their calls in flight are answered, at the latest after
+	 * `deadlineMs`. Resolves when all are closed.
 	 */
 	async stop(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		const empty = new Promise<void>((resolve) => this.#onEmpty.push(resolve));
-		this.#tellIfEmpty();
+		this.#notifyIfEmpty();
 		for (const connection of this.#connections) connection.finish();
 		await Promise.race([empty, pause(this.#dependencies.clock, deadlineMs)]);
 		for (const connection of this.#connections) connection.terminate();
@@ -127,7 +126,7 @@ export class RpcWebsocket {
 	}
 
 	/** The raw answer that refuses the upgrade, or null. */
-	#judge(request: IncomingMessage, { path }: RequestTarget): string | null {
+	#check(request: IncomingMessage, { path }: RequestTarget): string | null {
 		const { maxConnections = MAX_CONNECTIONS } = this.#options;
 		if (!this.#paths.has(path)) return this.#refusal(404, "invalidRequest", "invalid request: unknown path");
 		if (request.headers["x-flashbots-signature"] !== undefined) {
@@ -146,29 +145,29 @@ export class RpcWebsocket {
 	}
 
 	#connect(socket: WebSocket, wire: Duplex, address: string, contextOf: WebsocketParts["contextOf"]): void {
-		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
+		const { maxInFlight = MAX_IN_FLIGHT } = this.#options;
 		const connection = new WebsocketConnection(address, {
 			...this.#dependencies,
-			...{ socket, wire, maxUnderWay, contextOf },
+			...{ socket, wire, maxInFlight, contextOf },
 			budget: this.#budget,
 			unfinished: this.#unfinished,
-			onCrowd: () => this.#cutLargest(),
+			onCrowd: () => this.#terminateLargest(),
 			largeFrames: this.#largeFrames,
 		});
 		this.#connections.add(connection);
 		connection.onClose(() => {
 			this.#connections.delete(connection);
-			this.#tellIfEmpty();
+			this.#notifyIfEmpty();
 		});
 		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
 	}
 
-	#tellIfEmpty(): void {
+	#notifyIfEmpty(): void {
 		if (this.#connections.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
 	}
 
-	/** Of the client that has the most unfinished, the connection that has the most of it. */
-	#cutLargest(): void {
+	/** Terminates the connection with the most unfinished bytes, of the client with the most. */
+	#terminateLargest(): void {
 		const client = this.#unfinished.largest();
 		let most: WebsocketConnection | null = null;
 		for (const one of this.#connections) {

@@ -1,5 +1,5 @@
-// One websocket connection. It bounds what its client may have under way and unread, since a websocket has
-// no backpressure of its own.
+// One websocket connection. It limits its client's messages in flight and its unread bytes, since websockets have no
+// backpressure.
 
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
@@ -22,18 +22,18 @@ import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
 export interface WebsocketParts {
 	readonly socket: WebSocket;
-	/** Messages that are worked on at a time; beyond it the connection is not read. */
-	readonly maxUnderWay: number;
-	/** What the frames come in by. */
+	/** Messages in flight; at this limit the connection is not read. */
+	readonly maxInFlight: number;
+	/** The raw connection under `socket`. */
 	readonly wire: Duplex;
 	readonly dispatcher: Dispatcher<CallContext>;
 	readonly limiter: Pick<RateLimiter, "takeBody">;
 	readonly unread: UnreadBytes;
 	/** Shared with all other connections, as is `unfinished`. */
 	readonly budget: ByteBudget;
-	/** Bytes of messages whose end has not come. */
+	/** Bytes of messages that have not arrived completely. */
 	readonly unfinished: Shares;
-	/** Called where all clients together have too much unfinished. */
+	/** Called if all clients together have too many unfinished bytes. */
 	readonly onCrowd: () => void;
 	/** Large frames of all connections, by client. */
 	readonly largeFrames: FairScheduler;
@@ -41,39 +41,38 @@ export interface WebsocketParts {
 	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
 }
 
-/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
-const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
-/** Characters of a frame that is large. */
+/** Maximum bytes of messages in flight. A larger message is handled alone. */
+const MAX_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
+/** Frames of at least so many characters are large. */
 const LARGE_FRAME = 16 * 1024;
 /** Codes of RFC 6455, section 7.4, and its registry. */
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
-/** Bytes of a client's frame before its data, where that is short: RFC 6455, section 5.2. */
+/** Header bytes of a client's short frame: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
 
 /** A connection from its upgrade to its end. */
 export class WebsocketConnection implements Connection {
-	/** Whose it is, as budgets count. */
+	/** See clientOf. */
 	readonly client: string;
 	readonly #socket: WebSocket;
 	readonly #address: string;
 	readonly #with: WebsocketParts;
-	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
+	/** Messages that had been read from the network when the limit was reached; at most those of one read. */
 	readonly #waiting: Buffer[] = [];
 	readonly #closed = new Ending();
-	/** Of the messages under way. */
+	/** Of the messages in flight. */
 	readonly #lives = new Set<ClientLife>();
-	/** A large frame that waits for its turn, and what was sent after it. */
-	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
+	/** A large frame that waits to be written, and frames sent after it. */
+	readonly #outgoing: { readonly text: string; readonly onSent: () => void }[] = [];
 	readonly #reader: UnreadReader;
-	#underWay = 0;
-	#bytesUnderWay = 0;
-	/** Of {@link WebsocketParts.unfinished}. */
+	#inFlight = 0;
+	#bytesInFlight = 0;
+	/** This connection's part of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
-	#heard = true;
+	#isAlive = true;
 	#finishing = false;
 
-	/** `address`: its client's. */
 	constructor(address: string, dependencies: WebsocketParts) {
 		this.#address = address;
 		this.#with = dependencies;
@@ -84,26 +83,26 @@ export class WebsocketConnection implements Connection {
 			cut: () => this.terminate(),
 		});
 		const { socket } = dependencies;
-		this.#with.wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
+		this.#with.wire.on("data", (chunk: Buffer) => this.#countUnfinished(chunk.length));
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
-				this.#took(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
+				this.#countUnfinished(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
 			);
 		}
 		socket.on("message", (data: Buffer) => {
-			this.#took(-this.#unfinishedBytes);
+			this.#countUnfinished(-this.#unfinishedBytes);
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
-			this.#heard = true;
+			this.#isAlive = true;
 			this.#waiting.push(data);
 			this.#work();
 		});
 		socket.on("pong", () => {
-			this.#heard = true;
+			this.#isAlive = true;
 		});
-		// Broken frames, messages that are too long, text that is no UTF-8: ws closes with the right code itself.
+		// ws itself closes with the right code after a broken frame, a message too long or invalid UTF-8.
 		socket.on("error", () => {});
 		socket.on("close", () => {
-			this.#took(-this.#unfinishedBytes);
+			this.#countUnfinished(-this.#unfinishedBytes);
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
 			this.#with.budget.forget(this.#work);
@@ -120,9 +119,9 @@ export class WebsocketConnection implements Connection {
 			this.close(TRY_AGAIN_LATER, "too slow");
 			return;
 		}
-		const left = this.#reader.write(Buffer.byteLength(text));
-		if (text.length < LARGE_FRAME && this.#outgoing.length === 0) this.#write(text, left);
-		else if (this.#outgoing.push({ text, left }) === 1) this.#writeInTurn();
+		const onSent = this.#reader.write(Buffer.byteLength(text));
+		if (text.length < LARGE_FRAME && this.#outgoing.length === 0) this.#write(text, onSent);
+		else if (this.#outgoing.push({ text, onSent }) === 1) this.#writeScheduled();
 	}
 
 	close(code: number, reason: string): void {
@@ -133,36 +132,35 @@ export class WebsocketConnection implements Connection {
 		this.#closed.onEnd(listener);
 	}
 
-	/** Asks the client for a sign of life; cuts the connection when it gave none since the last time. */
+	/** Pings the client; terminates the connection if nothing was received since the last ping. */
 	ping(): void {
 		const socket = this.#socket;
-		// A paused connection is not read: its pong may be there.
-		if (!this.#heard && !socket.isPaused) socket.terminate();
+		// On a paused connection the pong may not have been read yet.
+		if (!this.#isAlive && !socket.isPaused) socket.terminate();
 		else if (socket.readyState === socket.OPEN) {
-			this.#heard = false;
+			this.#isAlive = false;
 			socket.ping();
 		}
 	}
 
-	/** Takes no more messages, and closes with 1001 when those under way are answered. */
+	/** Accepts no more messages, and closes with 1001 when those in flight are answered. */
 	finish(): void {
 		this.#finishing = true;
 		this.#waiting.length = 0;
 		this.#closeIfDone();
 	}
 
-	/** Cuts it. */
 	terminate(): void {
 		this.#socket.terminate();
 	}
 
-	/** Bytes of a message whose end has not come. */
+	/** Bytes of a message that has not arrived completely. */
 	get unfinished(): number {
 		return this.#unfinishedBytes;
 	}
 
-	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
-	#took(bytes: number): void {
+	/** ws buffers a message until its end, so unfinished messages count against their client's share of memory. */
+	#countUnfinished(bytes: number): void {
 		if (this.#closed.isOver || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
 		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
@@ -174,7 +172,7 @@ export class WebsocketConnection implements Connection {
 		}
 	}
 
-	/** Begins what may be worked on now; also called when others have given room back. */
+	/** Starts waiting messages as far as limits allow; also called when others release budget. */
 	readonly #work = (): void => {
 		const socket = this.#socket;
 		let full = false;
@@ -186,13 +184,13 @@ export class WebsocketConnection implements Connection {
 			full = !this.#fits(message.length);
 			if (full) break;
 			this.#waiting.shift();
-			this.#underWay++;
+			this.#inFlight++;
 			const { length } = message;
-			this.#bytesUnderWay += length;
+			this.#bytesInFlight += length;
 			const sent = new Ending();
 			const life = new ClientLife(length);
 			this.#lives.add(life);
-			// Started here and now, so that messages start in the order in which they came; it never rejects.
+			// Started synchronously, so that messages start in their order of arrival. It never rejects.
 			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
@@ -203,22 +201,22 @@ export class WebsocketConnection implements Connection {
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, sent), neverRejects);
 		}
-		full ||= this.#underWay >= this.#with.maxUnderWay;
+		full ||= this.#inFlight >= this.#with.maxInFlight;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
 	};
 
-	/** Whether a message of so many bytes may be worked on now; they are taken from the common budget then. */
+	/** Takes `bytes` from the common budget; false if a message of that size must wait. */
 	#fits(bytes: number): boolean {
-		if (this.#underWay >= this.#with.maxUnderWay) return false;
-		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > MAX_BYTES_UNDER_WAY) return false;
+		if (this.#inFlight >= this.#with.maxInFlight) return false;
+		if (this.#bytesInFlight > 0 && this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT) return false;
 		return this.#with.budget.take(this.client, bytes, this.#work);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, sent: Ending): void {
-		this.#underWay--;
+		this.#inFlight--;
 		this.#lives.delete(life);
-		this.#bytesUnderWay -= life.bytes;
+		this.#bytesInFlight -= life.bytes;
 		this.#with.budget.give(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		sent.end();
@@ -227,25 +225,25 @@ export class WebsocketConnection implements Connection {
 	}
 
 	#closeIfDone(): void {
-		if (this.#underWay === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
+		if (this.#inFlight === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
 	}
 
-	#write(text: string, left: () => void): void {
-		this.#socket.send(Buffer.from(text), { binary: false }, left);
+	#write(text: string, onSent: () => void): void {
+		this.#socket.send(Buffer.from(text), { binary: false }, onSent);
 	}
 
-	/** A large frame takes milliseconds, and hundreds may be due at once: clients take turns, one in each turn of the event loop. */
-	#writeInTurn(): void {
+	/** Writing a large frame takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */
+	#writeScheduled(): void {
 		const cost = this.#outgoing[0]?.text.length ?? 1;
 		this.#with.largeFrames.enqueue({ client: this.client, cost }, async () => {
 			const [frame] = this.#outgoing;
 			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
-				this.#write(frame.text, frame.left);
+				this.#write(frame.text, frame.onSent);
 			} else this.#outgoing.length = 0;
 			await nextTurn();
-			// It stays in the list until now, so that frames sent meanwhile ask for no turn of their own.
+			// Removed only now, so that frames sent meanwhile queue up behind it.
 			this.#outgoing.shift();
-			if (this.#outgoing.length > 0) this.#writeInTurn();
+			if (this.#outgoing.length > 0) this.#writeScheduled();
 			else if (this.#finishing) this.#closeIfDone();
 		});
 	}

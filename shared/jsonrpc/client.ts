@@ -1,5 +1,5 @@
-// A JSON-RPC client over HTTP. What the upstream answers is a value, also an error; a failed transport is
-// thrown, since only that may be tried elsewhere. It retries nothing itself.
+// A JSON-RPC client over HTTP. An upstream's answer is returned, also if it is a JSON-RPC error; a failed transport is thrown,
+// since only then may another upstream be tried. It does not retry.
 
 import { EventEmitter } from "node:events";
 import { type Dispatcher, Pool } from "undici";
@@ -12,26 +12,26 @@ export interface RpcCall {
 	readonly params: readonly unknown[];
 }
 
-/** What the upstream said to one call. */
+/** The upstream's answer to one call. */
 export type RpcAnswer =
 	| { readonly ok: true; readonly result: unknown }
 	| { readonly ok: false; readonly error: { code: number; message: string; data?: unknown } };
 
-/** How an exchange with an upstream failed. No text of the upstream's, and no URL, is kept. */
+/** How a request to an upstream failed, without the upstream's texts and without a URL. */
 export type UpstreamFault =
 	| "unreachable"
 	| "timeout"
 	| "httpStatus"
 	| "notJsonRpc"
 	| "tooLarge"
-	/** The check before it was written failed: nothing was written. */
+	/** `shouldSend` answered false: nothing was written. */
 	| "withheld";
 
-/** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
+/** Thrown when no usable answer was received. `status` is the HTTP status, if there was one. */
 export class UpstreamError extends Error {
 	readonly code: UpstreamFault;
 	readonly status: number | undefined;
-	/** What an operator looks for: whose fault it is, and the system's own word for it ("ECONNREFUSED"). */
+	/** For the operator: the upstream's host, and the system's error code ("ECONNREFUSED"). */
 	readonly host: string | undefined;
 	readonly reason: string | undefined;
 	constructor(code: UpstreamFault, status?: number, host?: string, reason?: string) {
@@ -49,30 +49,30 @@ interface JsonRpcClientOptions {
 	readonly url: string;
 	/** Connections at most. */
 	readonly connections?: number;
-	/** The deadline of a call where the caller gives none, in ms. */
+	/** The default deadline of a call, in ms. */
 	readonly timeoutMs: number;
-	/** Bytes of an answer at most. */
+	/** Maximum bytes of an answer. */
 	readonly maxAnswerBytes?: number;
 }
 
 interface ExchangeOptions {
-	/** Asked when the request is about to be written. */
+	/** Called right before the request is written. */
 	readonly shouldSend?: ShouldSend | undefined;
-	/** Bytes of the answer at most, in the place of the client's own bound. */
+	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
 }
 
 const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 const LONGEST_ERROR = 4_096;
-/** Results of more characters are long: parsing takes a millisecond for each 200,000. */
+/** Longer results are not parsed: parsing takes a millisecond for each 200,000 characters. */
 const LONG_TEXT = 256 * 1024;
-/** What providers say of a key, a bill or a quota: unauthorized, payment required, forbidden, too many requests. */
+/** Statuses about the operator's key, bill or quota: unauthorized, payment required, forbidden, too many requests. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
 	readonly #pool: Pool;
-	/** The same, asking before a request is written. */
+	/** The same pool, calling `shouldSend` before a request is written. */
 	readonly #guarded: Dispatcher;
 	readonly #host: string;
 	readonly #path: string;
@@ -95,7 +95,7 @@ export class JsonRpcClient {
 		this.#pool = new Pool(url.origin, {
 			connections: options.connections ?? 32,
 			keepAliveTimeout: 20_000,
-			// Deadlines are ours, per call.
+			// Each call has its own deadline.
 			headersTimeout: 0,
 			bodyTimeout: 0,
 		});
@@ -103,8 +103,8 @@ export class JsonRpcClient {
 	}
 
 	/**
-	 * One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. With `maxBytes` for a result that is
-	 * only passed on: it is "tooLarge" beyond, and a long one comes as {@link JsonText}, since to parse it would take long.
+	 * One call. Throws {@link UpstreamError} if no answer was received within `timeoutMs`. Set `maxBytes` for a result that is
+	 * only passed on: a larger one is "tooLarge", and a long one is returned unparsed as {@link JsonText}, which saves time.
 	 */
 	async call(call: RpcCall, timeoutMs = this.#options.timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
 		const id = this.#nextId++;
@@ -114,7 +114,7 @@ export class JsonRpcClient {
 		return long === null ? readAnswer(readJson(status, text), id) : { ok: true, result: long };
 	}
 
-	/** Many calls in one request, answered in their order. Throws {@link UpstreamError} like {@link call}. */
+	/** Many calls in one request; answers in the order of the calls. Throws {@link UpstreamError}. */
 	async batch(calls: readonly RpcCall[], timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer[]> {
 		if (calls.length === 0) return [];
 		const first = this.#nextId;
@@ -126,15 +126,13 @@ export class JsonRpcClient {
 		return calls.map((_, i) => readAnswer(byId.get(first + i), first + i));
 	}
 
-	/** Posts `body` as it is and answers the parsed JSON of a 200. Throws {@link UpstreamError}. */
+	/** Posts `body` and returns the parsed JSON of a 200. Throws {@link UpstreamError}. */
 	async post(body: string | Buffer, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
 		const { status, text } = await this.exchange(body, headers, timeoutMs);
 		return readJson(status, text);
 	}
 
-	/**
-	 * Posts `body` and answers status and text, whatever they are. Throws {@link UpstreamError}.
-	 */
+	/** Posts `body` and returns status and text, whatever they are. Throws {@link UpstreamError}. */
 	async exchange(
 		body: string | Buffer,
 		headers: Record<string, string>,
@@ -142,7 +140,7 @@ export class JsonRpcClient {
 		{ shouldSend, maxBytes }: ExchangeOptions = {},
 	): Promise<{ status: number; text: string }> {
 		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
-		// An emitter does what an AbortController does here, at a fifth of its cost.
+		// An emitter serves as well as an AbortController here, at a fifth of its cost.
 		const signal = new EventEmitter();
 		let late = false;
 		let withheld = false;
@@ -182,20 +180,20 @@ export class JsonRpcClient {
 		}
 	}
 
-	/** Ends all connections; calls under way fail as unreachable. */
+	/** Closes all connections; calls in flight fail as unreachable. */
 	async close(): Promise<void> {
 		await this.#pool.destroy();
 	}
 }
 
-/** "ECONNREFUSED" and its kin; of several addresses that were tried, the first one's. */
+/** A code like "ECONNREFUSED"; if several addresses were tried, that of the first. */
 function systemCode(thrown: unknown): string | undefined {
 	const { code, errors } = (thrown ?? {}) as { code?: unknown; errors?: readonly unknown[] };
 	const found = code ?? (errors?.[0] as { code?: unknown } | undefined)?.code;
 	return typeof found === "string" ? found : undefined;
 }
 
-/** The parsed JSON of a 200, or of an answer that is a JSON-RPC error. Throws {@link UpstreamError}. */
+/** The parsed JSON of a 200, or of a JSON-RPC error under another status. Throws {@link UpstreamError}. */
 function readJson(status: number, text: string): unknown {
 	let parsed: unknown;
 	try {
@@ -203,7 +201,7 @@ function readJson(status: number, text: string): unknown {
 	} catch {
 		throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
 	}
-	// Nodes answer some verdicts under 4xx, and a JSON-RPC body counts then; not where it is about the operator's account.
+	// Some nodes send JSON-RPC errors under 4xx: they count, unless the status is about the operator's account.
 	if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", status);
 	if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
 		throw new UpstreamError("httpStatus", status);
@@ -211,7 +209,7 @@ function readJson(status: number, text: string): unknown {
 	return parsed;
 }
 
-/** The result of a long answer that is written as nodes write it, with the result last; else null. */
+/** The unparsed result of a long answer in the usual form of nodes, with the result last; else null. */
 function longResult(text: string, id: number): JsonText | null {
 	if (text.length < LONG_TEXT) return null;
 	const head = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+)\s*,\s*"result"\s*:/.exec(
@@ -223,7 +221,7 @@ function longResult(text: string, id: number): JsonText | null {
 	const closing = CLOSING[result[0] ?? ""];
 	if (closing === undefined || !result.endsWith(closing)) return null;
 	if (closing === '"') return result.indexOf('"', 1) === result.length - 1 ? new JsonText(result) : null;
-	// Some nodes add an error to a result that they could not finish.
+	// Some nodes append an error to a result that they could not finish.
 	return result.slice(-LONGEST_ERROR).includes('"error":') ? null : new JsonText(result);
 }
 
@@ -235,7 +233,7 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	if (!isObject(answer)) throw new UpstreamError("notJsonRpc");
 	const { error } = answer;
 	if (isObject(error)) {
-		// Some servers answer errors with a null id: the request was ours alone, so it is the answer to it.
+		// Some servers send errors with a null id. The request held one call, so the error belongs to it.
 		const code = typeof error.code === "number" ? error.code : -32603;
 		const message = typeof error.message === "string" ? error.message : "error";
 		return { ok: false, error: { code, message, ...("data" in error ? { data: error.data } : {}) } };
@@ -244,12 +242,12 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	return { ok: true, result: answer.result };
 }
 
-/** Asked right before a request is written; after a false it fails, and nothing is written. */
+/** Called right before a request is written; if it returns false, the request fails unsent. */
 type ShouldSend = () => boolean;
 
 /**
- * `dispatcher`, asking the {@link ShouldSend} that a request has as its `opaque`. Between a call and its writing a request
- * may wait for its connection, and the process may have been stopped meanwhile.
+ * `dispatcher`, calling the {@link ShouldSend} that a request has as its `opaque`. A request may have waited for a connection,
+ * and the process may have been suspended meanwhile.
  */
 function guardStarts(dispatcher: Dispatcher): Dispatcher {
 	return dispatcher.compose((dispatch) => (options, handler) => {

@@ -1,5 +1,5 @@
-// Answers the body of a request by calling methods: limits, deadlines, batches and errors are the same for
-// every method and every transport.
+// Answers the body of a request by calling methods. Limits, deadlines, batches and errors work the same for every method and
+// every transport.
 
 import { type Clock, DeadlineError, nextTurn } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
@@ -20,28 +20,27 @@ import {
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
 
-/** Serves names that are not in the table: the reads that are passed on. */
+/** Serves methods that are not in the table: reads that are passed on. */
 export interface Fallback<Context> {
-	/** What a call of `method` weighs in the rate limit; undefined for a name that is not served. */
+	/** The weight of a call of `method` in the rate limit; undefined if it is not served. */
 	weigh(method: string): number | undefined;
-	/** Characters that the parameters of `method` have as JSON at most; only asked for a name that `weigh` knows. */
+	/** Maximum characters of the parameters as JSON; only called if `weigh` knows the method. */
 	maxParamsSize(method: string): number;
-	/** Only called for a name that `weigh` knows. Answers and throws like a method's `handle`. */
+	/** Only called if `weigh` knows the method. Returns and throws like a method's `handle`. */
 	call(method: string, params: readonly unknown[], context: Context): Promise<unknown>;
 }
 
-/** Says whether a call may be made now. */
 export interface CallLimiter<Context> {
-	/** Takes `weight` for `call` (null: what could not be read). 0 when it may go on, else ms until it could. */
+	/** Takes `weight` for `call` (null: an unreadable body). Returns 0 if the call may be made, else ms until it may. */
 	take(context: Context, call: RpcCall | null, weight: number): number;
 }
 
 interface DispatcherOptions {
-	/** Entries of a batch at most. */
+	/** Maximum entries of a batch. */
 	readonly maxBatch: number;
 	/**
-	 * A call without an answer by then gets `internal error`, in ms; 28 s unless said, since routers give a request
-	 * 30. Methods have shorter deadlines of their own: this one is for their faults.
+	 * After this time a call gets `internal error`, in ms. Default 28 s, since routers allow a request 30 s. Methods have
+	 * shorter deadlines; this one catches their faults.
 	 */
 	readonly callLimitMs?: number;
 }
@@ -52,32 +51,30 @@ interface DispatcherDependencies<Context> {
 	readonly limiter?: CallLimiter<Context>;
 	readonly log: Logger;
 	readonly clock: Clock;
-	/** Told of each call that ended. `method` is a name that is served, or "unknown": a closed set for labels. */
+	/** Called for each finished call. `method` is a served name or "unknown", so that labels are a closed set. */
 	readonly onCall?: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
-/** Answers bodies. */
 export type Dispatcher<Context> = Pick<CallDispatcher<Context>, "dispatch">;
 
 const CALL_LIMIT_MS = 28_000;
-/** Calls of one batch that run at the same time. */
+/** Maximum calls of one batch that run at the same time. */
 const BATCH_CONCURRENCY = 16;
-/** How long the calls of a batch may be worked on before the event loop has a turn; one call is not cut in pieces. */
+/** How long the calls of a batch may keep the event loop before other requests are served. */
 const TURN_MS = 2;
-/** Characters of a batch's answers at most, as in go-ethereum; short ones always fit. */
+/** Maximum characters of a batch's answers, as in go-ethereum. Short answers are always sent. */
 const MAX_BATCH_CHARS = 25 * 1000 * 1000;
 const SHORT_CHARS = 4_096;
 const UNKNOWN = "unknown";
-/** For calls of a batch whose turn did not come in time; who sent them may send them again. */
 const TOO_MUCH = new RpcError(
 	"limit",
 	"limit exceeded: the answers of the batch are too large, ask for less at once",
 );
+/** For calls of a batch that were not reached in time. */
 const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
-const NOBODY_WAITS = (): void => {};
+const NO_OP = (): void => {};
 const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
 
-/** A dispatcher over a table of methods. */
 export function createDispatcher<Context>(
 	options: DispatcherOptions,
 	dependencies: DispatcherDependencies<Context>,
@@ -85,32 +82,32 @@ export function createDispatcher<Context>(
 	return new CallDispatcher(options, dependencies);
 }
 
-/** The error for a name that is not served; `reason` is added where there is one worth telling. */
+/** The error for a method that is not served. */
 export function methodNotFound(method: string, reason?: string): RpcError {
 	const tail = reason === undefined ? "" : `: ${reason}`;
 	const message = `the method ${quotable(method)} does not exist/is not available${tail}`;
 	return new RpcError("methodNotFound", message);
 }
 
-/** Why `call` is refused whose parameters have more than `max` characters as JSON; null where they have not. */
+/** The error if the parameters of `call` have more than `max` characters as JSON, else null. */
 export function oversized({ paramsSize }: RpcCall, max: number): RpcError | null {
 	if (paramsSize <= max) return null;
 	return new RpcError("invalidParams", `invalid params: expected at most ${max} characters in all`);
 }
 
-/** The place of a call in its request. */
-interface Turn {
-	/** When the request should be answered, in ms of the clock's monotonic reading. */
+/** How a call fits into its request. */
+interface CallTiming {
+	/** When the request should be answered: monotonic time in ms. */
 	readonly until: number;
-	/** Lets what stands behind the call begin; may be called any number of times. */
-	readonly goOn: () => void;
+	/** Lets the next call of the batch begin; may be called repeatedly. */
+	readonly startNext: () => void;
 }
 
 class CallDispatcher<Context> {
 	readonly #maxBatch: number;
 	readonly #dependencies: DispatcherDependencies<Context>;
 	readonly #limitMs: number;
-	/** How long calls have kept the event loop so far, all together. */
+	/** Total time that calls have kept the event loop so far. */
 	#workedMs = 0;
 
 	constructor(options: DispatcherOptions, dependencies: DispatcherDependencies<Context>) {
@@ -120,17 +117,16 @@ class CallDispatcher<Context> {
 	}
 
 	/**
-	 * Answers a body, as it came or as it was read; never rejects. The first call's handler is started before this
-	 * returns, so bodies that are given one after another start in that order. With `refusal` no call is made and each
-	 * is answered with it.
+	 * Answers a body, raw or parsed; never rejects. The first call's handler is started before this returns, so bodies start
+	 * in the order in which they are given. With `refusal` no call is made, and each is answered with that error.
 	 */
 	dispatch(
 		body: Uint8Array | string | RpcBody | RpcError,
 		context: Context,
 		refusal: RpcError | null = null,
 	): Promise<RpcAnswer> {
-		const asCame = typeof body === "string" || body instanceof Uint8Array;
-		const read = asCame ? readBody(body, this.#maxBatch) : body;
+		const isRaw = typeof body === "string" || body instanceof Uint8Array;
+		const read = isRaw ? readBody(body, this.#maxBatch) : body;
 		if (read instanceof RpcError) {
 			const limited = this.#limit(null, context);
 			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));
@@ -139,25 +135,25 @@ class CallDispatcher<Context> {
 		const call = read.calls[0] as RpcCall;
 		const limited = this.#limit(call, context);
 		if (limited !== null) return Promise.resolve(limited);
-		return this.#run(call, context, refusal, { until: this.#now() + this.#limitMs, goOn: NOBODY_WAITS });
+		return this.#run(call, context, refusal, { until: this.#now() + this.#limitMs, startNext: NO_OP });
 	}
 
 	/**
-	 * Calls of ordered methods run one after another, and what follows one begins when it has ended or only waits for its
-	 * result. All others run side by side. Calls that only wait for a result do not use a concurrency slot, so that a
-	 * hundred waits take no longer than one. After {@link TURN_MS} of work other requests get a turn.
+	 * Calls of ordered methods run one after another: the next call begins when one has ended or only waits for its result.
+	 * All others run concurrently. Calls that only wait for a result do not use a concurrency slot, so that a hundred waits
+	 * take no longer than one. After {@link TURN_MS} of work other requests are served.
 	 */
 	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
 		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
 		const running = new Set<Promise<void>>();
-		const inTurn: Promise<void>[] = [];
+		const ordered: Promise<void>[] = [];
 		const begun = this.#now();
 		const until = begun + this.#limitMs;
 		let mark = this.#workedMs;
 		let chars = 0;
 		const take = (i: number, answer: RpcAnswer): void => {
 			const { length } = answer.text ?? "";
-			// Short answers always fit, so that a submission that was made is also answered.
+			// A submission that was accepted must be acknowledged, so short answers always fit.
 			const fits = length <= SHORT_CHARS || chars + length <= MAX_BATCH_CHARS;
 			if (fits) chars += length;
 			answers[i] = fits ? answer : errorAnswer(calls[i]?.id, readError(TOO_MUCH) ?? INTERNAL);
@@ -170,27 +166,28 @@ class CallDispatcher<Context> {
 			}
 			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);
 			const isOrdered = this.#dependencies.methods.get(call.method)?.definition.ordered === true;
-			await new Promise<void>((goOn) => {
-				const answering = this.#run(call, context, refused, { until, goOn: isOrdered ? goOn : NOBODY_WAITS });
-				const place: Promise<void> = answering.then((answer) => {
+			await new Promise<void>((startNext) => {
+				const timing = { until, startNext: isOrdered ? startNext : NO_OP };
+				const answering = this.#run(call, context, refused, timing);
+				const done: Promise<void> = answering.then((answer) => {
 					take(i, answer);
-					running.delete(place);
-					goOn();
+					running.delete(done);
+					startNext();
 				});
-				if (isOrdered) inTurn.push(place);
+				if (isOrdered) ordered.push(done);
 				else {
-					running.add(place);
-					goOn();
+					running.add(done);
+					startNext();
 				}
 			});
 			if (running.size >= BATCH_CONCURRENCY) await Promise.race(running);
 		}
-		await Promise.all([...running, ...inTurn]);
+		await Promise.all([...running, ...ordered]);
 		return batchAnswer(answers.filter((answer) => answer !== null));
 	}
 
 	/** Starts the call at once; the promise never rejects. */
-	#run(call: RpcCall, context: Context, refusal: RpcError | null, turn: Turn): Promise<RpcAnswer> {
+	#run(call: RpcCall, context: Context, refusal: RpcError | null, timing: CallTiming): Promise<RpcAnswer> {
 		const begun = this.#now();
 		const { methods, fallback } = this.#dependencies;
 		const { method, params, fault } = call;
@@ -211,7 +208,7 @@ class CallDispatcher<Context> {
 			this.#workedMs += this.#now() - begun;
 		}
 		if (running instanceof Promise || running instanceof AnswerLater) {
-			return this.#answered(call, name, begun, Promise.resolve(running), turn);
+			return this.#answered(call, name, begun, Promise.resolve(running), timing);
 		}
 		return Promise.resolve(this.#succeed(call, name, begun, running));
 	}
@@ -222,7 +219,7 @@ class CallDispatcher<Context> {
 		name: string,
 		begun: number,
 		running: Promise<unknown>,
-		turn: Turn,
+		timing: CallTiming,
 	): Promise<RpcAnswer> {
 		return new Promise((resolve) => {
 			let open = true;
@@ -237,9 +234,9 @@ class CallDispatcher<Context> {
 			running
 				.then((result) => {
 					if (!(result instanceof AnswerLater)) return result;
-					turn.goOn();
+					timing.startNext();
 					if (!open || call.id === undefined) return null;
-					return result.finish(Math.max(0, turn.until - this.#now()));
+					return result.finish(Math.max(0, timing.until - this.#now()));
 				})
 				.then(
 					(result) => end(() => this.#succeed(call, name, begun, result)),
@@ -262,7 +259,7 @@ class CallDispatcher<Context> {
 		return answer;
 	}
 
-	/** `call` is null for a body that could not be read: its answer has the id null. */
+	/** `call` is null for an unreadable body, whose answer has the id null. */
 	#fail(call: RpcCall | null, name: string, begun: number, thrown: unknown, retryMs = 0): RpcAnswer {
 		const { log, onCall } = this.#dependencies;
 		const id = call === null ? null : call.id;
@@ -271,7 +268,7 @@ class CallDispatcher<Context> {
 		try {
 			if (error !== null) answer = errorAnswer(id, error, retryMs);
 		} catch {
-			// Its data is no JSON: a fault of the method that made it.
+			// The error's data is not JSON, which is a bug of the method that threw it.
 			error = null;
 		}
 		if (error === null) log.error("a call failed", { method: name, fault: safeError(thrown) });
@@ -279,7 +276,7 @@ class CallDispatcher<Context> {
 		return answer ?? errorAnswer(id, INTERNAL);
 	}
 
-	/** Takes the call's weight from the client's allowance: the answer where that was not possible, else null. */
+	/** Takes the call's weight from the client's rate limit; returns the refusal, or null. */
 	#limit(call: RpcCall | null, context: Context): RpcAnswer | null {
 		const { methods, fallback, limiter } = this.#dependencies;
 		if (limiter === undefined) return null;

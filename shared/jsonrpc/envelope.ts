@@ -1,26 +1,25 @@
-// Reads the calls of a JSON-RPC 2.0 body and writes the text of their answers
-// (https://www.jsonrpc.org/specification). The work that a body would make is told before anything works on
-// it: JSON.parse and the schemas need hundreds of milliseconds for two megabytes of "{}", and a hundred
-// times less for one string as long.
+// Reads the calls of a JSON-RPC 2.0 body and writes the text of their answers (https://www.jsonrpc.org/specification). The
+// number of values in a body is checked before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for two
+// megabytes of "{}", and a hundredth of that for one string of the same length.
 
 import { isAscii, isUtf8, transcode } from "node:buffer";
 import { asBuffer } from "../ethereum/hex.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
 
-/** An id as it came, to be echoed with its type. */
+/** An id, echoed with its type. */
 export type RpcId = string | number | null;
 
 /** One entry of a request. */
 export interface RpcCall {
-	/** What the answer's id will be; undefined for a notification, which gets no answer. */
+	/** Undefined for a notification, which gets no answer. */
 	readonly id: RpcId | undefined;
 	/** "" where `fault` is set. */
 	readonly method: string;
-	/** The parameters as parsed, `[]` where none came, or null where they were no array. */
+	/** The parsed parameters; `[]` if there were none, null if they are not an array. */
 	readonly params: readonly unknown[] | null;
-	/** About as many characters as the parameters have as JSON. */
+	/** Approximate characters of the parameters as JSON. */
 	readonly paramsSize: number;
-	/** What makes it no request object, or null. */
+	/** Why the entry is not a valid request, or null. */
 	readonly fault: RpcError | null;
 }
 
@@ -30,21 +29,20 @@ export interface RpcBody {
 	readonly calls: readonly RpcCall[];
 }
 
-/** Characters of an id at most: it is written into the answer. */
+/** Maximum characters of an id, which is echoed in the answer. */
 const MAX_ID_CHARS = 64 * 1024;
-/** Names longer than this are cut where they are quoted in an error. */
+/** Longer names are cut when an error quotes them. */
 const QUOTED_CHARS = 64;
-/** No call of the interface nests further; nodes stop reading at 128. */
+/** No call of the interface nests deeper; nodes stop at 128. */
 const MAX_DEPTH = 64;
-/** Values of a body at most, and more where there may be more entries of a batch: each has about ten. */
+/** Maximum values of a body, or more if batches may be larger: an entry has about ten values. */
 const MAX_VALUES = 5_000;
 const VALUES_PER_ENTRY = 16;
 const NO_PARAMS: readonly unknown[] = [];
 
 /**
- * Reads a body. Never throws: what is no JSON (kind `parse`; UTF-8 that is broken counts as that), an empty batch, one of
- * more than `maxBatch` entries, or a body of too many values (kind `invalidRequest`) is returned as the error to answer
- * with id null.
+ * Reads a body. Never throws: for invalid UTF-8 or JSON (kind `parse`), an empty batch, more than `maxBatch` entries or too
+ * many values (kind `invalidRequest`) it returns the error to answer with id null.
  */
 export function readBody(body: Uint8Array | string, maxBatch: number): RpcBody | RpcError {
 	let parsed: unknown;
@@ -64,7 +62,7 @@ export function readBody(body: Uint8Array | string, maxBatch: number): RpcBody |
 	return { batch: true, calls: parsed.map(readCall) };
 }
 
-/** A result that is JSON already: it is written as it is. */
+/** A result that is JSON text already, and is written unchanged. */
 export class JsonText {
 	readonly text: string;
 	constructor(text: string) {
@@ -72,30 +70,29 @@ export class JsonText {
 	}
 }
 
-/** The text of a successful answer. A result that is absent is null: a member that is missing would be no answer. */
-export function resultText(id: RpcId, result: unknown): string {
+/** The text of a successful answer. An undefined result is written as null, since the member is required. */
+function resultText(id: RpcId, result: unknown): string {
 	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${jsonText(result)}}`;
 }
 
-/** A result as JSON. */
 export function jsonText(result: unknown): string {
 	return result instanceof JsonText ? result.text : (JSON.stringify(result) ?? "null");
 }
 
-/** The text of an error answer; `data` is left out where it is undefined. */
+/** The text of an error answer; `data` is left out if undefined. */
 export function errorText(id: RpcId, code: number, message: string, data?: unknown): string {
 	const dataText = data === undefined ? undefined : JSON.stringify(data);
 	const tail = dataText === undefined ? "" : `,"data":${dataText}`;
 	return `{"jsonrpc":"2.0","id":${idText(id)},"error":{"code":${code},"message":${JSON.stringify(message)}${tail}}}`;
 }
 
-/** `text` in a form that may be quoted in an error: printable ASCII, 64 characters at most. */
+/** `text` as an error may quote it: printable ASCII, at most 64 characters. */
 export function quotable(text: string): string {
 	const cut = text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS)}...` : text;
 	return cut.replace(/[^\x20-\x7e]/g, "?");
 }
 
-/** Of what is UTF-8: where it is more than ASCII, node's usual reading takes five times as long as this. */
+/** Decodes UTF-8, five times as fast as Node's usual method if it is not all ASCII. */
 function textOf(bytes: Buffer): string {
 	return isAscii(bytes) ? bytes.toString("latin1") : transcode(bytes, "utf8", "utf16le").toString("utf16le");
 }
@@ -116,7 +113,7 @@ function readCall(entry: unknown): RpcCall {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
 		return refused(null, "expected an object with jsonrpc, id, method and params");
 	}
-	// JSON.parse makes even "__proto__" an own member, and nothing is looked up in the object but these four.
+	// Only these four members are read, so a "__proto__" member does no harm.
 	const { id, jsonrpc, method, params } = entry as Record<string, unknown>;
 	if (!isId(id)) return refused(null, "id: expected a string, a number without loss of digits, or null");
 	if (typeof id === "string" && id.length > MAX_ID_CHARS) {
@@ -134,12 +131,12 @@ function readCall(entry: unknown): RpcCall {
 	return { id, method, params: fault === null && Array.isArray(params) ? params : null, paramsSize, fault };
 }
 
-/** The error where params are not what servers behind us can read. */
+/** The error for parameters that upstream servers could not read. */
 function badParams(expected: string): RpcError {
 	return new RpcError("invalidParams", `invalid params: params: expected ${expected}`);
 }
 
-/** A whole number that JSON.parse has rounded would be echoed as another one, which no client would recognise. */
+/** Refuses numbers beyond the safe integers: JSON.parse rounds them, so they would be echoed wrongly. */
 function isId(id: unknown): id is RpcId | undefined {
 	if (typeof id === "number") return Math.abs(id) <= Number.MAX_SAFE_INTEGER;
 	return id === undefined || id === null || typeof id === "string";
@@ -150,18 +147,17 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
-/** From what opens to what closes: "]" and "}" both. */
+/** Added to an opening bracket or brace it gives the closing one. */
 const CLOSING = 2;
-/** Bytes of a text that are looked at one by one before its end is searched, which costs more to begin with. */
+/** Bytes of a string that are read one by one before `indexOf` is used, which costs more to start. */
 const SHORT_TEXT = 64;
 
 /**
- * Whether `json` has more than `max` values: its lists, objects and what stands in them. Never parses: of a text that is
- * no JSON the answer says how many there would be.
+ * Whether `json` has more than `max` values (lists, objects and their elements), counted without parsing.
  */
 function hasMoreValues(json: Buffer, max: number): boolean {
 	const { length } = json;
-	// Each value but the first stands behind a comma, or is the first of its list or object; those may be empty.
+	// Each value but the outermost follows a comma, or is the first element of a list or object that is not empty.
 	let values = 1;
 	for (let i = 0; i < length; i++) {
 		const byte = json[i];
@@ -174,7 +170,7 @@ function hasMoreValues(json: Buffer, max: number): boolean {
 	return false;
 }
 
-/** Where the quote is that ends the text which begins at `start`, or the end of the bytes. */
+/** The index of the quote that ends the string beginning at `start`, or the length of `json`. */
 function textEnd(json: Buffer, start: number): number {
 	const { length } = json;
 	let i = start;
@@ -195,15 +191,14 @@ function textEnd(json: Buffer, start: number): number {
 	}
 }
 
-/** How deep and how large a value is. */
 interface Measured {
-	/** About as many characters as it has as JSON; infinite where it nests too deep. */
+	/** Approximate characters as JSON; infinite if nested too deep. */
 	readonly size: number;
-	/** False where a text or a key in it has half a surrogate pair, which other parsers refuse as no JSON at all. */
+	/** False if a string or key has half a surrogate pair, which other JSON parsers refuse. */
 	readonly wellFormed: boolean;
 }
 
-/** Measures a value that JSON.parse made, down to `maxDepth`. Level by level, not by recursion. */
+/** Measures a parsed value down to `maxDepth`, level by level instead of by recursion. */
 function measure(value: unknown, maxDepth: number): Measured {
 	let size = 0;
 	let level = [value];
@@ -224,7 +219,7 @@ function measure(value: unknown, maxDepth: number): Measured {
 				if (!key.isWellFormed()) return { size, wellFormed: false };
 				size += key.length + 3;
 			}
-			// By value, and not by entries, which cost three times as much.
+			// Object.entries would cost three times as much.
 			const inner: unknown[] = keys === null ? (one as unknown[]) : Object.values(one);
 			size += 1 + Math.max(1, inner.length);
 			for (const next of inner) {
@@ -238,42 +233,41 @@ function measure(value: unknown, maxDepth: number): Measured {
 	return { size: Number.POSITIVE_INFINITY, wellFormed: true };
 }
 
-/** How a call ended: well, with an upstream's error, or with one of ours. */
+/** How a call ended: "foreign" is an upstream's error, a kind is our own. */
 export type CallOutcome = "ok" | "foreign" | RpcErrorKind;
 
-/** What to send back. */
+/** The answer to a body. */
 export interface RpcAnswer {
-	/** The HTTP status that goes with it. */
+	/** HTTP status. */
 	readonly status: number;
-	/** JSON, or null where nothing is answered (notifications): HTTP 204, on a websocket silence. */
+	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
 	readonly text: string | null;
-	/** With status 429: when to come again, in ms; else 0. */
+	/** With status 429: ms after which to retry; else 0. */
 	readonly retryMs: number;
 }
 
-/** The answer to a call with id `id` (undefined: a notification). Throws where `result` is no JSON (a bigint). */
+/** The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON, such as a bigint. */
 export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
 	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
 }
 
-/** The answer to a call that ended with `error`. `retryMs`: see {@link RpcAnswer}. */
 export function errorAnswer(id: RpcId | undefined, error: WireError, retryMs = 0): RpcAnswer {
 	const { code, message, data, status } = error;
 	return { status, text: id === undefined ? null : errorText(id, code, message, data), retryMs };
 }
 
-/** The error for a client over its rate limit, which may come again in `waitMs`. */
+/** The error for a client over its rate limit, which may retry in `waitMs`. */
 export function rateLimited(waitMs: number): RpcError {
 	return new RpcError("rateLimit", `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`);
 }
 
-/** The answer with that error to what was not read: its id is null. */
+/** The same as an answer with id null, for a body that was not read. */
 export function limitedAnswer(waitMs: number): RpcAnswer {
 	const { code, message } = rateLimited(waitMs);
 	return { status: RPC_ERRORS.rateLimit.status, text: errorText(null, code, message), retryMs: waitMs };
 }
 
-/** What the wire tells of an error. */
+/** An error as clients see it. */
 interface WireError {
 	readonly outcome: CallOutcome;
 	readonly code: number;
@@ -282,7 +276,7 @@ interface WireError {
 	readonly status: number;
 }
 
-/** All that leaves the process of an own fault. */
+/** What clients see of our own faults. */
 export const INTERNAL: WireError = {
 	outcome: "internal",
 	...RPC_ERRORS.internal,
@@ -290,7 +284,7 @@ export const INTERNAL: WireError = {
 	data: undefined,
 };
 
-/** What was meant for the client of what was thrown; null for an own fault. */
+/** What clients may see of a thrown error; null for our own faults. */
 export function readError(thrown: unknown): WireError | null {
 	if (thrown instanceof RpcError) {
 		const { kind, code, message, data } = thrown;
@@ -303,7 +297,7 @@ export function readError(thrown: unknown): WireError | null {
 	return null;
 }
 
-/** The answer to a batch: the status that all entries have, else 200. Notifications leave no text. */
+/** The answer to a batch: the common status of all entries, else 200. Notifications add no text. */
 export function batchAnswer(answers: readonly RpcAnswer[]): RpcAnswer {
 	const texts = answers.flatMap((answer) => (answer.text === null ? [] : [answer.text]));
 	const first = answers[0]?.status ?? 200;

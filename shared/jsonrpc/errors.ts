@@ -1,9 +1,8 @@
-// The one table of JSON-RPC errors, with the code and HTTP status of each kind. The words of single
-// rejections are the callers'.
+// The table of JSON-RPC errors, with the code and HTTP status of each kind. Messages are written by the callers.
 
 /**
  * Every kind of error a client can get, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and
- * the HTTP status of an answer that consists of it alone. Wallets read bodies of 200s only, so most are 200.
+ * the HTTP status of an answer that is this error alone. Wallets only read bodies under 200, so most are 200.
  */
 export const RPC_ERRORS = {
 	parse: { code: -32700, status: 400 },
@@ -11,24 +10,24 @@ export const RPC_ERRORS = {
 	methodNotFound: { code: -32601, status: 200 },
 	invalidParams: { code: -32602, status: 200 },
 	internal: { code: -32603, status: 200 },
-	/** Draining or not ready: -32603 too, but told to balancers by its status. */
+	/** Draining or not ready: -32603 too, with a status that load balancers understand. */
 	unavailable: { code: -32603, status: 503 },
 	limit: { code: -32005, status: 200 },
 	/** Over the rate limit: -32005 with 429, so that proxies and clients slow down. */
 	rateLimit: { code: -32005, status: 429 },
-	/** The body is larger than is read. */
+	/** The body exceeds the size limit. */
 	tooLarge: { code: -32005, status: 413 },
 	rejected: { code: -32000, status: 200 },
 	reverted: { code: 3, status: 200 },
-	/** Taken, but not mined in the time that was given; the data is the hash. */
+	/** Accepted, but not mined in the given time; the data is the hash. */
 	timedOut: { code: 4, status: 200 },
-	/** Taken, but it cannot be mined soon; the data is the hash. */
+	/** Accepted, but can't be mined soon; the data is the hash. */
 	notSoon: { code: 5, status: 200 },
 } as const satisfies Record<string, { code: number; status: number }>;
 
 export type RpcErrorKind = keyof typeof RPC_ERRORS;
 
-/** An error meant for the client: its message and data leave the process as they are. */
+/** An error for the client, who gets its message and data unchanged. */
 export class RpcError extends Error {
 	readonly kind: RpcErrorKind;
 	readonly data: unknown;
@@ -43,7 +42,7 @@ export class RpcError extends Error {
 	}
 }
 
-/** An error of an upstream's, passed on with its own code: for reads that the node answered with an error. */
+/** A node's error to a read, passed on with the node's code. */
 export class ForeignRpcError extends Error {
 	readonly code: number;
 	readonly data: unknown;

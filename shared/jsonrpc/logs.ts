@@ -1,4 +1,4 @@
-// Event logs of blocks, and which of them a client asks for: by address and by topics, as `eth_getLogs` does. Pure.
+// Filters event logs by address and topics, as `eth_getLogs` does. Pure.
 
 import { z } from "zod";
 import { toQuantity } from "../ethereum/hex.ts";
@@ -7,38 +7,38 @@ import { address, type BlockTag, blockNumberOrTag, boundedList, hash } from "./m
 const MAX_VALUES = 100;
 const MAX_TOPICS = 4;
 
-/** A log as the node tells it. */
+/** A log from the node. */
 export interface Log {
 	readonly address: string;
 	readonly topics: readonly string[];
 }
 
-/** Lower-case hex; an empty list takes any. */
+/** Lower-case hex; an empty list matches anything. */
 export interface LogFilter {
 	readonly address: readonly string[];
-	/** By position. A log with fewer topics is not taken. */
+	/** By position. A log with fewer topics does not match. */
 	readonly topics: readonly (readonly string[])[];
 }
 
-/** What a filter that is polled asks for. */
+/** A parsed filter object. */
 export interface LogCriteria {
 	readonly filter: LogFilter;
 	/** The first and the last block; null: any. */
 	readonly from: bigint | null;
 	readonly to: bigint | null;
-	/** The same as the object that `eth_getLogs` takes. */
+	/** The filter as a parameter of `eth_getLogs`. */
 	readonly query: object;
 }
 
-/** Whether `filter` takes `log`. */
+/** Whether `log` matches `filter`. */
 export function takes(filter: LogFilter, { address, topics }: Log): boolean {
 	if (filter.address.length > 0 && !filter.address.includes(address)) return false;
 	if (topics.length < filter.topics.length) return false;
 	return filter.topics.every((wanted, i) => wanted.length === 0 || wanted.includes(topics[i] ?? ""));
 }
 
-/** The log as it is told where its block has left the chain, or is in it. */
-export function told(log: Log, removed: boolean): Log & { readonly removed: boolean } {
+/** The log with its `removed` flag: true if its block has left the chain. */
+export function withRemoved(log: Log, removed: boolean): Log & { readonly removed: boolean } {
 	return { ...log, removed };
 }
 

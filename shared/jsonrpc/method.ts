@@ -1,5 +1,5 @@
-// A JSON-RPC method, the schemas of its parameters and the table of methods. The schemas that check parameters also document
-// them, so that the OpenRPC document (https://spec.open-rpc.org) cannot say anything else.
+// Defines JSON-RPC methods and the schemas of their parameters. The same schemas make the OpenRPC document
+// (https://spec.open-rpc.org), so that it always agrees with the checks.
 
 import { z } from "zod";
 import { hexToBytes, parseAddress, parseHash, parseQuantity, toQuantity } from "../ethereum/hex.ts";
@@ -7,9 +7,9 @@ import { quotable } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 
 /**
- * What a handler returns when its effect is done but its result is still to come: a batch goes on with its next call.
- * `finish` is called at once with the ms that are left of the request, and answers and throws like `handle`. It is not
- * called for a notification, which has no answer.
+ * What a handler returns if its effect is done but its result must be waited for, so that a batch continues with its next
+ * call. `finish` is called at once with the remaining ms of the request, and returns and throws like `handle`. It is not
+ * called for notifications.
  */
 export class AnswerLater {
 	readonly finish: (leftMs: number) => Promise<unknown>;
@@ -18,54 +18,50 @@ export class AnswerLater {
 	}
 }
 
-/** Enough for a hash, an address or a block, and whatever a library puts beside it. */
+/** Enough for a hash, an address or a block, and what libraries add. */
 export const PARAMS_SIZE = 1_024;
-/** A raw transaction with as many blobs as nodes take, or a bundle of smaller ones. */
+/** A raw transaction with as many blobs as nodes accept, or a bundle of smaller ones. */
 export const RAW_PARAMS_SIZE = 2 * 1024 * 1024 + PARAMS_SIZE;
-/** Of a read that is passed on, by whether it runs code: then it may bring some, and whole states. */
+/** For reads that are passed on. Heavy ones run code, and may contain code and state overrides. */
 const READ_PARAMS_SIZE = 128 * 1024;
 const HEAVY_READ_PARAMS_SIZE = 1024 * 1024;
 
-/** Characters that the parameters of a read have as JSON at most, by its weight in the rate limit. */
+/** Maximum characters of a read's parameters as JSON, by its weight in the rate limit. */
 export function readParamsSize(weight: number): number {
 	return weight > 1 ? HEAVY_READ_PARAMS_SIZE : READ_PARAMS_SIZE;
 }
 
-/** One positional parameter. One whose schema takes undefined may be left out, and only such may follow it. */
+/** One positional parameter. It is optional if its schema accepts undefined; only optional ones may follow it. */
 interface Param {
-	/** As named in errors and in the OpenRPC document. */
+	/** For errors and the OpenRPC document. */
 	readonly name: string;
-	/** Checks it synchronously, types it, and documents it. */
 	readonly schema: z.ZodType;
 }
 
-/** The values that a handler gets for `P`: what the schemas make of them. */
+/** The parsed values that a handler gets for `P`. */
 type ParamValues<P extends readonly Param[]> = {
 	readonly [K in keyof P]: z.output<P[K]["schema"]>;
 };
 
-/** A method as it is written down in its file. */
+/** A method as its file defines it. */
 interface MethodSpec<Needs, Context, P extends readonly Param[]> {
-	/** The exact name on the wire. */
 	readonly name: string;
-	/** One line of what it does. */
+	/** One line for the OpenRPC document. */
 	readonly summary: string;
 	readonly params: P;
-	/** What it answers, for the OpenRPC document; answers are not checked against it. */
+	/** For the OpenRPC document; results are not checked against it. */
 	readonly result: z.ZodType;
-	/** What a call weighs in the rate limit; 1 unless said. */
+	/** In the rate limit; default 1. */
 	readonly weight?: number;
-	/** Characters that its parameters have as JSON at most, all together; {@link PARAMS_SIZE} unless said. */
+	/** Maximum characters of all parameters as JSON; default {@link PARAMS_SIZE}. */
 	readonly maxParamsSize?: number;
 	/**
-	 * True where a batch must run its calls of this kind one after another, in the batch's order; what stands behind one
-	 * begins when it has ended, or has handed over an {@link AnswerLater}.
+	 * If true, a batch runs such calls in order: the next call begins when one has ended or returned an {@link AnswerLater}.
 	 */
 	readonly ordered?: boolean;
 	/**
-	 * Does it. `context` is of the request, `needs` of the process. Answers the result as JSON values (quantities in
-	 * hex: a bigint is a fault), or an {@link AnswerLater}; throws an RpcError for what the client shall read, anything
-	 * else is an own fault.
+	 * Runs the call. `context` is the request's, `needs` are the dependencies of the method. Returns JSON values (quantities
+	 * in hex, never a bigint) or an {@link AnswerLater}; throws an RpcError for the client, anything else is our own fault.
 	 */
 	handle(params: ParamValues<P>, context: Context, needs: Needs): Promise<unknown> | unknown;
 }
@@ -73,26 +69,25 @@ interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 /** A method that checks its own parameters, ready for a table. */
 interface MethodDefinition<Needs, Context>
 	extends Required<Omit<MethodSpec<Needs, Context, readonly Param[]>, "handle">> {
-	/** How many parameters must be there. */
+	/** How many parameters are required. */
 	readonly required: number;
-	/** A property, not a method, so that the compiler holds each method to the context and needs of its table. */
+	/** A property, not a method, so that the compiler checks each method against the context and needs of its table. */
 	readonly invoke: (params: readonly unknown[], context: Context, needs: Needs) => Promise<unknown> | unknown;
 }
 
-/** A row of the table: a method with what it needs. */
+/** A method bound to its dependencies. */
 interface Method<Context> {
 	readonly definition: Omit<MethodDefinition<never, Context>, "invoke">;
-	/** Checks `params` and runs it. Throws RpcError `invalidParams`, and whatever the method throws. */
+	/** Checks `params` and runs the method. Throws RpcError `invalidParams`, and what the method throws. */
 	readonly call: (params: readonly unknown[], context: Context) => Promise<unknown> | unknown;
 }
 
-/** Methods by name. */
 export type MethodTable<Context> = ReadonlyMap<string, Method<Context>>;
 
 /**
  * Defines a method: `defineMethod<{ pool: Pool }, CallContext>()({ name: "eth_x", params: [{ name: "hash",
- * schema: hash }], … })`. Called in two steps so that `Needs` is given and the parameters' types are inferred.
- * Throws at once where a required parameter follows an optional one.
+ * schema: hash }], … })`. Two calls, so that `Needs` is given while the parameters' types are inferred. Throws if a
+ * required parameter follows an optional one.
  */
 export function defineMethod<Needs, Context>() {
 	return <const P extends readonly Param[]>(
@@ -115,7 +110,7 @@ export function defineMethod<Needs, Context>() {
 	};
 }
 
-/** The table of `definitions`, each bound to `needs`. Throws where two have one name. */
+/** The table of `definitions`, each bound to `needs`. Throws if a name is defined twice. */
 export function methodTable<Needs, Context>(
 	definitions: readonly MethodDefinition<Needs, Context>[],
 	needs: Needs,
@@ -151,14 +146,14 @@ function checkParams(params: readonly Param[], required: number, given: readonly
 	const values: unknown[] = [];
 	for (let i = 0; i < params.length; i++) {
 		const param = params[i] as Param;
-		// Clients fill up the tail with null; to the schema that is a parameter that was left out.
+		// Clients pass null for optional parameters that they leave out.
 		const value = i >= required && given[i] === null ? undefined : given[i];
 		values.push(checkParam(param.name, param.schema, value));
 	}
 	return values;
 }
 
-/** What `schema` makes of `value`. Throws RpcError `invalidParams`, which calls it `name` and says what was expected. */
+/** `value` parsed by `schema`. Throws RpcError `invalidParams` with `name` and what was expected. */
 export function checkParam<T extends z.ZodType>(name: string, schema: T, value: unknown): z.output<T> {
 	const checked = schema.safeParse(value);
 	if (!checked.success) throw invalidParams(describe(name, checked.error.issues));
@@ -173,19 +168,19 @@ function invalidParams(what: string): RpcError {
 function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
 	const issue = closest(issues);
 	if (issue === undefined) return name;
-	let place = name;
+	let path = name;
 	for (const key of issue.path) {
-		place += typeof key === "number" ? `[${key}]` : `.${quotable(String(key))}`;
+		path += typeof key === "number" ? `[${key}]` : `.${quotable(String(key))}`;
 	}
-	if (issue.code === "unrecognized_keys") return `${place}.${quotable(issue.keys[0] ?? "")}: unknown key`;
+	if (issue.code === "unrecognized_keys") return `${path}.${quotable(issue.keys[0] ?? "")}: unknown key`;
 	const message = issue.message.replace(
 		/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /,
 		"",
 	);
-	return `${place}: ${message === "Invalid input" ? "not as expected" : message.replace(/, received .*$/, "")}`;
+	return `${path}: ${message === "Invalid input" ? "not as expected" : message.replace(/, received .*$/, "")}`;
 }
 
-/** Of a union that says nothing itself, the branch that came furthest into the value. */
+/** For a union without a message of its own: the issue of the branch that matched deepest into the value. */
 function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
 	const first = issues[0];
 	if (first?.code !== "invalid_union" || first.message !== "Invalid input") return first;
@@ -194,7 +189,6 @@ function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefi
 	return deepest === undefined ? first : { ...deepest, path: [...first.path, ...deepest.path] };
 }
 
-/** What the document says of the service. */
 export interface OpenRpcInfo {
 	readonly title: string;
 	readonly version: string;
@@ -203,7 +197,7 @@ export interface OpenRpcInfo {
 
 type Described = Omit<MethodDefinition<never, never>, "invoke">;
 
-/** The document, as JSON values. */
+/** The OpenRPC document, as JSON values. */
 export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record<string, unknown> {
 	const described = Array.from(methods, ({ name, summary, params, required, result }) => ({
 		...{ name, summary, paramStructure: "by-position" },
@@ -216,13 +210,13 @@ export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record
 	return { openrpc: "1.3.2", info: { ...info }, methods: described };
 }
 
-/** What the schema takes (`input`) or gives; a part that JSON Schema cannot say is left open. */
+/** The schema's input or output; what JSON Schema cannot express is left open. */
 function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, unknown> {
 	const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
 	return rest;
 }
 
-/** A string that `read` makes a value of; null refuses it. `pattern` is what the document says of it. */
+/** A string parsed by `read`, which returns null to refuse it. `pattern` is for the document. */
 function readString<T>(expects: string, pattern: string, read: (text: string) => T | null) {
 	return z
 		.string({ error: `expected ${expects}` })
@@ -235,7 +229,7 @@ function readString<T>(expects: string, pattern: string, read: (text: string) =>
 		.meta({ description: expects, pattern });
 }
 
-/** A list of up to `max` elements (and `min` at least), whose length is looked at before any of them is. */
+/** A list of `min` to `max` elements. Its length is checked before any element. */
 export function boundedList<T extends z.ZodType>(element: T, max: number, expected: string, min = 0) {
 	return z.preprocess((value, context) => {
 		if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
@@ -247,27 +241,26 @@ export function boundedList<T extends z.ZodType>(element: T, max: number, expect
 /** 32 bytes, to lower-case hex. */
 export const hash = readString("a hash of 32 bytes as 0x hex", "^0[xX][0-9a-fA-F]{64}$", parseHash);
 
-/** 20 bytes, to lower-case hex. Checksums are not looked at. */
+/** 20 bytes, to lower-case hex. Checksums are ignored. */
 export const address = readString("an address of 20 bytes as 0x hex", "^0[xX][0-9a-fA-F]{40}$", parseAddress);
 
 const HEX_PATTERN = "^0[xX](?:[0-9a-fA-F]{2})*$";
 
-/** Bytes of any number, to lower-case hex. */
+/** Any number of bytes, to lower-case hex. */
 export const hexData = readString("bytes as 0x hex", HEX_PATTERN, (text) =>
 	/^0x[0-9a-f]*$/i.test(text) && text.length % 2 === 0 ? text.toLowerCase() : null,
 );
 
-/** Bytes of any number, to bytes; `expects` tells what they are: "a signed transaction as 0x hex". */
+/** Any number of bytes, to a buffer; `expects` describes them: "a signed transaction as 0x hex". */
 export function rawBytes(expects: string) {
 	return readString<Uint8Array>(expects, HEX_PATTERN, hexToBytes);
 }
 
 const QUANTITY_PATTERN = "^0[xX](?:0|[1-9a-fA-F][0-9a-fA-F]{0,63})$";
 
-/** A number of at most 256 bits without leading zeros, to a bigint. */
+/** At most 256 bits without leading zeros, to a bigint. */
 export const quantity = readString("a 0x hex number without leading zeros", QUANTITY_PATTERN, parseQuantity);
 
-/** Blocks that have a name. */
 const BLOCK_TAGS = ["latest", "pending", "safe", "finalized", "earliest"] as const;
 export type BlockTag = (typeof BLOCK_TAGS)[number];
 
@@ -281,8 +274,8 @@ export const blockNumberOrTag = readString(BLOCK, `${QUANTITY_PATTERN}|${TAG_PAT
 );
 
 /**
- * A block by number, tag or hash (EIP-1898), in the form in which a node takes it: a lower-case quantity or tag, or
- * an object of `blockHash` (with `requireCanonical`) or `blockNumber`.
+ * A block by number, tag or hash (EIP-1898), in the form that nodes accept: a lower-case quantity or tag, or an object with
+ * `blockHash` (and `requireCanonical`) or `blockNumber`.
  */
 export const blockReference = z.union(
 	[

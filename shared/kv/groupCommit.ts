@@ -1,10 +1,10 @@
-// Writes that share commits, since each costs a flush of the disk: those of one turn of the event loop, and
-// those that come while a commit is under way, go into the next one together.
+// Groups writes into common commits, since each commit costs a flush of the disk: those of one turn of the event loop, and those
+// that arrive while a commit is running.
 
 import { nextTurn } from "../clock.ts";
 import type { Change } from "./port.ts";
 
-/** Changes in one commit at most, and bytes, so that none takes long; the rest goes into the one after it. */
+/** Limits of one commit, so that none takes long; further writes wait for the next one. */
 const MAX_CHANGES = 2_000;
 const MAX_BYTES = 1024 * 1024;
 /** See KeyValueStore. */
@@ -16,7 +16,6 @@ interface Write {
 	readonly reject: (thrown: unknown) => void;
 }
 
-/** Commits groups of writes one after another. */
 export class GroupCommit {
 	readonly #commit: (changes: readonly Change[]) => Promise<void>;
 	#waiting: Write[] = [];
@@ -27,10 +26,10 @@ export class GroupCommit {
 		this.#commit = commit;
 	}
 
-	/** Resolves when the changes are committed; rejects when the commit that they were in failed, or a key is none. */
+	/** Resolves when the changes are committed; rejects if their commit failed or a key is invalid. */
 	write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return Promise.resolve();
-		// Checked first: what an engine takes before a key that it refuses might stay.
+		// Checked here, since an engine that refuses a key might keep the changes before it.
 		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {
@@ -39,14 +38,14 @@ export class GroupCommit {
 		});
 	}
 
-	/** Resolves when all writes so far are committed or have failed. */
+	/** Resolves when all writes have been committed or have failed. */
 	async idle(): Promise<void> {
 		while (this.#running !== null) await this.#running;
 	}
 
 	async #run(): Promise<void> {
 		while (this.#waiting.length > 0) {
-			// To the end of the turn: what arrived together comes together.
+			// Collects all writes of this turn of the event loop.
 			await nextTurn();
 			const group = this.#take();
 			try {

@@ -1,4 +1,4 @@
-// The embedded store: LMDB in a folder that is made for its owner alone and locked against a second process.
+// The embedded store: LMDB in a folder that only its owner can read and that is locked against a second process.
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -12,16 +12,15 @@ import { systemClock } from "../clock.ts";
 import { GroupCommit } from "./groupCommit.ts";
 import type { SharedStore } from "./port.ts";
 
-/** As LMDB calls it. */
 const DATA_FILE = "data.mdb";
 
 /**
- * Opens (and makes, where absent) the store in `folder`. Throws FolderInUseError when another process has it.
+ * Opens the store in `folder`, and creates it if needed. Throws FolderInUseError if another process uses it.
  *
- * `overlappingSync` is off: with it a put resolves before it is flushed to disk.
+ * `overlappingSync` is off because with it a put resolves before it is flushed to disk.
  */
 export async function openLmdb(folder: string): Promise<SharedStore> {
-	// Signed transactions and a key lie in here: the folder is its owner's alone.
+	// The folder holds signed transactions and a key.
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	chmodSync(folder, 0o700);
 	const unlock = await lockFolder(folder);
@@ -30,7 +29,7 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 		encoding: "binary",
 		keyEncoding: "ordered-binary",
 		overlappingSync: false,
-		// The grouping is ours; with LMDB's own, a failed commit rejects promises that nobody holds.
+		// Grouping is done by GroupCommit. With LMDB's own, a failed commit causes unhandled rejections.
 		eventTurnBatching: false,
 		commitDelay: 0,
 		noSubdir: false,
@@ -44,7 +43,7 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 				puts.push(value === null ? db.remove(key) : db.put(key, value as Buffer));
 			}
 		});
-		// When a commit fails (a full disk) each of these rejects too, and would end the process if nobody held it.
+		// If the commit fails, these reject too; an unhandled rejection would end the process.
 		for (const put of puts) put.catch(() => {});
 		try {
 			await written;
@@ -55,7 +54,7 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 		}
 	});
 	return {
-		// Its lock is the machine's, and ends with the process.
+		// The folder's lock can't be lost while the process lives.
 		isHeld: true,
 		get: async (key) => db.get(key) ?? null,
 		async *range(start, end, limit) {
@@ -72,7 +71,6 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 	};
 }
 
-/** DATA_DIR is of no use. */
 class DataFolderError extends Error {
 	readonly code = "DATA_FOLDER";
 	constructor() {
@@ -81,7 +79,7 @@ class DataFolderError extends Error {
 	}
 }
 
-/** `dataDir/process`, made where absent, its owner's alone. Throws {@link DataFolderError}. */
+/** The folder `dataDir/process`, created if needed. Throws {@link DataFolderError}. */
 export function dataFolder(dataDir: string, process: string): string {
 	const folder = join(dataDir, process);
 	try {
@@ -93,7 +91,6 @@ export function dataFolder(dataDir: string, process: string): string {
 	return folder;
 }
 
-/** Another process has the folder. */
 class FolderInUseError extends Error {
 	readonly code = "FOLDER_IN_USE";
 	constructor(folder: string) {
@@ -103,12 +100,12 @@ class FolderInUseError extends Error {
 }
 
 /**
- * Takes the lock of `folder`, which must exist, against other processes of this machine. A listening local socket is the lock: the system takes it away when
- * the process dies, however it dies, and no process id can be mistaken. Throws {@link FolderInUseError}.
+ * Locks `folder`, which must exist, against other processes of this machine. The lock is a listening local socket: the system
+ * removes it however the process dies, and a reused process id can't be mistaken for it. Throws {@link FolderInUseError}.
  */
 async function lockFolder(folder: string): Promise<() => Promise<void>> {
 	const name = `leeward-${createHash("sha256").update(realpathSync(folder)).digest("hex").slice(0, 32)}`;
-	// Linux has names without a file, which can't be left behind; elsewhere the file may be stale.
+	// On Linux the socket has no file; elsewhere a file may be left behind.
 	const address = process.platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);
 	const server = createServer((socket) => socket.destroy());
 	if (!(await listens(server, address))) {
@@ -143,7 +140,6 @@ async function answers(address: string): Promise<boolean> {
 	}
 }
 
-/** The disk has no room; what was to be written is not. */
 class DiskFullError extends Error {
 	readonly code = "DISK_FULL";
 	constructor() {
@@ -152,47 +148,46 @@ class DiskFullError extends Error {
 	}
 }
 
-/** Free bytes beside what is written: pages are copied before they are changed. */
+/** Free bytes required besides those of the write, since LMDB copies pages before it changes them. */
 const MIN_FREE_BYTES = 16 * 1024 * 1024;
-/** So many times what is written must be free, too. */
+/** This multiple of the write must be free, too. */
 const COPIES = 4;
-/** For how long a look at the free space is good, in ms. */
-const LOOK_MS = 100;
+/** How long a check of the free space is valid. */
+const CHECK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
 const TRIAL_FILE = "trial";
 
 /**
- * The room on the disk of one store, looked at before LMDB writes. LMDB must not see a write fail: its message of that
- * overruns the heap (mdb.c, mdb_page_flush prints two numbers that were never set into 100 bytes), and sooner or later
- * the process aborts.
+ * Checks the free disk space before LMDB writes. LMDB must not see a write fail: its error message then overruns the heap
+ * (mdb.c, mdb_page_flush prints two uninitialised numbers into 100 bytes), and the process aborts sooner or later.
  */
 export class DiskRoom {
 	readonly #folder: string;
-	#lookedAt = Number.NEGATIVE_INFINITY;
+	#checkedAt = Number.NEGATIVE_INFINITY;
 	#hasFailed = false;
 
 	constructor(folder: string) {
 		this.#folder = folder;
 	}
 
-	/** Resolves where a write of `bytes` may be tried. Throws {@link DiskFullError}, or what the system says. */
+	/** Resolves if a write of `bytes` may be tried. Throws {@link DiskFullError} or the system's error. */
 	async check(bytes = 0): Promise<void> {
 		if (this.#hasFailed) await this.#try(bytes);
 		const now = systemClock.monotonic();
-		if (now - this.#lookedAt < LOOK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
+		if (now - this.#checkedAt < CHECK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
 		const { bavail, bsize, blocks } = await statfs(this.#folder);
-		// Some file systems tell nothing of their size.
+		// Some file systems don't report their size.
 		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES + bytes * COPIES) throw new DiskFullError();
-		this.#lookedAt = now;
+		this.#checkedAt = now;
 	}
 
-	/** A write failed: the next one is tried with a plain file first. */
+	/** To be called after a failed write: the next one is first tried with a plain file. */
 	failed(): void {
 		this.#hasFailed = true;
-		this.#lookedAt = Number.NEGATIVE_INFINITY;
+		this.#checkedAt = Number.NEGATIVE_INFINITY;
 	}
 
-	/** As far as the store's file goes: a limit of a file's size is a full disk, too. */
+	/** Writes at the offset of the store's end, which also detects a limit on file sizes. */
 	async #try(bytes: number): Promise<void> {
 		const path = join(this.#folder, TRIAL_FILE);
 		const { size } = await stat(join(this.#folder, DATA_FILE));

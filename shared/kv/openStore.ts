@@ -1,5 +1,5 @@
-// Opens a process's store by its settings, in a folder or in a database. It waits for a database that does
-// not answer yet, and for another process to let go of the store.
+// Opens a process's store by its settings, in a folder or in a database. Waits for a database that does not answer yet, and for
+// another process to release the store.
 
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
@@ -9,10 +9,10 @@ import { databaseAddress } from "./postgres/database.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
-/** Whose store it is: its folder's and its tables' name. */
+/** The name of the process, which names its folder or its rows. */
 type StoreName = "relay" | "boost";
 
-/** Where it lies: in PostgreSQL where there is a URL, else in a folder. */
+/** PostgreSQL if a URL is set, else a folder. */
 interface StoreSettings {
 	readonly DATA_DIR: string;
 	readonly DATABASE_URL: string | undefined;
@@ -22,24 +22,23 @@ interface StoreSettings {
 export interface OpenStoreDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Another process has taken the store over: this one must end. */
+	/** Called if another process has taken over the store; this one must then exit. */
 	readonly onLost: () => void;
-	/** Called, and waited for, where another process has the store and this one waits for its end. */
+	/** Called and awaited if another process has the store, before this one waits for its end. */
 	readonly onWait: () => Promise<void>;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
 }
 
-/** How a process's store is opened: see {@link openStore}. */
 export type OpenStore = typeof openStore;
 
-/** How long a start waits for a database that does not answer, in ms: hosts start both at the same time. */
+/** How long a start waits for a database that does not answer, since hosts start both at the same time. */
 const START_MS = 30_000;
 const RETRY_MS = 500;
 
 /**
  * Opens the store of `process`. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseDownError,
- * DatabaseRefusedError or LaterVersionError; StoreInUseError where it was stopped meanwhile.
+ * DatabaseRefusedError or LaterVersionError; StoreInUseError if it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,
@@ -55,7 +54,7 @@ export async function openStore(
 	const patience = {
 		signal: stopped,
 		onWait() {
-			// However long that takes, and whatever the database does meanwhile.
+			// Waits without limit from now on, even if the database fails meanwhile.
 			until = Number.POSITIVE_INFINITY;
 			log.warn("another process has the store: waiting for its end", { store: process });
 			return onWait();

@@ -1,4 +1,4 @@
-// The port of a durable key-value store without a schema. What keys mean is up to those who use it.
+// The interface of a durable key-value store without a schema.
 
 /** One change; `value` null removes the key. */
 export interface Change {
@@ -14,13 +14,13 @@ export interface KeyValueStore {
 	range(start: string, end: string, limit?: number): AsyncIterable<readonly [string, Buffer]>;
 	/** Applies all changes or none; resolves when they are on disk. Writes that arrive together share a commit. */
 	write(changes: readonly Change[]): Promise<void>;
-	/** Waits for writes under way and lets go of the files. */
+	/** Waits for running writes and closes the store. */
 	close(): Promise<void>;
 }
 
-/** A store that one process at a time may have. */
+/** A store that only one process may use at a time. */
 export interface SharedStore extends KeyValueStore {
-	/** Whether this process surely has it now: one that was stopped for long, or cut off, has not. */
+	/** Whether this process certainly has the store: false after it was suspended for long or lost its connection. */
 	readonly isHeld: boolean;
 }
 
@@ -29,7 +29,7 @@ export function prefixRange(prefix: string): readonly [string, string] {
 	return [prefix, `${prefix}\u{7f}`];
 }
 
-/** A stored value that is not what was written: the store is damaged, or another program's. */
+/** A stored value that can't be parsed: the store is damaged or was written by another program. */
 export class StoreFormatError extends Error {
 	readonly code = "STORE_FORMAT";
 	constructor(key: string) {

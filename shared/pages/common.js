@@ -1,4 +1,4 @@
-// What the pages share: elements by their id, JSON from this server, and the wallets of this browser (EIP-6963).
+// Helpers of all pages: elements, requests to this server, and the browser's wallets (EIP-6963).
 
 /** @param {string} id */
 export function element(id) {
@@ -12,7 +12,7 @@ export function say(id, text) {
 	element(id).textContent = text;
 }
 
-/** A JSON-RPC call. Throws an Error with the server's words. */
+/** A JSON-RPC call. Throws an Error with the server's message. */
 export async function call(method, params = [], path = "/") {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 	const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body });
@@ -27,7 +27,7 @@ export async function get(path, headers = {}) {
 	return answer.json();
 }
 
-/** Tells `found` of each wallet once: its name, and its provider. https://eips.ethereum.org/EIPS/eip-6963 */
+/** Calls `found` once for each wallet with its name and provider. https://eips.ethereum.org/EIPS/eip-6963 */
 export function wallets(found) {
 	const known = new Set();
 	window.addEventListener("eip6963:announceProvider", ({ detail }) => {
@@ -38,7 +38,7 @@ export function wallets(found) {
 	window.dispatchEvent(new Event("eip6963:requestProvider"));
 }
 
-/** A button for each wallet in the element with this id, and what it does. */
+/** Adds a button for each wallet to the element with this id. */
 export function walletButtons(id, label, act) {
 	wallets((name, provider) => {
 		const button = document.createElement("button");
@@ -49,14 +49,14 @@ export function walletButtons(id, label, act) {
 	});
 }
 
-/** Wei as Ether, with all its digits and no needless zeros. */
+/** Wei as Ether, with all digits but no trailing zeros. */
 export function ether(wei) {
 	const digits = String(wei).padStart(19, "0");
 	const fraction = digits.slice(-18).replace(/0+$/, "");
 	return `${digits.slice(0, -18)}${fraction === "" ? "" : `.${fraction}`} ETH`;
 }
 
-/** Runs `work` now and each `everyMs`, one at a time; a fault is told by `failed`. */
+/** Runs `work` now and every `everyMs`, one at a time; `failed` is called with an error. */
 export async function repeat(everyMs, work, failed) {
 	for (;;) {
 		try {

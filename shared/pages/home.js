@@ -1,9 +1,9 @@
-// The home page: builds the RPC URL from what is chosen, adds it to a wallet, and shows how the service stands.
+// The home page: builds the RPC URL from the chosen options, adds it to a wallet, and shows the state of the service.
 
 import { call, element, get, repeat, say, walletButtons } from "./common.js";
 
 const CHAINS = { 1: "Ethereum", 17000: "Holesky", 31337: "Anvil", 560048: "Hoodi", 11155111: "Sepolia" };
-/** On these a self-transfer can take a transaction back. */
+/** Paths with soft cancellations. */
 const SOFT = ["/noreverts", "/fullprivacy"];
 const FIGURES_MS = 4_000;
 
@@ -11,7 +11,7 @@ function chosen() {
 	return document.querySelector("input[name=endpoint]:checked").value;
 }
 
-/** The URL, or what is wrong with the options. */
+/** The URL, or the problem with the options. */
 function build() {
 	const query = new URLSearchParams();
 	const path = chosen();

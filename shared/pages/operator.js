@@ -1,4 +1,4 @@
-// The operator's page: the breakers with their history, the journal and how long calls take; breakers can be forced.
+// The operator's page: breakers with their history, the journal and the latency of calls. Breakers can be forced.
 
 import { element, get, repeat, say } from "./common.js";
 
@@ -39,7 +39,7 @@ async function force(upstream, to) {
 	show(await state());
 }
 
-function words(reason) {
+function reasonText(reason) {
 	return reason === null ? "" : ` (${REASONS[reason] ?? reason})`;
 }
 
@@ -48,7 +48,7 @@ function card(upstream, breaker) {
 	box.className = "card";
 	const line = document.createElement("p");
 	line.className = `state ${breaker.state === "closed" ? "good" : "bad"}`;
-	line.textContent = `${upstream}: ${STATES[breaker.state] ?? breaker.state}${words(breaker.reason)}`;
+	line.textContent = `${upstream}: ${STATES[breaker.state] ?? breaker.state}${reasonText(breaker.reason)}`;
 	const more = document.createElement("p");
 	more.className = "soft";
 	more.textContent = `since ${new Date(breaker.since).toLocaleString()}, ${breaker.inFlight} requests in flight`;
@@ -64,7 +64,7 @@ function card(upstream, breaker) {
 	return box;
 }
 
-/** As points of the drawing, whose height is 100 for `most`. */
+/** The points of an SVG line whose height is 100 for `most`. */
 function points(latency, of, most) {
 	return latency.map((one, i) => `${i},${100 - (95 * (one[of] ?? 0)) / most}`).join(" ");
 }
@@ -74,7 +74,7 @@ let drawn = "";
 function show({ status, history, latency }) {
 	element("login").hidden = true;
 	element("inside").hidden = false;
-	// A button that is drawn anew loses the focus.
+	// Redrawn only if changed, since a replaced button loses the focus.
 	const now = JSON.stringify(status);
 	if (now !== drawn) {
 		drawn = now;
@@ -98,7 +98,7 @@ function show({ status, history, latency }) {
 			time.dateTime = at;
 			time.textContent = new Date(at).toLocaleTimeString([], { hour12: false });
 			const line = document.createElement("li");
-			line.append(time, `${upstream}: ${STATES[state] ?? state}${words(reason)}`);
+			line.append(time, `${upstream}: ${STATES[state] ?? state}${reasonText(reason)}`);
 			return line;
 		}),
 	);

@@ -1,11 +1,10 @@
-// The pages that relay and boost serve to browsers: files of this folder, with nothing from elsewhere. What they show they
-// ask of the same server as any other client would.
+// The web pages of relay and boost, made of the files in this folder only. Their scripts use the same public API as any other
+// client.
 
 import { readFileSync } from "node:fs";
 import type { HttpAnswer, PageFinder } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
 
-/** An endpoint to choose from. */
 export interface Endpoint {
 	/** "/fast" */
 	readonly path: string;
@@ -14,7 +13,7 @@ export interface Endpoint {
 
 export interface Pages {
 	readonly find: PageFinder;
-	/** What the pages load. */
+	/** Scripts and styles. */
 	readonly routes: readonly Route[];
 }
 
@@ -28,7 +27,7 @@ const HEADERS = {
 	"content-security-policy": POLICY,
 	"x-content-type-options": "nosniff",
 	"referrer-policy": "no-referrer",
-	// The same address is JSON for other clients.
+	// The same path answers JSON to other clients.
 	vary: "accept",
 };
 const ASSETS = ["style.css", "common.js", "home.js", "transaction.js", "operator.js"];
@@ -38,7 +37,7 @@ const TYPES: Readonly<Record<string, string>> = {
 	html: "text/html; charset=utf-8",
 };
 
-/** The pages of a service with these endpoints; `hasOperator`: the operator's page is one of them. */
+/** `hasOperator`: whether the operator's page is served. */
 export function createPages(
 	service: "relay" | "boost",
 	endpoints: readonly Endpoint[],

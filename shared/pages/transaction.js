@@ -1,4 +1,4 @@
-// The page of one transaction: how it stands, what has happened to it, as it happens, and what its user can do.
+// The page of one transaction: its state, its events as they happen, and what the user can do.
 
 import { call, element, ether, get, repeat, say, walletButtons } from "./common.js";
 
@@ -8,8 +8,8 @@ const LIVE = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST", "
 const GOOD = ["INCLUDED"];
 const BAD = ["SIMULATION_FAILED", "REVERTED", "EXPIRED", "DROPPED"];
 
-/** What each event is in plain words; null: it is told elsewhere. */
-const WORDS = {
+/** The text of each event; others are not listed. */
+const EVENT_TEXTS = {
 	received: () => "Received",
 	queued: () => "Waits for an earlier transaction of the sender",
 	ready: ({ block }) => `Its turn has come: it may go into block ${block}`,
@@ -74,13 +74,13 @@ function item(at, text) {
 	return line;
 }
 
-/** The whole life anew, since what is told of an earlier event may be more by now. */
+/** Redraws all events, since earlier ones may have more details by now. */
 function showLife({ events }) {
 	const lines = [];
 	const builders = new Map();
 	for (const event of events) {
-		const words = WORDS[event.type]?.(event);
-		if (words !== undefined) lines.push(item(event.at, words));
+		const text = EVENT_TEXTS[event.type]?.(event);
+		if (text !== undefined) lines.push(item(event.at, text));
 		if (event.type === "delivered" && event.kind !== "cancel") builders.set(event.builder, event.answer);
 	}
 	element("life").replaceChildren(...lines);
@@ -103,7 +103,7 @@ async function refresh() {
 	if (life !== null) showLife(life);
 }
 
-/** Has each event told at once; where the stream ends or can't be had, the polls below go on. */
+/** Refreshes the page at each event. If the stream fails, the polls below go on. */
 function listen() {
 	const source = new EventSource(`/tx/${hash}/events`);
 	let due = false;

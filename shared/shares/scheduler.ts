@@ -1,11 +1,10 @@
-// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the queue of others
-// (start-time fair queueing: Goyal, Vin and Cheng, 1996). By it, work that comes all at once is spread over turns of the event
-// loop.
+// Weighted fair queueing: the client that has used least is served next, however long the queues of others are (start-time fair
+// queueing: Goyal, Vin and Cheng, 1996). It also spreads bursts of work over turns of the event loop.
 
 import TinyQueue from "tinyqueue";
 import type { Clock } from "../clock.ts";
 
-/** Thrown to whoever waits where there is no room: it was not run. */
+/** Rejects a job that was dropped because the queue is full. */
 export class OverloadedError extends Error {
 	readonly code = "OVERLOADED";
 	constructor() {
@@ -17,28 +16,28 @@ export class OverloadedError extends Error {
 interface SchedulerOptions {
 	/** Maximum number of running jobs. A client may hold half of them, so that a newcomer finds a free one. */
 	readonly concurrency: number;
-	/** Jobs that wait at most; beyond, the last job of the client that has the most of them is refused. */
+	/** Maximum queued jobs. Above it the last job of the client with the most is refused. */
 	readonly maxWaiting: number;
-	/** Asked before each job begins. False holds all of them back until {@link FairScheduler.resume} is called. */
-	readonly shouldSend?: () => boolean;
+	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
+	readonly mayStart?: () => boolean;
 }
 
 export interface JobOptions {
-	/** Who asks: see clientOf in shared/http/callContext.ts. */
+	/** See clientOf in shared/http/callContext.ts. */
 	readonly client: string;
-	/** What it costs, in any unit above 0 that is the same for all jobs of a scheduler: calls, gas. */
+	/** Above 0, in the same unit for all jobs of a scheduler: calls, gas. */
 	readonly cost: number;
-	/** Goes before all that is not urgent, other clients' too; fair among what is urgent. */
+	/** Runs before all jobs that are not urgent, also those of other clients. */
 	readonly urgent?: boolean;
-	/** Goes after all other jobs, other clients' too, and never takes more than half of the places. */
-	readonly last?: boolean;
-	/** Among the jobs of its client, lower goes first; 0 unless said. */
+	/** Runs after all other jobs, also those of other clients, in at most half of the slots. */
+	readonly background?: boolean;
+	/** Among the jobs of its client, lower runs first; default 0. */
 	readonly rank?: number;
-	/** Takes it out of the queue when aborted; one that runs goes on. */
+	/** Removes the job from the queue when aborted; a running job continues. */
 	readonly signal?: AbortSignal | undefined;
 }
 
-/** A job in the queue, for {@link FairScheduler.withdraw}. */
+/** A queued job, for {@link FairScheduler.withdraw}. */
 export interface WaitingJob {
 	readonly options: JobOptions;
 }
@@ -46,55 +45,54 @@ export interface WaitingJob {
 interface Job extends WaitingJob {
 	readonly start: () => Promise<void>;
 	readonly refuse: (reason: unknown) => void;
-	/** False once it has begun, was refused or taken out; its entry in the queue is passed over then. */
+	/** False once it has started, was refused or withdrawn; its entry in the queue is then skipped. */
 	isWaiting: boolean;
 }
 
-/** One client's jobs of one urgency. */
+/** One client's jobs of one priority. */
 interface Queue {
 	readonly client: string;
 	jobs: Job[];
-	/** How many of them wait. */
+	/** Number of `jobs` that still wait. */
 	waiting: number;
-	/** The virtual time at which the next of them begins. */
+	/** The virtual start time of the next job. */
 	tag: number;
-	/** Of equal times the one that came first goes first. */
+	/** Order among equal tags. */
 	seq: number;
-	/** Whether it stands in the order of turns. */
+	/** Whether it is in the priority queue. */
 	isOrdered: boolean;
 }
 
-/** How many idle clients are remembered with what they have used. */
+/** Maximum idle clients whose usage is remembered. */
 const MAX_IDLE = 4_096;
 
-/** Runs jobs, some at a time, each client in its turn. */
 export class FairScheduler {
 	readonly #options: SchedulerOptions;
-	/** Urgent ones, the usual ones, and the last ones. */
-	readonly #turns = [new Turns(), new Turns(), new Turns()] as const;
-	/** Jobs that run, by client. */
+	/** Urgent, normal and background jobs. */
+	readonly #queues = [new FairQueue(), new FairQueue(), new FairQueue()] as const;
+	/** Running jobs by client. */
 	readonly #runningOf = new Map<string, number>();
 	#running = 0;
-	#lastRunning = 0;
+	#backgroundRunning = 0;
 
 	constructor(options: SchedulerOptions) {
 		this.#options = options;
 	}
 
-	/** Jobs that wait. */
+	/** Queued jobs. */
 	get waiting(): number {
-		const [urgent, usual, last] = this.#turns;
-		return urgent.waiting + usual.waiting + last.waiting;
+		const [urgent, normal, background] = this.#queues;
+		return urgent.waiting + normal.waiting + background.waiting;
 	}
 
-	/** Jobs that run. */
+	/** Running jobs. */
 	get running(): number {
 		return this.#running;
 	}
 
 	/**
-	 * What `work` answers, when it was its turn. Rejects with {@link OverloadedError} where it was not run for want of
-	 * room, with the signal's reason where it was taken out, else with what `work` rejects with.
+	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was refused, with the signal's
+	 * reason if it was aborted, else with what `work` rejects with.
 	 */
 	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
 		const { signal } = options;
@@ -113,14 +111,14 @@ export class FairScheduler {
 		});
 	}
 
-	/** Begins what was held back and may begin now. */
+	/** Starts jobs again after `mayStart` was false. */
 	resume(): void {
 		this.#startNext();
 	}
 
 	/**
-	 * As {@link run} for work that never rejects and whose end nobody waits for; nobody is told where it is refused. Takes
-	 * less memory, for queues of many. Returns what waits, to be taken out by {@link withdraw}; null where it has begun.
+	 * Like {@link run} but without a result, for work that never rejects. Takes less memory, for long queues. A refusal is not
+	 * reported. Returns the queued job for {@link withdraw}, or null if it has started.
 	 */
 	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): WaitingJob | null {
 		const job: Job = { options, start: work, refuse: NOTHING, isWaiting: true };
@@ -128,66 +126,68 @@ export class FairScheduler {
 		return job.isWaiting ? job : null;
 	}
 
-	/** Takes it out of the queue; false where it is not there any more. */
+	/** Removes a job from the queue; false if it is not queued any more. */
 	withdraw(job: WaitingJob): boolean {
-		return this.#turnsOf(job.options).remove(job as Job);
+		return this.#queueOf(job.options).remove(job as Job);
 	}
 
 	#enqueue(job: Job): void {
-		this.#turnsOf(job.options).add(job);
+		this.#queueOf(job.options).add(job);
 		this.#startNext();
 		if (this.waiting > this.#options.maxWaiting) this.#refuseOne();
 	}
 
 	#refuseOne(): void {
-		const turns = this.#turns.findLast(({ waiting }) => waiting > 0);
-		turns?.removeLastOfFullest()?.refuse(new OverloadedError());
+		const queue = this.#queues.findLast(({ waiting }) => waiting > 0);
+		queue?.removeLastOfFullest()?.refuse(new OverloadedError());
 	}
 
 	#startNext(): void {
-		const { concurrency, shouldSend } = this.#options;
-		while (this.#running < concurrency && shouldSend?.() !== false) {
-			const [urgent, usual, last] = this.#turns;
-			const mayBeLast = this.#lastRunning < Math.max(1, concurrency / 2);
+		const { concurrency, mayStart } = this.#options;
+		while (this.#running < concurrency && mayStart?.() !== false) {
+			const [urgent, normal, background] = this.#queues;
+			const hasSlot = this.#backgroundRunning < Math.max(1, concurrency / 2);
 			const job =
-				urgent.next(this.#mayRun) ?? usual.next(this.#mayRun) ?? (mayBeLast ? last.next(this.#mayRun) : null);
+				urgent.next(this.#mayRun) ??
+				normal.next(this.#mayRun) ??
+				(hasSlot ? background.next(this.#mayRun) : null);
 			if (job === null) return;
 			const { client } = job.options;
 			this.#running += 1;
-			if (job.options.last === true) this.#lastRunning += 1;
+			if (job.options.background === true) this.#backgroundRunning += 1;
 			this.#runningOf.set(client, (this.#runningOf.get(client) ?? 0) + 1);
 			void job.start().then(() => this.#ended(job.options));
 		}
 	}
 
-	#ended({ client, last }: JobOptions): void {
+	#ended({ client, background }: JobOptions): void {
 		this.#running -= 1;
-		if (last === true) this.#lastRunning -= 1;
+		if (background === true) this.#backgroundRunning -= 1;
 		const left = (this.#runningOf.get(client) ?? 1) - 1;
 		if (left === 0) this.#runningOf.delete(client);
 		else this.#runningOf.set(client, left);
 		this.#startNext();
 		if (this.#running > 0 || this.waiting > 0) return;
-		for (const turns of this.#turns) turns.clear();
+		for (const queue of this.#queues) queue.clear();
 	}
 
-	#turnsOf({ urgent, last }: JobOptions): Turns {
-		return this.#turns[urgent === true ? 0 : last === true ? 2 : 1];
+	#queueOf({ urgent, background }: JobOptions): FairQueue {
+		return this.#queues[urgent === true ? 0 : background === true ? 2 : 1];
 	}
 
-	/** A client may start a job if as many places are left free as it then holds. */
+	/** A client may start a job if as many slots stay free as it then uses. */
 	readonly #mayRun = (client: string): boolean => {
 		const own = this.#runningOf.get(client) ?? 0;
 		return own === 0 || own + 1 <= this.#options.concurrency - this.#running - 1;
 	};
 }
 
-/** The queues of all clients, in the order of their virtual times. */
-class Turns {
+/** The queues of all clients, ordered by virtual time. */
+class FairQueue {
 	readonly #queues = new Map<string, Queue>();
-	/** Those that have jobs, and some whose jobs were all taken out. */
+	/** Queues with jobs, and some whose jobs were all withdrawn. */
 	#order = new TinyQueue<Queue>([], earlier);
-	/** The virtual time: that of the last job that was begun. */
+	/** The virtual time: the tag of the last started job. */
 	#now = 0;
 	#seq = 0;
 	waiting = 0;
@@ -195,25 +195,25 @@ class Turns {
 	add(job: Job): void {
 		const { client, rank = 0 } = job.options;
 		const queue = this.#queues.get(client) ?? this.#open(client);
-		queue.jobs.splice(placeFor(queue.jobs, rank), 0, job);
+		queue.jobs.splice(indexFor(queue.jobs, rank), 0, job);
 		queue.waiting += 1;
 		this.waiting += 1;
 		if (queue.isOrdered) return;
-		// A client that was idle has saved up nothing.
+		// An idle client saves up nothing.
 		queue.tag = Math.max(queue.tag, this.#now);
 		this.#push(queue);
 	}
 
-	/** Takes out the next job of those clients that may run one. */
+	/** Removes and returns the next job of a client that may run one. */
 	next(mayRun: (client: string) => boolean): Job | null {
-		const passed: Queue[] = [];
+		const skipped: Queue[] = [];
 		let job: Job | undefined;
 		for (let queue = this.#order.pop(); queue !== undefined; queue = this.#order.pop()) {
 			queue.isOrdered = false;
 			if (queue.waiting === 0) continue;
 			while (queue.jobs[0]?.isWaiting === false) queue.jobs.shift();
 			if (!mayRun(queue.client)) {
-				passed.push(queue);
+				skipped.push(queue);
 				continue;
 			}
 			job = queue.jobs.shift();
@@ -223,11 +223,11 @@ class Turns {
 			if (queue.waiting > 0) this.#push(queue);
 			break;
 		}
-		for (const queue of passed) this.#push(queue);
+		for (const queue of skipped) this.#push(queue);
 		return job ?? null;
 	}
 
-	/** Its entry stays until it is passed over, so that the last of many is taken out as quickly as the first. */
+	/** Only marks the entry, which is skipped later, so that removal is quick at any position. */
 	remove(job: Job): boolean {
 		const queue = this.#queues.get(job.options.client);
 		if (queue === undefined || !job.isWaiting) return false;
@@ -253,7 +253,7 @@ class Turns {
 		this.waiting -= 1;
 	}
 
-	/** Nothing waits and nothing runs: what clients have used is forgotten. */
+	/** Forgets what clients have used, when nothing waits or runs. */
 	clear(): void {
 		this.#queues.clear();
 		this.#order = new TinyQueue<Queue>([], earlier);
@@ -279,8 +279,8 @@ class Turns {
 	}
 }
 
-/** Behind the last one of `jobs`, which stand by rank, that has this rank or a lower one. */
-function placeFor(jobs: readonly Job[], rank: number): number {
+/** The index behind all jobs of this rank or a lower one; `jobs` are sorted by rank. */
+function indexFor(jobs: readonly Job[], rank: number): number {
 	let [low, high] = [0, jobs.length];
 	while (low < high) {
 		const middle = (low + high) >>> 1;
@@ -294,25 +294,25 @@ function earlier(a: Queue, b: Queue): number {
 	return a.tag - b.tag || a.seq - b.seq;
 }
 
-/** Work of one turn of the event loop, in ms; what is left waits for the next one. */
+/** Work of one turn of the event loop, in ms; the rest waits for the next turn. */
 const TURN_MS = 10;
 
-/** A piece of work that may still wait. */
-export interface Piece {
-	/** Runs it now if it is still waiting. */
-	readonly hurry: () => void;
-	/** It is of no use any more: it is not done, where it waits. */
+/** Work that may still be queued. */
+export interface QueuedWork {
+	/** Runs it now if it is still queued. */
+	readonly runNow: () => void;
+	/** Removes it from the queue. */
 	readonly drop: () => void;
 }
 
 const NOTHING = (): void => {};
-const DONE: Piece = { hurry: NOTHING, drop: NOTHING };
+const DONE: QueuedWork = { runNow: NOTHING, drop: NOTHING };
 
-/** Runs pieces of work; those of one client in the order in which they come. */
-export class EventLoopTurns {
+/** Limits the work in one turn of the event loop. Work of one client runs in order. */
+export class EventLoopQueue {
 	readonly #clock: Pick<Clock, "monotonic">;
 	readonly #waiting: FairScheduler;
-	/** When the first piece of this turn began; null: nothing was run in it. */
+	/** When the first work of this turn began; null if none was run. */
 	#began: number | null = null;
 
 	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
@@ -320,12 +320,12 @@ export class EventLoopTurns {
 		this.#waiting = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: Number.POSITIVE_INFINITY,
-			shouldSend: () => this.#isTimeLeft(),
+			mayStart: () => this.#isTimeLeft(),
 		});
 	}
 
-	/** Runs `work` at once, or in a turn to come where this one has had enough. */
-	run(client: string, work: () => void): Piece {
+	/** Runs `work` at once, or in a later turn if this one is used up. */
+	run(client: string, work: () => void): QueuedWork {
 		if (this.#began === null) {
 			this.#began = this.#clock.monotonic();
 			setImmediate(() => this.#next());
@@ -337,7 +337,7 @@ export class EventLoopTurns {
 		const job = this.#waiting.enqueue({ client, cost: 1 }, async () => work());
 		if (job === null) return DONE;
 		return {
-			hurry: () => {
+			runNow: () => {
 				if (this.#waiting.withdraw(job)) work();
 			},
 			drop: () => void this.#waiting.withdraw(job),

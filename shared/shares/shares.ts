@@ -1,33 +1,32 @@
-// What each client holds of one scarce thing: connections, bytes, places. Every bound on what one client may take from the
-// others is kept by this table; who is one client is clientOf's to say (http/callContext.ts). Where calls of one client ask for
-// the same, they share one turn.
+// Counts what each client uses of a limited resource (connections, bytes, waits), with a limit for all clients and one for each.
+// Also lets equal calls of one client share one job. Clients are told apart by clientOf (http/callContext.ts).
 
 import type { FairScheduler, JobOptions } from "./scheduler.ts";
 
 export interface SharesOptions {
-	/** What there is in all. */
+	/** For all clients. */
 	readonly total: number;
-	/** What one client may hold at most. */
+	/** For one client. */
 	readonly perClient: number;
 }
 
-/** Why nothing was taken: the client has its share, or all of it is taken. */
+/** Which limit is exceeded: the client's or the total. */
 export type OverShare = "client" | "total";
 
-/** What the metrics tell of shares. */
+/** Labels for metrics. */
 export const FULLNESS_OF = ["all", "client"] as const;
 export type Fullness = Readonly<Record<(typeof FULLNESS_OF)[number], number>>;
 
-/** The fuller of several, in each respect. */
+/** The maximum of several, for each label. */
 export function fullest(many: readonly Fullness[]): Fullness {
 	const most = (of: keyof Fullness) => Math.max(0, ...many.map((one) => one[of]));
 	return { all: most("all"), client: most("client") };
 }
 
-/** What is held of one thing, by client. */
+/** The usage of one resource by client. */
 export class Shares {
 	readonly #options: SharesOptions;
-	/** Only clients that hold something. */
+	/** Clients with usage above 0. */
 	readonly #held = new Map<string, number>();
 	#taken = 0;
 
@@ -35,30 +34,30 @@ export class Shares {
 		this.#options = options;
 	}
 
-	/** What all clients hold. */
+	/** Usage of all clients. */
 	get taken(): number {
 		return this.#taken;
 	}
 
-	/** What `client` holds. */
+	/** Usage of `client`. */
 	of(client: string): number {
 		return this.#held.get(client) ?? 0;
 	}
 
-	/** What stands against `client` taking `amount` more, or null. */
+	/** The limit that forbids `client` to take `amount` more, or null. */
 	refusal(client: string, amount: number): OverShare | null {
 		if (this.of(client) + amount > this.#options.perClient) return "client";
 		return this.#taken + amount > this.#options.total ? "total" : null;
 	}
 
-	/** Takes `amount` for `client`, or nothing: then the answer says why. */
+	/** Takes `amount` for `client`, or returns the limit that forbids it. */
 	take(client: string, amount: number): OverShare | null {
 		const refusal = this.refusal(client, amount);
 		if (refusal === null) this.force(client, amount);
 		return refusal;
 	}
 
-	/** Takes `amount` whatever the bounds say: for what was acknowledged before, as at a start. */
+	/** Takes `amount` regardless of limits, for example for what was acknowledged before a restart. */
 	force(client: string, amount: number): void {
 		this.#taken += amount;
 		this.#held.set(client, this.of(client) + amount);
@@ -72,13 +71,13 @@ export class Shares {
 		else this.#held.delete(client);
 	}
 
-	/** How full it is, for metrics: of all that there is, and of one client's part by whoever holds the most; 1 is full. */
+	/** Usage as part of the limits, for metrics: of all clients, and of the client that uses most; 1 is full. */
 	get fullness(): Fullness {
 		const { total, perClient } = this.#options;
 		return { all: this.#taken / total, client: this.of(this.largest() ?? "") / perClient };
 	}
 
-	/** The client that holds the most, or null where nobody holds anything. */
+	/** The client that uses most, or null if there is none. */
 	largest(): string | null {
 		let largest: string | null = null;
 		for (const client of this.#held.keys()) {
@@ -88,7 +87,7 @@ export class Shares {
 	}
 }
 
-/** So many bytes may be taken at a time. */
+/** Limits the bytes in use, with waiting. */
 export class ByteBudget {
 	readonly #shares: Shares;
 	readonly #blocked = new Set<() => void>();
@@ -97,13 +96,13 @@ export class ByteBudget {
 		this.#shares = new Shares(options);
 	}
 
-	/** Takes `bytes` for `client`; where they don't fit nothing is taken, and `again` is called once some are given back. */
-	take(client: string, bytes: number, again: () => void): boolean {
+	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are given back. */
+	take(client: string, bytes: number, retry: () => void): boolean {
 		const refusal = this.#shares.refusal(client, bytes);
-		// What is more than the whole budget goes alone.
+		// More bytes than the whole budget are allowed if nothing else is held.
 		const held = refusal === "client" ? this.#shares.of(client) : this.#shares.taken;
 		if (refusal !== null && held > 0) {
-			this.#blocked.add(again);
+			this.#blocked.add(retry);
 			return false;
 		}
 		this.#shares.force(client, bytes);
@@ -115,41 +114,41 @@ export class ByteBudget {
 		this.#shares.give(client, bytes);
 		const blocked = [...this.#blocked];
 		this.#blocked.clear();
-		for (const again of blocked) again();
+		for (const retry of blocked) retry();
 	}
 
-	/** Forgets one that waits: it has ended. */
-	forget(again: () => void): void {
-		this.#blocked.delete(again);
+	/** Cancels a retry. */
+	forget(retry: () => void): void {
+		this.#blocked.delete(retry);
 	}
 }
 
-/** One call for a job. */
-interface Turn<T> {
-	/** What the job answers; rejects as {@link FairScheduler.run} does, and with {@link GivenUpError}. */
+/** One call's part in a job. */
+interface JobShare<T> {
+	/** The job's result; rejects like {@link FairScheduler.run}, and with {@link AbandonedError}. */
 	readonly answer: Promise<T>;
-	/** Leaves. May be called at any time, and again; a job that runs goes on. */
+	/** May be called at any time and repeatedly; a running job continues. */
 	readonly leave: () => void;
 }
 
-/** Rejects a job that all its callers have left before its turn. */
-export class GivenUpError extends Error {
-	readonly code = "GIVEN_UP";
+/** Rejects a job that all its callers have left before it started. */
+export class AbandonedError extends Error {
+	readonly code = "ABANDONED";
 	constructor() {
-		super("given up before its turn");
-		this.name = "GivenUpError";
+		super("abandoned before it started");
+		this.name = "AbandonedError";
 	}
 }
 
 interface Waiting<T> {
 	readonly answer: Promise<T>;
-	/** Those who have not left. */
+	/** Callers that have not left. */
 	callers: number;
 	readonly abandon: () => void;
 }
 
-/** Turns at what `scheduler` runs. */
-export class SharedTurns<T> {
+/** Jobs of `scheduler` that several calls of one client may share. */
+export class SharedJobs<T> {
 	readonly #scheduler: FairScheduler;
 	readonly #waiting = new Map<string, Waiting<T>>();
 
@@ -157,8 +156,8 @@ export class SharedTurns<T> {
 		this.#scheduler = scheduler;
 	}
 
-	/** Asks for the job of this name, which is `work` unless the client waits for it already. */
-	join(name: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): Turn<T> {
+	/** Joins the client's queued job of this name, or queues `work` as such. */
+	join(name: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): JobShare<T> {
 		const key = `${options.client} ${options.urgent === true} ${name}`;
 		const waiting = this.#waiting.get(key) ?? this.#wait(key, options, work);
 		waiting.callers += 1;
@@ -187,7 +186,7 @@ export class SharedTurns<T> {
 		});
 		const abandon = (): void => {
 			ends();
-			abort.abort(new GivenUpError());
+			abort.abort(new AbandonedError());
 		};
 		const waiting = { answer, callers: 0, abandon };
 		if (waits) {

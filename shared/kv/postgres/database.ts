@@ -1,5 +1,5 @@
-// Connections to one database: no password goes over a network in clear text unless the URL says so, no wait
-// is without an end, and a database that is down is not asked again and again.
+// Connections to one database. No password is sent over a network in clear text unless the URL allows it, every wait has a
+// deadline, and a database that is down is not contacted too often.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -12,26 +12,23 @@ export interface DatabaseOptions {
 	readonly url: string;
 	/** Whether the server's certificate must be valid, whatever the URL says. */
 	readonly verify: boolean;
-	/** As it is listed at the server. */
+	/** The name of the connections at the server. */
 	readonly name: string;
 }
 
-/** A query's answer. */
 export type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** A statement; one with a name is prepared once for each connection. */
+/** A statement; a named one is prepared once per connection. */
 export interface Query {
 	readonly name?: string;
 	readonly text: string;
 	readonly values: unknown[];
 }
 
-/** At most. */
 const CONNECTIONS = 4;
 const CONNECT_MS = 3_000;
-/** Of one query. */
 const QUERY_MS = 5_000;
-/** After a connection failed none is tried for so long, at first and at most, in ms; somewhere in its upper half. */
+/** Backoff after a failed connection: first and maximum, in ms, with jitter. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
 
 /** A pool of connections to one database. */
@@ -39,7 +36,7 @@ export class Database {
 	readonly #options: DatabaseOptions;
 	readonly #clock: Clock;
 	#pool: pg.Pool | null = null;
-	/** Connections that may still be made, and the calls that wait for one. */
+	/** Free connection slots, and the calls that wait for one. */
 	#free = CONNECTIONS;
 	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
@@ -52,7 +49,7 @@ export class Database {
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
-	/** Rejects with DatabaseDownError where there is no answer within `ms`, at once where there just was none. */
+	/** Rejects with DatabaseDownError if there is no answer within `ms`, or at once during a backoff. */
 	async query(query: Query, ms = QUERY_MS): Promise<Rows> {
 		const until = this.#clock.monotonic() + ms;
 		const client = await this.connect(ms);
@@ -64,13 +61,13 @@ export class Database {
 			client.release();
 			return rows;
 		} catch (thrown) {
-			// On a connection that timed out the old answer may still arrive.
+			// After a timeout the late answer would confuse the next query on this connection.
 			client.release(isDown(thrown));
-			throw this.#judge(thrown);
+			throw this.#afterFailure(thrown);
 		}
 	}
 
-	/** A connection of one's own within `ms`; must be released. */
+	/** A connection for the caller alone, who must release it. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
 		if (this.#clock.monotonic() < this.#downUntil) throw new DatabaseDownError("no answer a moment ago");
 		let isWaiting = false;
@@ -92,13 +89,13 @@ export class Database {
 				(late) => late.release(),
 				() => {},
 			);
-			// It still waited for its turn: those before it are slow, which is no fault of the database's.
+			// It was still waiting for a slot: the calls before it are slow, but the database is not down.
 			if (isWaiting && !(thrown instanceof DatabaseDownError)) {
 				throw new DatabaseDownError("all connections are busy");
 			}
-			// The next attempt would fail in the same way.
+			// The connection attempt itself failed.
 			if (!isWaiting) this.#pause();
-			throw isWaiting ? thrown : this.#judge(thrown);
+			throw isWaiting ? thrown : this.#afterFailure(thrown);
 		}
 	}
 
@@ -108,7 +105,7 @@ export class Database {
 		else next.resolve();
 	}
 
-	/** No more connections; may be called again. */
+	/** May be called repeatedly. */
 	async close(): Promise<void> {
 		this.#downUntil = Number.POSITIVE_INFINITY;
 		const pool = this.#pool;
@@ -116,12 +113,12 @@ export class Database {
 		await pool?.end();
 	}
 
-	/** Connects; whoever is next may when it is released, or this has failed. */
+	/** Connects; the slot is freed when the connection is released or connecting fails. */
 	async #connected(): Promise<pg.PoolClient> {
 		try {
 			const client = await this.#poolOf()
 				.connect()
-				.catch((thrown: unknown) => this.#inTheClear(thrown));
+				.catch((thrown: unknown) => this.#withoutTls(thrown));
 			const release = client.release.bind(client);
 			client.release = (destroy) => {
 				release(destroy);
@@ -134,8 +131,8 @@ export class Database {
 		}
 	}
 
-	/** Connects without TLS to a server that has none, where that may be. */
-	async #inTheClear(thrown: unknown): Promise<pg.PoolClient> {
+	/** Connects without TLS if the server has none and the address allows it. */
+	async #withoutTls(thrown: unknown): Promise<pg.PoolClient> {
 		if (!/does not support SSL/.test(String(thrown))) throw thrown;
 		if (!this.#address.mayBeClear)
 			throw new DatabaseRefusedError(
@@ -160,15 +157,15 @@ export class Database {
 			keepAlive: true,
 			application_name: `leeward-${this.#options.name}`,
 		});
-		// An idle connection may end; a query on one that ends fails by itself.
+		// Idle connections may close; queries on closed ones fail by themselves.
 		pool.on("error", () => {});
 		pool.on("connect", (client) => void client.on("error", () => {}));
 		this.#pool = pool;
 		return pool;
 	}
 
-	/** What is thrown on; where the connection is at fault the next ones wait. */
-	#judge(thrown: unknown): unknown {
+	/** The error to throw. If the connection failed, begins a backoff and rejects waiting calls. */
+	#afterFailure(thrown: unknown): unknown {
 		if (!isDown(thrown)) return thrown;
 		this.#pause();
 		const down = downError(thrown);
@@ -186,7 +183,7 @@ export class Database {
 
 const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"];
 
-/** The URL says what no rule is for. */
+/** DATABASE_URL is invalid. */
 class DatabaseUrlError extends Error {
 	readonly code = "DATABASE_URL";
 	constructor(what: string) {
@@ -196,13 +193,13 @@ class DatabaseUrlError extends Error {
 }
 
 interface DatabaseAddress {
-	/** Without the parameters of TLS, which pg would read in its own way. */
+	/** Without TLS parameters, which pg would interpret differently. */
 	readonly url: string;
-	/** TLS as it must be; null: none. */
+	/** Null: no TLS. */
 	readonly ssl: ConnectionOptions | null;
-	/** Whether it may be in the clear where the server has no TLS: on this machine alone. */
+	/** Whether clear text is allowed if the server has no TLS; only on this machine. */
 	readonly mayBeClear: boolean;
-	/** Whether what is said goes over a network in clear text. */
+	/** Whether clear text goes over a network. */
 	readonly isExposed: boolean;
 }
 
@@ -216,26 +213,26 @@ export function databaseAddress(text: string, verify: boolean): DatabaseAddress 
 		throw new DatabaseUrlError(`expected an sslmode of ${SSL_MODES.join(", ")}`);
 	}
 	const host = hostOf(url);
-	// Else pg would ask the environment.
+	// Otherwise pg would read the host from the environment.
 	if (host === "") url.searchParams.set("host", "localhost");
-	const place = { url: url.toString(), mayBeClear: false, isExposed: false };
-	// There is no TLS over a socket.
-	if (host.startsWith("/")) return { ...place, ssl: null };
+	const base = { url: url.toString(), mayBeClear: false, isExposed: false };
+	// TLS is not used on a local socket.
+	if (host.startsWith("/")) return { ...base, ssl: null };
 	const ca = rootCert === null ? {} : { ca: readRoot(rootCert) };
-	if (verify || mode === "verify-full") return { ...place, ssl: { ...ca, rejectUnauthorized: true } };
+	if (verify || mode === "verify-full") return { ...base, ssl: { ...ca, rejectUnauthorized: true } };
 	if (mode === "verify-ca" || (mode === "require" && rootCert !== null)) {
-		return { ...place, ssl: { ...ca, rejectUnauthorized: true, checkServerIdentity: () => undefined } };
+		return { ...base, ssl: { ...ca, rejectUnauthorized: true, checkServerIdentity: () => undefined } };
 	}
 	const isHere = host === "" || LOOPBACK.test(host);
-	if (mode === "disable") return { ...place, ssl: null, isExposed: !isHere };
+	if (mode === "disable") return { ...base, ssl: null, isExposed: !isHere };
 	const isWanted = mode === "require" || mode === "no-verify";
-	return { ...place, ssl: { rejectUnauthorized: false }, mayBeClear: isHere && !isWanted };
+	return { ...base, ssl: { rejectUnauthorized: false }, mayBeClear: isHere && !isWanted };
 }
 
-/** Hosts that no network lies before. */
+/** Hosts that are reached without a network. */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 
-/** The host or the socket's folder as pg reads it: the last parameter `host` goes before the URL's own. */
+/** The host or socket folder as pg reads it: the last parameter `host`, else the URL's host. */
 function hostOf(url: URL): string {
 	const named = url.searchParams.getAll("host").at(-1) ?? "";
 	if (named !== "") return named;

@@ -1,6 +1,5 @@
-// What goes wrong with a database, in our own words: those of the database may name hosts and users.
+// Errors of the database with our own messages, since the database's may name hosts and users.
 
-/** The database can't be reached, or does not answer in time. */
 export class DatabaseDownError extends Error {
 	override readonly name = "DatabaseDownError";
 	readonly code = "DATABASE_DOWN";
@@ -9,7 +8,7 @@ export class DatabaseDownError extends Error {
 	}
 }
 
-/** The database can be reached and refuses what is asked: no later try will do better. */
+/** The database refuses a request, and a retry would not help. */
 export class DatabaseRefusedError extends Error {
 	override readonly name = "DatabaseRefusedError";
 	readonly code = "DATABASE_REFUSED";
@@ -18,7 +17,6 @@ export class DatabaseRefusedError extends Error {
 	}
 }
 
-/** Another process has the store. */
 export class StoreInUseError extends Error {
 	override readonly name = "StoreInUseError";
 	readonly code = "STORE_IN_USE";
@@ -29,7 +27,7 @@ export class StoreInUseError extends Error {
 	}
 }
 
-/** Another process has taken the store over: what this one has in memory is not the truth any more. */
+/** Another process has taken over the store, so this one's memory is out of date. */
 export class StoreLostError extends Error {
 	override readonly name = "StoreLostError";
 	readonly code = "STORE_LOST";
@@ -38,28 +36,28 @@ export class StoreLostError extends Error {
 	}
 }
 
-/** Our own, which say more. */
+/** Codes of our own errors. */
 const OURS = /^(STORE_\w+|DATABASE_(URL|REFUSED)|LATER_VERSION)$/;
-/** SQLSTATE classes and codes of a server that is not to be had now (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/** SQLSTATE classes and codes of a server that is temporarily unavailable (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const DOWN_STATES = /^(08|57P0[123]$|53300$|25006$)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
-/** The SQLSTATE or the system's code of what pg threw, null where it has none. */
+/** The SQLSTATE or system code of an error thrown by pg, or null. */
 function codeOf(thrown: unknown): string | null {
 	const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? thrown.code : null;
 	return typeof code === "string" ? code : null;
 }
 
-/** Whether the connection is at fault, not what was asked: the same may succeed later. */
+/** Whether the connection failed, so that a retry may succeed. */
 export function isDown(thrown: unknown): boolean {
 	const code = codeOf(thrown);
 	if (thrown instanceof DatabaseDownError) return true;
 	if (refusedError(thrown) !== null || OURS.test(code ?? "")) return false;
-	// pg has no code for a connection that ended, and for its own time-outs.
+	// pg's errors for closed connections and its own timeouts have no code.
 	return code === null || !SQLSTATE.test(code) || DOWN_STATES.test(code);
 }
 
-/** What is expected instead, by the SQLSTATE or Node's code of a fault in a certificate. */
+/** What the operator must provide, by SQLSTATE or by Node's code for a certificate error. */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	[/^28/, "a user and password that it knows"],
 	[/^53100$/, "room on its disk"],
@@ -71,7 +69,7 @@ const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** A refusal in our own words; null where it is none: what was thrown says more, or a later try may do better. */
+/** The refusal for an error of pg; null if it is not a refusal. */
 export function refusedError(thrown: unknown): DatabaseRefusedError | null {
 	if (thrown instanceof DatabaseRefusedError) return thrown;
 	const code = codeOf(thrown);
@@ -80,7 +78,7 @@ export function refusedError(thrown: unknown): DatabaseRefusedError | null {
 	return expected === undefined ? null : new DatabaseRefusedError(code, expected);
 }
 
-/** The same for those who must not see texts of the database's. */
+/** The error without texts of the database. */
 export function downError(thrown: unknown): DatabaseDownError {
 	return thrown instanceof DatabaseDownError
 		? thrown

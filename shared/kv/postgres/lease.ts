@@ -1,6 +1,6 @@
-// Who may write to a store: one process at a time, across machines. An advisory lock belongs to a session and
-// ends with its process. The row beside it has a time, for a suspended process that keeps its session, and an epoch, a fencing
-// token by which the writes of a former holder are refused.
+// Lets only one process at a time write to a store, across machines. The lock is an advisory lock, which ends with the session of
+// its process. A row also holds an expiry time, for a suspended process that keeps its session, and an epoch, the fencing token
+// by which writes of a former holder are refused.
 
 import type pg from "pg";
 import { type Clock, pause, type Timer } from "../../clock.ts";
@@ -9,17 +9,16 @@ import type { Database } from "./database.ts";
 import { StoreInUseError, StoreLostError } from "./errors.ts";
 
 export interface LeaseOptions {
-	/** Name of the store in the database. */
 	readonly store: string;
-	/** How long it is held without being renewed, in ms (6,000). */
+	/** How long it is held without renewal, in ms. Default 6,000. */
 	readonly ttlMs?: number;
-	/** How {@link Lease.take} waits for another process to end; for two seconds unless said. */
+	/** How {@link Lease.take} waits for another process to end. Default: for two seconds. */
 	readonly patience?: Patience;
 }
 
-/** How to wait for the end of another process without a limit of time. */
+/** Waits for the end of another process without a time limit. */
 interface Patience {
-	/** Called at the first look that finds another process; waited for. */
+	/** Called and awaited when another process is found for the first time. */
 	readonly onWait: () => Promise<void>;
 	/** Ends the wait. */
 	readonly signal: AbortSignal;
@@ -29,24 +28,24 @@ interface LeaseDependencies {
 	readonly database: Database;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Called once when another process has it: nothing that this one knows of the store counts any more. */
+	/** Called once if another process has taken the lease; this one's memory of the store is then out of date. */
 	readonly onLost: () => void;
 }
 
 const TTL_MS = 6_000;
-/** A process that was killed has a session for a moment more. */
+/** The session of a killed process lives on for a moment. */
 const WAIT_MS = 2_000;
-/** Renewed every quarter of its life; trusted for three quarters of it. */
+/** It is renewed every quarter of its duration, and trusted for three quarters. */
 const RENEWALS = 4;
 
-/** Between two looks whether the store is free, in ms. */
-const LOOK_MS = 100;
-/** Between two tries to get a session back, in ms. */
+/** Between two attempts to take the lease. */
+const POLL_MS = 100;
+/** Between two attempts to get a session again. */
 const RETRY_MS = 250;
 
-/** Tells the session's lock from the locks of others (pg_advisory_lock with two keys). */
+/** The first key of the advisory lock, so that it differs from locks of other programs. */
 const LOCK_CLASS = 713_351;
-/** The key includes the schema: each schema of a database has leases of its own. */
+/** The key includes the schema, so that each schema of a database has separate leases. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
 const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until)
 	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
@@ -55,8 +54,8 @@ const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until)
 const KEEP = `UPDATE leeward_holder
 	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
 	WHERE store = $1 AND epoch = $2 RETURNING epoch`;
-const LOOK = "SELECT epoch FROM leeward_holder WHERE store = $1 AND epoch = $2";
-/** Ends the session of a holder that has not been heard of: it keeps the lock while its process is stopped. */
+const CHECK = "SELECT epoch FROM leeward_holder WHERE store = $1 AND epoch = $2";
+/** Ends the session of a holder whose lease has expired, which keeps the lock while its process is suspended. */
 const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_locks l
 	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
 	WHERE h.store = $2 AND h.until < clock_timestamp()
@@ -64,7 +63,6 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND l.objid = (hashtext(current_schema() || ' ' || $2)::bigint & 4294967295)::oid
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
-/** The right to write to a store. */
 export class Lease {
 	readonly #store: string;
 	readonly #ttlMs: number;
@@ -72,7 +70,7 @@ export class Lease {
 	readonly #with: LeaseDependencies;
 	#session: pg.PoolClient | null = null;
 	#epoch: string | null = null;
-	/** In ms of the clock's monotonic reading, which goes on while the process is stopped. */
+	/** Monotonic time in ms, which continues while the process is suspended. */
 	#heldUntil = Number.NEGATIVE_INFINITY;
 	#timer: Timer | null = null;
 	#renewing: Promise<void> | null = null;
@@ -85,18 +83,18 @@ export class Lease {
 		this.#with = dependencies;
 	}
 
-	/** Whether it is surely this process's now. */
+	/** Whether this process certainly has the lease. */
 	get isHeld(): boolean {
 		return !this.#isOver && this.#session !== null && this.#with.clock.monotonic() < this.#heldUntil;
 	}
 
-	/** Writes carry it, so that those of a former holder are refused. Throws {@link StoreLostError}. */
+	/** The fencing token for writes. Throws {@link StoreLostError}. */
 	get epoch(): string {
 		if (this.#isOver || this.#epoch === null) throw new StoreLostError(this.#store);
 		return this.#epoch;
 	}
 
-	/** Takes it, or throws {@link StoreInUseError}; what the database fails with is thrown on. */
+	/** Takes the lease. Throws {@link StoreInUseError} or the database's error. */
 	async take(): Promise<void> {
 		const { clock } = this.#with;
 		const patience = this.#patience;
@@ -104,7 +102,7 @@ export class Lease {
 		let session = await this.#lockedSession();
 		if (session === null) await patience?.onWait();
 		while (session === null && clock.monotonic() < until && patience?.signal.aborted !== true) {
-			await pause(clock, LOOK_MS, patience?.signal);
+			await pause(clock, POLL_MS, patience?.signal);
 			session = await this.#lockedSession();
 		}
 		if (session === null) throw new StoreInUseError(this.#store);
@@ -122,7 +120,7 @@ export class Lease {
 		this.#keep(session, begun);
 	}
 
-	/** A write has shown that another process has it. */
+	/** To be called if a write shows that another process has the lease. */
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();
@@ -130,11 +128,11 @@ export class Lease {
 		this.#with.onLost();
 	}
 
-	/** Lets go of it: the next one need not wait. */
+	/** Releases the lease, so that the next process need not wait. */
 	async release(): Promise<void> {
 		this.#end();
 		await this.#renewing;
-		// The lock ends with its session.
+		// Ending the session releases the lock.
 		this.#session?.release(true);
 		this.#session = null;
 	}
@@ -144,7 +142,7 @@ export class Lease {
 		this.#timer?.cancel();
 	}
 
-	/** A session that has the lock; null where another one has it. */
+	/** A session with the lock, or null if another process has the lock. */
 	async #lockedSession(): Promise<pg.PoolClient | null> {
 		const session = await this.#with.database.connect();
 		try {
@@ -171,7 +169,7 @@ export class Lease {
 		this.#plan(this.#ttlMs / RENEWALS);
 	}
 
-	/** Without its session it is not surely ours: another one may have taken the lock. */
+	/** Without the session another process may take the lock, so `isHeld` is false. */
 	#dropSession(session: pg.PoolClient): void {
 		if (this.#session !== session) return;
 		this.#session = null;
@@ -182,7 +180,7 @@ export class Lease {
 	#plan(ms: number): void {
 		this.#timer?.cancel();
 		this.#timer = this.#with.clock.after(ms, () => {
-			// The one under way plans the next.
+			// The running renewal plans the next one.
 			if (this.#renewing !== null) return;
 			this.#renewing = this.#renew().finally(() => {
 				this.#renewing = null;
@@ -190,7 +188,7 @@ export class Lease {
 		});
 	}
 
-	/** Renews it, in a new session where the old one has ended. */
+	/** Renews the lease, in a new session if the old one has ended. */
 	async #renew(): Promise<void> {
 		const { database, clock } = this.#with;
 		const begun = clock.monotonic();
@@ -198,14 +196,14 @@ export class Lease {
 		let session = known;
 		try {
 			session ??= await this.#lockedSession();
-			// The old session may still hold the lock, where the server has not noticed its end.
+			// The old session may still hold the lock if the server has not noticed its end.
 			const values = [this.#store, this.#epoch];
 			const query =
 				session === null
-					? database.query({ text: LOOK, values })
+					? database.query({ text: CHECK, values })
 					: rowsOf(session, KEEP, [...values, this.#ttlMs]);
 			if ((await query).length === 0) this.lost();
-			// The session ended while it answered.
+			// The session ended during the query.
 			if (known !== null && this.#session !== known) {
 				if (!this.#isOver) this.#plan(RETRY_MS);
 				return;

@@ -1,5 +1,4 @@
-// The store for hosts whose disks do not last: PostgreSQL, which many processes share, each store with one
-// writer.
+// The store in PostgreSQL, for hosts without a lasting disk. Several processes can share a database; each store has one writer.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, pause } from "../../clock.ts";
@@ -15,34 +14,34 @@ export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "ur
 interface PostgresDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Another process has taken the store over: this one must end. */
+	/** Called if another process has taken over the store; this one must then exit. */
 	readonly onLost?: () => void;
 }
 
-/** Rows that a range fetches at a time: at first, and at most. */
+/** Rows per page of a range: first and maximum. */
 const [FIRST_PAGE, PAGE] = [64, 500];
-/** A page is to have about so many bytes, by the size of what came before it. */
+/** Target bytes of a page, estimated from the page before. */
 const PAGE_BYTES = 1024 * 1024;
-/** How long a range tries to get one page, in ms; no request waits for it. */
+/** Deadline for one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
 /**
- * How long a read of one value may take, and how long writes wait for a database that is down, counted from the first
- * write that failed, in ms: clients wait for both.
+ * Deadline for reading one value, and for writes while the database is down, counted from the first failed write, in ms.
+ * Clients wait for both.
  */
 const PATIENCE_MS = 1_000;
-/** How long a write is tried once that time is over, in ms. */
+/** Deadline for further writes after that time, in ms. */
 const TRY_MS = 500;
-/** What a database takes in a millisecond at least. */
+/** Assumed minimum throughput of a database. */
 const BYTES_PER_MS = 1024;
-/** Between two tries of a write, in ms. */
+/** Between two attempts. */
 const RETRY_MS = 50;
 
 const GET = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 /**
- * All changes in one statement, which is one transaction. Nothing is changed where the epoch is not the writer's any more, or
- * a later write came first; the row stays locked until the commit, so that nobody takes the store over in between.
+ * All changes in one statement, which is one transaction. Changes nothing if the epoch is outdated or a later write came first.
+ * The row stays locked until the commit, so that no other process can take over the store in between.
  */
 const WRITE = `WITH held AS (
 		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND epoch = $2 AND seq < $6 RETURNING 1),
@@ -53,8 +52,8 @@ const WRITE = `WITH held AS (
 	SELECT count(*)::integer AS held FROM held`;
 
 /**
- * Opens the store, brings the database's tables to what they must be, and takes the store for this process. Throws
- * StoreInUseError where another one has it, DatabaseDownError, DatabaseUrlError or LaterVersionError.
+ * Opens the store, migrates the database's tables and takes the lease. Throws StoreInUseError, DatabaseDownError,
+ * DatabaseUrlError or LaterVersionError.
  */
 export async function openPostgres(
 	options: PostgresOptions,
@@ -83,10 +82,10 @@ class PostgresStore implements SharedStore {
 	readonly #clock: Clock;
 	readonly #group: GroupCommit;
 	#isClosed = false;
-	/** Of the last try of a write. */
+	/** Sequence number of the last write attempt. */
 	#seq = 0;
-	/** Since when writes fail, in monotonic ms; null: the last one came through. */
-	#outSince: number | null = null;
+	/** Monotonic time since which writes fail, in ms; null if the last one succeeded. */
+	#failingSince: number | null = null;
 
 	constructor(store: string, parts: { database: Database; lease: Lease; clock: Clock }) {
 		this.#store = store;
@@ -102,7 +101,7 @@ class PostgresStore implements SharedStore {
 
 	async get(key: string): Promise<Buffer | null> {
 		const query = { name: "get", text: GET, values: [this.#store, key] };
-		const [row] = await this.#tried(() => query, this.#clock.monotonic() + PATIENCE_MS);
+		const [row] = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
 		return row === undefined ? null : (row.value as Buffer);
 	}
 
@@ -113,14 +112,14 @@ class PostgresStore implements SharedStore {
 			const count = Math.min(page, left);
 			const values = [this.#store, from, end, count];
 			const query = { name: "range", text: RANGE, values };
-			const rows = await this.#tried(() => query, this.#clock.monotonic() + PAGE_MS);
+			const rows = await this.#retried(() => query, this.#clock.monotonic() + PAGE_MS);
 			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
 			page = Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES * rows.length) / bytes)));
 			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
 			const last = rows.at(-1);
 			if (last === undefined || rows.length < count) return;
 			left -= rows.length;
-			// The next key that there can be.
+			// The smallest key above the last one.
 			from = `${last.key}\u{0001}`;
 		}
 	}
@@ -137,8 +136,8 @@ class PostgresStore implements SharedStore {
 		await this.#database.close();
 	}
 
-	/** Tries until then, however often the connection ends. */
-	async #tried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
+	/** Retries until `until` if the connection fails. */
+	async #retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
 		for (;;) {
 			try {
 				return await this.#database.query(query(), Math.max(RETRY_MS, until - this.#clock.monotonic()));
@@ -151,7 +150,7 @@ class PostgresStore implements SharedStore {
 		}
 	}
 
-	/** The same changes may be written twice: a connection that ended does not tell whether they were. */
+	/** May write the same changes twice, since after a lost connection it is unknown whether they were committed. */
 	async #commit(changes: readonly Change[]): Promise<void> {
 		const last = new Map(changes.map(({ key, value }) => [key, value]));
 		const gone: string[] = [];
@@ -166,16 +165,16 @@ class PostgresStore implements SharedStore {
 		}
 		const begun = this.#clock.monotonic();
 		const bytesMs = values.reduce((sum, { length }) => sum + length, 0) / BYTES_PER_MS;
-		const until = Math.max((this.#outSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
+		const until = Math.max((this.#failingSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
 		const query = (): Query => {
 			this.#seq += 1;
 			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq];
 			return { name: "write", text: WRITE, values: given };
 		};
-		const rows = await this.#tried(query, until, () => {
-			this.#outSince ??= begun;
+		const rows = await this.#retried(query, until, () => {
+			this.#failingSince ??= begun;
 		});
-		this.#outSince = null;
+		this.#failingSince = null;
 		if (rows[0]?.held === 1) return;
 		this.#lease.lost();
 		throw new StoreLostError(this.#store);
@@ -183,10 +182,9 @@ class PostgresStore implements SharedStore {
 }
 
 const FOLDER = new URL("./migrations/", import.meta.url);
-/** The advisory lock of a migration: any number that no one else uses. */
+/** The advisory lock for migrations: an arbitrary number. */
 const LOCK = 7_133_519_024;
 
-/** The database was made by a later version. */
 class LaterVersionError extends Error {
 	readonly code = "LATER_VERSION";
 	constructor(name: string) {
@@ -197,7 +195,7 @@ class LaterVersionError extends Error {
 	}
 }
 
-/** Resolves with the names of those that were run now. Throws {@link LaterVersionError}, or the database's fault. */
+/** Runs missing migrations and returns their names. Throws {@link LaterVersionError} or the database's error. */
 async function migrate(database: Database): Promise<readonly string[]> {
 	const files = readdirSync(FOLDER)
 		.filter((name) => name.endsWith(".sql"))
@@ -222,7 +220,7 @@ async function migrate(database: Database): Promise<readonly string[]> {
 		client.release();
 		return missing;
 	} catch (thrown) {
-		// Without its connection the transaction is gone.
+		// Closing the connection rolls the transaction back.
 		client.release(true);
 		throw thrown;
 	}

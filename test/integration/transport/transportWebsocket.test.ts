@@ -91,7 +91,7 @@ test("calls of a connection start in the order of its messages, and are answered
 	}));
 
 test("only so many calls of a connection are under way; the rest waits unread and loses nothing", () =>
-	within({ websocket: { maxUnderWay: 4 } }, async ({ script }, base) => {
+	within({ websocket: { maxInFlight: 4 } }, async ({ script }, base) => {
 		const client = await WsClient.open(base);
 		const other = await WsClient.open(base);
 		const names = Array.from({ length: 300 }, (_, i) => `w${i}`);
@@ -112,7 +112,7 @@ test("only so many calls of a connection are under way; the rest waits unread an
 
 test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
 	within(
-		{ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1 }, unread: { maxBytesEach: 2 ** 26 } },
+		{ maxBodyBytes: 100_000, websocket: { maxInFlight: 1 }, unread: { maxBytesEach: 2 ** 26 } },
 		async ({ script }, base) => {
 			const client = await WsClient.open(base);
 			const other = await WsClient.open(base);

@@ -1,4 +1,4 @@
-// compose.yaml, .env.example, the Dockerfile and the lock file, held against the schemas, the settings and each other.
+// Checks compose.yaml, .env.example, the Dockerfile and the lock files against schemas, settings and each other.
 // Running the image is tested by image.test.ts.
 
 import assert from "node:assert/strict";
@@ -12,16 +12,7 @@ import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
-import {
-	compose,
-	copied,
-	envExample,
-	imageStages,
-	only,
-	ROOT,
-	schemaOf,
-	textOf,
-} from "../../support/documents.ts";
+import { compose, copied, envExample, imageStages, ROOT, schemaOf, textOf } from "../../support/documents.ts";
 import { lineOf } from "../../support/processes.ts";
 
 const { services } = compose();
@@ -29,10 +20,10 @@ const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [
 	["relay", RELAY_SETTINGS],
 	["boost", BOOST_SETTINGS],
 ];
-/** Have a default that fits a container, or are not for a database in the same network. */
+/** Their defaults fit a container, or they don't apply to a database in the same network. */
 const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY"];
 
-test("compose.yaml is as the Compose specification's schema says", () => {
+test("compose.yaml is valid by the Compose schema", () => {
 	const isValid = schemaOf("dclint/schemas/compose.schema.json");
 	assert.equal(isValid(compose()), true, JSON.stringify(isValid.errors));
 });
@@ -40,7 +31,7 @@ test("compose.yaml is as the Compose specification's schema says", () => {
 for (const [name, settings] of SERVERS) {
 	const { command = [], environment = {}, ports = [], ...service } = services[name] ?? {};
 
-	test(`${name}: the Procfile's command, its own settings, and time to stop`, () => {
+	test(`${name}: the Procfile's command, all settings, and time to stop`, () => {
 		assert.equal(`exec ${command.join(" ")}`, lineOf(name));
 		const expected = Object.keys(settings).filter((setting) => !LEFT_OUT.includes(setting));
 		assert.deepEqual(Object.keys(environment).sort(), expected.sort());
@@ -49,13 +40,13 @@ for (const [name, settings] of SERVERS) {
 		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
 	});
 
-	test(`${name}: what is taken from .env is told of there, and it is reached where it listens`, () => {
-		const told = envExample().map(({ line }) => line.split("=")[0]);
+	test(`${name}: variables of .env are in .env.example, and the published port is the listening one`, () => {
+		const described = envExample().map(({ line }) => line.split("=")[0]);
 		const taken = Object.entries(environment).flatMap(([setting, value]) =>
 			value === null ? [setting] : [...value.matchAll(/\$\{(\w+)/g)].map(([, variable]) => variable),
 		);
 		assert.ok(taken.length > 5);
-		for (const setting of taken) assert.ok(told.includes(setting), setting);
+		for (const setting of taken) assert.ok(described.includes(setting), setting);
 		assert.equal(settings.PORT?.parse(environment.PORT ?? ""), Number(settings.PORT?.default));
 		assert.deepEqual(
 			ports.map((port) => port.split(":").at(-1)),
@@ -64,7 +55,7 @@ for (const [name, settings] of SERVERS) {
 	});
 }
 
-test("the world reaches boost alone, and boost the relay", () => {
+test("only boost is public, and boost reaches the relay", () => {
 	assert.match(services.relay?.ports?.[0] ?? "", /^127\.0\.0\.1:/);
 	assert.deepEqual(services.boost?.ports, ["8081:8081"]);
 	assert.equal(services.boost?.environment?.RELAY_URL, `http://relay:${services.relay?.environment?.PORT}`);
@@ -72,7 +63,7 @@ test("the world reaches boost alone, and boost the relay", () => {
 	assert.equal(services.postgres?.ports, undefined);
 });
 
-test("both have the database that is there, without TLS in a network of its own", () => {
+test("both use the database of compose.yaml, without TLS in its private network", () => {
 	const { POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD } = services.postgres?.environment ?? {};
 	const texts = SERVERS.map(([name]) => services[name]?.environment?.DATABASE_URL ?? "");
 	assert.equal(texts[0], texts[1]);
@@ -92,9 +83,9 @@ test("compose.yaml has no secret", () => {
 });
 
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
-/** Those of compose.yaml alone, which are put into what the containers get. */
+/** Variables of compose.yaml only. */
 const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL"];
-/** Set in compose.yaml: each has one value there, or would have no effect. */
+/** Fixed in compose.yaml, or without effect there. */
 const SET_THERE = ["PORT", "HOST", "RELAY_URL", "DATA_DIR", "DATABASE_URL", "DATABASE_VERIFY"];
 
 const entries = envExample().map(({ line, isSet }) => {
@@ -102,14 +93,14 @@ const entries = envExample().map(({ line, isSet }) => {
 	return { name, value: value ?? "", isSet };
 });
 
-test(".env.example names every setting once, and nothing that is none", () => {
+test(".env.example names every setting once, and nothing else", () => {
 	const names = entries.map(({ name }) => name);
-	assert.equal(new Set(names).size, names.length, "one stands there twice");
+	assert.equal(new Set(names).size, names.length, "a name is repeated");
 	const expected = Object.keys(SETTINGS).filter((name) => !SET_THERE.includes(name));
 	assert.deepEqual(names.toSorted(), [...expected, ...OF_COMPOSE].sort());
 });
 
-test("what is optional there shows its default where it has one, and no secret has a value", () => {
+test("optional settings show their default, and no secret has a value", () => {
 	for (const { name, value, isSet } of entries) {
 		const usual = SETTINGS[name]?.default;
 		if (!isSet && usual !== undefined) assert.equal(value, usual, name);
@@ -117,7 +108,7 @@ test("what is optional there shows its default where it has one, and no secret h
 	}
 });
 
-test("relay and boost take what .env.example sets, and all that is optional with it", () => {
+test("relay and boost accept .env.example, with and without its optional settings", () => {
 	const values = (which: readonly (typeof entries)[number][]) =>
 		Object.fromEntries(which.map(({ name, value }) => [name, value]));
 	for (const env of [values(entries.filter(({ isSet }) => isSet)), values(entries)]) {
@@ -130,13 +121,13 @@ test("relay and boost take what .env.example sets, and all that is optional with
 const stages = imageStages();
 const image = stages.at(-1);
 assert.ok(image !== undefined);
-/** The names behind the ! of .dockerignore. */
+/** Names that .dockerignore lets through. */
 const LET_THROUGH = textOf(".dockerignore")
 	.split("\n")
 	.filter((line) => line.startsWith("!"))
 	.map((line) => line.slice(1));
 
-test("every instruction is one of Docker's; nothing goes to a build but what is named, which is all that is copied, and is there", () => {
+test("the Dockerfile is valid, and a build gets exactly the files that it copies", () => {
 	assert.deepEqual(validate(textOf("Dockerfile")), []);
 	const [first] = textOf(".dockerignore")
 		.split("\n")
@@ -145,36 +136,6 @@ test("every instruction is one of Docker's; nothing goes to a build but what is 
 	const wanted = new Set(stages.flatMap(copied));
 	assert.deepEqual([...wanted].sort(), LET_THROUGH.toSorted());
 	for (const name of wanted) assert.ok(existsSync(join(ROOT, name)), name);
-});
-
-test("the image has the product and its packages, no tests, no dev packages", () => {
-	assert.deepEqual(copied(image), [
-		...["LICENSE", "package.json", "tsconfig.json", "relay", "boost-proxy", "shared"],
-	]);
-	const from = /^--from=(\w+) (\S+)/m.exec(
-		image.instructions.find(({ rest }) => rest.startsWith("--from="))?.rest ?? "",
-	);
-	const packages = stages.find(({ name }) => name === from?.[1]);
-	assert.ok(packages !== undefined);
-	assert.equal(from?.[2], "/app/node_modules");
-	assert.equal(only(packages, "RUN"), "npm ci --omit=dev");
-	// Native packages that are made for one system must run on the other.
-	assert.equal(packages.from, image.from);
-});
-
-test("node is the first process, nobody's superuser, told that it is in production", () => {
-	const command = JSON.parse(only(image, "CMD")) as string[];
-	assert.equal(`exec ${command.join(" ")}`, lineOf("web"));
-	assert.equal(only(image, "ENTRYPOINT"), "");
-	for (const stage of stages.slice(1)) assert.equal(only(stage, "USER"), "1000:1000");
-	assert.match(only(image, "ENV"), /\bNODE_ENV=production\b/);
-});
-
-test("the image listens where it says, and is asked there whether it is up", () => {
-	const port = /\bPORT=(\d+)/.exec(only(image, "ENV"))?.[1];
-	assert.equal(only(image, "EXPOSE"), port);
-	assert.equal(BOOST_SETTINGS.PORT.parse(port ?? ""), 8080);
-	assert.match(only(image, "HEALTHCHECK"), /CMD \["node", "-e", ".*process\.env\.PORT \+ '\/livez'/);
 });
 
 interface Entry {
@@ -187,8 +148,8 @@ interface Entry {
 }
 
 /**
- * Development tools' binaries for other platforms than x64 Linux: no registry within reach had them when the lock file was
- * made. No other digest may be missing. `npm view NAME@VERSION dist.integrity` tells what to put in.
+ * Binaries of development tools for platforms other than x64 Linux, whose digests were not available when the lock file was made.
+ * No other digest may be missing. `npm view NAME@VERSION dist.integrity` prints one.
  */
 const UNKNOWN = [
 	...["android-arm64", "android-x64", "darwin-arm64", "darwin-x64", "linux-arm64-musl", "linux-x64-musl"].map(
@@ -208,7 +169,7 @@ function packagesOf(file: string): Readonly<Record<string, Entry>> {
 	return (JSON.parse(textOf(file)) as { packages: Readonly<Record<string, Entry>> }).packages;
 }
 
-/** All that comes from a registry: not this package itself, and no link to a folder. */
+/** Packages from a registry: not this one, and no links. */
 const locked = LOCK_FILES.flatMap((file) => Object.entries(packagesOf(file))).filter(
 	([path, { link }]) => path !== "" && link !== true,
 );
@@ -217,7 +178,7 @@ function nameOf([path, { version }]: readonly [string, Entry]): string {
 	return `${path.split("node_modules/").at(-1)}@${version}`;
 }
 
-test("each locked package has the digest of its bytes, but for tools of other platforms that are not known", () => {
+test("each locked package has a digest, except known binaries for other platforms", () => {
 	assert.ok(locked.length > 100, `${locked.length} entries`);
 	const without = locked.filter(([, { integrity = "" }]) => !/^sha512-[\w+/]{86}==$/.test(integrity));
 	assert.deepEqual(without.map(nameOf).sort(), [...UNKNOWN].sort());
@@ -225,7 +186,7 @@ test("each locked package has the digest of its bytes, but for tools of other pl
 });
 
 for (const file of LOCK_FILES) {
-	test(`${file} names no host: each npm asks its own registry`, () => {
+	test(`${file} names no registry host`, () => {
 		const { "": root, ...others } = packagesOf(file);
 		assert.ok(root !== undefined);
 		for (const [path, { resolved }] of Object.entries(others)) assert.equal(resolved, undefined, path);

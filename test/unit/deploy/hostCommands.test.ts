@@ -1,5 +1,5 @@
-// The commands of docs/deploy.md, run by a shell as they stand. What stands for the hosts' own programs only writes down
-// what it is called with; the settings among that are those that relay and boost take.
+// Runs the commands of docs/deploy.md in a shell, with fakes of the hosts' programs that record their arguments. The settings among
+// these must be accepted by relay and boost.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -24,9 +24,9 @@ import { compose, flyToml, ROOT, snippet, snippets, textOf } from "../../support
 
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 const PROGRAMS = ["heroku", "fly", "docker", "git", "curl", "vi"];
-/** Heroku names an app's address with something that it makes up. */
+/** Heroku adds a random part to an app's address. */
 const WEB = "https://my-leeward-0a1b2c3d4e5f.herokuapp.com/";
-/** Notes its name and arguments, each behind a byte that none of them has, and says what Heroku says of an app. */
+/** Records name and arguments with separator bytes, and prints what Heroku prints for an app. */
 const NOTES = `#!/bin/sh
 { printf '%s' "\${0##*/}"; printf '\\037%s' "$@"; printf '\\036'; } >> "$CALLS"
 case "$*" in apps:info*--shell*) printf 'addons=\\nweb_url=${WEB}\\n' ;; esac
@@ -35,11 +35,11 @@ const RANDOM = `#!/bin/sh
 [ "$1 $2" = "rand -hex" ] && head -c "$3" /dev/urandom | od -An -v -tx1 | tr -d ' \\n'
 `;
 
-/** What a block has done. */
+/** The effects of a block of commands. */
 interface Run {
 	/** Name and arguments of each program, in order. */
 	readonly calls: readonly (readonly string[])[];
-	/** The .env that it leaves, if it writes one. */
+	/** The .env that it writes, if any. */
 	readonly env: Readonly<Record<string, string>>;
 }
 
@@ -78,7 +78,6 @@ function run(block: string): Promise<Run> {
 	});
 }
 
-/** By block. */
 const runs = new Map<string, Run>();
 before(async () => {
 	await Promise.all(
@@ -94,30 +93,30 @@ function runOf(block: string): Run {
 	return found;
 }
 
-/** The calls that begin so, without what they begin with. */
+/** The calls that begin with `start`, without that beginning. */
 function callsOf({ calls }: Run, ...start: readonly string[]): readonly (readonly string[])[] {
 	return calls
-		.filter((call) => start.every((word, i) => call[i] === word))
+		.filter((call) => start.every((arg, i) => call[i] === arg))
 		.map((call) => call.slice(start.length));
 }
 
-/** The settings that a call sets. */
+/** The settings in the arguments of a call. */
 function setBy(call: readonly string[] = []): Record<string, string> {
-	const pairs = call.map((word) => /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(word)?.slice(1) ?? []);
+	const pairs = call.map((arg) => /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(arg)?.slice(1) ?? []);
 	return Object.fromEntries(pairs.filter(([name]) => name !== undefined));
 }
 
-/** What relay and boost are given of it: the host's own are left out, and the database, which is not there. */
+/** Without the host's own variables and the database. */
 function taken({ PROCESS: _, DATABASE_URL: __, POSTGRES_PASSWORD: ___, ...env }: Record<string, string>) {
 	return env;
 }
 
-/** What stands behind `name` in a call. */
+/** The argument after `name`. */
 function option(call: readonly string[], name: string): string | undefined {
 	return call.includes(name) ? call[call.indexOf(name) + 1] : undefined;
 }
 
-test("each variable that is set is a setting, each file that is named is there", () => {
+test("each variable that is set is a setting, and each named file exists", () => {
 	for (const one of runs.values()) {
 		const calls = [...callsOf(one, "heroku", "config:set"), ...callsOf(one, "fly", "secrets", "set")];
 		for (const call of calls) {
@@ -136,7 +135,7 @@ test("each variable that is set is a setting, each file that is named is there",
 	}
 });
 
-test("Heroku, one app: the pair starts with what is set, and its address is asked", () => {
+test("Heroku, one app: the pair accepts its settings, and its address is checked", () => {
 	const one = runOf(snippet("docs/deploy.md", "heroku create my-leeward\n"));
 	const [set, ...others] = callsOf(one, "heroku", "config:set").map(setBy);
 	assert.deepEqual(others, []);
@@ -145,7 +144,7 @@ test("Heroku, one app: the pair starts with what is set, and its address is aske
 	assert.deepEqual(callsOf(one, "curl"), [[`${WEB}readyz`]]);
 });
 
-test("Heroku, two apps: each starts with what is set, and they know each other", () => {
+test("Heroku, two apps: each accepts its settings, and they share secret and address", () => {
 	const one = runOf(snippet("docs/deploy.md", "heroku create my-leeward-relay"));
 	const [relay = {}, boost = {}] = callsOf(one, "heroku", "config:set").map(setBy);
 	assert.deepEqual([relay.PROCESS, boost.PROCESS], ["relay", "boost"]);
@@ -153,12 +152,11 @@ test("Heroku, two apps: each starts with what is set, and they know each other",
 	assert.match(BOOST_SECRET ?? "", /^[0-9a-f]{64}$/);
 	const config = readBoostConfig(taken(boost));
 	assert.deepEqual([config.BOOST_SECRET, `${config.RELAY_URL}/`], [BOOST_SECRET, WEB]);
-	// Which app's address it is.
 	const [asked = []] = callsOf(one, "heroku", "apps:info");
 	assert.equal(option(asked, "-a"), "my-leeward-relay");
 });
 
-test("Fly: both start with what is set and fly.toml has, at the address that boost is told", () => {
+test("Fly: both accept the settings and fly.toml, with the relay's address for boost", () => {
 	const one = runOf(snippet("docs/deploy.md", "fly apps create my-leeward\nfly mpg"));
 	const { env, checks } = flyToml() as { env: Record<string, string>; checks: { relay: { port: number } } };
 	const [set = {}] = callsOf(one, "fly", "secrets", "set").map(setBy);
@@ -173,7 +171,7 @@ test("Fly: both start with what is set and fly.toml has, at the address that boo
 	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
 });
 
-test("Fly, a volume: the pair starts with what is set and its file has, on the ports that its checks ask", () => {
+test("Fly with a volume: the pair accepts the settings and its file, on the checked ports", () => {
 	const one = runOf(snippet("docs/deploy.md", "fly apps create my-leeward\nfly secrets"));
 	const [set = {}, ...others] = callsOf(one, "fly", "secrets", "set").map(setBy);
 	assert.deepEqual(others, []);
@@ -198,7 +196,7 @@ test("Fly, a volume: the pair starts with what is set and its file has, on the p
 	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
 });
 
-test("containers: what .env.example leaves open is made up, and relay and boost start with the rest", () => {
+test("containers: empty values of .env.example are generated, and relay and boost accept the result", () => {
 	const one = runOf(snippet("docs/deploy.md", "sed "));
 	const open = [...textOf(".env.example").matchAll(/^([A-Z_]+)=$/gm)].map(([, name = ""]) => name);
 	assert.ok(open.length > 0);

@@ -1,5 +1,4 @@
-// package.json's engines, the fly files and app.json, held against the settings, the Procfile and the schemas of hosts. No host
-// is asked.
+// Checks package.json's engines, the Fly files and app.json against settings, the Procfile and what hosts accept, offline.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +10,7 @@ import { flyToml, imageStages, only, textOf } from "../../support/documents.ts";
 import { lineOf, PROCFILE } from "../../support/processes.ts";
 
 const CHECK = ["interval", "timeout", "grace_period", "method", "path"];
-/** What may stand where; `*` is any one name. */
+/** Keys allowed by Fly at each path; `*` is any name. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
 	"": [
 		...["app", "kill_signal", "kill_timeout", "deploy", "env", "processes", "http_service", "checks", "vm"],
@@ -64,16 +63,16 @@ const VOLUME = "docs/deploy/fly-volume.toml";
 const fly = flyToml() as unknown as Fly;
 const volume = flyToml(textOf(VOLUME)) as unknown as Fly;
 
-/** Keys that stand where they may not, by their paths. */
-function unknownKeys(value: unknown, place = ""): readonly string[] {
-	if (Array.isArray(value)) return value.flatMap((one) => unknownKeys(one, place));
+/** Paths of keys that Fly does not know. */
+function unknownKeys(value: unknown, path = ""): readonly string[] {
+	if (Array.isArray(value)) return value.flatMap((one) => unknownKeys(one, path));
 	if (typeof value !== "object" || value === null) return [];
-	const allowed = KEYS[place];
-	if (allowed === undefined) return [place];
+	const allowed = KEYS[path];
+	if (allowed === undefined) return [path];
 	return Object.entries(value).flatMap(([key, inner]) => {
 		const name = allowed.includes("*") ? "*" : key;
-		if (!allowed.includes(name)) return [`${place}.${key}`];
-		return unknownKeys(inner, place === "" ? name : `${place}.${name}`);
+		if (!allowed.includes(name)) return [`${path}.${key}`];
+		return unknownKeys(inner, path === "" ? name : `${path}.${name}`);
 	});
 }
 
@@ -81,7 +80,7 @@ for (const [file, one, processes, front] of [
 	["fly.toml", fly, ["relay", "boost"], "boost"],
 	[VOLUME, volume, ["web"], "web"],
 ] as const) {
-	test(`${file}: Fly's keys, the Procfile's commands, and only ${front} is public`, () => {
+	test(`${file}: valid keys, the Procfile's commands, and only ${front} is public`, () => {
 		assert.deepEqual(unknownKeys(one), []);
 		assert.deepEqual(Object.keys(one.processes), processes);
 		for (const [name, command] of Object.entries(one.processes))
@@ -90,9 +89,9 @@ for (const [file, one, processes, front] of [
 	});
 
 	test(`${file}: machines are replaced in place, wait until each is ready, and have time to stop`, () => {
-		// A new one waits for the store of the old one.
+		// A new machine waits until the old one releases the store.
 		assert.equal(one.deploy.strategy, "rolling");
-		// Routing goes by whether it is up.
+		// Routing depends on liveness only.
 		assert.deepEqual(
 			one.http_service.checks.map(({ path }) => path),
 			["/livez"],
@@ -107,7 +106,7 @@ for (const [file, one, processes, front] of [
 	});
 }
 
-test("the volume is mounted where both stores are, which is where the image's user may write", () => {
+test("the volume is mounted at DATA_DIR, where the image's user may write", () => {
 	assert.deepEqual(volume.mounts?.processes, Object.keys(volume.processes));
 	assert.equal(volume.mounts?.destination, volume.env.DATA_DIR);
 	const image = imageStages().at(-1);
@@ -117,7 +116,7 @@ test("the volume is mounted where both stores are, which is where the image's us
 	assert.equal(fly.mounts, undefined);
 });
 
-test("what fly.toml says of the environment, relay and boost take; ports are those that they listen on", () => {
+test("relay and boost accept the environment of fly.toml, and listen on its ports", () => {
 	for (const name of Object.keys(fly.env)) assert.ok(name in SETTINGS, name);
 	const secrets = { ETH_RPC_URL: "https://node.example", BUILDERS: "mainnet", FALLBACK_URL: "none" };
 	const relay = readRelayConfig({ ...fly.env, ...secrets });
@@ -143,7 +142,7 @@ interface App {
 const app = JSON.parse(textOf("app.json")) as App;
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 
-test("each variable of app.json is a setting or PROCESS, and is told of", () => {
+test("each variable of app.json is a setting or PROCESS, with a description", () => {
 	for (const [name, { description }] of Object.entries(app.env)) {
 		assert.ok(name === "PROCESS" || name in SETTINGS, name);
 		assert.match(description, /^[A-Z].{20,}\.$/, name);
@@ -151,7 +150,7 @@ test("each variable of app.json is a setting or PROCESS, and is told of", () => 
 	assert.equal(app.description, (JSON.parse(textOf("package.json")) as App).description);
 });
 
-test("with what app.json asks for, both processes of the pair start", () => {
+test("the variables that app.json requires suffice for relay and boost", () => {
 	const asked = Object.entries(app.env).filter(([, { required, value, generator }]) => {
 		return required ?? (value === undefined && generator === undefined);
 	});
@@ -167,7 +166,7 @@ test("with what app.json asks for, both processes of the pair start", () => {
 	assert.equal(readBoostConfig({ ...env, RELAY_URL: "http://127.0.0.1:1" }).fallback?.isPrivate, true);
 });
 
-test("app.json: no secret has a value, what both must know is made up, and there are one dyno and a database", () => {
+test("app.json has no secrets, generates BOOST_SECRET, and asks for one dyno and a database", () => {
 	const { formation, addons } = app;
 	assert.deepEqual(
 		Object.entries(formation).map(([name, { quantity }]) => [PROCFILE.has(name), quantity]),
@@ -178,12 +177,12 @@ test("app.json: no secret has a value, what both must know is made up, and there
 		if (SETTINGS[name]?.secret === true) assert.equal(value, undefined, name);
 	}
 	assert.equal(app.env.BOOST_SECRET?.generator, "secret");
-	// What Heroku makes up has no 0x.
+	// A key generated by Heroku has no 0x.
 	assert.equal(SETTINGS.SIGNING_KEY?.parse("a1".repeat(32)), undefined);
 	assert.equal(app.env.SIGNING_KEY?.generator, undefined);
 });
 
-test("engines is a range with an end, as Heroku wants it, whose newest is the image's; the lock file repeats it", () => {
+test("engines is a bounded range, as Heroku requires; its newest version is the image's, and the lock file repeats it", () => {
 	const { engines } = JSON.parse(textOf("package.json")) as { engines: { node: string } };
 	const [, major] = /^\^20\.19\.0 \|\| (\d+)\.x$/.exec(engines.node) ?? [];
 	assert.ok(major !== undefined, engines.node);

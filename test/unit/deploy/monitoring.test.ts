@@ -1,5 +1,4 @@
-// The alert rules and the dashboard, held against the metrics that relay and boost really have and against the
-// operators' guide.
+// Checks the alert rules and the dashboard against the metrics of relay and boost and the operators' guide.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -34,7 +33,7 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
 );
 
 let system: TestSystem;
-/** The names of the series that there are, and the values of their labels by label. */
+/** Existing series by name, with their labels and label values. */
 let series: ReadonlyMap<string, ReadonlySet<string>>;
 before(async () => {
 	system = await startSystem();
@@ -57,7 +56,7 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** What of a query there is not: a series, a label, or the value of one; and where it is no PromQL. */
+/** Series, labels and label values of a query that don't exist, and syntax errors. */
 function unknownIn(expr: string): readonly string[] {
 	const unknown: string[] = [];
 	parser.parse(expr).iterate({
@@ -77,11 +76,11 @@ function unknownIn(expr: string): readonly string[] {
 	return unknown;
 }
 
-test("each query is PromQL, of series and labels that there are", () => {
+test("each query is valid PromQL with existing series and labels", () => {
 	for (const { alert, expr } of rules) assert.deepEqual(unknownIn(expr), [], alert);
 	for (const [title, expr] of queries) assert.deepEqual(unknownIn(expr), [], title);
 	assert.ok(queries.length >= 20 && rules.length >= 10);
-	// What is not so is noticed.
+	// The check itself detects errors.
 	assert.deepEqual(unknownIn("rate(relay_nothing_total[5m]) > 0"), ["relay_nothing_total"]);
 	assert.deepEqual(unknownIn('boost_breaker_state{state="shut"}'), ['boost_breaker_state{state="shut"}']);
 	assert.notDeepEqual(unknownIn("sum by (le (up)"), []);
@@ -96,7 +95,7 @@ interface Scraping {
 	}[];
 }
 
-test("the scrape configuration has the rules' file, the jobs that they ask for, and what opens the page", async () => {
+test("the scrape configuration has the rules' file, their jobs, ports and the token", async () => {
 	const placeholder = ["<METRICS_TOKEN>", METRICS_TOKEN] as const;
 	const text = filled(snippet("docs/operators.md", "rule_files:"), placeholder, placeholder);
 	const { rule_files, scrape_configs } = parse(text) as Scraping;
@@ -109,14 +108,14 @@ test("the scrape configuration has the rules' file, the jobs that they ask for, 
 	for (const { job_name, authorization, static_configs } of scrape_configs) {
 		const ports = static_configs.flatMap(({ targets }) => targets).map((target) => target.split(":")[1]);
 		assert.deepEqual(ports, [usual[job_name as keyof typeof usual]], job_name);
-		// Prometheus says Bearer unless it is told another type.
+		// Prometheus sends Bearer by default.
 		const headers = { authorization: `Bearer ${authorization.credentials}` };
 		assert.equal((await fetch(`${system.client.url}/metrics`, { headers })).status, 200);
 	}
 	assert.notEqual((await fetch(`${system.client.url}/metrics`)).status, 200);
 });
 
-test("each alert is explained to operators under its name, and nothing else is", () => {
+test("the operators' guide explains each alert, and nothing else", () => {
 	const guide = textOf("docs/operators.md").split("### Alerts and a dashboard")[1]?.split("\n## ")[0] ?? "";
 	const explained = [...guide.matchAll(/^#### (\w+)\n\n(\S.+)/gm)].map(([, name]) => name);
 	assert.deepEqual(

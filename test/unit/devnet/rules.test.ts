@@ -1,10 +1,8 @@
-// The rules of what plays beside the relay: the searcher's arithmetic, which swaps he sees, what of a trace counts as paid,
-// and what `npm start` makes of log lines.
+// Rules of the devnet: the searcher's arithmetic, the swaps that it recognises, and which calls of a trace pay an address.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reached, type TracedCall } from "../../devnet/demoProof.ts";
-import { told } from "../../devnet/narrator.ts";
 import {
 	afterSwap,
 	amountOut,
@@ -19,7 +17,7 @@ const ETHER = 10n ** 18n;
 const POOL: Reserves = { weth: 1_000n * ETHER, token: 3_000_000n * ETHER };
 const PLENTY = 10n ** 30n;
 
-test("an amount is rounded down, and 0.3 % of what goes in is not swapped", () => {
+test("an amount is rounded down, after a fee of 0.3 %", () => {
 	assert.equal(amountOut(1000n, 1_000_000n, 1_000_000n), 996n);
 	assert.equal(amountOut(0n, 5n, 5n), 0n);
 	assert.equal(amountOut(1n, 1_000_000n, 1_000_000n), 0n);
@@ -36,7 +34,7 @@ test("a swap moves both reserves and never lowers their product", () => {
 	}
 });
 
-test("pools at one price, or closer than the fees, gain nothing", () => {
+test("pools whose prices differ by less than the fees give no gain", () => {
 	assert.equal(bestRoundTrip(POOL, POOL, PLENTY), null);
 	const bigger = { weth: 7n * POOL.weth, token: 7n * POOL.token };
 	assert.equal(bestRoundTrip(POOL, bigger, PLENTY), null);
@@ -62,7 +60,7 @@ test("no other size gains more than the best one", () => {
 	}
 });
 
-test("capital that is too small is used up, and none gains nothing", () => {
+test("too little capital is used up, and none gives no gain", () => {
 	const dear = afterSwap(POOL, { sells: "weth", amountIn: 10n * ETHER });
 	const best = bestRoundTrip(POOL, dear, ETHER);
 	assert.deepEqual(best, { amountIn: ETHER, gain: gainOf(ETHER, POOL, dear) });
@@ -78,7 +76,7 @@ const hash = `0x${"11".repeat(32)}`;
 const swap = (tokenIn: string, amountIn = 5n): string =>
 	PAIR.encodeFunctionData("swap", [tokenIn, amountIn, 0n]);
 
-test("swaps in either pool, of either token, are taken; addresses in any case", () => {
+test("swaps of either token in either pool are recognised, with addresses in any case", () => {
 	assert.deepEqual(readTarget({ hash, to: A.toLowerCase(), data: swap(WETH) }, WATCHED), {
 		hash,
 		pool: 0,
@@ -100,7 +98,7 @@ const LEFT: readonly (readonly [string, unknown])[] = [
 	["no hash", { to: A, data: swap(WETH) }],
 	["nothing", null],
 ];
-test("what is no swap of a watched pair is left alone", () => {
+test("other transactions are ignored", () => {
 	for (const [what, transaction] of LEFT) assert.equal(readTarget(transaction, WATCHED), null, what);
 });
 
@@ -134,62 +132,6 @@ const CASES: readonly (readonly [string, TracedCall, bigint])[] = [
 		0n,
 	],
 ];
-test("what of a trace reaches an address", () => {
+test("the wei of a trace that reach an address", () => {
 	for (const [what, call, wei] of CASES) assert.equal(reached(COINBASE, call), wei, what);
-});
-
-const HASH = `0x${"ab".repeat(32)}`;
-
-test("transactions and breakers are told in sentences, all else only where it is trouble", () => {
-	const rows: [who: string, line: object, text: string | null][] = [
-		[
-			"the relay",
-			{ msg: "transaction accepted", hash: HASH, path: "fast", block: 7 },
-			"0xabababab…  the relay: accepted (/fast, block 7)",
-		],
-		[
-			"the relay",
-			{ msg: "transaction mined", hash: HASH, path: "fast", block: 8, ms: 2340 },
-			"0xabababab…  the relay: mined (/fast, block 8, 2.3 s)",
-		],
-		[
-			"the relay",
-			{ msg: "transaction refused", path: "fast", code: "UNDECODABLE", hash: HASH },
-			"0xabababab…  the relay: refused (/fast, UNDECODABLE)",
-		],
-		[
-			"boost",
-			{ msg: "transaction accepted", hash: HASH, path: "fast", upstream: "fallback" },
-			"0xabababab…  boost: taken by the fallback (/fast)",
-		],
-		[
-			"boost",
-			{ msg: "transaction handed over", hash: HASH, upstream: "relay" },
-			"0xabababab…  boost: handed over (to the relay)",
-		],
-		["boost", { msg: "transaction ended", hash: HASH, stage: "mined" }, null],
-		[
-			"boost",
-			{ msg: "breaker opened", level: 40, upstream: "relay", reason: "refused" },
-			"boost: the breaker of the relay has opened, since it refuses connections",
-		],
-		[
-			"boost",
-			{ msg: "breaker closed", level: 30, upstream: "relay" },
-			"boost: the breaker of the relay has closed: it serves again",
-		],
-		["the relay", { msg: "listening", level: 30 }, null],
-		[
-			"the relay",
-			{
-				msg: "the node does not answer yet",
-				level: 40,
-				fault: { code: "unreachable", host: "n:1", reason: "ECONNREFUSED" },
-			},
-			"the relay: the node does not answer yet (ECONNREFUSED, n:1)",
-		],
-	];
-	for (const [who, line, text] of rows) assert.equal(told(who, JSON.stringify(line)), text);
-	assert.equal(told("the relay", "Error: no JSON"), "the relay: Error: no JSON");
-	assert.equal(told("the relay", ""), null);
 });

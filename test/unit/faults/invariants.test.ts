@@ -1,5 +1,4 @@
-// Tests that the fault matrix's invariants can fail: a scenario without a fault passes, and each single wrong thing in
-// it is reported.
+// Shows that the invariants of the fault matrix can fail: a scenario without faults passes, and each violation is reported.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -82,13 +81,13 @@ function scenario(wrong: Wrong): CellScenario {
 	};
 }
 
-async function said(wrong: Wrong): Promise<string> {
+async function violations(wrong: Wrong): Promise<string> {
 	const { lost, timely } = await violationsOf(scenario(wrong), 30);
 	return [...lost, ...timely].join("\n");
 }
 
-test("nothing is said where all is well", async () => {
-	assert.equal(await said({}), "");
+test("a correct scenario has no violations", async () => {
+	assert.equal(await violations({}), "");
 });
 
 const NOTHING = { kind: "nothing", why: "ECONNRESET" } as const;
@@ -105,7 +104,11 @@ const CASES: readonly (readonly [string, Wrong, RegExp])[] = [
 		{ sent: [...TRAFFIC, sent("0x7", 1, { kind: "poor" })] },
 		/wrong answer/,
 	],
-	["asked while out", { sent: [...TRAFFIC, sent("0x7", 300, { attempts: 2 })] }, /a relay that is out/],
+	[
+		"asked while unavailable",
+		{ sent: [...TRAFFIC, sent("0x7", 300, { attempts: 2 })] },
+		/a relay that is out/,
+	],
 	["lost", { notMined: "0x5" }, /1 × acknowledged and not mined/],
 	["seen in the pool", { publicHashes: ["0x2"] }, /1 × in the public mempool/],
 	["loose as a bundle", { mayRevert: ["0x2"] }, /1 × may revert/],
@@ -131,23 +134,23 @@ const CASES: readonly (readonly [string, Wrong, RegExp])[] = [
 	],
 ];
 
-for (const [what, wrong, words] of CASES) {
-	test(`${what}: it is said`, async () => assert.match(await said(wrong), words));
+for (const [what, wrong, message] of CASES) {
+	test(`${what}: it is reported`, async () => assert.match(await violations(wrong), message));
 }
 
-test("errors are no violation while both are out, and where the fallback may not have it", async () => {
+test("errors are no violation while both are unavailable, or if the fallback may not get the transaction", async () => {
 	const list = [...TRAFFIC, sent("0x7", 120, { outcome: UNAVAILABLE, upstream: "boost", attempts: 1 })];
-	assert.equal(await said({ sent: list, fault: { bothOut: true } }), "");
+	assert.equal(await violations({ sent: list, fault: { bothOut: true } }), "");
 	const path = "/noreverts";
 	const loose = [...TRAFFIC, sent("0x7", 120, { path, outcome: UNAVAILABLE, upstream: "boost" })];
-	assert.equal(await said({ sent: loose, fault: { settings: { fallbackTakes: ["fast"] } } }), "");
+	assert.equal(await violations({ sent: loose, fault: { settings: { fallbackTakes: ["fast"] } } }), "");
 });
 
-test("a journal that failed, or keeps what is mined, is told of", async () => {
+test("a journal that failed or keeps mined transactions is reported", async () => {
 	durable = false;
-	assert.match(await said({}), /the journal failed/);
+	assert.match(await violations({}), /the journal failed/);
 	durable = true;
 	depth = 3;
-	assert.match(await said({}), /3 are still in the journal/);
+	assert.match(await violations({}), /3 are still in the journal/);
 	depth = 0;
 });

@@ -1,9 +1,8 @@
-// Settings of any process: reading, refusing, helping and printing, with secrets in every place they can be in.
+// Settings: reading, refusing and printing them, with secrets in every possible place.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-	helpText,
 	integer,
 	maskUrls,
 	misspelled,
@@ -28,7 +27,7 @@ const TABLE = {
 	KEY: { help: "the key", expects: "any text", example: "k", optional: true, secret: true, parse: text },
 } as const satisfies SettingTable;
 
-test("values, defaults and absent options make one frozen object", () => {
+test("values, defaults and absent options are read into a frozen object", () => {
 	const settings = readSettings(TABLE, { NODE: " https://n/ ", PORT: "", OTHER: "x" });
 	assert.deepEqual(settings, { PORT: 80, NODE: "https://n", MODE: undefined, KEY: undefined });
 	assert.ok(Object.isFrozen(settings));
@@ -46,20 +45,20 @@ const WRONG: readonly [env: Record<string, string>, message: string][] = [
 	[{ NODE: "s3cret" }, "NODE is not valid: expected a URL, for example NODE=http://x"],
 	[{ NODE: "http://x", PORT: "s3cret" }, NO_PORT],
 	[{ NODE: "http://x", MODE: "s3cret" }, NO_MODE],
-	// Told where it can't be a secret, with the one that was meant.
+	// Quoted if it can't be a secret, with the value that was probably meant.
 	[{ NODE: "http://x", PORT: "80a" }, `${NO_PORT}; given 80a`],
 	[{ NODE: "http://x", PORT: "-1" }, `${NO_PORT}; given -1`],
 	[{ NODE: "http://x", MODE: "B" }, `${NO_MODE}; given B, did you mean b?`],
 	[{ PORT: "x", MODE: "c" }, `${NO_PORT}\n${NO_NODE}\n${NO_MODE}; given c, did you mean a?`],
 ];
 
-test("all that is missing or bad is named with what was expected and an example, and never quoted", () => {
+test("each missing or bad setting is named with what was expected and an example; possible secrets are not quoted", () => {
 	for (const [env, message] of WRONG) {
 		assert.throws(() => readSettings(TABLE, env), { code: "SETTING", name: "SettingError", message });
 	}
 });
 
-test("what is nearly a setting's name is noticed", () => {
+test("misspelt setting names are noticed", () => {
 	const env = { PORTS: "1", NODE: "http://x", NODES: "y", MODF: "a", PATH: "/bin", HOME: "/" };
 	assert.deepEqual(misspelled(TABLE, env), [
 		["PORTS", "PORT"],
@@ -67,30 +66,7 @@ test("what is nearly a setting's name is noticed", () => {
 	]);
 });
 
-test("help names every setting with its purpose, its form, its default and an example", () => {
-	const help = helpText("npm run x", "does x", TABLE);
-	assert.equal(help.split("\n")[0], "npm run x: does x");
-	for (const line of [
-		...["  PORT", "      where to listen", "      a port; default 80; e.g. 8080"],
-		...["  NODE", "      a URL; required; e.g. http://x", "      a or b; optional; e.g. a"],
-		...["  --help          this text", "  --print-config  the settings in force, secrets masked"],
-	]) {
-		assert.ok(help.split("\n").includes(line), line);
-	}
-});
-
-test("the printed settings are those in force, without secrets", () => {
-	assert.equal(
-		printedConfig(TABLE, { NODE: "https://u:p@n.example/key", KEY: "s3cret" }),
-		"PORT=80\nNODE=https://n.example/***\nMODE=\nKEY=***",
-	);
-	assert.equal(
-		printedConfig(TABLE, { NODE: "http://127.0.0.1:8545" }),
-		"PORT=80\nNODE=http://127.0.0.1:8545\nMODE=\nKEY=",
-	);
-});
-
-test("scheme, host and port of a URL are shown; path, query and user are not", () => {
+test("of a URL only scheme, host and port are shown", () => {
 	for (const [given, shown] of [
 		["http://127.0.0.1:8545", "http://127.0.0.1:8545"],
 		["http://127.0.0.1:8545/", "http://127.0.0.1:8545/"],
@@ -109,7 +85,7 @@ test("scheme, host and port of a URL are shown; path, query and user are not", (
 	}
 });
 
-/** Ways to write down an address that the parser takes, with a secret where users and keys are. */
+/** URLs that parsers accept, with a secret in the user, path or query. */
 const SECRET_URLS = [
 	...["HTTPS://user:s3cret@rpc.example/", "Https://rpc.example/s3cret", "https://user:a,s3cret@rpc.example"],
 	...[
@@ -121,9 +97,9 @@ const SECRET_URLS = [
 	...["https:rpc.example/s3cret", "https:/rpc.example/s3cret", "https:\\\\rpc.example\\s3cret"],
 	...["https://rpc.example/a s3cret", "ht\ntps://rpc.example/s3cret", "https://user:\ts3cret@rpc.example"],
 ];
-test("no secret of an address is printed, however it is written", () => {
+test("no secret in a URL is printed, however it is written", () => {
 	for (const given of SECRET_URLS) {
-		// What can't be set can't be printed either.
+		// A refused setting can't be printed either.
 		if (url("http:", "https:")(given) === undefined) continue;
 		const printed = printedConfig(TABLE, { NODE: given });
 		assert.ok(!printed.includes("s3cret"), printed);
@@ -139,7 +115,7 @@ const SECRET_ROWS = [
 	'[{"name":"a","url":"https://a.example/a\'s3cret"}]',
 	'[ {"url" : "https://a.example/\\"s3cret" } ]',
 ];
-test("no secret of JSON rows is printed", () => {
+test("no secret in JSON is printed", () => {
 	const table = { ROWS: { help: "rows", expects: "JSON", example: "[]", parse: text } };
 	for (const rows of SECRET_ROWS) {
 		const printed = printedConfig(table, { ROWS: rows });
@@ -147,7 +123,7 @@ test("no secret of JSON rows is printed", () => {
 	}
 });
 
-test("whole numbers, in their bounds, in plain digits", () => {
+test("whole numbers are plain digits within bounds", () => {
 	const parse = integer(10, 1_000);
 	assert.deepEqual(["10", "1000", "010", "0000000000000999"].map(parse), [10, 1_000, 10, undefined]);
 	for (const bad of ["9", "1001", "-10", "+10", "1e2", "0x10", "10.0", "1_0", " 10", "ten", "", "١٠"]) {
@@ -155,7 +131,7 @@ test("whole numbers, in their bounds, in plain digits", () => {
 	}
 });
 
-test("one of a list, exactly; a URL of the given kinds, without its last slash; any text", () => {
+test("choices, URLs and texts", () => {
 	assert.deepEqual(["a", "A", "", "c"].map(oneOf(["a", "b"])), ["a", undefined, undefined, undefined]);
 	const parse = url("http:", "https:");
 	assert.deepEqual(

@@ -1,17 +1,14 @@
-// A process: its parts start and stop in order, whatever fails or hangs on the way, work that nobody awaits is joined,
-// whether the native packages are loaded is told truthfully, and deadlines are kept and told.
+// A process: its parts start and stop in order even if one fails or hangs, background tasks are awaited, and answers that arrive
+// in time are read before their deadline.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { promisify } from "node:util";
 import { Background } from "../../../shared/background.ts";
 import { systemClock } from "../../../shared/clock.ts";
 import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
-import { nativeBindings } from "../../../shared/process.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 const never = () => new Promise<never>(() => {});
@@ -41,31 +38,7 @@ function fixture() {
 	return { calls, logged, clock, log, part, background, faults };
 }
 
-test("parts start in order, one after another, and stop in reverse", async () => {
-	const { calls, clock, log, part } = fixture();
-	let finish = () => {};
-	const slow = part("store", {
-		start: () =>
-			new Promise((resolve) => {
-				finish = resolve;
-			}),
-	});
-	const all = sequence("all", [slow, part("pool"), part("ingress")], { log, clock });
-	const starting = all.start();
-	await clock.advance(0);
-	assert.deepEqual(calls, ["start store"]);
-	finish();
-	await starting;
-	await all.stop();
-	await all.stop();
-	assert.deepEqual(calls, [
-		...["start store", "start pool", "start ingress"],
-		...["stop ingress", "stop pool", "stop store"],
-	]);
-	assert.equal(all.name, "all");
-});
-
-test("when a start fails, what was started is stopped, and the failure is told", async () => {
+test("if a start fails, the parts already started are stopped in reverse, and the error is thrown", async () => {
 	const { calls, clock, log, part } = fixture();
 	const broken = part("broken", { start: () => Promise.reject(new Error("no port")) });
 	const all = sequence("all", [part("a"), part("b"), broken, part("c")], { log, clock });
@@ -75,7 +48,7 @@ test("when a start fails, what was started is stopped, and the failure is told",
 	assert.equal(calls.length, 5);
 });
 
-test("a part that fails or hangs at its stop holds up nobody", async () => {
+test("a part that fails or hangs at its stop does not keep others from stopping", async () => {
 	const { calls, logged, clock, log, part } = fixture();
 	const parts = [
 		part("a"),
@@ -98,7 +71,7 @@ test("a part that fails or hangs at its stop holds up nobody", async () => {
 	assert.ok(!logged.join().includes("secret"));
 });
 
-test("a stop that takes too long ends with 1, before the host's patience does", async (t) => {
+test("a stop that takes too long exits with 1 before the host kills the process", async (t) => {
 	assert.ok(STOP_LIMIT_MS < 30_000);
 	const { clock, log, part } = fixture();
 	const exits: number[] = [];
@@ -116,7 +89,7 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 	assert.deepEqual(exits, [1]);
 });
 
-test("a task that rejects or throws is logged without its message, counted, and stops nobody", async () => {
+test("a task that rejects or throws is logged without its message and counted", async () => {
 	const fault = new TypeError("0xsecret");
 	const throwing = (): Promise<void> => {
 		throw fault;
@@ -132,22 +105,7 @@ test("a task that rejects or throws is logged without its message, counted, and 
 	}
 });
 
-const run = promisify(execFile);
-const source = new URL("../../../shared/process.ts", import.meta.url).href;
-
-/** Where both packages bring a binary; elsewhere they are built at the install, if there is a compiler. */
-const shipped = ["linux-x64", "win32-x64"].includes(`${process.platform}-${process.arch}`);
-
-test("whether native code is loaded is told truthfully where add-ons cannot be loaded", async () => {
-	const script = `const { nativeBindings } = await import(${JSON.stringify(source)});
-		process.stdout.write(JSON.stringify(nativeBindings()));`;
-	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
-	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
-	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
-	if (shipped) assert.deepEqual(nativeBindings(), { secp256k1: true, keccak: true });
-});
-
-test("what came while the event loop stood still comes before the deadline that it met", async (t) => {
+test("an answer that arrived while the event loop was blocked comes before its deadline", async (t) => {
 	const server = createServer().listen(0, "127.0.0.1");
 	await once(server, "listening");
 	const client = connect((server.address() as AddressInfo).port, "127.0.0.1");

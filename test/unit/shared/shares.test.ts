@@ -1,22 +1,22 @@
-// Shares of what is scarce: whose job is next and whose is refused, work over turns of the event loop, jobs that several ask
-// for, and what each client may hold of one thing.
+// Fairness between clients: the order and refusal of jobs, work spread over turns of the event loop, shared jobs, and limits per
+// client.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { EventLoopTurns, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
-import { fullest, GivenUpError, SharedTurns, Shares } from "../../../shared/shares/shares.ts";
+import { EventLoopQueue, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
+import { AbandonedError, fullest, SharedJobs, Shares } from "../../../shared/shares/shares.ts";
 
-/** A scheduler whose jobs end when the test says so. */
+/** A scheduler whose jobs are ended by the test. */
 class Fixture {
 	readonly scheduler: FairScheduler;
-	/** Names of jobs in the order in which they began. */
+	/** Names of jobs in the order of their start. */
 	readonly begun: string[] = [];
 	readonly refused: string[] = [];
 	readonly #ends = new Map<string, () => void>();
 
-	constructor(concurrency: number, maxWaiting = 1000, shouldSend = () => true) {
-		this.scheduler = new FairScheduler({ concurrency, maxWaiting, shouldSend });
+	constructor(concurrency: number, maxWaiting = 1000, mayStart = () => true) {
+		this.scheduler = new FairScheduler({ concurrency, maxWaiting, mayStart });
 	}
 
 	add(name: string, options: Partial<JobOptions> & { client: string }): void {
@@ -27,14 +27,14 @@ class Fixture {
 		this.scheduler.run({ cost: 1, ...options }, work).catch(() => this.refused.push(name));
 	}
 
-	/** Ends one that runs. */
+	/** Ends a running job. */
 	async end(name: string): Promise<void> {
 		this.#ends.get(name)?.();
 		this.#ends.delete(name);
 		await settled();
 	}
 
-	/** Ends what runs until nothing is left; answers the order in which all began. */
+	/** Ends running jobs until none is left; returns all names in the order of their start. */
 	async drain(): Promise<readonly string[]> {
 		while (this.#ends.size > 0) for (const name of [...this.#ends.keys()]) await this.end(name);
 		return this.begun;
@@ -46,43 +46,43 @@ function settled(): Promise<void> {
 }
 
 interface Queue {
-	/** How many may wait. */
+	/** Maximum queued jobs. */
 	readonly room?: number;
-	/** By name, the client before the number; added while another client's job runs in the only place. */
+	/** The first letter of a name is the client. Added while another client's job uses the only slot. */
 	readonly jobs: readonly (readonly [name: string, options?: Partial<JobOptions>])[];
 	readonly begun: readonly string[];
 	readonly refused?: readonly string[];
 }
 
 const QUEUES: Readonly<Record<string, Queue>> = {
-	"who asks for little is served next, however much another one has asked for": {
+	"the client that has used least is next, however many jobs another one has queued": {
 		jobs: [["a0"], ["a1"], ["a2"], ["a3"], ["b0"], ["c0"]],
 		begun: ["a0", "b0", "c0", "a1", "a2", "a3"],
 	},
-	"urgent jobs go first, and are fair among themselves": {
+	"urgent jobs run first, and are fair among themselves": {
 		jobs: [["a0"], ["b1", { urgent: true }], ["b2", { urgent: true }], ["c1", { urgent: true }]],
 		begun: ["b1", "c1", "b2", "a0"],
 	},
-	"turns go by cost": {
+	"a job counts by its cost": {
 		jobs: [["a0", { cost: 3 }], ["a1"], ["b0"], ["b1"], ["b2"], ["b3"]],
 		begun: ["a0", "b0", "b1", "b2", "a1", "b3"],
 	},
-	"rank orders one client's own": {
+	"rank orders the jobs of one client": {
 		jobs: [
 			["a late", { rank: 1 }],
 			["a early", { rank: 0 }],
 		],
 		begun: ["a early", "a late"],
 	},
-	"where there is no room, the last job of whoever has most is refused": {
+	"if the queue is full, the last job of the client with the most is refused": {
 		room: 3,
 		jobs: [["a0"], ["a1"], ["a2"], ["b0"]],
 		begun: ["a0", "b0", "a1"],
 		refused: ["a2"],
 	},
-	"of last jobs too many are refused first": {
+	"background jobs are refused first": {
 		room: 2,
-		jobs: [["a1", { last: true }], ["a2", { last: true }], ["b0"]],
+		jobs: [["a1", { background: true }], ["a2", { background: true }], ["b0"]],
 		begun: ["b0", "a1"],
 		refused: ["a2"],
 	},
@@ -99,7 +99,7 @@ for (const [what, { room, jobs, begun, refused = [] }] of Object.entries(QUEUES)
 	});
 }
 
-test("a client that was idle has saved up nothing", async () => {
+test("an idle client saves up nothing", async () => {
 	const fixture = new Fixture(1);
 	fixture.add("a0", { client: "a" });
 	for (let i = 0; i < 7; i++) fixture.add(`b${i}`, { client: "b" });
@@ -108,7 +108,7 @@ test("a client that was idle has saved up nothing", async () => {
 	assert.deepEqual((await fixture.drain()).slice(6), ["a1", "b5", "a2", "b6", "a3"]);
 });
 
-test("a client holds as many places as it leaves free, so a newcomer begins at once", () => {
+test("a client uses at most as many slots as it leaves free, so a newcomer starts at once", () => {
 	const fixture = new Fixture(12);
 	for (let i = 0; i < 50; i++) fixture.add(`a${i}`, { client: "a" });
 	assert.equal(fixture.scheduler.running, 6);
@@ -118,9 +118,9 @@ test("a client holds as many places as it leaves free, so a newcomer begins at o
 	assert.equal(fixture.begun.at(-1), "c");
 });
 
-test("last jobs go behind all others, and leave half of the places to them", async () => {
+test("background jobs run after all others, in at most half of the slots", async () => {
 	const fixture = new Fixture(4);
-	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, last: true });
+	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, background: true });
 	assert.equal(fixture.scheduler.running, 2);
 	for (const client of ["e", "f", "g"]) fixture.add(client, { client });
 	assert.deepEqual(fixture.begun, ["last a", "last b", "e", "f"]);
@@ -134,45 +134,7 @@ test("last jobs go behind all others, and leave half of the places to them", asy
 	assert.equal(fixture.begun.at(-1), "last d");
 });
 
-test("what was queued without an answer can be taken out, once and cheaply, and costs its client nothing", async () => {
-	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
-	const begun: string[] = [];
-	const ends: (() => void)[] = [];
-	const enqueue = (client: string, name: string) =>
-		scheduler.enqueue({ client, cost: 1 }, () => {
-			begun.push(name);
-			return new Promise((resolve) => ends.push(resolve));
-		});
-	enqueue("x", "running");
-	const taken = Array.from({ length: 20_000 }, (_, i) => enqueue("a", `gone ${i}`));
-	enqueue("b", "b1");
-	enqueue("a", "a1");
-	enqueue("b", "b2");
-	enqueue("a", "a2");
-	for (const place of [...taken.reverse(), ...taken]) if (place !== null) scheduler.withdraw(place);
-	assert.equal(scheduler.waiting, 4);
-	for (let end = ends.pop(); end !== undefined; end = ends.pop()) {
-		end();
-		await settled();
-	}
-	assert.deepEqual(begun, ["running", "a1", "b1", "a2", "b2"]);
-	assert.deepEqual([scheduler.waiting, scheduler.running], [0, 0]);
-});
-
-test("what was aborted leaves the queue, what runs goes on", async () => {
-	const fixture = new Fixture(1);
-	const abort = new AbortController();
-	fixture.add("running", { client: "a", signal: abort.signal });
-	fixture.add("waiting", { client: "a", signal: abort.signal });
-	fixture.add("b", { client: "b" });
-	abort.abort(new Error("withdrawn"));
-	fixture.add("late", { client: "a", signal: abort.signal });
-	await settled();
-	assert.deepEqual([fixture.refused, fixture.scheduler.waiting], [["waiting", "late"], 1]);
-	assert.deepEqual(await fixture.drain(), ["running", "b"]);
-});
-
-test("who may not start yet waits until it is resumed, in the order of turns", async () => {
+test("jobs that may not start yet wait until resumed, in fair order", async () => {
 	let open = false;
 	const fixture = new Fixture(2, 10, () => open);
 	fixture.add("a0", { client: "a" });
@@ -194,7 +156,7 @@ const crowd = fc.array(
 	},
 );
 
-test("of clients that always wait, none gets more than another by over two of the dearest jobs", async () => {
+test("of clients with queued jobs, none gets more than another by over two of the most expensive jobs", async () => {
 	await fc.assert(
 		fc.asyncProperty(crowd, async (jobs) => {
 			const fixture = new Fixture(1);
@@ -219,11 +181,11 @@ test("of clients that always wait, none gets more than another by over two of th
 	);
 });
 
-/** Pieces of work take as long as they are told, and the time between them stands still. */
-function turnsFixture() {
+/** Work takes as long as the test says, by a clock that stands still otherwise. */
+function queueFixture() {
 	let ms = 0;
 	const done: string[] = [];
-	const turns = new EventLoopTurns({ clock: { monotonic: () => ms } });
+	const turns = new EventLoopQueue({ clock: { monotonic: () => ms } });
 	const run = (name: string, takesMs: number) =>
 		turns.run(name.slice(0, 1), () => {
 			done.push(name);
@@ -232,8 +194,8 @@ function turnsFixture() {
 	return { run, done };
 }
 
-test("what is more than a turn's waits for the next one, as much as fits into each; clients take turns", async () => {
-	const { run, done } = turnsFixture();
+test("work beyond one turn of the event loop waits for the next, fairly by client", async () => {
+	const { run, done } = queueFixture();
 	for (let i = 1; i <= 6; i++) run(`a${i}`, 6);
 	run("b1", 6);
 	assert.deepEqual(done, ["a1", "a2"]);
@@ -244,24 +206,24 @@ test("what is more than a turn's waits for the next one, as much as fits into ea
 	assert.deepEqual(done.slice(4), ["a4", "a5", "a6"]);
 });
 
-test("one that waits may be had at once, or not at all", async () => {
-	const { run, done } = turnsFixture();
+test("queued work may be run at once or dropped", async () => {
+	const { run, done } = queueFixture();
 	run("a1", 20);
 	const [hurried, dropped] = [run("a2", 1), run("a3", 1)];
 	run("a4", 1);
-	hurried.hurry();
+	hurried.runNow();
 	dropped.drop();
-	hurried.hurry();
+	hurried.runNow();
 	await settled();
 	assert.deepEqual(done, ["a1", "a2", "a4"]);
 });
 
-/** One place, which is taken until `free` is called; jobs answer how many have begun. */
+/** One slot, which is used until `free` is called; jobs return how many have started. */
 function sharedFixture() {
 	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 100 });
 	let free = (): void => {};
 	void scheduler.run({ client: "first", cost: 1 }, () => new Promise<void>((resolve) => (free = resolve)));
-	const turns = new SharedTurns<number>(scheduler);
+	const turns = new SharedJobs<number>(scheduler);
 	let begun = 0;
 	const join = (name: string, client: string) =>
 		turns.join(name, { client, cost: 1 }, async () => {
@@ -271,7 +233,7 @@ function sharedFixture() {
 	return { scheduler, join, free: () => free(), begun: () => begun };
 }
 
-test("one client's equal jobs are one, another client's is another, and what has begun is not joined", async () => {
+test("equal jobs of one client are shared, not those of another client nor one that has started", async () => {
 	const { scheduler, join, free } = sharedFixture();
 	const turns = [join("x", "a"), join("x", "a"), join("y", "a"), join("x", "b")];
 	assert.equal(scheduler.waiting, 3);
@@ -282,7 +244,7 @@ test("one client's equal jobs are one, another client's is another, and what has
 	assert.equal(await join("x", "a").answer, 4);
 });
 
-test("the job leaves the queue with the last who gives up, and may be asked for at once again", async () => {
+test("a shared job is dropped when its last caller leaves, and may be queued again", async () => {
 	const { scheduler, join, free, begun } = sharedFixture();
 	const [one, two] = [join("x", "a"), join("x", "a")];
 	one.leave();
@@ -291,14 +253,14 @@ test("the job leaves the queue with the last who gives up, and may be asked for 
 	two.leave();
 	assert.equal(scheduler.waiting, 0);
 	const again = join("x", "a");
-	await assert.rejects(two.answer, GivenUpError);
+	await assert.rejects(two.answer, AbandonedError);
 	free();
 	assert.equal(await again.answer, 1);
 	again.leave();
 	assert.equal(begun(), 1);
 });
 
-test("a client gets its share, all clients together no more than there is; how full it is", () => {
+test("usage is limited per client and in total", () => {
 	const shares = new Shares({ total: 10, perClient: 6 });
 	assert.deepEqual(shares.fullness, { all: 0, client: 0 });
 	assert.deepEqual(
@@ -310,7 +272,7 @@ test("a client gets its share, all clients together no more than there is; how f
 	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 2 }]), { all: 0.9, client: 2 });
 	shares.give("a", 5);
 	assert.deepEqual([shares.largest(), shares.fullness], ["b", { all: 0.4, client: 0.5 }]);
-	// What was acknowledged is counted whatever the bounds say.
+	// `force` ignores the limits.
 	shares.force("a", 20);
 	assert.equal(shares.take("c", 1), "total");
 	shares.give("a", 21);

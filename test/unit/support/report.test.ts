@@ -1,5 +1,4 @@
-// The report of a test run: events as node:test sends them, and the text that one searches a log for; and that a process whose
-// tests are over ends.
+// The report of a test run for the events of node:test, and the end of a test process that something keeps alive.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -27,7 +26,7 @@ function failure(name: string, nesting: number, cause: unknown, failureType = "t
 	return { type: "test:fail", data: { name, nesting, file: FILE, line: 7, details: { error } } };
 }
 
-test("a failure is told where it came and at the end, by its file and the tests around it; what passed is not", async () => {
+test("a failure is reported when it happens and at the end, with its file and enclosing tests; passed tests are not", async () => {
 	const text = await textOf(
 		begin("outer", 0),
 		begin("well", 1),
@@ -45,21 +44,9 @@ test("a failure is told where it came and at the end, by its file and the tests 
 	assert.match(before, /fail 1/);
 });
 
-test("without a failure: the slowest suites, then the counts", async () => {
-	const text = await textOf(
-		{
-			type: "test:complete",
-			data: { name: "test/a.test.ts", file: FILE, details: { duration_ms: 2_300, type: "suite" } },
-		},
-		{ type: "test:complete", data: { name: "a test", file: FILE, details: { duration_ms: 9_900 } } },
-		{ type: "test:diagnostic", data: { nesting: 0, message: "tests 5" } },
-	);
-	assert.equal(text, "the slowest of 1 suites:\n   2.3 s test/a.test.ts\ntests 5\n");
-});
-
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
 
-test("a process whose tests are over ends as failed where something keeps it, which it names", () => {
+test("a test process that something keeps alive exits as failed and names it", () => {
 	for (const [left, status, words] of [
 		[`(await import("node:net")).createServer().listen(0)`, 1, /does not end: it has open .*TCPServerWrap/],
 		["", 0, /^/],

@@ -1,5 +1,4 @@
-// Hex, RLP, Keccak-256 and signatures: the specifications' examples, hashes and X-Flashbots-Signature headers against ethers,
-// authorizations against viem, and what is refused.
+// Hex, RLP, Keccak-256 and signatures: the specifications' examples, comparison with ethers and viem, and what is refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -42,7 +41,7 @@ const TAKEN: readonly [parse: Parse, text: string, value: unknown][] = [
 	[parseQuantity, `0x${MAX.toString(16)}`, MAX],
 ];
 const REFUSED: readonly [parse: Parse, ...texts: string[]][] = [
-	// Node takes the lower eight bits of a character for the digit: U+0130 for "0", U+0161 for "a".
+	// Node's decoder uses the lower eight bits of a character: U+0130 as "0", U+0161 as "a".
 	[hexToBytes, "0x\u0130\u0130", "0xab\u0161b", "0xé0", "0x\ud83d\ude00"],
 	[hexToBytes, "", "0", "00", "x00", "0x0", "0xg0", "0x0g", "0x00 ", " 0x00", "0x00\n", "0x-1", "0x0x00"],
 	[parseAddress, SHORT, `${ADDRESS}0`, ADDRESS.slice(2), `${SHORT}g`, `${SHORT}\n`, ""],
@@ -86,8 +85,8 @@ test("RLP: the specification's examples, and integers of every length", () => {
 	assert.throws(() => uintToBytes(-1n), RangeError);
 });
 
-test("Keccak-256: as ethers hashes, in one part or many", () => {
-	// The hash takes in 136 bytes at a time.
+test("Keccak-256 equals that of ethers, in one part or several", () => {
+	// A block of the hash has 136 bytes.
 	for (const length of [0, 1, 135, 136, 137, 272, 10_000]) {
 		const bytes = random.bytes(length);
 		const cut = random.below(length + 1);
@@ -97,7 +96,7 @@ test("Keccak-256: as ethers hashes, in one part or many", () => {
 	}
 });
 
-test("bodies are signed as the builders' documents do with ethers", async () => {
+test("signed bodies equal those of ethers, as builders document it", async () => {
 	for (let round = 0; round < 20; round++) {
 		const key = `0x${randomKey(random).toString("hex")}`;
 		const wallet = new Wallet(key);
@@ -139,7 +138,7 @@ const HEADERS = {
 	mismatch: [by(r + s + otherV), good.replace(signer, `0x${"11".repeat(20)}`)],
 } as const;
 
-test("a header is taken with each form of v and in any case, and refused with what is wrong", () => {
+test("a header is accepted with each form of v and in any case, or refused with the reason", () => {
 	for (const [reason, headers] of Object.entries(HEADERS)) {
 		const expected = reason === "ok" ? { ok: true, address: signer } : { ok: false, reason };
 		for (const header of headers) assert.deepEqual(verifyBody(header, BODY), expected, header);
@@ -147,7 +146,7 @@ test("a header is taken with each form of v and in any case, and refused with wh
 	assert.deepEqual(verifyBody(good, `${BODY} `), { ok: false, reason: "mismatch" });
 });
 
-test("keys are made that sign, and what is no key is refused without being repeated", () => {
+test("created keys can sign; an invalid key is refused without being quoted", () => {
 	const keys = new Set(Array.from({ length: 20 }, createKey));
 	assert.equal(keys.size, 20);
 	for (const key of keys) assert.equal(addressOfKey(key), new Wallet(key).address.toLowerCase());
@@ -157,7 +156,7 @@ test("keys are made that sign, and what is no key is refused without being repea
 	}
 });
 
-test("finds the authority of an authorization that viem signed; of one that is spoiled there is none", async () => {
+test("the authority of an authorization signed by viem is found; an invalid one has none", async () => {
 	for (const [chainId, nonce] of [
 		[0, 0],
 		[31_337, 2 ** 40],

@@ -1,5 +1,5 @@
-// The decoder of transactions: each rule of the encoding broken once in each type that has it, for the exact reason and
-// message; what is just within the rules; both blob sidecars; random transactions against ethers, and damaged ones.
+// The transaction decoder: each rule of the encoding broken in each type that has it, values just within the rules, both forms of
+// blob sidecars, random transactions compared with ethers, and damaged ones.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -48,7 +48,7 @@ const INTEGERS: Partial<Record<FieldName, number>> = {
 	...{ chainId: 32, nonce: 8, gasPrice: 32, maxPriorityFeePerGas: 32, maxFeePerGas: 32 },
 	...{ gasLimit: 8, value: 32, maxFeePerBlobGas: 32 },
 };
-/** The ways to spoil an integer of at most `maxBytes` bytes. */
+/** Invalid encodings of an integer of at most `maxBytes` bytes. */
 const spoiledIntegers = (maxBytes: number): [RawItem, string][] => [
 	[verbatim("00"), "leading zero"],
 	[Buffer.from([0, 5]), "leading zero"],
@@ -58,7 +58,7 @@ const spoiledIntegers = (maxBytes: number): [RawItem, string][] => [
 	[[5n], "expected a byte string, got a list"],
 ];
 
-test("integers: neither too long nor with a leading zero, in the one form that they have", () => {
+test("integers must be canonical and not too long", () => {
 	for (const type of TYPES) {
 		for (const field of FIELD_NAMES[type]) {
 			const maxBytes = INTEGERS[field];
@@ -123,7 +123,7 @@ const LISTS: readonly [signed: (list: readonly RawItem[]) => readonly RawItem[],
 	[(list) => [...list, []], "transaction: more items than expected"],
 ];
 
-test("byte strings and lists: each of its length, none missing, none too many", () => {
+test("byte strings and lists must have the right length and number", () => {
 	for (const [types, fields, fault] of FIELDS) {
 		for (const type of types) refused(transactionBytes(type, { fields }), "rlp", `rlp: ${fault}`);
 	}
@@ -136,7 +136,7 @@ test("byte strings and lists: each of its length, none missing, none too many", 
 	}
 });
 
-test("what is no transaction at all", () => {
+test("other bytes are refused", () => {
 	const rows: [hex: string, reason: DecodeReason, message: string][] = [
 		["", "rlp", "rlp: empty input"],
 		["80", "rlp", `rlp: transaction: ${NO_LIST}`],
@@ -158,7 +158,7 @@ test("what is no transaction at all", () => {
 	assert.equal(decodeTransaction(Buffer.alloc(100_000, 0xc0)).ok, false);
 });
 
-test("signatures that no key can have made, and such as are good on every chain", () => {
+test("invalid signatures and those without replay protection are refused", () => {
 	for (const type of TYPES) {
 		const parity = type === 0 ? "v" : "yParity";
 		const parities = type === 0 ? [2n, 26n, 29n, 34n] : [2n, 27n, 28n, 2n ** 255n];
@@ -211,7 +211,7 @@ for (const [version, sidecar] of [
 	[0, sidecarV0],
 	[1, sidecarV1],
 ] as const) {
-	test(`reads sidecar version ${version} as ethers does; hash and sender are those of the form that blocks hold`, () => {
+	test(`sidecar version ${version} is read as ethers does; hash and sender are those without blobs`, () => {
 		for (const count of [1, 2]) {
 			const fields = { blobVersionedHashes: VERSIONED_HASHES.slice(0, count) };
 			const raw = transactionBytes(3, { fields, sidecar: sidecar(count) });
@@ -268,14 +268,14 @@ const MALFORMED: readonly [readonly RawItem[], string][] = [
 	[[256n, ...sidecarV1().slice(1)], "wrapperVersion: expected at most 1 bytes, got 2"],
 ];
 
-test("refuses a sidecar that is malformed, or not its payload's", () => {
+test("a sidecar that is malformed or contradicts its payload is refused", () => {
 	for (const [spoiling, problem] of SIDECARS) {
 		refused(transactionBytes(3, spoiling), "invalidSidecar", `invalid blob sidecar: ${problem}`);
 	}
 	for (const [sidecar, fault] of MALFORMED) refused(transactionBytes(3, { sidecar }), "rlp", `rlp: ${fault}`);
 });
 
-/** What both tell of a transaction, in one form. */
+/** A transaction of either decoder in a common form. */
 function ofOurs(tx: DecodedTransaction) {
 	const { type, hash, from, chainId, gasLimit, to, value, gasPrice, accessList, yParity, r, s } = tx;
 	return {
@@ -308,7 +308,7 @@ function ofTheirs(tx: Transaction) {
 	};
 }
 
-test("random ones are read as ethers reads them, and written as they were", () => {
+test("random transactions are decoded as by ethers, and encode to the same bytes", () => {
 	const random = seededRandom(0x1eeffa11);
 	for (let round = 0; round < 240; round++) {
 		const raw = signedBytes(
@@ -322,11 +322,11 @@ test("random ones are read as ethers reads them, and written as they were", () =
 	}
 });
 
-/** One to three damages: bits, bytes put in or taken out, ends cut off, rubbish behind. */
+/** Damages bytes one to three times: changes, inserts, removes, truncates or appends. */
 function damage(raw: Buffer, random: SeededRandom): Buffer {
 	let bytes = raw;
 	for (let left = 1 + random.below(3); left > 0; left--) {
-		// The headers are at the front, so most damage is done there.
+		// Headers are at the front, so half of the damage is done there.
 		const at = random.below(random.below(2) === 0 ? Math.min(bytes.length, 24) + 1 : bytes.length + 1);
 		const [before, after] = [bytes.subarray(0, at), bytes.subarray(at)];
 		const header = Buffer.from([random.pick([0, 0x80, 0xb8, 0xbf, 0xc0, 0xf8, 0xff])]);
@@ -343,7 +343,7 @@ function damage(raw: Buffer, random: SeededRandom): Buffer {
 	return bytes;
 }
 
-test("of 24,000 damaged ones none is taken that is not canonical, and none breaks the decoder", () => {
+test("of 24,000 damaged transactions only canonical ones are accepted, and none breaks the decoder", () => {
 	const random = seededRandom(0xdead10cc);
 	const seen = new Set<string>();
 	const bare = bareBlobBytes();

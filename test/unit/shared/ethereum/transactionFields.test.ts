@@ -1,5 +1,4 @@
-// What follows from a transaction alone: its gas and cost, whether it is a transfer to oneself, how it is shown, and what
-// its stage means to its user.
+// Facts of a transaction alone: gas and cost, whether it is a self-transfer, its JSON, and the meaning of its stage for the user.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -33,7 +32,7 @@ const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, f
 	[{ authorizationList: [AUTHORIZATION, AUTHORIZATION] }, 71_000n, 21_000n],
 ];
 
-test("gas before execution and its floor, and the most that a transaction can cost", () => {
+test("intrinsic gas, floor gas and maximum cost", () => {
 	for (const [fields, gas, floor] of GAS) {
 		const tx = { ...CALL, ...fields };
 		assert.deepEqual([intrinsicGas(tx), floorDataGas(tx)], [gas, floor]);
@@ -44,7 +43,7 @@ test("gas before execution and its floor, and the most that a transaction can co
 	assert.deepEqual([blobGas(blob), transactionCost(blob)], [262_144n, 210_005n + 786_432n]);
 });
 
-test("price in a block", () => {
+test("the gas price in a block", () => {
 	// Fee cap, priority cap, base fee: price. A gas price is both caps.
 	const rows: readonly [bigint, bigint, bigint, bigint][] = [
 		[100n, 10n, 50n, 60n],
@@ -59,7 +58,7 @@ test("price in a block", () => {
 
 const BY = testAccount(3);
 
-test("a transfer to its own sender is one without data, blobs, a delegation or another receiver", () => {
+test("a self-transfer has no data, blobs, authorizations or other receiver", () => {
 	const own = { by: BY, to: BY.address };
 	for (const type of [0, 1, 2] as const)
 		assert.equal(isSelfTransfer(signedTransaction({ ...own, type })), true);
@@ -77,7 +76,7 @@ test("a transfer to its own sender is one without data, blobs, a delegation or a
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const NOWHERE = { blockHash: null, blockNumber: null, transactionIndex: null };
 
-test("a pending one of each type is shown with its fields, and neither blobs nor signatures", () => {
+test("a pending transaction of each type is shown without blobs and signatures", () => {
 	for (const type of [0, 1, 2, 3, 4] as const) {
 		const accessList = type === 0 ? [] : [{ address: `0x${"ab".repeat(20)}`, storageKeys: [] }];
 		const tx = signedTransaction({ type, nonce: 5, value: 3n, gasLimit: 90_000, data: "0x00ff", accessList });
@@ -106,7 +105,7 @@ test("a pending one of each type is shown with its fields, and neither blobs nor
 	}
 });
 
-test("a node's one is given the fields that older types lack, and loses its signature", () => {
+test("a node's transaction gets the fields that older types lack, and loses its signature", () => {
 	const node = {
 		...{ ...NOWHERE, hash: "0x1", gasPrice: "0x7", blockNumber: "0x9" },
 		...{ v: "0x1b", r: "0x2", s: "0x3" },
@@ -120,7 +119,7 @@ test("a node's one is given the fields that older types lack, and loses its sign
 	assert.deepEqual(minedTransaction({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
 });
 
-test("what fails says why, and what can be done", () => {
+test("a failing transaction has a reason and a next step", () => {
 	const rows: [code: string, message: string, nextStep: RegExp][] = [
 		["EXECUTION_REVERTED", "execution reverted: no luck", /tried again with each block, or cancel it/],
 		["INSUFFICIENT_FUNDS", "insufficient funds", /add Ether to the sender's account/],
@@ -131,13 +130,13 @@ test("what fails says why, and what can be done", () => {
 		["A_NEW_CODE", "of another relay", /or cancel it/],
 	];
 	for (const [code, message, nextStep] of rows) {
-		const told = stageReport("SIMULATION_FAILED", { error: { code, message } });
-		assert.equal(told.reason, message);
-		assert.match(told.nextStep ?? "", nextStep, code);
+		const report = stageReport("SIMULATION_FAILED", { error: { code, message } });
+		assert.equal(report.reason, message);
+		assert.match(report.nextStep ?? "", nextStep, code);
 	}
 });
 
-test("a fee cap under the base fee is told with one that is good for the next block, too", () => {
+test("for a fee cap below the base fee, one that suffices for the next block too is proposed", () => {
 	const rows = [
 		[10_500_000_000n, "12"],
 		[50_000_000n, "0.056"],

@@ -1,18 +1,16 @@
-// Who a client is, and what he may have: whose address is believed and in which form, which origins are web pages, the token
-// buckets, the room for requests that wait, and what waits for readers.
+// Clients and their limits: the trusted address and its normal form, origins that are web pages, rate limits, and the limit of
+// unread bytes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	addressReader,
-	ClientLife,
 	callContext,
 	clientOf,
 	isWebPage,
 	normalAddress,
 } from "../../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
-import { SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
 import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -24,7 +22,7 @@ const FORWARDED: readonly (readonly [number, string | undefined, string | undefi
 	[0, undefined, undefined, "10.0.0.1"],
 	[0, "1.1.1.1", undefined, "10.0.0.1"],
 	[1, "1.1.1.1", undefined, "1.1.1.1"],
-	// The last entry, whatever the client wrote before it; of two proxies the last but one.
+	// The last entry, whatever the client wrote before it; with two proxies the last but one.
 	[1, "9.9.9.9, 1.1.1.1", undefined, "1.1.1.1"],
 	[2, "9.9.9.9,1.1.1.1 , 2.2.2.2", undefined, "1.1.1.1"],
 	[2, "1.1.1.1", undefined, "10.0.0.1"],
@@ -37,16 +35,16 @@ const FORWARDED: readonly (readonly [number, string | undefined, string | undefi
 	[0, "1.1.1.1", SECRET, "1.1.1.1 vouched"],
 	[0, "1.1.1.1", "s3creT", "10.0.0.1"],
 	[0, "1.1.1.1", "", "10.0.0.1"],
-	// Nobody appended to this list: the client wrote it.
+	// No proxy appended to this list, so the client wrote it.
 	[0, "9.9.9.9, 1.1.1.1", SECRET, "10.0.0.1"],
-	// Through one proxy, which appended boost's own address; and past it.
+	// Through one proxy, which appended boost's address, and directly.
 	[1, "1.1.1.1, 5.5.5.5", SECRET, "1.1.1.1 vouched"],
 	[1, "1.1.1.1", SECRET, "1.1.1.1 vouched"],
 	[0, "nobody", SECRET, "10.0.0.1"],
 	[0, undefined, SECRET, "10.0.0.1"],
 ];
 
-test("an address is believed of a trusted proxy, and of boost by its secret", () => {
+test("the client's address is taken from a trusted proxy, and from boost if it sends the secret", () => {
 	for (const [trustProxy, forwarded, secret, expected] of FORWARDED) {
 		const headers = {
 			...(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }),
@@ -57,7 +55,7 @@ test("an address is believed of a trusted proxy, and of boost by its secret", ()
 	}
 });
 
-test("without a secret of our own nobody can know it", () => {
+test("if no secret is set, no sender can vouch", () => {
 	for (const boostSecret of [undefined, ""]) {
 		const read = addressReader({ trustProxy: 0, ...(boostSecret === undefined ? {} : { boostSecret }) });
 		const headers = { "x-forwarded-for": "1.1.1.1", "x-boost-auth": "" };
@@ -65,7 +63,7 @@ test("without a secret of our own nobody can know it", () => {
 	}
 });
 
-test("addresses have one form", () => {
+test("addresses have one normal form", () => {
 	const rows: [string, string | undefined][] = [
 		["1.2.3.4", "1.2.3.4"],
 		[" 1.2.3.4 ", "1.2.3.4"],
@@ -88,7 +86,7 @@ test("addresses have one form", () => {
 	for (const [given, made] of rows) assert.equal(normalAddress(given), made, given);
 });
 
-test("one network is one client: IPv4 by address, IPv6 by its first 56 bits", () => {
+test("a client is an IPv4 address or an IPv6 /56 network", () => {
 	const rows: [string, string][] = [
 		["1.2.3.4", "1.2.3.4"],
 		["unknown", "unknown"],
@@ -103,7 +101,7 @@ test("one network is one client: IPv4 by address, IPv6 by its first 56 bits", ()
 	for (const [address, network] of rows) assert.equal(clientOf(address), network);
 });
 
-test("which origins are web pages", () => {
+test("origins of web pages are told from those of extensions and wallets", () => {
 	const rows: [string | null, boolean][] = [
 		[null, false],
 		["", false],
@@ -127,7 +125,7 @@ function limited(rps = 100, maxClients = 1_000) {
 		{ rps, maxClients },
 		{ clock, freePoll: (method, params) => (method === "poll" ? String(params[0]) : undefined) },
 	);
-	/** How many calls of `weight` pass at once. */
+	/** How many calls of `weight` are allowed now. */
 	const passing = (address: string, weight = 1): number => {
 		let count = 0;
 		while (count < 50_000 && limiter.takeFrom({ address }, weight) === 0) count++;
@@ -146,27 +144,27 @@ function limited(rps = 100, maxClients = 1_000) {
 	return { clock, limiter, passing, take };
 }
 
-test("ten seconds' worth at once, then as many a second as the rate says", async () => {
+test("a client may use ten seconds' worth at once, then the rate per second", async () => {
 	const { clock, limiter, passing } = limited();
 	assert.equal(passing("a"), 1_000);
 	assert.equal(passing("a"), 0);
-	// What does not pass costs nothing.
+	// A refused call costs nothing.
 	for (let i = 0; i < 100; i++) limiter.takeFrom({ address: "a" }, 1);
 	await clock.advance(1_000);
 	assert.equal(passing("a", 10), 10, "weights count");
 	await clock.advance(50);
 	assert.equal(passing("a"), 5);
 	await clock.advance(3_600_000);
-	assert.equal(passing("a"), 1_000, "nobody saves up more than ten seconds' worth");
+	assert.equal(passing("a"), 1_000, "a bucket holds ten seconds' worth at most");
 });
 
-test("each client has a bucket of its own, an IPv6 network has one", () => {
+test("each client has its own bucket, and an IPv6 network is one client", () => {
 	const { passing } = limited();
 	for (const address of ["192.0.2.1", "192.0.2.2", "2001:db8::1"]) assert.equal(passing(address), 1_000);
 	assert.equal(passing("2001:db8:0:ff::1"), 0);
 });
 
-test("what weighs more than a full bucket passes when it is full, and is paid off before anything else", async () => {
+test("a call that weighs more than a full bucket is allowed when it is full, and the debt is paid off before the next", async () => {
 	const { clock, limiter, passing } = limited(1);
 	const client = { address: "a" };
 	assert.equal(limiter.takeFrom(client, 25), 0);
@@ -175,7 +173,7 @@ test("what weighs more than a full bucket passes when it is full, and is paid of
 	assert.equal(passing("a"), 1);
 });
 
-test("a body weighs one for each 16 KiB beside its calls, and is refused before it is looked at", () => {
+test("a body weighs one for each 16 KiB in addition to its calls, and is refused unread", () => {
 	const { limiter, passing } = limited(10);
 	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null);
 	assert.equal(passing("a"), 100);
@@ -186,16 +184,16 @@ test("a body weighs one for each 16 KiB beside its calls, and is refused before 
 	assert.equal(limiter.takeBody({ address: "c" }, 20 * 16 * 1024)?.retryMs, 2_000);
 });
 
-test("a poll of one's own is free once a second, for each thing and client", async () => {
+test("a poll is free once a second, for each object and client", async () => {
 	const { clock, passing, take } = limited();
 	passing("a");
 	assert.equal(take("a", "poll", ["x"]), 0);
 	assert.notEqual(take("a", "poll", ["x"]), 0, "twice within a second");
-	assert.equal(take("a", "poll", ["y"]), 0, "something else");
+	assert.equal(take("a", "poll", ["y"]), 0, "another object");
 	passing("b");
-	assert.equal(take("b", "poll", ["x"]), 0, "somebody else");
+	assert.equal(take("b", "poll", ["x"]), 0, "another client");
 	assert.notEqual(take("a", "other", ["x"]), 0);
-	assert.notEqual(take("a", "poll", null), 0, "no parameters to look at");
+	assert.notEqual(take("a", "poll", null), 0, "no parameters");
 	passing("a");
 	await clock.advance(999);
 	passing("a");
@@ -204,32 +202,7 @@ test("a poll of one's own is free once a second, for each thing and client", asy
 	assert.equal(take("a", "poll", ["x"]), 0);
 });
 
-test("waits are bounded by the bytes that they hold, of all and of one client; a request's calls hold it once", async () => {
-	const limits = { maxWaits: 8, maxPerClient: 4, maxBytes: 100, maxBytesPerClient: 60 };
-	const never = () => new Promise<never>(() => {});
-	const waits = new SyncWaits({ limits, stopping: "" }, { clock: new ManualClock(), find: never });
-	/** Whether there is room for one more. */
-	const wait = async (client: string, life: ClientLife): Promise<boolean> => {
-		const { size } = waits;
-		waits.wait({ hash: "0x1", client, life, begun: 0, until: 1_000 }).catch(() => {});
-		return waits.size > size;
-	};
-	const first = new ClientLife(50);
-	for (const [client, life, fits] of [
-		["a", first, true],
-		["a", first, true],
-		["a", new ClientLife(11), false],
-		["b", new ClientLife(51), false],
-		["b", new ClientLife(50), true],
-		["c", new ClientLife(1), false],
-	] as const) {
-		assert.equal(await wait(client, life), fits, `${client} ${life.bytes}`);
-	}
-	first.end();
-	assert.equal(await wait("c", new ClientLife(50)), true);
-});
-
-test("over the whole, the largest reader of the client with the most is closed, and cut if it does not read", () => {
+test("above the total of unread bytes, the largest reader of the client with the most is closed, then disconnected", () => {
 	const unread = new UnreadBytes({ maxBytes: 1_000, maxBytesEach: 1_000 });
 	const ended: string[] = [];
 	const reader = (name: string, address: string) =>
@@ -239,14 +212,14 @@ test("over the whole, the largest reader of the client with the most is closed, 
 		});
 	const honest = reader("honest", "192.0.2.1");
 	const many = [1, 2, 3].map((i) => reader(`${i}`, `2001:db8:0:${i}::1`));
-	// What has left counts no more, and once.
+	// Sent bytes are released, and only once.
 	const left = honest.write(500);
 	left();
 	left();
 	honest.write(400);
 	for (const [i, one] of many.entries()) one.write(190 + i);
 	assert.deepEqual(ended, []);
-	// One /56 is one client: it has the most, though each of its readers has less.
+	// The /56 is one client and has the most, though each of its readers has less.
 	honest.write(100);
 	assert.deepEqual(ended, ["close 3"]);
 	honest.write(1);

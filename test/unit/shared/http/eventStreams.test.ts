@@ -1,5 +1,5 @@
-// Event streams over a real server with the time moved by hand: what is sent, how long they live, how many there may be,
-// what becomes of readers that go or hang, and that nothing of them is left or holds up a stop.
+// Event streams over a real server with a manual clock: what is sent, their duration and number, slow readers, and that nothing of
+// them is left over or delays a stop.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
@@ -11,7 +11,7 @@ import { ManualClock } from "../../../support/manualClock.ts";
 import { startTransport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 
-/** A server whose `/feed` tells what `send` is given. */
+/** A server whose `/feed` streams what `send` is given. */
 async function fixture() {
 	const clock = new ManualClock();
 	const streams = new EventStreams({ clock });
@@ -50,7 +50,7 @@ async function fixture() {
 	};
 }
 
-test("the head, the first word, and each message as it comes", async () => {
+test("a stream has its headers, the retry time, and each message as it comes", async () => {
 	const { open, send, streams, stop } = await fixture();
 	const reader = await open();
 	assert.equal(reader.status, 200);
@@ -76,7 +76,7 @@ test("the head, the first word, and each message as it comes", async () => {
 	assert.equal(await reader.over(), "end");
 });
 
-test("a word every 15 s keeps it, until nothing can happen any more", async () => {
+test("a comment every 15 s keeps a stream open; it ends when its feed is over", async () => {
 	const { clock, open, state, stop } = await fixture();
 	const reader = await open();
 	await reader.come(1);
@@ -88,7 +88,7 @@ test("a word every 15 s keeps it, until nothing can happen any more", async () =
 	const over = await open();
 	state.isOver = true;
 	await clock.advance(15_000);
-	for (const one of [reader, over]) assert.equal(await one.over(), "end", "nothing can happen any more");
+	for (const one of [reader, over]) assert.equal(await one.over(), "end", "the feed is over");
 	await stop();
 });
 
@@ -105,10 +105,10 @@ test("a stream ends after half an hour", async () => {
 	await stop();
 });
 
-test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; one that goes makes room", () => {
+test("at most 16 streams per client and 2,000 in all; a closed one makes room", () => {
 	const streams = new EventStreams({ clock: new ManualClock() });
 	const ends: (() => void)[] = [];
-	/** Opens one, as a server would; answers what it is told. */
+	/** Opens one, as a server would; returns status, Retry-After and body. */
 	const open = (address: string) => {
 		const answer = streams.answer(address, { begin: () => () => {}, isOver: () => false });
 		answer.open?.({ write() {}, end() {}, onClose: (listener) => ends.push(listener) });
@@ -123,7 +123,7 @@ test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; on
 	assert.equal(open("198.51.100.1"), '503 3 {"error":"limit exceeded: too many event streams"}');
 });
 
-test("a reader that hangs is cut once more than a MiB waits for it, and nobody else is", async () => {
+test("a reader that stops reading is disconnected, and others are not", async () => {
 	const { open, send, streams, state, transport, stop } = await fixture();
 	const good = await open();
 	const socket = connect(transport.port, "127.0.0.1");
@@ -132,13 +132,13 @@ test("a reader that hangs is cut once more than a MiB waits for it, and nobody e
 	await until("both are open", () => streams.size === 2);
 	const data = "x".repeat(256 * 1024);
 	let sent = 0;
-	await until("the one that hangs is cut", async () => {
+	await until("the slow reader is disconnected", async () => {
 		sent += 1;
 		send({ id: String(sent), data });
 		await good.come(sent + 1);
 		return streams.size === 1;
 	});
-	// The system takes some megabytes off our hands before anything waits here.
+	// The system buffers some megabytes first.
 	assert.ok(sent > 4 && sent < 200, `cut after ${sent} messages`);
 	assert.equal(good.ended, null);
 	assert.equal(state.stopped, 1);
@@ -146,7 +146,7 @@ test("a reader that hangs is cut once more than a MiB waits for it, and nobody e
 	await stop();
 });
 
-test("a drain ends them all, and who comes meanwhile is told what there is and comes back elsewhere", async () => {
+test("a drain ends all streams; one that is opened meanwhile gets the known messages and ends", async () => {
 	const { open, streams, transport, stop } = await fixture();
 	const readers = await Promise.all([open(), open(), open()]);
 	transport.server.drain();

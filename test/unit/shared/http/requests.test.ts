@@ -1,5 +1,5 @@
-// What a request asks: the forms of its target, which verb on which path goes where, which Accept wants an event stream, and
-// what a submission's query means and how much of it is kept; routes of POST and headers of every answer, over connections.
+// Reading requests: target, verb and path, the Accept header of event streams, and the query of a submission. Also POST routes and
+// default headers, over real connections.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ import {
 import { postText, RawConnection, requestText } from "../../../support/clients.ts";
 import { withTransport } from "../../../support/transportServer.ts";
 
-test("a target is a path in one form and a query as text", () => {
+test("a target is split into a normalised path and the query text", () => {
 	const rows: [string, string, string][] = [
 		["/", "/", ""],
 		["/fast", "/fast", ""],
@@ -50,7 +50,7 @@ const ROUTERS = {
 	passing: createRouter({ rpcPaths: ["/fast"], routes: [route("/tx/{hash}"), admin] }, true),
 };
 
-/** What becomes of verbs on a path: `post`, a route, `pass`, or the status with what is allowed. */
+/** How verbs on a path are handled: `post`, a route, `pass`, or a status with the allowed verbs. */
 const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: string, expected: string][] = [
 	["serving", "POST", "/", "post"],
 	["serving", "POST", "/fast", "post"],
@@ -68,7 +68,7 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["serving", "OPTIONS", "/", "204 POST, OPTIONS"],
 	["serving", "OPTIONS", "/fast", "204 GET, HEAD, POST, OPTIONS"],
 	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
-	// Everything on no path of a route is passed on, but for preflights; a token on its way to a route goes nowhere else.
+	// Requests that match no route are proxied, except preflights; requests to a route never are, since they may hold a token.
 	["passing", "POST", "/fast", "post"],
 	["passing", "GET PUT", "/fast", "pass"],
 	["passing", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],
@@ -80,18 +80,18 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["passing", "OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
 ];
 
-test("verb and path say who answers, or how it is refused; no path is served twice", () => {
+test("verb and path decide who answers, or the refusal; no path is served twice", () => {
 	for (const [router, verbs, path, expected] of ROUTED) {
 		for (const verb of verbs.split(" ")) {
 			const routing = ROUTERS[router](verb, path);
 			const params = routing.kind === "route" ? JSON.stringify(routing.params) : "{}";
-			const told =
+			const actual =
 				routing.kind === "answer"
 					? `${routing.answer.status} ${routing.answer.headers?.allow ?? ""}`
 					: routing.kind === "route"
 						? `${routing.route.path} ${params === "{}" ? "" : params}`
 						: routing.kind;
-			assert.equal(told.trim(), expected, `${verb} ${path}`);
+			assert.equal(actual.trim(), expected, `${verb} ${path}`);
 		}
 	}
 	for (const routes of [
@@ -123,7 +123,7 @@ const ACCEPTS: readonly (readonly [accept: string | undefined, asks: boolean])[]
 	['x/y;a="text/event-stream"', false],
 ];
 
-test("a stream is asked for by its full name, before JSON", () => {
+test("an event stream is asked for by its full media type, before JSON", () => {
 	for (const [accept, asks] of ACCEPTS) assert.equal(asksForEvents(accept), asks, String(accept));
 });
 
@@ -150,13 +150,13 @@ const TAKEN: readonly (readonly [string, object])[] = [
 	[`?referrer=${encodeURIComponent(SMILES)}`, { referrer: SMILES }],
 ];
 
-test("of a submission's query each spelling is taken", () => {
+test("each spelling of a submission's parameters is accepted", () => {
 	for (const [search, expected] of TAKEN) {
 		assert.deepEqual(readSubmissionQuery(new URLSearchParams(search)), { ...NOTHING, ...expected }, search);
 	}
 });
 
-test("a near miss of a known name is refused with the right one; of a long query the known parameters are kept", () => {
+test("a misspelt name is refused with the right one; of a long query only known parameters are kept", () => {
 	const long = `x=${"y".repeat(9_000)}`;
 	for (const [search, message] of [
 		["refundRecipent=0x12", "refundRecipent: expected the name refundRecipient"],
@@ -186,7 +186,7 @@ const ROUTES: readonly Route[] = [
 	{ path: "/page", handle: () => ({ status: 200, body: "{}", headers: { "x-who": "the page" } }) },
 ];
 
-test("a route of POST is answered whatever its body is", () =>
+test("a POST route is answered whatever its body is", () =>
 	withTransport({ routes: ROUTES }, async ({ port }) => {
 		const connection = await RawConnection.open(port);
 		const ask = async (bytes: Buffer) => {
@@ -196,13 +196,13 @@ test("a route of POST is answered whatever its body is", () =>
 		const plain = { "Content-Type": "text/plain" };
 		assert.equal((await ask(requestText("POST", "/act?q=1", plain, "x".repeat(900)))).body, '{"q":"1"}');
 		assert.equal((await ask(requestText("POST", "/act"))).body, '{"q":null}');
-		// One that could be long is not waited for.
+		// A body that may be long is not read to its end.
 		const { status, headers } = await ask(requestText("POST", "/act", { "Content-Length": "1000000" }, "x"));
 		assert.deepEqual([status, headers.connection], [200, "close"]);
 		connection.destroy();
 	}));
 
-test("headers of every answer, but of preflights, unless the answer has its own", () => {
+test("default headers are in every answer except preflights, unless the answer has its own", () => {
 	let count = 0;
 	const headersFor = () => ({ "x-who": `server ${++count}` });
 	const rows: [Buffer | string, number, string | undefined][] = [

@@ -1,5 +1,5 @@
-// A place that is kept until a server starts in it: over real connections, with the time moved by hand, and with the real
-// server that takes over.
+// The standby that listens until the server takes over its port, connections and held requests. Real connections and a real
+// server, with a manual clock.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -37,7 +37,7 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 		connections.push(connection);
 		return connection;
 	};
-	/** A request that is held, once it is. */
+	/** Sends a request and waits until it is held. */
 	const held = async (text = postText("/fast", ECHO)): Promise<RawConnection> => {
 		const connection = await open();
 		const before = clock.timers;
@@ -45,7 +45,6 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 		await until("it is held", () => clock.timers === before + 1);
 		return connection;
 	};
-	/** The server starts in its place. */
 	const takeOver = async (): Promise<Transport> => {
 		const transport = await startTransport({ standby });
 		transports.push(transport);
@@ -54,29 +53,11 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 	return { clock, standby, port, open, held, takeOver };
 }
 
-test("while it stands by the process lives and is not ready, and says why", async () => {
-	const { open, standby } = await fixture();
-	await standby.start();
-	const connection = await open();
-	connection.write(requestText("GET", "/livez"));
-	assert.deepEqual(pick(await connection.answer()), [200, { live: true }]);
-	connection.write(requestText("GET", "/readyz?verbose"));
-	const checks = { store: { ok: false, reason: WAITS } };
-	assert.deepEqual(pick(await connection.answer()), [503, { ready: false, draining: false, checks }]);
-	connection.write(requestText("HEAD", "/readyz"));
-	assert.equal((await connection.answer(true)).status, 503);
-	connection.write("nothing of HTTP\r\n\r\n");
-	assert.equal((await connection.answer()).status, 400);
-	const websocket = await open();
-	websocket.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
-	assert.equal((await websocket.answer()).status, 503);
-});
-
-test("what came is answered by who starts in its place, on the same port and connections", async () => {
+test("held requests are answered by the server that takes over, on the same port and connections", async () => {
 	const { held, takeOver, port, open } = await fixture();
 	const waiting = [await held(), await held(), await held()];
 	const silent = await open();
-	// A body that its sender holds back until he is told to send it.
+	// A body that is sent only after 100 Continue.
 	const [head] = String(postText("/fast", ECHO)).split("\r\n\r\n");
 	const expects = await held(Buffer.from(`${head}\r\nexpect: 100-continue\r\n\r\n`));
 	const transport = await takeOver();
@@ -96,8 +77,11 @@ test("what came is answered by who starts in its place, on the same port and con
 	}
 });
 
-test("what is held too long is refused, each in its own words, and its connection may be used again", async () => {
-	const { clock, held } = await fixture();
+test("a request held too long is refused and its connection stays usable; a websocket is refused at once", async () => {
+	const { clock, held, open } = await fixture();
+	const websocket = await open();
+	websocket.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+	assert.equal((await websocket.answer()).status, 503);
 	const post = await held();
 	await clock.advance(HOLD_MS - 1);
 	const page = await held(requestText("GET", "/tx/0x12"));
@@ -127,19 +111,7 @@ test("what was refused is not handed on while its client still sends", async () 
 	handed?.server.close();
 });
 
-test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
-	const { held, open, standby, port, clock } = await fixture();
-	const idle = await open();
-	const waiting = await held();
-	await stopped(standby, clock);
-	assert.equal((await waiting.answer()).status, 503);
-	await idle.closed();
-	await assert.rejects(RawConnection.open(port));
-	await standby.stop();
-	assert.equal(standby.port, 0);
-});
-
-/** A moment is left for requests whose first bytes are on their way. */
+/** A stop waits a moment for requests that are still arriving. */
 async function stopped(standby: Standby, clock: ManualClock): Promise<void> {
 	const stopping = standby.stop();
 	await clock.advance(1_000);

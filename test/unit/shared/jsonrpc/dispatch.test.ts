@@ -1,5 +1,5 @@
-// From bodies to answers: what is read of a body, results and errors, batches in their order, limits, calls whose result comes
-// later than what they do, and nothing of a fault but its code.
+// The dispatcher: reading bodies, results and errors, batches and their order, limits, and results that must be waited for. Details
+// of our own faults never leave the process.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ interface Answered {
 	readonly result?: unknown;
 	readonly error?: { readonly code: number; readonly message: string };
 }
-/** What each entry of an answered batch says: its result, or the words of its error. */
+/** The result or error message of each entry of an answered batch. */
 const results = (body: readonly Answered[]) => body.map(({ result, error }) => result ?? error?.message);
 
 const NO_OBJECT = "invalid request: expected an object with jsonrpc, id, method and params";
@@ -23,7 +23,7 @@ const NO_ID = "invalid request: id: expected a string, a number without loss of 
 const TOO_DEEP = "invalid params: params: expected at most 64 levels of nesting";
 const deep = (levels: number) => `{"id":1,"method":"m","params":${"[".repeat(levels)}${"]".repeat(levels)}}`;
 
-/** Entries, and what is read of each: its id and its params, or what makes it no request. */
+/** Entries with the parsed id, and params or the reason why it is not a request. */
 const ENTRIES: readonly (readonly [body: string, id: unknown, read: unknown])[] = [
 	['{"jsonrpc":"2.0","id":7,"method":"m","params":["0x1",{"a":null}]}', 7, ["0x1", { a: null }]],
 	['{"id":1,"method":"a","id":2,"method":"m"}', 2, []],
@@ -56,11 +56,11 @@ const NO_BODIES: readonly (readonly [body: string | Buffer, message: string])[] 
 	[deep(200_000), "invalid request: a body has at most 5000 values"],
 ];
 
-test("of a body each entry is read, or told what makes it none", () => {
+test("each entry of a body is parsed, or refused with the reason", () => {
 	for (const [body, id, read] of ENTRIES) {
 		const { batch, calls } = readBody(body, 3) as RpcBody;
-		const told = calls.map((call) => [call.id, call.fault?.message ?? call.params]);
-		assert.deepEqual([batch, told], [false, [[id, read]]], body.slice(0, 80));
+		const parsed = calls.map((call) => [call.id, call.fault?.message ?? call.params]);
+		assert.deepEqual([batch, parsed], [false, [[id, read]]], body.slice(0, 80));
 	}
 	for (const [body, message] of NO_BODIES) {
 		const read = readBody(body, 3);
@@ -71,7 +71,7 @@ test("of a body each entry is read, or told what makes it none", () => {
 	assert.deepEqual([batch, ...calls.map(({ id }) => id)], [true, 1, null, undefined]);
 });
 
-test("results and errors come out as decided", async () => {
+test("results and errors have the documented form", async () => {
 	const { call } = start();
 	const fails = (code: number, message: string, data?: unknown) => ({
 		error: data === undefined ? { code, message } : { code, message, data },
@@ -112,7 +112,7 @@ test("results and errors come out as decided", async () => {
 	}
 });
 
-test("calls are counted under names that are served, and how they ended; of a fault only its class is logged", async () => {
+test("calls are counted by served method and outcome; of a fault only its class is logged", async () => {
 	const { call, send, calls, faults } = start();
 	for (const method of ["test_echo", "node_echo", "test_nope\n", "test_hash", "test_foreign", "test_fault"]) {
 		assert.ok(!(await call(method)).text?.includes(CANARY), method);
@@ -131,52 +131,17 @@ test("calls are counted under names that are served, and how they ended; of a fa
 	]);
 });
 
-test("notifications are made but not answered, whatever becomes of them", async () => {
-	const { send, script } = start();
-	for (const body of [
-		{ jsonrpc: "2.0", method: "test_note", params: ["n"] },
-		{ jsonrpc: "2.0", method: "test_nope" },
-		{ jsonrpc: "2.0", method: "test_note", params: {} },
-		{ jsonrpc: "2.0", method: "test_fault" },
-	]) {
-		assert.equal((await send(body)).text, null, body.method);
-	}
-	assert.deepEqual(script.log, ["note n"]);
-	const mixed = await send([{ method: "test_note", params: ["c"] }, entry(2, "test_echo", 2)]);
-	assert.deepEqual(mixed.body, [{ jsonrpc: "2.0", id: 2, result: 2 }]);
-	assert.deepEqual(script.log, ["note n", "note c"]);
-});
-
-test("a call that never ends is answered when its time is up, and its late end changes nothing", async () => {
-	const { call, script, clock, faults, calls } = start();
-	const answer = call("test_wait", ["stuck"], 3);
-	await clock.advance(999);
-	assert.deepEqual(calls, []);
-	await clock.advance(1);
-	assert.deepEqual((await answer).body, {
-		jsonrpc: "2.0",
-		id: 3,
-		error: { code: -32603, message: "internal error" },
-	});
-	assert.deepEqual(faults, [
-		{ method: "test_wait", fault: { name: "DeadlineError", code: "DEADLINE", at: faults[0]?.fault?.at } },
-	]);
-	script.release("stuck");
-	await clock.advance(1);
-	assert.deepEqual(calls, [["test_wait", "internal", 1]]);
-});
-
-test("a batch whose answers are too large tells so in the place of those that do not fit, and short ones always do", async () => {
+test("answers that exceed the size limit of a batch become errors; short ones always fit", async () => {
 	const { send } = start();
 	// Two of these leave less room than a short answer takes.
 	const large = 12_499_000;
 	const lengths = [large, large, large, 4_000];
 	const { body } = await send(lengths.map((length, id) => entry(id, "test_big", length)));
-	const told = body.map((one: { result?: string } & Answered) => one.result?.length ?? one.error?.code);
-	assert.deepEqual(told, [large, large, -32005, 4_000]);
+	const sizes = body.map((one: { result?: string } & Answered) => one.result?.length ?? one.error?.code);
+	assert.deepEqual(sizes, [large, large, -32005, 4_000]);
 });
 
-test("ordered calls of a batch run one after another, and what stands behind one sees what it did", async () => {
+test("ordered calls of a batch run one after another, and later calls see their effects", async () => {
 	const { send, script, clock } = start();
 	const answer = send([
 		entry(1, "test_wait", "read before"),
@@ -197,7 +162,7 @@ test("ordered calls of a batch run one after another, and what stands behind one
 	assert.deepEqual(results((await answer).body), ["read before", "first", "second", "read after"]);
 });
 
-/** Lets `tokens` worth of calls pass; remembers what it was asked. */
+/** Allows calls up to `tokens`; records the requested weights. */
 function meter(tokens: number) {
 	const asked: [string | null, number][] = [];
 	let left = tokens;
@@ -212,7 +177,7 @@ function meter(tokens: number) {
 	return { asked, limiter };
 }
 
-test("every entry is weighed, known or not, readable or not", async () => {
+test("every entry has a weight, also unknown and unreadable ones", async () => {
 	const { asked, limiter } = meter(1_000);
 	const { send } = start(limiter);
 	await send([
@@ -233,7 +198,7 @@ test("every entry is weighed, known or not, readable or not", async () => {
 	]);
 });
 
-test("over the limit: 429 with -32005 and the wait, of a batch only what does not fit", async () => {
+test("over the rate limit: -32005 and the wait, for those entries of a batch that exceed it; 429 if all do", async () => {
 	const { limiter } = meter(12);
 	const { send, script } = start(limiter);
 	const batch = await send([
@@ -256,7 +221,7 @@ test("over the limit: 429 with -32005 and the wait, of a batch only what does no
 	assert.equal((await send({ method: "test_note", params: ["silent"] })).text, null);
 });
 
-test("of a batch at most sixteen calls run at a time, and who waits for a result takes no place of theirs", async () => {
+test("at most 16 calls of a batch run at a time; those that only wait for a result use no slot", async () => {
 	const { send, script, clock } = start();
 	const answer = send([
 		...Array.from({ length: 20 }, (_, i) => entry(i, "test_later", `l${i}`)),
@@ -277,8 +242,8 @@ test("of a batch at most sixteen calls run at a time, and who waits for a result
 	assert.equal((await answer).body.length, 40);
 });
 
-test("one that takes too long is answered without its result, and a batch goes on behind it", async () => {
-	const { call, send, script, clock } = start();
+test("a call that takes too long gets an error and is counted once; its batch is still answered", async () => {
+	const { call, send, script, clock, calls } = start();
 	const late = call("test_later", ["a"]);
 	const batch = send([entry(1, "test_later", "b"), entry(2, "test_echo", "too late")]);
 	await clock.advance(1_000);
@@ -289,6 +254,9 @@ test("one that takes too long is answered without its result, and a batch goes o
 	]);
 	script.release("a");
 	await clock.advance(1);
-	assert.deepEqual(script.waiting, ["b"], "nobody waits for the result any more");
+	assert.deepEqual(script.waiting, ["b"], "the result is not waited for any more");
+	script.release("b");
+	await clock.advance(1);
+	assert.equal(calls.length, 3, "a late end is not counted again");
 	assert.equal(clock.timers, 0);
 });

@@ -1,5 +1,5 @@
-// Methods: which parameters reach the handler, in what form, and the words for those that do not; each schema with what it
-// takes and refuses; the time and the errors of eth_sendRawTransactionSync.
+// Methods: checked parameters and error messages, what each schema accepts and refuses, and the timeout and errors of
+// eth_sendRawTransactionSync.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -59,7 +59,7 @@ function refusal(...params: unknown[]): string {
 	return "accepted";
 }
 
-test("parameters reach the handler checked, typed and in one case", () => {
+test("the handler gets parameters checked, typed and in lower case", () => {
 	const value = invoke(HASH, { to: ADDRESS, value: "0XfF" }, "0X1F", "b");
 	assert.deepEqual(value, [
 		HASH.toLowerCase(),
@@ -71,33 +71,33 @@ test("parameters reach the handler checked, typed and in one case", () => {
 	]);
 });
 
-test("the tail may be left out, or be null", () => {
+test("optional parameters may be left out or null", () => {
 	for (const tail of [[], [null], [undefined], [null, null]]) {
 		const value = invoke(HASH, { to: ADDRESS }, ...tail) as unknown[];
 		assert.deepEqual(value.slice(2, 4), [undefined, "a"], JSON.stringify(tail));
 	}
 });
 
-test("what is not as expected is named with what was expected, and never quoted", () => {
+test("an error names the parameter and what was expected, and never quotes the value", () => {
 	const call = { to: ADDRESS };
-	const hashWords = "expected a hash of 32 bytes as 0x hex";
-	const blockWords =
+	const hashExpected = "expected a hash of 32 bytes as 0x hex";
+	const blockExpected =
 		"expected a block number as 0x hex, or one of latest, pending, safe, finalized, earliest, or an object with blockHash or blockNumber";
 	const rows: [unknown[], string][] = [
-		[[], `hash: ${hashWords}`],
-		[[null, call], `hash: ${hashWords}`],
+		[[], `hash: ${hashExpected}`],
+		[[null, call], `hash: ${hashExpected}`],
 		[[HASH], "call: expected object"],
 		[[HASH, "0x"], "call: expected object"],
 		[[HASH, {}], "call.to: expected an address of 20 bytes as 0x hex"],
 		[[HASH, { to: HASH }], "call.to: expected an address of 20 bytes as 0x hex"],
 		[[HASH, { to: ADDRESS, value: "0x01" }], "call.value: expected a 0x hex number without leading zeros"],
-		[[HASH, { to: ADDRESS, tags: [HASH, 1] }], `call.tags[1]: ${hashWords}`],
-		[[HASH, call, "newest"], `block: ${blockWords}`],
-		[[HASH, call, { blockHash: 1 }], `block: ${blockWords}`],
+		[[HASH, { to: ADDRESS, tags: [HASH, 1] }], `call.tags[1]: ${hashExpected}`],
+		[[HASH, call, "newest"], `block: ${blockExpected}`],
+		[[HASH, call, { blockHash: 1 }], `block: ${blockExpected}`],
 		[[HASH, call, "latest", "c"], 'mode: expected one of "a"|"b"'],
 		[[HASH, call, "latest", "a", 1], "expected at most 4 (hash, call, block, mode)"],
 	];
-	for (const [params, words] of rows) assert.equal(refusal(...params), `invalid params: ${words}`);
+	for (const [params, message] of rows) assert.equal(refusal(...params), `invalid params: ${message}`);
 });
 
 const HEX = "ab".repeat(32);
@@ -146,7 +146,7 @@ const SCHEMAS: readonly (readonly [
 	],
 ];
 
-test("each schema takes what it should, in one form, and nothing else", () => {
+test("each schema accepts its forms, normalises them, and refuses anything else", () => {
 	for (const [schema, takes, refuses] of SCHEMAS) {
 		for (const [given, made] of takes) assert.deepEqual(schema.parse(given), made);
 		for (const given of refuses) {
@@ -157,7 +157,7 @@ test("each schema takes what it should, in one form, and nothing else", () => {
 
 const BEGINS = "The transaction was added to the mempool but wasn't processed";
 
-test("times to wait are milliseconds, numbers or hex, and longer ones count as the longest", () => {
+test("timeouts are milliseconds as number or hex, limited to the maximum", () => {
 	for (const [given, ms] of [
 		[undefined, undefined],
 		[1, 1],
@@ -172,12 +172,12 @@ test("times to wait are milliseconds, numbers or hex, and longer ones count as t
 	for (const given of [null, 0, -1, 1.5, 1e21, Number.NaN, "", "1", "0x0", "0x01", true, [1], {}]) {
 		const { success, error } = syncTimeoutMs.safeParse(given);
 		assert.equal(success, false, `${given}`);
-		const words = "expected milliseconds, 1 or more, as a number or as 0x hex";
-		assert.equal(error?.issues[0]?.message, words);
+		const expected = "expected milliseconds, 1 or more, as a number or as 0x hex";
+		assert.equal(error?.issues[0]?.message, expected);
 	}
 });
 
-test("each error has its code, the words that clients look for, and the hash as data", () => {
+test("each error has its code, the message that clients look for, and the hash as data", () => {
 	const rows = [
 		[timedOut(HASH, 1_500), 4, " in 1.5s."],
 		[timedOut(HASH, 20_000.4, "the relay is shutting down"), 4, " in 20s: the relay is shutting down."],
