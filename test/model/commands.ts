@@ -4,8 +4,7 @@
 import fc from "fast-check";
 import { GWEI } from "../support/relayFixture.ts";
 import { testAccount } from "../support/txFactory.ts";
-import type { ControlModel } from "./model.ts";
-import { bumped, type ModelTx, type Path, type SignedTx } from "./modelTransaction.ts";
+import { bumped, type ControlModel, type ModelTx, type Path, type SignedTx } from "./model.ts";
 import { ACCOUNTS, type Sequence } from "./sequence.ts";
 
 /** One step of a sequence. */
@@ -104,13 +103,13 @@ const cancels: Steps = fc
 			const all = sequence.model.all();
 			const tx = picked(pick, wish.pending && pending(sequence).length > 0 ? pending(sequence) : all);
 			if (tx === undefined) return sequence.cancel(`0x${"5e".repeat(32)}`, sequence.owner(0), true);
-			const { key } = sequence.owner(tx.account, { signs: true });
+			const owner = sequence.owner(tx.account);
 			const callers = {
-				owner: sequence.owner(tx.account),
-				signer: { address: STRANGER, ...(key === undefined ? {} : { key }) },
-				stranger: { address: STRANGER },
-				"web page": sequence.owner(tx.account, { origin: "https://elsewhere.example" }),
-				"signing stranger": { address: STRANGER, key: STRANGERS_KEY },
+				owner,
+				signer: { from: STRANGER, key: sequence.keyOf(tx.account) },
+				stranger: { from: STRANGER },
+				"web page": { ...owner, origin: "https://elsewhere.example" },
+				"signing stranger": { from: STRANGER, key: STRANGERS_KEY },
 			};
 			return sequence.cancel(tx.hash, callers[who], who === "owner" || who === "signer");
 		}),

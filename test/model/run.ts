@@ -5,11 +5,10 @@
 import { Wallet } from "ethers";
 import fc from "fast-check";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
-import type { LogFields, Logger } from "../../shared/log.ts";
+import { createLogger } from "../../shared/log.ts";
 import { RelayFixture } from "../support/relayFixture.ts";
 import { startSystem } from "../support/systems.ts";
 import { STEPS, type Step } from "./commands.ts";
-import { RelayUser } from "./relayUser.ts";
 import { Sequence, type Stage } from "./sequence.ts";
 
 export interface RunOptions {
@@ -136,7 +135,6 @@ class Host {
 		this.#on = null;
 		this.#played = 0;
 		if (on === null) return;
-		await on.stage.user.close();
 		await on.stage.system.stop();
 	}
 
@@ -146,11 +144,13 @@ class Host {
 			proxied: true,
 			builders: BUILDERS,
 			env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS), TRUST_PROXY: "1" },
-			log: complaining(complaints),
+			// Errors alone: whatever a sequence does, the relay has none.
+			log: createLogger("error", "relay", {
+				write: (line) => void complaints.push(`the relay logged: ${line}`),
+			}),
 		});
 		const stage: Stage = {
 			system,
-			user: new RelayUser(system.client.url),
 			stranger: STRANGER,
 			rows: BUILDERS,
 			lifeBlocks: LIFE_BLOCKS,
@@ -162,23 +162,6 @@ class Host {
 }
 
 const STRANGER = new Wallet(`0x${"57".repeat(32)}`);
-
-/** Takes down errors alone: nothing that is done here is the relay's fault. */
-function complaining(complaints: string[]): Logger {
-	const nothing = (): void => {};
-	const error = (message: string, fields?: LogFields): void => {
-		complaints.push(`the relay logged: ${message} ${JSON.stringify(fields ?? {})}`);
-	};
-	const logger: Logger = {
-		trace: nothing,
-		debug: nothing,
-		info: nothing,
-		warn: nothing,
-		error,
-		child: () => logger,
-	};
-	return logger;
-}
 
 export interface LongSequencesOptions {
 	readonly steps: number;
