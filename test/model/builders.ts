@@ -21,7 +21,7 @@ export class BuilderWatch {
 	readonly #hashes = new Map<string, string>();
 	readonly #uuids = new Map<string, string>();
 	readonly #sent = new Map<string, Sent[]>();
-	readonly #told = new Map<string, { readonly seq: number; readonly form: string }[]>();
+	readonly #cancels = new Map<string, { readonly seq: number; readonly form: string }[]>();
 	#seq: number;
 
 	/** `stranger` is the signer whose orders are not the relay's, checksummed. */
@@ -60,11 +60,11 @@ export class BuilderWatch {
 	}
 
 	/** The cancels of a transaction. */
-	told(hash: string): readonly { readonly seq: number; readonly form: string }[] {
-		return this.#told.get(hash) ?? [];
+	cancels(hash: string): readonly { readonly seq: number; readonly form: string }[] {
+		return this.#cancels.get(hash) ?? [];
 	}
 
-	/** The forms in which this builder is to be told to forget what it was last sent as `kind`. */
+	/** The forms of cancel that this builder must get for what it was last sent as `kind`. */
 	formsFor(kind: "bundle" | "private"): readonly string[] {
 		if (this.cancel === "none") return [];
 		if (kind === "private") return ["private"];
@@ -90,16 +90,16 @@ export class BuilderWatch {
 			push(this.#sent, hash, { seq, block: block === null ? null : Number(block) });
 			if (block !== null) this.#uuids.set(uuid, hash);
 		};
-		const told = (hash: string | undefined, form: string): void => {
-			if (hash !== undefined) push(this.#told, hash, { seq, form });
+		const cancelled = (hash: string | undefined, form: string): void => {
+			if (hash !== undefined) push(this.#cancels, hash, { seq, form });
 		};
 		if (method === "eth_sendBundle" && Array.isArray(txs)) {
 			if (txs.length > 0) sent(txs[0], blockNumber);
-			else told(this.#uuids.get(uuid), "empty");
+			else cancelled(this.#uuids.get(uuid), "empty");
 		} else if (method === "mev_sendBundle" && Array.isArray(body)) {
 			sent(fields(body[0]).tx, fields(inclusion).block);
-		} else if (method === "eth_cancelBundle") told(this.#uuids.get(uuid), "endpoint");
-		else if (method === "eth_cancelPrivateTransaction") told(String(txHash), "private");
+		} else if (method === "eth_cancelBundle") cancelled(this.#uuids.get(uuid), "endpoint");
+		else if (method === "eth_cancelPrivateTransaction") cancelled(String(txHash), "private");
 		else sent(tx ?? param, null);
 	}
 }
@@ -169,9 +169,9 @@ export class SendRules {
 		}
 	}
 
-	/** What is not yet as it must become. */
+	/** What is still missing. */
 	lacks(model: ControlModel): readonly string[] {
-		return [...this.#books(model), ...model.all().flatMap((tx) => this.#untold(tx))];
+		return [...this.#books(model), ...model.all().flatMap((tx) => this.#missingCancels(tx))];
 	}
 
 	/** What must never be. `inFlight`: the step had several parts, between which more may have been sent than at its ends. */
@@ -248,8 +248,8 @@ export class SendRules {
 		return watch.sent(tx.hash).some(({ block }) => block === null || block === model.chain.head + 1);
 	}
 
-	/** The builders that have had what has ended since, and were not told to forget it, behind all that they were sent. */
-	#untold(tx: ModelTx): readonly string[] {
+	/** Cancels that are missing: builders that were sent a transaction and, once it had ended, not all forms of its cancel. */
+	#missingCancels(tx: ModelTx): readonly string[] {
 		const taken = this.#taken.get(tx.hash);
 		if (tx.end === null) return [];
 		return this.#watches.flatMap((watch) => {
@@ -257,10 +257,10 @@ export class SendRules {
 			if (last === undefined) return [];
 			// A bundle names its block: what expired lapses by itself.
 			if (last.block !== null && tx.expired) return [];
-			const told = watch.told(tx.hash).filter(({ seq }) => seq > last.seq);
+			const cancels = watch.cancels(tx.hash).filter(({ seq }) => seq > last.seq);
 			const forms = watch.formsFor(last.block === null ? "private" : "bundle");
-			const missing = forms.filter((form) => !told.some((one) => one.form === form));
-			return missing.map((form) => `${watch.name} was not told to forget ${tx.hash} (${form})`);
+			const missing = forms.filter((form) => !cancels.some((one) => one.form === form));
+			return missing.map((form) => `${watch.name} was sent no cancel of ${tx.hash} (${form})`);
 		});
 	}
 }

@@ -176,18 +176,21 @@ const cancelsOnTheWay: Steps = fc
 				sequence.slowly(async () => {
 					const { account, paths } = wish;
 					const first = sequence.model.pendingNonce(account, sequence.model.chain.nonces[account] ?? 0);
-					const told: string[] = [];
+					const outcomes: string[] = [];
 					const [one, two] = [0, 1].map((i) => sequence.sign({ account, nonce: first + i }));
 					if (one === undefined || two === undefined) return "nothing";
-					told.push(await sequence.submit(one, paths[0], false), await sequence.submit(two, paths[1], false));
+					outcomes.push(
+						await sequence.submit(one, paths[0], false),
+						await sequence.submit(two, paths[1], false),
+					);
 					await sequence.arrives(two);
 					const instead = sequence.sign({ account, nonce: two.nonce, ...feesAbove(two, true) });
-					told.push(
+					outcomes.push(
 						await (wish.replaced
 							? sequence.submit(instead, paths[2], false)
 							: sequence.cancel(two.hash, sequence.owner(account), true)),
 					);
-					return told.join(", ");
+					return outcomes.join(", ");
 				}),
 			true,
 		),

@@ -18,7 +18,7 @@ export type Stage =
 	| "EXPIRED"
 	| "DROPPED";
 
-/** A signed transaction, as far as the rules look at it. */
+/** A signed transaction: the fields that the rules use. */
 export interface SignedTx {
 	readonly hash: string;
 	readonly raw: string;
@@ -215,7 +215,7 @@ export class ControlModel {
 		}
 		for (const expired of this.#expiredBefore(tx)) expired.end = "REPLACED";
 		this.#take(tx, path, soft, false);
-		this.look();
+		this.plan();
 		return answer;
 	}
 
@@ -224,7 +224,7 @@ export class ControlModel {
 		const tx = this.#taken.get(hash);
 		if (tx === undefined || !may || this.mined(tx) !== undefined) return false;
 		if (this.isPending(tx)) tx.end = "CANCELLED";
-		this.look();
+		this.plan();
 		return tx.end === "CANCELLED";
 	}
 
@@ -236,18 +236,18 @@ export class ControlModel {
 			tx.end = "EXPIRED";
 			tx.expired = true;
 		}
-		this.look();
+		this.plan();
 	}
 
 	/** What is done with each pending transaction for the next block, by its account's chain of nonces. */
-	look(): void {
+	plan(): void {
 		for (const tx of this.all()) tx.now = null;
 		this.chain.nonces.forEach((_, account) => {
-			this.#lookAt(account);
+			this.#planFor(account);
 		});
 	}
 
-	#lookAt(account: number): void {
+	#planFor(account: number): void {
 		let next = this.#nonce(account);
 		let waits = false;
 		let unchecked = false;
@@ -300,7 +300,7 @@ export class ControlModel {
 		if (holder !== undefined && !holder.soft) return false;
 		if (holder !== undefined) holder.end = "CANCELLED";
 		for (const tx of this.#expiredBefore(fresh)) tx.end = "CANCELLED";
-		this.look();
+		this.plan();
 		return true;
 	}
 

@@ -21,9 +21,9 @@ export interface RunOptions {
 	readonly replayPath?: string;
 	/** False: what fails is not made smaller, which takes minutes. Default true. */
 	readonly shrinks?: boolean;
-	/** Told when one fails for the first time: smaller ones are looked for from then on. */
+	/** Called when one fails for the first time; from then on smaller failing ones are searched for. */
 	readonly onFailure?: () => void;
-	/** Told after each sequence that did not. */
+	/** Called after each sequence that passed. */
 	readonly onSequence?: (done: number, tally: ReadonlyMap<string, number>) => void;
 }
 
@@ -78,7 +78,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 			endOnFailure: !shrinks,
 			...(path === undefined ? {} : { path }),
 		});
-		const failure = details.failed ? told(details, host.scenario) : null;
+		const failure = details.failed ? reportOf(details, host.scenario) : null;
 		return { failure, sequences: done, tally };
 	} finally {
 		await host.stop();
@@ -86,7 +86,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 }
 
 /** What failed, how to have it again, and what happened up to there. */
-function told(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
+function reportOf(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
 	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
 	const message = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
 	const text = String(counterexample?.[0] ?? "");

@@ -45,13 +45,13 @@ export class Settling {
 		}
 	}
 
-	/** Resolves once the events of each that its user ended tell that the builders that were told have taken it. */
+	/** Resolves once, for each transaction that its user ended, the events show that all builders that got a cancel accepted it. */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#deps;
 		// Of what searchers know, the events name no builder where something hidden stood before it.
 		const open = model.all().filter((tx) => !tx.wasShown && !tx.expired);
 		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
-			const names = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
+			const names = watches.filter((watch) => watch.cancels(hash).length > 0).map(({ name }) => name);
 			await until(`${names.join()} acknowledged that ${hash} is to be forgotten`, async () => {
 				const events = await this.#client.events(hash);
 				const acknowledged = events.filter(({ kind, answer }) => kind === "cancel" && answer === "accepted");
@@ -66,10 +66,10 @@ export class Settling {
 		return Promise.all(
 			named.map(async ({ hash }) => {
 				const events = await this.#client.events(hash);
-				const told = events.map(({ type, block, reason, builder, answer }) =>
+				const lines = events.map(({ type, block, reason, builder, answer }) =>
 					[type, block, reason, builder, answer].filter((one) => one !== undefined).join(" "),
 				);
-				return `${hash} has lived through: ${told.join(", ")}`;
+				return `${hash} has lived through: ${lines.join(", ")}`;
 			}),
 		);
 	}
@@ -102,7 +102,7 @@ export class Settling {
 			model.all().map(async (tx) => statusDifferences(model, tx, await this.#client.status(tx.hash))),
 		);
 		if (statuses.flat().length > 0) return statuses.flat();
-		// Asked behind the stages: what is told as out is in the lanes by then.
+		// Read after the stages: deliveries of what is shown as BROADCAST are in the lanes by then.
 		const depth = await figureOf(this.#client.url, "relay_lane_depth");
 		if (depth > 0) return [`${depth} deliveries are under way`];
 		sends.now();
@@ -162,15 +162,15 @@ export class Settling {
 function statusDifferences(model: ControlModel, tx: ModelTx, shown: WireStatus): readonly string[] {
 	const status = model.status(tx);
 	const stage = stageOf(model, tx, shown);
-	const isTold = status !== "UNKNOWN";
+	const isShown = status !== "UNKNOWN";
 	const expected = {
 		status,
 		stage,
 		// A soft cancel goes nowhere, whatever its path.
 		shared: tx.path === "maxbackruns" && !tx.cancels,
 		fastMode: tx.path === "fast",
-		nonce: isTold ? String(tx.nonce) : "",
-		received: isTold,
+		nonce: isShown ? String(tx.nonce) : "",
+		received: isShown,
 		...(stage === "SIMULATION_FAILED" ? { failure: "EXECUTION_REVERTED" } : {}),
 	};
 	const { transaction, rpc_timestamp, simulationError } = shown;
