@@ -1,5 +1,5 @@
-// The cancel as an oracle: a stranger asks to cancel hashes of every kind, in every way that there is. What he is
-// answered, and how long that takes, must tell nothing, and nothing may come of it.
+// A stranger sends cancels for hashes of every kind, in every possible way. The answers and their timing must reveal
+// nothing about a hash, and no cancel of his may have an effect.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Clients that abuse what tells them of their transactions: streams and waits without number, hang-ups, and headers of
-// garbage. What must hold: the limits, nothing left behind, and nobody else harmed.
+// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers. The limits must
+// hold, nothing may be left behind, and other clients must not suffer.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

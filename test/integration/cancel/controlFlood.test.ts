@@ -1,5 +1,6 @@
-// An account that submits and cancels as fast as it can, and a relay stopped while many follow and wait:
-// nothing is left in pool, records and builders, other clients are still served, and everybody is answered.
+// An account that submits and cancels as fast as it can, and a relay that is stopped while many clients follow and
+// wait: nothing is left in the pool, in the records or at the builders, other clients are still served, and every
+// call is answered.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
