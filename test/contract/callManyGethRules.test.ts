@@ -1,5 +1,5 @@
-// Contract of eth_callMany on go-ethereum, case by case: what the interface promises and a generator does not come upon,
-// with no debug namespace. Without GETH on recorded answers: see recordedGeth.ts.
+// Contract of eth_callMany on go-ethereum, case by case: promises of the interface that generated cases do not reach,
+// on a node without the debug namespace. Without GETH on recorded answers: see recordedGeth.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// What every dialect of a fallback must do, and the table of section "Boost" row by row: nothing that was dropped is sent,
-// the two treatments never meet unless the operator vouches for it, and no query makes it throw.
+// Contract of every fallback dialect, and the specification's table of dialects row by row: dropped parameters are
+// not sent, revert protection is never lost unless the operator vouches for it, and no query makes a dialect throw.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

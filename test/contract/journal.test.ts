@@ -1,5 +1,5 @@
-// What boost's journal must do on every engine that it can lie on: what its promises said is there after a restart and
-// after a SIGKILL, in every kind of state, and the last word of each entry is the one that counts.
+// Contract of boost's journal on every storage engine: what it has confirmed is there after a restart and after a
+// SIGKILL, in every state, and the last change of each entry counts.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,5 +1,6 @@
-// What every engine of the key-value port must do: write all or nothing, durably when it says so, in order, alone in its
-// place, and survive a full disk; and the store of the tests that is two. Servers and killed processes are real.
+// Contract of every engine of the key-value port: writes are all or nothing, durable when confirmed, in order, by one
+// process alone, and survive a full disk. Also the store of the tests that writes to two engines. Servers and killed
+// processes are real.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";

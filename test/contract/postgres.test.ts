@@ -1,6 +1,6 @@
-// What PostgreSQL as a store must do beside the contract of all engines: be out, hang and come back without losing what
-// was promised, and have one writer across machines. Then how a process opens it: which waits there are and how they end,
-// what is refused with which message, and TLS as hosts have it, with a self-signed certificate.
+// PostgreSQL as a store, beyond the contract of all engines: it fails, hangs and comes back without losing confirmed
+// writes, and has one writer across machines. Then how a process opens it: what it waits for and how waits end, what
+// is refused with which message, and TLS with a self-signed certificate, as hosts have it.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -60,6 +60,9 @@ const CAP = 200_000n * 5n * GWEI;
 /** What a plain transfer pays at the tests' base fee of 3 gwei and tip of 1. */
 const TRANSFER_FEE = 21_000n * 4n * GWEI;
 
+/** What a backrun is run in: its sender's account, and who gets the fees. */
+type Around = Partial<SimulatedAccount> & { readonly feeRecipient?: string };
+
 /** An odd number of wei: nothing else comes to it. */
 const BID = 1_234_567_890_123_457n;
 
@@ -126,10 +129,18 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 		});
 		after(() => chain.stop());
 
-		async function simulate(target: DecodedTransaction, backrun: DecodedTransaction) {
-			const request = backrunRequest(requestFor(block, 2n * ETHER, [target]), backrun, ETHER);
-			return simulatorOn(node, abilities).simulate(request);
+		/** Backrun's sender: nonce 0 and an ether unless said. */
+		function run(
+			targets: readonly DecodedTransaction[],
+			tx: DecodedTransaction,
+			{ nonce = 0n, balance = ETHER, feeRecipient = block.feeRecipient }: Around = {},
+		): Promise<readonly SimulationOutcome[]> {
+			const request = requestFor({ ...block, feeRecipient }, 2n * ETHER, targets);
+			return simulatorOn(node, abilities).simulate(backrunRequest(request, tx, balance, nonce));
 		}
+
+		const transfer = (wallet: Wallet, nonce: number, value: bigint, to = SINK) =>
+			signed(wallet, { to, nonce, value, gasLimit: 21_000n });
 
 		/** Wei that the coinbase gets beside its tips when both are mined; nothing of it stays. */
 		async function mined(txs: readonly DecodedTransaction[]): Promise<bigint> {
@@ -153,8 +164,7 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			it(`pays ${paid} wei by ${title}`, async () => {
 				const target = await signed(user, { to: SINK, value: 5n });
 				const backrun = await signed(searcher, { value: BID, ...fields });
-				const outcomes = await simulate(target, backrun);
-				assert.deepEqual(payments(outcomes), [null, paid]);
+				assert.deepEqual(payments(await run([target], backrun)), [null, paid]);
 				// Once on each node: what is mined does not depend on how it was simulated.
 				if (way === "eth_simulateV1") assert.equal(await mined([target, backrun]), paid);
 			});
@@ -162,34 +172,25 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 
 		it("pays not what its target pays", async () => {
 			const target = await signed(user, { to: COINBASE, value: 7n });
-			const outcomes = await simulate(target, await signed(searcher, { to: SINK }));
-			assert.deepEqual(payments(outcomes), [null, 0n]);
-			const both = await simulate(target, await signed(searcher, { to: PAYS, value: BID }));
-			assert.deepEqual(payments(both), [null, BID]);
-		});
-
-		it("pays what a coinbase keeps that gives half of it back", async () => {
-			const own = { ...block, feeRecipient: GENEROUS };
-			const backrun = await signed(searcher, { to: GENEROUS, value: BID });
-			const target = await signed(user, { to: SINK, value: 5n });
-			const request = backrunRequest(requestFor(own, 2n * ETHER, [target]), backrun, ETHER);
-			assert.deepEqual(payments(await simulatorOn(node, abilities).simulate(request)), [
-				null,
-				BID - BID / 2n,
-			]);
-		});
-
-		it("pays what the coinbase gets where that sends it itself, whatever its gas costs", async () => {
-			const own = { ...block, feeRecipient: searcher.address.toLowerCase() };
-			const target = await signed(user, { to: SINK, value: 5n });
 			for (const [to, value, paid] of [
-				[PAYS, BID, 0n],
-				[SINK, BID, 0n],
-				[PAYS_CALLER, 0n, 7n],
+				[SINK, 0n, 0n],
+				[PAYS, BID, BID],
 			] as const) {
-				const backrun = await signed(searcher, { to, value });
-				const request = backrunRequest(requestFor(own, 2n * ETHER, [target]), backrun, ETHER);
-				assert.deepEqual(payments(await simulatorOn(node, abilities).simulate(request)), [null, paid]);
+				assert.deepEqual(payments(await run([target], await signed(searcher, { to, value }))), [null, paid]);
+			}
+		});
+
+		it("pays what the coinbase keeps: one that gives half back, or that sends it itself, whatever its gas costs", async () => {
+			const itself = searcher.address.toLowerCase();
+			const target = await signed(user, { to: SINK, value: 5n });
+			for (const [feeRecipient, to, value, paid] of [
+				[GENEROUS, GENEROUS, BID, BID - BID / 2n],
+				[itself, PAYS, BID, 0n],
+				[itself, SINK, BID, 0n],
+				[itself, PAYS_CALLER, 0n, 7n],
+			] as const) {
+				const outcomes = await run([target], await signed(searcher, { to, value }), { feeRecipient });
+				assert.deepEqual(payments(outcomes), [null, paid]);
 			}
 		});
 
@@ -199,19 +200,6 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			const outcomes = await simulatorOn(node, abilities).simulate(request);
 			assert.deepEqual(payments(outcomes), [BID]);
 		});
-
-		/** Backrun's sender: nonce 0 and an ether unless said. */
-		function run(
-			targets: readonly DecodedTransaction[],
-			tx: DecodedTransaction,
-			{ nonce = 0n, balance = ETHER }: Partial<SimulatedAccount> = {},
-		): Promise<readonly SimulationOutcome[]> {
-			const request = requestFor(block, 2n * ETHER, targets);
-			return simulatorOn(node, abilities).simulate(backrunRequest(request, tx, balance, nonce));
-		}
-
-		const transfer = (wallet: Wallet, nonce: number, value: bigint, to = SINK) =>
-			signed(wallet, { to, nonce, value, gasLimit: 21_000n });
 
 		it("passes only where its target wrote what it needs", async () => {
 			const opening = await signed(user, { to: GATE, data: `0x${"1".padStart(64, "0")}` });
@@ -232,30 +220,26 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(codes(outcomes), ["ok", "ok", "ok", "ok"]);
 		});
 
-		it("may be the chain's own sender's, with the nonce behind it", async () => {
-			const targets = [await transfer(user, 0, 1n), await transfer(user, 1, 1n)];
+		it("has the next nonce of its sender, who may be the chain's own", async () => {
+			const own = [await transfer(user, 0, 1n), await transfer(user, 1, 1n)];
 			const paying = { to: PAYS, value: 5n };
-			const right = await run(targets, await signed(user, { ...paying, nonce: 2 }));
-			assert.deepEqual(codes(right), ["ok", "ok", "ok"]);
-			assert.equal(right[2]?.ok && right[2].paid, 5n);
-			const low = await run(targets, await signed(user, { ...paying, nonce: 1 }));
-			assert.deepEqual(messages(low)[2], "nonce too low: next nonce 2, tx nonce 1");
-			const high = await run(targets, await signed(user, { ...paying, nonce: 3 }));
-			assert.deepEqual(messages(high)[2], "nonce too high: next nonce 2, tx nonce 3");
-		});
-
-		it("must have its own account's nonce where it is another's", async () => {
+			const right = await run(own, await signed(user, { ...paying, nonce: 2 }));
+			assert.deepEqual(payments(right), [null, null, 5n]);
+			for (const [nonce, said] of [
+				[1, "nonce too low: next nonce 2, tx nonce 1"],
+				[3, "nonce too high: next nonce 2, tx nonce 3"],
+			] as const) {
+				assert.equal(messages(await run(own, await signed(user, { ...paying, nonce })))[2], said);
+			}
 			const target = await transfer(user, 0, 1n);
 			const tx = await signed(counted, { to: SINK, nonce: 4 });
-			assert.deepEqual(messages(await run([target], tx, { nonce: 4n })), ["ok", "ok"]);
-			assert.deepEqual(messages(await run([target], tx, { nonce: 5n })), [
-				"ok",
-				"nonce too low: next nonce 5, tx nonce 4",
-			]);
-			assert.deepEqual(messages(await run([target], tx, { nonce: 3n })), [
-				"ok",
-				"nonce too high: next nonce 3, tx nonce 4",
-			]);
+			for (const [nonce, said] of [
+				[4n, "ok"],
+				[5n, "nonce too low: next nonce 5, tx nonce 4"],
+				[3n, "nonce too high: next nonce 3, tx nonce 4"],
+			] as const) {
+				assert.deepEqual(messages(await run([target], tx, { nonce })), ["ok", said]);
+			}
 		});
 
 		it("has a higher nonce where an authorization of its sender's takes effect in the target", async () => {
@@ -277,22 +261,18 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(codes(await run([target], large)), ["ok", "GAS_LIMIT_TOO_HIGH"]);
 		});
 
-		it("may spend what its target brings, to the wei", async () => {
-			const target = await transfer(user, 0, CAP + 7n, poor.address);
-			const exact = await run([target], await signed(poor, { to: PAYS, value: 7n }), { balance: 0n });
-			assert.deepEqual(codes(exact), ["ok", "ok"]);
-			assert.equal(exact[1]?.ok && exact[1].paid, 7n);
-			const above = await run([target], await signed(poor, { to: PAYS, value: 8n }), { balance: 0n });
-			const amounts = `balance ${CAP + 7n}, tx cost ${CAP + 8n}, overshot 1`;
-			assert.equal(messages(above)[1], `insufficient funds for gas * price + value: ${amounts}`);
-		});
-
-		it("has not what it has not, though its target is somebody else's", async () => {
-			const target = await transfer(user, 0, 1n);
-			const tx = await signed(poor, { to: PAYS, value: 7n });
-			const outcomes = await run([target], tx, { balance: 0n });
-			const amounts = `balance 0, tx cost ${CAP + 7n}, overshot ${CAP + 7n}`;
-			assert.equal(messages(outcomes)[1], `insufficient funds for gas * price + value: ${amounts}`);
+		it("may spend what its target brings, to the wei, and no more", async () => {
+			const bringing = await transfer(user, 0, CAP + 7n, poor.address);
+			const other = await transfer(user, 0, 1n);
+			for (const [target, value, said] of [
+				[bringing, 7n, "ok"],
+				[bringing, 8n, lacking(CAP + 7n, CAP + 8n)],
+				[other, 7n, lacking(0n, CAP + 7n)],
+			] as const) {
+				const outcomes = await run([target], await signed(poor, { to: PAYS, value }), { balance: 0n });
+				assert.deepEqual(messages(outcomes), ["ok", said]);
+				if (said === "ok") assert.deepEqual(payments(outcomes), [null, value]);
+			}
 		});
 
 		it("fails where its target takes the funds away", async () => {
@@ -310,9 +290,7 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			const exact = await signed(user, { to: PAYS, nonce: 1, value: left - CAP });
 			assert.deepEqual(codes(await run([target], exact)), ["ok", "ok"]);
 			const above = await signed(user, { to: PAYS, nonce: 1, value: left - CAP + 1n });
-			const amounts = `balance ${left}, tx cost ${left + 1n}, overshot 1`;
-			const outcomes = await run([target], above);
-			assert.equal(messages(outcomes)[1], `insufficient funds for gas * price + value: ${amounts}`);
+			assert.equal(messages(await run([target], above))[1], lacking(left, left + 1n));
 		});
 
 		it("is not run behind a target that fails", async () => {
@@ -330,6 +308,11 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(messages(outcomes), ["ok", "out of gas"]);
 		});
 	});
+}
+
+function lacking(balance: bigint, cost: bigint): string {
+	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
+	return `insufficient funds for gas * price + value: ${amounts}`;
 }
 
 function payments(outcomes: readonly SimulationOutcome[]): (bigint | null | string)[] {

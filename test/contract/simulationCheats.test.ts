@@ -1,5 +1,5 @@
-// Backruns that tell a simulation from the block, on a real node: what one sees in its simulation must be what it sees
-// in the very next block behind the very same target, and what it pays as well. On go-ethereum too where GETH names one.
+// Backruns that try to tell a simulation from a block, on a real node: what a backrun sees and pays in its simulation
+// must be what it sees and pays in the next block behind the same target. On go-ethereum too where GETH names one.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -4,8 +4,7 @@
 import fc from "fast-check";
 import { GWEI } from "../support/relayFixture.ts";
 import { testAccount } from "../support/txFactory.ts";
-import type { ControlModel } from "./model.ts";
-import { bumped, type ModelTx, type Path, type SignedTx } from "./modelTransaction.ts";
+import { bumped, type ControlModel, type ModelTx, type Path, type SignedTx } from "./model.ts";
 import { ACCOUNTS, type Sequence } from "./sequence.ts";
 
 /** One step of a sequence. */
@@ -104,13 +103,13 @@ const cancels: Steps = fc
 			const all = sequence.model.all();
 			const tx = picked(pick, wish.pending && pending(sequence).length > 0 ? pending(sequence) : all);
 			if (tx === undefined) return sequence.cancel(`0x${"5e".repeat(32)}`, sequence.owner(0), true);
-			const { key } = sequence.owner(tx.account, { signs: true });
+			const owner = sequence.owner(tx.account);
 			const callers = {
-				owner: sequence.owner(tx.account),
-				signer: { address: STRANGER, ...(key === undefined ? {} : { key }) },
-				stranger: { address: STRANGER },
-				"web page": sequence.owner(tx.account, { origin: "https://elsewhere.example" }),
-				"signing stranger": { address: STRANGER, key: STRANGERS_KEY },
+				owner,
+				signer: { from: STRANGER, key: sequence.keyOf(tx.account) },
+				stranger: { from: STRANGER },
+				"web page": { ...owner, origin: "https://elsewhere.example" },
+				"signing stranger": { from: STRANGER, key: STRANGERS_KEY },
 			};
 			return sequence.cancel(tx.hash, callers[who], who === "owner" || who === "signer");
 		}),
@@ -177,18 +176,21 @@ const cancelsOnTheWay: Steps = fc
 				sequence.slowly(async () => {
 					const { account, paths } = wish;
 					const first = sequence.model.pendingNonce(account, sequence.model.chain.nonces[account] ?? 0);
-					const told: string[] = [];
+					const outcomes: string[] = [];
 					const [one, two] = [0, 1].map((i) => sequence.sign({ account, nonce: first + i }));
 					if (one === undefined || two === undefined) return "nothing";
-					told.push(await sequence.submit(one, paths[0], false), await sequence.submit(two, paths[1], false));
+					outcomes.push(
+						await sequence.submit(one, paths[0], false),
+						await sequence.submit(two, paths[1], false),
+					);
 					await sequence.arrives(two);
 					const instead = sequence.sign({ account, nonce: two.nonce, ...feesAbove(two, true) });
-					told.push(
+					outcomes.push(
 						await (wish.replaced
 							? sequence.submit(instead, paths[2], false)
 							: sequence.cancel(two.hash, sequence.owner(account), true)),
 					);
-					return told.join(", ");
+					return outcomes.join(", ");
 				}),
 			true,
 		),

@@ -5,11 +5,10 @@
 import { Wallet } from "ethers";
 import fc from "fast-check";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
-import type { LogFields, Logger } from "../../shared/log.ts";
+import { createLogger } from "../../shared/log.ts";
 import { RelayFixture } from "../support/relayFixture.ts";
 import { startSystem } from "../support/systems.ts";
 import { STEPS, type Step } from "./commands.ts";
-import { RelayUser } from "./relayUser.ts";
 import { Sequence, type Stage } from "./sequence.ts";
 
 export interface RunOptions {
@@ -22,9 +21,9 @@ export interface RunOptions {
 	readonly replayPath?: string;
 	/** False: what fails is not made smaller, which takes minutes. Default true. */
 	readonly shrinks?: boolean;
-	/** Told when one fails for the first time: smaller ones are looked for from then on. */
+	/** Called when one fails for the first time; from then on smaller failing ones are searched for. */
 	readonly onFailure?: () => void;
-	/** Told after each sequence that did not. */
+	/** Called after each sequence that passed. */
 	readonly onSequence?: (done: number, tally: ReadonlyMap<string, number>) => void;
 }
 
@@ -79,7 +78,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 			endOnFailure: !shrinks,
 			...(path === undefined ? {} : { path }),
 		});
-		const failure = details.failed ? told(details, host.scenario) : null;
+		const failure = details.failed ? reportOf(details, host.scenario) : null;
 		return { failure, sequences: done, tally };
 	} finally {
 		await host.stop();
@@ -87,7 +86,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 }
 
 /** What failed, how to have it again, and what happened up to there. */
-function told(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
+function reportOf(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
 	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
 	const message = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
 	const text = String(counterexample?.[0] ?? "");
@@ -136,7 +135,6 @@ class Host {
 		this.#on = null;
 		this.#played = 0;
 		if (on === null) return;
-		await on.stage.user.close();
 		await on.stage.system.stop();
 	}
 
@@ -146,11 +144,13 @@ class Host {
 			proxied: true,
 			builders: BUILDERS,
 			env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS), TRUST_PROXY: "1" },
-			log: complaining(complaints),
+			// Errors alone: whatever a sequence does, the relay has none.
+			log: createLogger("error", "relay", {
+				write: (line) => void complaints.push(`the relay logged: ${line}`),
+			}),
 		});
 		const stage: Stage = {
 			system,
-			user: new RelayUser(system.client.url),
 			stranger: STRANGER,
 			rows: BUILDERS,
 			lifeBlocks: LIFE_BLOCKS,
@@ -162,23 +162,6 @@ class Host {
 }
 
 const STRANGER = new Wallet(`0x${"57".repeat(32)}`);
-
-/** Takes down errors alone: nothing that is done here is the relay's fault. */
-function complaining(complaints: string[]): Logger {
-	const nothing = (): void => {};
-	const error = (message: string, fields?: LogFields): void => {
-		complaints.push(`the relay logged: ${message} ${JSON.stringify(fields ?? {})}`);
-	};
-	const logger: Logger = {
-		trace: nothing,
-		debug: nothing,
-		info: nothing,
-		warn: nothing,
-		error,
-		child: () => logger,
-	};
-	return logger;
-}
 
 export interface LongSequencesOptions {
 	readonly steps: number;

@@ -2,17 +2,14 @@
 // and the chain do to the real relay and to the model, and throws on any difference.
 
 import type { Wallet } from "ethers";
+import { BiddingFixture, type CallOptions } from "../support/biddingFixture.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { type Actor, GWEI, type RelayFixture } from "../support/relayFixture.ts";
 import type { TestSystem } from "../support/systems.ts";
 import { until } from "../support/until.ts";
-import { Blocks, OPEN } from "./blocks.ts";
-import { BuilderWatch } from "./builderWatch.ts";
-import { ChainReader } from "./chainReader.ts";
-import { ControlModel } from "./model.ts";
-import { type Answer, type Path, type SignedTx, short } from "./modelTransaction.ts";
-import type { Caller, RelayUser } from "./relayUser.ts";
-import { type Moment, SendRules } from "./sendRules.ts";
+import { BuilderWatch, type Moment, SendRules } from "./builders.ts";
+import { Blocks, ChainReader, OPEN } from "./chain.ts";
+import { type Answer, ControlModel, type Path, type SignedTx, short } from "./model.ts";
 import { Settling } from "./settling.ts";
 
 /** Accounts of a sequence: few, so that what is done to them meets. */
@@ -24,8 +21,7 @@ const SLOW_MS = 60;
 /** What a sequence runs on. */
 export interface Stage {
 	readonly system: TestSystem;
-	readonly user: RelayUser;
-	/** Who sends to builders beside the relay. */
+	/** Sends to builders beside the relay. */
 	readonly stranger: Wallet;
 	readonly rows: readonly {
 		readonly name: string;
@@ -71,6 +67,7 @@ export class Sequence {
 	readonly #watches: readonly BuilderWatch[];
 	readonly #sends: SendRules;
 	readonly #settling: Settling;
+	readonly #users: BiddingFixture;
 	readonly #raws = new Map<string, string>();
 	readonly #tally: Map<string, number>;
 	#signed = 0;
@@ -79,6 +76,7 @@ export class Sequence {
 	private constructor(stage: Stage, parts: Parts) {
 		const { actors, gate, chain, model, tally } = parts;
 		this.#tally = tally;
+		this.#users = new BiddingFixture(stage.system);
 		this.stage = stage;
 		this.model = model;
 		this.chain = chain;
@@ -171,14 +169,14 @@ export class Sequence {
 		return { hash, raw, account, nonce, maxFee, tip: legacy ? maxFee : tip, gated, self };
 	}
 
-	/** Where the owner of an account is on the network, and with the key. */
-	owner(account: number, options: { readonly signs?: boolean; readonly origin?: string } = {}): Caller {
-		const { signs = false, origin } = options;
-		return {
-			address: `10.1.0.${account + 1}`,
-			...(signs ? { key: this.#actor(account).account.keyHex } : {}),
-			...(origin === undefined ? {} : { origin }),
-		};
+	/** How the owner of an account calls: from an address of his own. */
+	owner(account: number): CallOptions {
+		return { from: `10.1.0.${account + 1}` };
+	}
+
+	/** The key of an account. */
+	keyOf(account: number): string {
+		return this.#actor(account).account.keyHex;
 	}
 
 	/** Submits by its owner and holds the answer against the model's. */
@@ -189,8 +187,10 @@ export class Sequence {
 
 	/** Sends it to the relay alone; see {@link take}. */
 	send(tx: SignedTx, path: Path, soft: boolean): Promise<WireAnswer> {
-		const call = { method: "eth_sendRawTransaction", params: [tx.raw] };
-		return this.stage.user.ask(this.owner(tx.account), `/${path}${soft ? "?softcancel=1" : ""}`, call);
+		return this.#users.ask("eth_sendRawTransaction", [tx.raw], {
+			...this.owner(tx.account),
+			path: `/${path}${soft ? "?softcancel=1" : ""}`,
+		});
 	}
 
 	/** Submits it to the model alone, and holds the relay's answer against that. */
@@ -207,9 +207,8 @@ export class Sequence {
 	}
 
 	/** Asks to cancel a hash, and holds the answer against the model's; `may`: whether the caller is allowed to. */
-	async cancel(hash: string, caller: Caller, may: boolean): Promise<string> {
-		const call = { method: "eth_cancelTransaction", params: [hash] };
-		const { result, error } = await this.stage.user.ask(caller, "/fast", call);
+	async cancel(hash: string, caller: CallOptions, may: boolean): Promise<string> {
+		const { result, error } = await this.#users.ask("eth_cancelTransaction", [hash], caller);
 		const expected = this.model.cancel(hash, may);
 		const text = error === undefined ? String(result) : `${error.code} ${error.message}`;
 		const wanted = expected ? "true" : "-32000 transaction not found or no longer pending";
@@ -221,14 +220,13 @@ export class Sequence {
 		// Of one that was ended right behind its submission the relay alone knows whether a builder was to have it.
 		for (const tx of this.model.all()) {
 			if (tx.end === null) continue;
-			const events = await this.stage.user.events(tx.hash);
+			const events = await this.stage.system.client.events(tx.hash);
 			tx.wasSent = events.some(({ type }) => type === "broadcast" || type === "delivered");
 		}
 		const { relay } = this.stage.system;
 		await relay.stop();
 		this.#sends.restarted();
 		await this.stage.system.restart();
-		await this.stage.user.reconnect();
 		this.model.restarted();
 		return "restarted";
 	}

@@ -1,14 +1,12 @@
 // Waits until the relay, its builders and the node agree with the model, and throws what still differs at the
 // deadline. It changes nothing.
 
-import type { WireStatus } from "../support/relayClient.ts";
+import { figureOf, type RelayClient, type WireAnswer, type WireStatus } from "../support/relayClient.ts";
+import type { TestSystem } from "../support/systems.ts";
 import { until } from "../support/until.ts";
-import type { BuilderWatch } from "./builderWatch.ts";
-import type { ChainReader } from "./chainReader.ts";
-import type { ControlModel } from "./model.ts";
-import { type ModelTx, short } from "./modelTransaction.ts";
-import type { RelayUser } from "./relayUser.ts";
-import type { SendRules } from "./sendRules.ts";
+import type { BuilderWatch, SendRules } from "./builders.ts";
+import type { ChainReader } from "./chain.ts";
+import { type ControlModel, type ModelTx, short } from "./model.ts";
 
 export interface SettlingDependencies {
 	readonly model: ControlModel;
@@ -19,16 +17,16 @@ export interface SettlingDependencies {
 }
 
 export class Settling {
-	readonly #user: RelayUser;
+	readonly #client: RelayClient;
 	readonly #settleMs: number;
 	readonly #deps: SettlingDependencies;
 	readonly #described = new Map<string, string>();
 
 	constructor(
-		options: { readonly user: RelayUser; readonly settleMs: number },
+		options: { readonly system: TestSystem; readonly settleMs: number },
 		dependencies: SettlingDependencies,
 	) {
-		this.#user = options.user;
+		this.#client = options.system.client;
 		this.#settleMs = options.settleMs;
 		this.#deps = dependencies;
 	}
@@ -47,15 +45,15 @@ export class Settling {
 		}
 	}
 
-	/** Resolves once the events of each that its user ended tell that the builders that were told have taken it. */
+	/** Resolves once, for each transaction that its user ended, the events show that all builders that got a cancel accepted it. */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#deps;
 		// Of what searchers know, the events name no builder where something hidden stood before it.
 		const open = model.all().filter((tx) => !tx.wasShown && !tx.expired);
 		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
-			const names = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
+			const names = watches.filter((watch) => watch.cancels(hash).length > 0).map(({ name }) => name);
 			await until(`${names.join()} acknowledged that ${hash} is to be forgotten`, async () => {
-				const events = await this.#user.events(hash);
+				const events = await this.#client.events(hash);
 				const acknowledged = events.filter(({ kind, answer }) => kind === "cancel" && answer === "accepted");
 				return names.every((name) => acknowledged.some(({ builder }) => builder === name));
 			});
@@ -67,11 +65,11 @@ export class Settling {
 		const named = this.#deps.model.all().filter(({ hash }) => text.includes(hash));
 		return Promise.all(
 			named.map(async ({ hash }) => {
-				const events = await this.#user.events(hash);
-				const told = events.map(({ type, block, reason, builder, answer }) =>
+				const events = await this.#client.events(hash);
+				const lines = events.map(({ type, block, reason, builder, answer }) =>
 					[type, block, reason, builder, answer].filter((one) => one !== undefined).join(" "),
 				);
-				return `${hash} has lived through: ${told.join(", ")}`;
+				return `${hash} has lived through: ${lines.join(", ")}`;
 			}),
 		);
 	}
@@ -98,14 +96,14 @@ export class Settling {
 	/** The cheap questions first: while these differ the others need not be asked. */
 	async #differences(): Promise<readonly string[]> {
 		const { model, sends } = this.#deps;
-		const { relay_head_number: head } = await this.#user.figures(["relay_head_number"]);
+		const head = await figureOf(this.#client.url, "relay_head_number");
 		if (head < model.chain.head) return [`the relay is at head ${head}, the chain at ${model.chain.head}`];
 		const statuses = await Promise.all(
-			model.all().map(async (tx) => statusDifferences(model, tx, await this.#user.status(tx.hash))),
+			model.all().map(async (tx) => statusDifferences(model, tx, await this.#client.status(tx.hash))),
 		);
 		if (statuses.flat().length > 0) return statuses.flat();
-		// Asked behind the stages: what is told as out is in the lanes by then.
-		const { relay_lane_depth: depth } = await this.#user.figures(["relay_lane_depth"]);
+		// Read after the stages: deliveries of what is shown as BROADCAST are in the lanes by then.
+		const depth = await figureOf(this.#client.url, "relay_lane_depth");
 		if (depth > 0) return [`${depth} deliveries are under way`];
 		sends.now();
 		const lacks = sends.lacks(model);
@@ -118,11 +116,11 @@ export class Settling {
 		const all = model.all();
 		const ended = all.filter((tx) => !model.isPending(tx) && model.mined(tx) === undefined);
 		const [results, counts, known] = await Promise.all([
-			this.#user.reads([
-				...all.map(({ hash }) => ({ method: "eth_getTransactionByHash", params: [hash] })),
+			this.#reads([
+				...all.map(({ hash }) => ["eth_getTransactionByHash", [hash]] as const),
 				...addresses.flatMap((address) => [
-					{ method: "eth_getTransactionCount", params: [address, "pending"] },
-					{ method: "eth_getTransactionCount", params: [address, "latest"] },
+					["eth_getTransactionCount", [address, "pending"]] as const,
+					["eth_getTransactionCount", [address, "latest"]] as const,
 				]),
 			]),
 			chain.pendingCounts(),
@@ -145,20 +143,34 @@ export class Settling {
 		});
 		return [...byHash, ...nonces];
 	}
+
+	/** The results of many reads in one batch. */
+	async #reads(calls: readonly (readonly [string, readonly unknown[]])[]): Promise<unknown[]> {
+		const response = await fetch(this.#client.url, {
+			method: "POST",
+			headers: { "content-type": "application/json" },
+			body: JSON.stringify(calls.map(([method, params], id) => ({ jsonrpc: "2.0", id, method, params }))),
+		});
+		const answers = (await response.json()) as WireAnswer[];
+		return answers.map(({ result, error }, i) => {
+			if (error !== undefined) throw new Error(`${calls[i]?.[0]}: ${error.code} ${error.message}`);
+			return result;
+		});
+	}
 }
 
 function statusDifferences(model: ControlModel, tx: ModelTx, shown: WireStatus): readonly string[] {
 	const status = model.status(tx);
 	const stage = stageOf(model, tx, shown);
-	const isTold = status !== "UNKNOWN";
+	const isShown = status !== "UNKNOWN";
 	const expected = {
 		status,
 		stage,
 		// A soft cancel goes nowhere, whatever its path.
 		shared: tx.path === "maxbackruns" && !tx.cancels,
 		fastMode: tx.path === "fast",
-		nonce: isTold ? String(tx.nonce) : "",
-		received: isTold,
+		nonce: isShown ? String(tx.nonce) : "",
+		received: isShown,
 		...(stage === "SIMULATION_FAILED" ? { failure: "EXECUTION_REVERTED" } : {}),
 	};
 	const { transaction, rpc_timestamp, simulationError } = shown;

@@ -97,3 +97,8 @@ export async function metricsOf(url: string): Promise<string> {
 	if (answer.status !== 200) throw new Error(`/metrics answers ${answer.status}`);
 	return answer.text();
 }
+
+/** One figure without labels of the metrics at `url`; NaN where there is none. */
+export async function figureOf(url: string, name: string): Promise<number> {
+	return Number(new RegExp(`^${name} (-?\\d+)$`, "m").exec(await metricsOf(url))?.[1] ?? Number.NaN);
+}

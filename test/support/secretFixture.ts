@@ -1,6 +1,7 @@
-// A relay that holds every kind of transaction that searchers must not find, and the answers that it gives about a
-// hash, with the caller's own data removed.
+// A relay that holds every kind of transaction that searchers must not find, the answers that it gives about a hash, with
+// the caller's own data removed, and whether these take as long as those about an unknown hash.
 
+import assert from "node:assert/strict";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import {
 	type BiddingFixture,
@@ -20,8 +21,8 @@ import { until } from "./until.ts";
 export const SECRET_BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }] as const;
 /** Settings of a relay behind a proxy, so that users and searchers have network addresses of their own. */
 export const SECRET_ENV = { TRUST_PROXY: "1" } as const;
-/** The searcher who asks; the users are elsewhere. */
-const ASKER = { "X-Forwarded-For": "198.51.100.77" };
+/** The searcher; the users have other addresses. */
+const SEARCHER = { "X-Forwarded-For": "198.51.100.77" };
 /** A hash that nobody has ever seen. */
 export const UNKNOWN = `0x${"5e".repeat(32)}`;
 
@@ -98,7 +99,7 @@ export async function overHttp(
 	const connection = await RawConnection.open(fixture.system.relay.port);
 	const answers: string[] = [];
 	for (const { method, params } of probes) {
-		connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, ASKER));
+		connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, SEARCHER));
 		const { status, headers, body } = await connection.answer();
 		const { date: _, ...rest } = headers;
 		answers.push(stripped(JSON.stringify([status, rest, body]), hash));
@@ -115,10 +116,10 @@ export async function inBatches(
 ): Promise<string[]> {
 	const batch = probes.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
 	const connection = await RawConnection.open(fixture.system.relay.port);
-	connection.write(postText("/fast", batch, ASKER));
+	connection.write(postText("/fast", batch, SEARCHER));
 	const { body } = await connection.answer();
 	connection.destroy();
-	const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers: ASKER });
+	const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers: SEARCHER });
 	ws.send(batch);
 	const answer = JSON.stringify(await ws.next());
 	ws.terminate();
@@ -223,4 +224,48 @@ export function simulationsOf(hash: string, index: number, head: number): readon
 		params: [{ txs, ...block }],
 		asksForTarget: true,
 	}));
+}
+
+/** So many of each are timed. */
+const PAIRS = 300;
+/** How long an answer of the node takes meanwhile. */
+export const NODE_DELAY_MS = 100;
+/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
+const MEDIAN_APART_MS = 40;
+/**
+ * Of two equal distributions the share of pairs that one wins has a deviation of 0.024 for 300 of each: seven of them.
+ * https://en.wikipedia.org/wiki/Mann%E2%80%93Whitney_U_test
+ */
+const RANK_APART = 0.17;
+
+/** Asks about `hash` and about one that nobody has seen in turn: the times, in ms, come from one distribution. */
+export async function assertSameTime(
+	what: string,
+	hash: string,
+	time: (hash: string) => Promise<number>,
+): Promise<void> {
+	const [known, unknown]: [number[], number[]] = [[], []];
+	for (let i = 0; i < PAIRS; i++) {
+		// Each goes first in turn.
+		for (const list of i % 2 === 0 ? [known, unknown] : [unknown, known])
+			list.push(await time(list === known ? hash : UNKNOWN));
+	}
+	const [a, b] = [median(known), median(unknown)];
+	assert.ok(Math.abs(a - b) < MEDIAN_APART_MS, `${what}: medians ${a} and ${b} ms`);
+	const share = shareOfWins(known, unknown);
+	assert.ok(
+		Math.abs(share - 0.5) < RANK_APART,
+		`${what}: longer than an unknown one in ${share} of all pairs`,
+	);
+}
+
+function median(values: readonly number[]): number {
+	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+/** The share of all pairs of one of each in which the first one is greater. */
+function shareOfWins(first: readonly number[], second: readonly number[]): number {
+	let won = 0;
+	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;
+	return won / (first.length * second.length);
 }

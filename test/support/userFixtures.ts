@@ -63,12 +63,12 @@ export class CancelFixture extends RelayFixture {
 		}
 	}
 
-	/** No builder has ever read its hash or its bytes, in whatever call. */
-	assertUnheard(tx: Signed): void {
+	/** No builder was ever sent its hash or its bytes, in any call. */
+	assertNeverSent(tx: Signed): void {
 		for (const builder of this.system.builders) {
 			const text = JSON.stringify(builder.requests());
 			assert.ok(!text.includes(tx.raw), `${builder.name} was sent it`);
-			assert.ok(!text.includes(tx.hash.slice(2)), `${builder.name} was told its hash`);
+			assert.ok(!text.includes(tx.hash.slice(2)), `${builder.name} was sent its hash`);
 		}
 	}
 

@@ -37,6 +37,7 @@ before(async () => {
 			{ name: "dev" },
 			{ name: "byEndpoint", cancel: "endpoint" },
 			{ name: "byEmpty", cancel: "empty" },
+			{ name: "share", dialect: "mev-share" },
 		],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});

@@ -1,5 +1,5 @@
-// What bids weigh in the rate limit of a running relay: one that fails its simulation ten, others one, each on the
-// account of the client that sent it; and the same for a hidden target as for one that nobody has seen.
+// Bids in the rate limit of a running relay: a bid whose simulation fails counts ten, others one, each for the client
+// that sent it; and a bid on a hidden target counts as one on an unknown target.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Whose bundle it is, on a running relay: a uuid, a cancel and a status belong to the client that sent the bundle, known
-// by signature or network address, whatever is forged, written otherwise or made to collide.
+// Ownership of bundles on a running relay: a uuid, a cancel and a status belong to the client that sent the bundle,
+// identified by signature or network address, whatever a client forges, spells otherwise or makes collide.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

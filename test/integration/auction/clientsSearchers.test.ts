@@ -1,5 +1,6 @@
-// Searchers' clients, unmodified but for the URL and the subscription's name: each hears of a pending transaction, signs
-// a backrun with its own library, bids, lands behind its target, and is told so. With Flashbots' own MEV-Share client too.
+// Searchers' clients, unmodified but for the URL and the subscription's name: each receives a pending transaction,
+// signs a backrun with its own library, bids, lands behind its target, and gets the result. Flashbots' MEV-Share
+// client is one of them.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -160,7 +161,7 @@ const BOTS: readonly (readonly [string, string, () => Promise<Bot>])[] = [
 ];
 
 /** What a bot hears after a user has sent a transaction to be backrun. */
-async function heard(bot: Bot, name: string): Promise<Fields> {
+async function received(bot: Bot, name: string): Promise<Fields> {
 	const seen: Fields[] = [];
 	await bot.subscribe([name], (result) => seen.push(result));
 	// Subscribers of ethers ask without being waited for; on one connection answers come in order.
@@ -186,7 +187,7 @@ for (const [what, name, open] of BOTS) {
 	test(`${what}: hears, bids, wins and is told`, async (t) => {
 		const bot = await open();
 		t.after(() => bot.close());
-		const target = String((await heard(bot, name)).hash);
+		const target = String((await received(bot, name)).hash);
 		const raw = await bot.sign(keyOf(fresh()), 4_000_000n);
 		const bundle = { txs: [target, raw], replacementUuid: `my bundle ${what}` };
 		const hash = String(await bot.call("eth_sendBundle", [bundle]));
@@ -211,7 +212,7 @@ for (const [what, name, open] of BOTS) {
 	test(`${what}: takes its bid back, by its name and by an empty bundle`, async (t) => {
 		const bot = await open();
 		t.after(() => bot.close());
-		const target = String((await heard(bot, name)).hash);
+		const target = String((await received(bot, name)).hash);
 		const told: Fields[] = [];
 		const raws: string[] = [];
 		for (const value of [7_000_000n, 8_000_000n]) {

@@ -1,6 +1,6 @@
-// What searchers hear: which transactions they are shown, on each path and over several blocks; the frames, field by
-// field; aliases, limits and ends of subscriptions; a bundle's status, which its own client alone is told; and no byte of
-// a signature or a raw transaction in any of it.
+// The searchers' feed: which transactions it shows, on each path and over several blocks; its frames, field by field;
+// aliases, limits and ends of subscriptions; a bundle's status, which only its own client gets; and that no signature
+// or raw transaction is ever in it.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -77,12 +77,12 @@ function share(options: Omit<TxOptions, "by"> = {}): Promise<Signed> {
 }
 
 const times = (tx: Signed): number => searcher.times(feed, tx.hash);
-/** Whatever was shared before has been heard by then. */
+/** Whatever was shared before has arrived by then. */
 async function fence(): Promise<void> {
 	await searcher.shown(feed, (await share()).hash);
 }
 
-/** Blocks pass without them; they are never heard of, and their statuses say so. */
+/** Blocks pass without them; they are never shown, and their statuses say so. */
 async function stayHidden(transactions: readonly Signed[], blocks: number): Promise<void> {
 	for (let block = 0; block < blocks; block++) {
 		await fence();
@@ -95,7 +95,7 @@ async function stayHidden(transactions: readonly Signed[], blocks: number): Prom
 	}
 }
 
-/** Each is heard of once, and its status says so; blocks that pass change nothing. */
+/** Each is shown once, and its status says so; blocks that pass change nothing. */
 async function areSharedOnce(transactions: readonly Signed[]): Promise<void> {
 	for (const tx of transactions) {
 		await searcher.shown(feed, tx.hash);
@@ -217,17 +217,17 @@ describe("a frame", () => {
 	});
 
 	it("comes under the alias, on every path that takes a websocket, to each subscription once", async () => {
-		const heard: [FeedClient, string][] = [];
+		const received: [FeedClient, string][] = [];
 		for (const path of ["/", "/ws", "/fast", "/fullprivacy"]) {
 			for (const name of [FEED, "mevblocker_partialPendingTransactions", "our-feed"]) {
 				const client = await open(path);
-				heard.push([client, await client.subscribe(name)]);
+				received.push([client, await client.subscribe(name)]);
 			}
 		}
 		const tx = await share();
-		for (const [client, id] of heard) await client.shown(id, tx.hash);
+		for (const [client, id] of received) await client.shown(id, tx.hash);
 		const last = await share();
-		for (const [client, id] of heard) {
+		for (const [client, id] of received) {
 			await client.shown(id, last.hash);
 			assert.equal(client.times(id, tx.hash), 1);
 		}
@@ -240,11 +240,11 @@ describe("a subscription", () => {
 		const sender = await fixture.actor();
 		const stream = Array.from({ length: 40 }, (_, nonce) => sign(sender, { nonce }));
 		const streaming = fixture.submit("/maxbackruns", ...stream);
-		const heard: [FeedClient, string][] = [];
-		for (const client of listeners) heard.push([client, await client.subscribe(FEED)]);
+		const received: [FeedClient, string][] = [];
+		for (const client of listeners) received.push([client, await client.subscribe(FEED)]);
 		await streaming;
 		const last = await share();
-		for (const [client, id] of heard) {
+		for (const [client, id] of received) {
 			await client.shown(id, last.hash);
 			const { answer, first } = client.order(id);
 			assert.ok(answer >= 0 && answer < first, `${answer} ${first}`);

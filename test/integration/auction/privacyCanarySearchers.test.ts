@@ -1,5 +1,5 @@
-// Canaries of searchers: backruns that win, lose, are refused and are taken back, with names and amounts like no other
-// text, while builders fail and quote what they are sent; then all that a rival saw, and the log, is searched for them.
+// Leak test for bids: backruns with unmistakable names and amounts win, lose, are refused and are cancelled, while
+// builders fail and quote what they are sent. Then everything a rival saw, and the log, is searched for them.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

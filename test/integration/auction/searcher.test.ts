@@ -115,7 +115,7 @@ function bids(): readonly Bundle[] {
 	return sent.map(({ params }) => params[0] as Bundle);
 }
 
-function heard<K extends SearcherNews["kind"]>(kind: K): Extract<SearcherNews, { kind: K }>[] {
+function received<K extends SearcherNews["kind"]>(kind: K): Extract<SearcherNews, { kind: K }>[] {
 	return news.filter((one): one is Extract<SearcherNews, { kind: K }> => one.kind === kind);
 }
 
@@ -148,8 +148,8 @@ for (const pool of [0, 1] as const) {
 		const target = await swap(pool, 10n * ETHER);
 		const expected = afterSwap(await reservesOf(pool), { sells: "weth", amountIn: 10n * ETHER });
 		show(target);
-		await until("a bid was taken", () => heard("bid").length === 1);
-		const [bid] = heard("bid");
+		await until("a bid was taken", () => received("bid").length === 1);
+		const [bid] = received("bid");
 		const [bundle] = bids();
 		assert.ok(bid !== undefined && bundle !== undefined);
 		assert.deepEqual(bundle, {
@@ -192,8 +192,8 @@ test("a swap the other way round is bid on the other way round", async () => {
 	await net.build();
 	const target = await swap(0, 20_000n * ETHER, market.token);
 	show(target);
-	await until("a bid was taken", () => heard("bid").length === 1);
-	const [bid] = heard("bid");
+	await until("a bid was taken", () => received("bid").length === 1);
+	const [bid] = received("bid");
 	assert.deepEqual([bid?.backrun.buyAt, bid?.backrun.sellAt], market.pairs);
 	await net.client.call("eth_sendBundle", { txs: [target.raw, bids()[0]?.txs[1]] });
 	const block = await net.build();
@@ -208,9 +208,9 @@ test("what is no swap, and what would leave nothing after gas, is not bid on", a
 	show(await net.from(STRANGER, { to: market.weth, data: "0xd0e30db0" }));
 	const small = await swap(0, ETHER / 10n);
 	show(small);
-	await until("the small one was looked at", () => heard("noGain").length === 1);
+	await until("the small one was looked at", () => received("noGain").length === 1);
 	assert.deepEqual(
-		heard("seen").map(({ target }) => target),
+		received("seen").map(({ target }) => target),
 		[small.hash],
 	);
 	assert.deepEqual(bids(), []);
@@ -219,11 +219,11 @@ test("what is no swap, and what would leave nothing after gas, is not bid on", a
 test("each head brings a new bid, for the block behind it, until the target is mined", async () => {
 	const target = await swap(0, 10n * ETHER);
 	show(target);
-	await until("the first bid", () => heard("bid").length === 1);
+	await until("the first bid", () => received("bid").length === 1);
 	for (const count of [2, 3]) {
 		await net.build();
 		notify("newHeads", { number: "0x0" });
-		await until(`bid ${count}`, () => heard("bid").length === count);
+		await until(`bid ${count}`, () => received("bid").length === count);
 		const bid = bids().at(-1);
 		assert.equal(bid?.blockNumber, await net.blockAfter(1));
 		assert.equal(bid?.replacementUuid, target.hash);
@@ -234,25 +234,25 @@ test("each head brings a new bid, for the block behind it, until the target is m
 	await net.bundle([target]);
 	const { number } = await net.build();
 	notify("newHeads", {});
-	await until("it is settled", () => heard("settled").length === 1);
-	assert.deepEqual(heard("settled"), [{ kind: "settled", target: target.hash, block: number }]);
+	await until("it is settled", () => received("settled").length === 1);
+	assert.deepEqual(received("settled"), [{ kind: "settled", target: target.hash, block: number }]);
 	await net.build();
 	notify("newHeads", {});
 	const other = await swap(0, 10n * ETHER);
 	show(other);
-	await until("another target is bid on", () => heard("bid").length === 4);
+	await until("another target is bid on", () => received("bid").length === 4);
 	assert.equal(bids().at(-1)?.txs[0], other.hash);
 });
 
 test("a refusal is told, and the next head is another chance", async () => {
 	refusal = "target transaction not found";
 	show(await swap(0, 10n * ETHER));
-	await until("it is refused", () => heard("refused").length === 1);
-	assert.match(heard("refused")[0]?.why ?? "", /target transaction not found/);
+	await until("it is refused", () => received("refused").length === 1);
+	assert.match(received("refused")[0]?.why ?? "", /target transaction not found/);
 	refusal = null;
 	await net.build();
 	notify("newHeads", {});
-	await until("it is taken", () => heard("bid").length === 1);
+	await until("it is taken", () => received("bid").length === 1);
 });
 
 test("only the owner may have the contract trade, and a stranger gets nothing out of it", async () => {

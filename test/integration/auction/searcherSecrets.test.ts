@@ -16,9 +16,11 @@ import { gate } from "../../support/contracts.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import {
+	assertSameTime,
 	bundleHashOf,
 	holdSecrets,
 	inBatches,
+	NODE_DELAY_MS,
 	overHttp,
 	type Probe,
 	probesNow,
@@ -30,15 +32,6 @@ import {
 } from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
 
-const PAIRS = 300;
-const NODE_DELAY_MS = 100;
-/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
-const MEDIAN_APART_MS = 40;
-/**
- * Of two equal distributions the share of pairs that one wins has a deviation of 0.024 for 300 of each: seven of them.
- * https://en.wikipedia.org/wiki/Mann%E2%80%93Whitney_U_test
- */
-const RANK_APART = 0.17;
 /** What he is answered who cancels what is not his, whatever that is. */
 const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
 /** The bidder of all probes, who has sent nothing else. */
@@ -224,23 +217,7 @@ test("bids take equally long, and ask the node for nothing, when it takes 100 ms
 	assert.ok(performance.now() - begun > NODE_DELAY_MS);
 	for (let i = 0; i < 100; i++) await time(UNKNOWN);
 	for (const name of names) {
-		const hidden: number[] = [];
-		const unknown: number[] = [];
-		for (let i = 0; i < PAIRS; i++) {
-			// Each goes first in turn.
-			const first = i % 2 === 0;
-			if (first) hidden.push(await time(secrets.hashes[name] ?? ""));
-			unknown.push(await time(UNKNOWN));
-			if (!first) hidden.push(await time(secrets.hashes[name] ?? ""));
-		}
-		const medians = [hidden, unknown].map(median);
-		const apart = Math.abs((medians[0] ?? 0) - (medians[1] ?? 0));
-		assert.ok(apart < MEDIAN_APART_MS, `${name}: medians ${medians.join(" and ")} ms`);
-		const share = wins(hidden, unknown);
-		assert.ok(
-			Math.abs(share - 0.5) < RANK_APART,
-			`${name}: longer than an unknown one in ${share} of all pairs`,
-		);
+		await assertSameTime(name, secrets.hashes[name] ?? "", time);
 	}
 	ws.terminate();
 	fixture.system.node?.setDelay(0);
@@ -269,15 +246,4 @@ async function eachIsLike(
 			assert.equal(answer, expected[i], `${what}: ${probes[i]?.name}`);
 		}
 	}
-}
-
-function median(values: readonly number[]): number {
-	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
-
-/** The share of all pairs of one of each in which the first one is greater. */
-function wins(first: readonly number[], second: readonly number[]): number {
-	let won = 0;
-	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;
-	return won / (first.length * second.length);
 }

@@ -137,8 +137,8 @@ describe("a cancelled transaction", () => {
 });
 
 describe("at each stage of its life", () => {
-	/** Cancels what no builder has had, and shows that none ever hears of it. */
-	async function unheard(tx: Signed, address: string): Promise<void> {
+	/** Cancels what no builder was sent; none is sent it afterwards either. */
+	async function cancelUnsent(tx: Signed, address: string): Promise<void> {
 		assert.equal(await fixture.cancel(tx), true);
 		await fixture.assertCancelled(tx);
 		assert.equal(await fixture.pendingNonce({ address }), 0);
@@ -156,14 +156,14 @@ describe("at each stage of its life", () => {
 			try {
 				await fixture.submit(path, tx);
 				await fixture.reaches(tx, stage);
-				await unheard(tx, actor.address);
+				await cancelUnsent(tx, actor.address);
 			} finally {
 				release();
 			}
 			await fixture.fence();
 			await fixture.passBlock();
 			await fixture.fence();
-			fixture.assertUnheard(tx);
+			fixture.assertNeverSent(tx);
 			assert.equal((await fixture.status(tx)).stage, "CANCELLED");
 		});
 	}
@@ -173,11 +173,11 @@ describe("at each stage of its life", () => {
 		const [first, tx] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "QUEUED");
-		await unheard(tx, actor.address);
+		await cancelUnsent(tx, actor.address);
 		await fixture.submit("/fast", first);
 		await fixture.sent(first);
 		await fixture.fence();
-		fixture.assertUnheard(tx);
+		fixture.assertNeverSent(tx);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
@@ -187,11 +187,11 @@ describe("at each stage of its life", () => {
 		const tx = actor.sign({ to: place });
 		await fixture.submit("/noreverts", tx);
 		await fixture.reaches(tx, "SIMULATION_FAILED");
-		await unheard(tx, actor.address);
+		await cancelUnsent(tx, actor.address);
 		await fixture.system.chain.rpc("anvil_setCode", [place, "0x"]);
 		await fixture.passBlock();
 		await fixture.fence();
-		fixture.assertUnheard(tx);
+		fixture.assertNeverSent(tx);
 		await fixture.assertCancelled(tx);
 	});
 
@@ -200,7 +200,7 @@ describe("at each stage of its life", () => {
 		const tx = actor.sign(await hopefulFees());
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "SIMULATION_FAILED");
-		await unheard(tx, actor.address);
+		await cancelUnsent(tx, actor.address);
 		const { simulationError } = await fixture.status(tx);
 		assert.equal(simulationError?.code, "FEE_CAP_TOO_LOW");
 	});

@@ -1,5 +1,6 @@
-// What builders are told of a cancel, on a whole relay with seven of every kind: each that has had the transaction, in
-// the form it understands; how each took it is shown; and what a builder mined all the same is told as it is.
+// How a cancel reaches builders, on a relay with seven builders of all kinds: each one that was sent the transaction
+// gets the cancel in its own form, its answer is shown in the events, and what a builder mines all the same is shown
+// as mined.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// The cancel as an oracle: a stranger asks to cancel hashes of every kind, in every way that there is. What he is
-// answered, and how long that takes, must tell nothing, and nothing may come of it.
+// A stranger sends cancels for hashes of every kind, in every possible way. The answers and their timing must reveal
+// nothing about a hash, and no cancel of his may have an effect.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -9,8 +9,8 @@ import { EMITTER, REVERTER } from "../../support/biddingFixture.ts";
 import { postText, RawConnection, WsClient } from "../../support/clients.ts";
 import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { assertSameTime, NODE_DELAY_MS, UNKNOWN } from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
-import { NEVER_SEEN } from "../../support/userFixtures.ts";
 
 const BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }];
 const LIFE_BLOCKS = 2;
@@ -21,12 +21,6 @@ const STRANGER = "198.51.100.2";
 const STRANGER_KEY = `0x${"b2".repeat(32)}`;
 const METHOD = "eth_cancelTransaction";
 const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
-const PAIRS = 300;
-const NODE_DELAY_MS = 100;
-/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
-const MEDIAN_APART_MS = 40;
-/** Seven deviations of the share of pairs that one of two equal distributions wins, of 300 each. */
-const RANK_APART = 0.17;
 
 let fixture: AuctionFixture;
 /** Of every kind; all were submitted by {@link USER}. */
@@ -171,7 +165,7 @@ const WAYS: Readonly<Record<string, (hash: string) => Promise<string>>> = {
 describe("what a stranger is answered", () => {
 	for (const [way, of] of Object.entries(WAYS)) {
 		it(`${way}: the same bytes for every hash`, async () => {
-			const expected = await of(NEVER_SEEN);
+			const expected = await of(UNKNOWN);
 			const bad = way === "with a signature that is none";
 			assert.match(expected, bad ? /-32600.*X-Flashbots-Signature/ : /-32000.*no longer pending/);
 			for (const [what, { hash }] of held) assert.equal(await of(hash), expected, what);
@@ -179,7 +173,7 @@ describe("what a stranger is answered", () => {
 	}
 
 	it("in batches and over a websocket, from his address and from a page at the user's", async () => {
-		const hashes = [NEVER_SEEN, ...[...held.values()].map(({ hash }) => hash)];
+		const hashes = [UNKNOWN, ...[...held.values()].map(({ hash }) => hash)];
 		const batch = hashes.map((hash, id) => callOf(hash, id));
 		const connection = await RawConnection.open(fixture.system.relay.port);
 		connection.write(postText("/", batch, { "X-Forwarded-For": STRANGER }));
@@ -203,7 +197,7 @@ describe("what a stranger is answered", () => {
 	it("while its write is under way", async () => {
 		// Asked for from the moment on that it is sent until it is answered.
 		const tx = (await fixture.actor()).sign();
-		const expected = await ask(NEVER_SEEN);
+		const expected = await ask(UNKNOWN);
 		let written = false;
 		const sending = submit("/fullprivacy", tx).finally(() => {
 			written = true;
@@ -236,26 +230,13 @@ describe("how long it takes", () => {
 			return took;
 		};
 		node.setDelay(NODE_DELAY_MS);
-		for (let i = 0; i < 100; i++) await time(NEVER_SEEN);
+		for (let i = 0; i < 100; i++) await time(UNKNOWN);
 		const asked = ["eth_getTransactionCount", "eth_getTransactionReceipt", "eth_getProof", "eth_simulateV1"];
 		const calls = () => asked.map((method) => node.calls(method).length);
 		const before = calls();
 		// Settled ones are read from the disk, which takes longer; what became of them is told to anybody.
 		for (const what of ["on /fullprivacy", "on /nochecks", "queued"]) {
-			const [known, unknown]: [number[], number[]] = [[], []];
-			for (let i = 0; i < PAIRS; i++) {
-				// Each goes first in turn.
-				const order = i % 2 === 0 ? [known, unknown] : [unknown, known];
-				for (const list of order)
-					list.push(await time(list === known ? (held.get(what)?.hash ?? "") : NEVER_SEEN));
-			}
-			const [a = 0, b = 0] = [known, unknown].map(median);
-			assert.ok(Math.abs(a - b) < MEDIAN_APART_MS, `${what}: medians ${a} and ${b} ms`);
-			const share = wins(known, unknown);
-			assert.ok(
-				Math.abs(share - 0.5) < RANK_APART,
-				`${what}: longer than an unknown one in ${share} of all pairs`,
-			);
+			await assertSameTime(what, held.get(what)?.hash ?? "", time);
 		}
 		assert.deepEqual(calls(), before, "the node was asked");
 		node.setDelay(0);
@@ -280,14 +261,3 @@ describe("what comes of it", () => {
 		}
 	});
 });
-
-function median(values: readonly number[]): number {
-	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
-
-/** The share of all pairs of one of each in which the first one is greater. */
-function wins(first: readonly number[], second: readonly number[]): number {
-	let won = 0;
-	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;
-	return won / (first.length * second.length);
-}

@@ -159,7 +159,7 @@ describe("a soft cancel at the same time as", () => {
 			if (stages[0] === "CANCELLED") {
 				assert.deepEqual([answer, sent, stages[1]], [cancel.hash, tx.hash, "CANCELLED"]);
 				await fixture.withdrawn(tx);
-				fixture.assertUnheard(cancel);
+				fixture.assertNeverSent(cancel);
 				assert.equal(await fixture.pendingNonce(actor), 0);
 			} else {
 				// The self-transfer was there first, and an ordinary one then.

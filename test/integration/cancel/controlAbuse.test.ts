@@ -1,12 +1,12 @@
-// Clients that abuse what tells them of their transactions: streams and waits without number, hang-ups, and headers of
-// garbage. What must hold: the limits, nothing left behind, and nobody else harmed.
+// Clients that abuse event streams and waits: too many of them, hang-ups, and garbage in headers. The limits must
+// hold, nothing may be left behind, and other clients must not suffer.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
-import type { Logger } from "../../../shared/log.ts";
+import { createLogger } from "../../../shared/log.ts";
 import { EventStreamReader, postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
-import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
+import { figureOf, type WireAnswer } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { resetSocket } from "../../support/tcpProxy.ts";
@@ -20,14 +20,7 @@ const MAX_WAITS = 256;
 const LONGEST_MS = 25_000;
 
 const faults: string[] = [];
-const log: Logger = {
-	trace() {},
-	debug() {},
-	info() {},
-	warn() {},
-	error: (message, fields) => void faults.push(`${message} ${JSON.stringify(fields)}`),
-	child: () => log,
-};
+const log = createLogger("error", "relay", { write: (line) => void faults.push(line) });
 
 let system: TestSystem;
 let fixture: CancelFixture;
@@ -47,10 +40,7 @@ const syncCall = (tx: Signed, ms = LONGEST_MS, id: unknown = 1) => ({
 	...{ jsonrpc: "2.0", id, method: SYNC, params: [tx.raw, ms] },
 });
 
-async function gauge(name: string): Promise<number> {
-	const text = await metricsOf(system.client.url);
-	return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
-}
+const gauge = (name: string) => figureOf(system.client.url, name);
 
 async function held(): Promise<Signed> {
 	const tx = (await fixture.actor()).sign();

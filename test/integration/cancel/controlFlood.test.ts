@@ -1,11 +1,12 @@
-// An account that submits and cancels as fast as it can, and a relay stopped while many follow and wait:
-// nothing is left in pool, records and builders, other clients are still served, and everybody is answered.
+// An account that submits and cancels as fast as it can, and a relay that is stopped while many clients follow and
+// wait: nothing is left in the pool, in the records or at the builders, other clients are still served, and every
+// call is answered.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { Logger } from "../../../shared/log.ts";
+import { createLogger } from "../../../shared/log.ts";
 import { EventStreamReader, postText, RawConnection, WsClient } from "../../support/clients.ts";
-import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
+import { figureOf, metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import {
 	type ProcessSystem,
@@ -31,14 +32,7 @@ const STOP_MS = 5_000;
 
 describe("one account that submits and cancels without end", () => {
 	const faults: string[] = [];
-	const log: Logger = {
-		trace() {},
-		debug() {},
-		info() {},
-		warn() {},
-		error: (message, fields) => void faults.push(`${message} ${JSON.stringify(fields)}`),
-		child: () => log,
-	};
+	const log = createLogger("error", "relay", { write: (line) => void faults.push(line) });
 	let system: TestSystem;
 	let fixture: CancelFixture;
 	before(async () => {
@@ -139,10 +133,7 @@ describe("one account that submits and cancels without end", () => {
 		assert.deepEqual(faults, [], "no event was illegal, and nothing of ours failed");
 	});
 
-	async function gauge(name: string): Promise<number> {
-		const text = await metricsOf(system.client.url);
-		return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
-	}
+	const gauge = (name: string) => figureOf(system.client.url, name);
 
 	/** Submits and cancels one after the other, as soon as the one before is answered. */
 	async function flood(ws: WsClient, txs: readonly Signed[]): Promise<void> {

@@ -1,6 +1,6 @@
-// Canaries under control: transactions of all five paths, like no other text, are submitted, waited for, taken back,
-// replaced, mined and reorganised, expire, and come to an end that their user did not want. Then all that was told of
-// them, and the log at its most talkative, is searched for their bytes.
+// Leak test for cancels and statuses: transactions with unmistakable bytes are submitted on all five paths, waited
+// for, cancelled, replaced, mined, reorganised, and left to expire. Then every answer, page, stream and log line is
+// searched for their bytes.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

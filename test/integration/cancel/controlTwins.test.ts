@@ -1,6 +1,6 @@
-// Twins: the same life of a shared transaction is led again and again, with nothing hidden beside it and with private
-// transactions of its sender's behind it, before it or in its place. A searcher who knows the shared one's hash follows
-// it by all means that there are, and must see the same in all of them, to the byte.
+// A searcher who knows the hash of a shared transaction must not see its sender's private ones. The same life of a
+// shared transaction is repeated with and without private transactions before it, behind it or in its place;
+// everything the searcher can read must be the same, to the byte.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

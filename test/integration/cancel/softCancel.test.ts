@@ -1,6 +1,7 @@
-// Soft cancels: a self-transfer with the nonce of what was sent with soft cancellations cancels it, costs nothing and is
-// sent nowhere; each rule with its counter-example. And what follows a cancel: wallets resend the bytes of everything
-// they think pending, and nothing that its user ended comes back, after a restart or settled, until the nonce is used.
+// Soft cancels: a self-transfer with the nonce of a transaction that was sent with soft cancellations cancels that
+// transaction, costs nothing and is never sent to builders; each rule has a counter-example. Wallets resend the bytes
+// of everything they think pending: whatever the user ended must not come back, even after a restart, until the nonce
+// is used.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -91,7 +92,7 @@ async function assertTakenBack(actor: Actor, earlier: Signed, cancel: Signed): P
 	assert.equal(await fixture.pendingNonce(actor), 0);
 	await fixture.withdrawn(earlier);
 	await fixture.fence();
-	fixture.assertUnheard(cancel);
+	fixture.assertNeverSent(cancel);
 }
 
 describe("a self-transfer with the nonce of what was sent with soft cancellations", () => {
@@ -136,7 +137,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 			await fixture.reaches(fresh, "INCLUDED");
 			assert.equal((await fixture.receipt(fresh))?.block, block);
 			for (const one of [tx, cancel]) assert.equal(await fixture.receipt(one), null);
-			fixture.assertUnheard(cancel);
+			fixture.assertNeverSent(cancel);
 		}
 	});
 
@@ -158,7 +159,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		const first = toSelf(actor, { nonce: 2 });
 		await fixture.submit(SOFT, first);
 		await assertTakenBack(actor, queued, first);
-		fixture.assertUnheard(queued);
+		fixture.assertNeverSent(queued);
 
 		const failing = actor.sign({ to: await fixture.place(REVERTS) });
 		await fixture.submit(SOFT, failing);
@@ -166,7 +167,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		const second = toSelf(actor);
 		await fixture.submit(SOFT, second);
 		await assertTakenBack(actor, failing, second);
-		fixture.assertUnheard(failing);
+		fixture.assertNeverSent(failing);
 	});
 
 	it("leaves what is behind it QUEUED, and what is before it alone", async () => {
@@ -275,7 +276,7 @@ describe("another self-transfer with the nonce", () => {
 			}
 			await fixture.fence();
 			for (const cancel of cancels) {
-				fixture.assertUnheard(cancel);
+				fixture.assertNeverSent(cancel);
 				await fixture.assertCancelled(cancel);
 			}
 			assert.equal(await fixture.pendingNonce(actor), 0);
@@ -296,7 +297,7 @@ describe("another self-transfer with the nonce", () => {
 		const cancel = toSelf(actor);
 		await fixture.submit("/fast", cancel);
 		await assertDead({ actor, txs: [tx, cancel] });
-		fixture.assertUnheard(cancel);
+		fixture.assertNeverSent(cancel);
 	});
 
 	it("is an ordinary one where a fresh one without soft cancellations has the nonce", async () => {
@@ -364,7 +365,7 @@ describe("what was ended", () => {
 		await settle(cancels[1]);
 		await assertDead(...ended);
 		for (const one of ended) await assertUsable(one);
-		for (const cancel of cancels) fixture.assertUnheard(cancel);
+		for (const cancel of cancels) fixture.assertNeverSent(cancel);
 	});
 
 	it("comes back by its bytes where it has only expired", async () => {
@@ -384,7 +385,7 @@ describe("what was ended", () => {
 		await assertDead({ actor, txs: [tx, cancel] });
 		await fixture.system.restart();
 		await assertDead({ actor, txs: [tx, cancel] });
-		fixture.assertUnheard(cancel);
+		fixture.assertNeverSent(cancel);
 	});
 
 	it("not, where it was sent without soft cancellations: it is ended by no self-transfer, which is an ordinary one then", async () => {

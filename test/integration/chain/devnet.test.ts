@@ -1,5 +1,5 @@
-// The dev network around its blocks: who may take an order back, what others see of a build on the watched chain, and a
-// chain that ends with its starter and goes back to a snapshot as the protocol would have it.
+// The dev network beside its blocks: who may cancel an order, what others see of a build on the watched chain, and a
+// chain that ends with the process that started it and reverts to snapshots as the protocol would.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,9 +1,118 @@
-// Checks what builders were sent and told against the model: what is missing, and what they should not have had. The
-// next block is the chain's head plus one.
+// What builders were sent, against the model: reads each builder's record, and says what is missing and what they should
+// not have had. The next block is the chain's head plus one.
 
-import type { BuilderWatch } from "./builderWatch.ts";
-import type { ControlModel } from "./model.ts";
-import type { ModelTx } from "./modelTransaction.ts";
+import type { BuilderInput } from "../../relay/domain/builder.ts";
+import type { RecordedRequest } from "../devnet/builderRecord.ts";
+import type { DevBuilder } from "../devnet/devBuilder.ts";
+import type { ControlModel, ModelTx } from "./model.ts";
+
+/** A transaction was sent. */
+export interface Sent {
+	/** Its place among all that the builder got. */
+	readonly seq: number;
+	/** Null: a private transaction, for no block in particular. */
+	readonly block: number | null;
+}
+
+export class BuilderWatch {
+	readonly builder: DevBuilder;
+	readonly cancel: BuilderInput["cancel"];
+	readonly #stranger: string;
+	readonly #hashes = new Map<string, string>();
+	readonly #uuids = new Map<string, string>();
+	readonly #sent = new Map<string, Sent[]>();
+	readonly #cancels = new Map<string, { readonly seq: number; readonly form: string }[]>();
+	#seq: number;
+
+	/** `stranger` is the signer whose orders are not the relay's, checksummed. */
+	constructor(builder: DevBuilder, options: { cancel: BuilderInput["cancel"]; stranger: string }) {
+		this.builder = builder;
+		this.cancel = options.cancel;
+		this.#stranger = options.stranger;
+		builder.reset();
+		this.#seq = builder.requests().at(-1)?.seq ?? 0;
+	}
+
+	get name(): string {
+		return this.builder.name;
+	}
+
+	/** The last request that was read. */
+	get seq(): number {
+		return this.#seq;
+	}
+
+	/** Makes a transaction known, so that it is recognised by its bytes. */
+	know(raw: string, hash: string): void {
+		this.#hashes.set(raw, hash);
+	}
+
+	/** Reads what has come since. */
+	read(): void {
+		for (const request of this.builder.requests(({ seq }) => seq > this.#seq)) {
+			this.#seq = request.seq;
+			if (request.signer !== this.#stranger) this.#take(request);
+		}
+	}
+
+	sent(hash: string): readonly Sent[] {
+		return this.#sent.get(hash) ?? [];
+	}
+
+	/** The cancels of a transaction. */
+	cancels(hash: string): readonly { readonly seq: number; readonly form: string }[] {
+		return this.#cancels.get(hash) ?? [];
+	}
+
+	/** The forms of cancel that this builder must get for what it was last sent as `kind`. */
+	formsFor(kind: "bundle" | "private"): readonly string[] {
+		if (this.cancel === "none") return [];
+		if (kind === "private") return ["private"];
+		return this.cancel === "both" ? ["endpoint", "empty"] : [this.cancel ?? "both"];
+	}
+
+	/** Hashes of what the relay has it hold for `block`. */
+	holds(block: number): ReadonlySet<string> {
+		const held = new Set<string>();
+		for (const { state, signer, firstBlock, lastBlock, transactions } of this.builder.orders()) {
+			if (state !== "live" || signer === this.#stranger || firstBlock > block || lastBlock < block) continue;
+			for (const { hash } of transactions) held.add(hash);
+		}
+		return held;
+	}
+
+	#take({ method, params: [param], seq }: RecordedRequest): void {
+		const { txs, body, blockNumber, inclusion, replacementUuid, txHash, tx } = fields(param);
+		const uuid = String(replacementUuid);
+		const sent = (raw: unknown, block: unknown): void => {
+			const hash = this.#hashes.get(String(raw));
+			if (hash === undefined) return;
+			push(this.#sent, hash, { seq, block: block === null ? null : Number(block) });
+			if (block !== null) this.#uuids.set(uuid, hash);
+		};
+		const cancelled = (hash: string | undefined, form: string): void => {
+			if (hash !== undefined) push(this.#cancels, hash, { seq, form });
+		};
+		if (method === "eth_sendBundle" && Array.isArray(txs)) {
+			if (txs.length > 0) sent(txs[0], blockNumber);
+			else cancelled(this.#uuids.get(uuid), "empty");
+		} else if (method === "mev_sendBundle" && Array.isArray(body)) {
+			sent(fields(body[0]).tx, fields(inclusion).block);
+		} else if (method === "eth_cancelBundle") cancelled(this.#uuids.get(uuid), "endpoint");
+		else if (method === "eth_cancelPrivateTransaction") cancelled(String(txHash), "private");
+		else sent(tx ?? param, null);
+	}
+}
+
+function push<T>(map: Map<string, T[]>, key: string, item: T): void {
+	const list = map.get(key);
+	if (list === undefined) map.set(key, [item]);
+	else list.push(item);
+}
+
+function fields(value: unknown): Record<string, unknown> {
+	return typeof value === "object" && value !== null ? { ...value } : {};
+}
 
 /** By builder: the last request it had got at a moment. */
 export type Moment = ReadonlyMap<string, number>;
@@ -60,9 +169,9 @@ export class SendRules {
 		}
 	}
 
-	/** What is not yet as it must become. */
+	/** What is still missing. */
 	lacks(model: ControlModel): readonly string[] {
-		return [...this.#books(model), ...model.all().flatMap((tx) => this.#untold(tx))];
+		return [...this.#books(model), ...model.all().flatMap((tx) => this.#missingCancels(tx))];
 	}
 
 	/** What must never be. `inFlight`: the step had several parts, between which more may have been sent than at its ends. */
@@ -139,8 +248,8 @@ export class SendRules {
 		return watch.sent(tx.hash).some(({ block }) => block === null || block === model.chain.head + 1);
 	}
 
-	/** The builders that have had what has ended since, and were not told to forget it, behind all that they were sent. */
-	#untold(tx: ModelTx): readonly string[] {
+	/** Cancels that are missing: builders that were sent a transaction and, once it had ended, not all forms of its cancel. */
+	#missingCancels(tx: ModelTx): readonly string[] {
 		const taken = this.#taken.get(tx.hash);
 		if (tx.end === null) return [];
 		return this.#watches.flatMap((watch) => {
@@ -148,10 +257,10 @@ export class SendRules {
 			if (last === undefined) return [];
 			// A bundle names its block: what expired lapses by itself.
 			if (last.block !== null && tx.expired) return [];
-			const told = watch.told(tx.hash).filter(({ seq }) => seq > last.seq);
+			const cancels = watch.cancels(tx.hash).filter(({ seq }) => seq > last.seq);
 			const forms = watch.formsFor(last.block === null ? "private" : "bundle");
-			const missing = forms.filter((form) => !told.some((one) => one.form === form));
-			return missing.map((form) => `${watch.name} was not told to forget ${tx.hash} (${form})`);
+			const missing = forms.filter((form) => !cancels.some((one) => one.form === form));
+			return missing.map((form) => `${watch.name} was sent no cancel of ${tx.hash} (${form})`);
 		});
 	}
 }
