@@ -73,7 +73,7 @@ export const WATCH_BLOCKS = 64;
  * Transactions that one sender may take back within the blocks that they are watched for: each is remembered
  * for long, and costs its sender nothing.
  */
-export const MAX_TAKEN_BACK = 512;
+export const MAX_CANCELLED = 512;
 
 /** Who wants a transaction taken back. */
 export interface CancelRequest {

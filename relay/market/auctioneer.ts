@@ -55,8 +55,8 @@ export class Auctioneer {
 		this.#deps = dependencies;
 		this.#market = market;
 		this.#checks = new BidChecks(dependencies, market, {
-			judged: (bid, verdict) => this.#judged(bid, verdict),
-			again: (targets) => this.reconcile(targets),
+			onVerdict: (bid, verdict) => this.#judged(bid, verdict),
+			onRetry: (targets) => this.reconcile(targets),
 		});
 	}
 
@@ -101,7 +101,7 @@ export class Auctioneer {
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
-	gone(target: string): void {
+	targetEnded(target: string): void {
 		this.#counted.delete(target);
 		for (const bid of this.#market.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.reconcile([target]);
@@ -117,7 +117,7 @@ export class Auctioneer {
 	}
 
 	/** Blocks have come, and the bids for them end. To be called when the tip is the last of them. */
-	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const { bids, table } = this.#market;
 		const { pool } = this.#deps;
 		const gone = new Set(reverted.map((block) => block.hash));
@@ -138,7 +138,8 @@ export class Auctioneer {
 				else if (!isPending) this.#end(bid, "DROPPED", "targetGone");
 			}
 		}
-		for (const bid of this.#leaving) if ((bid.out?.block ?? 0) <= head.number) this.#leaving.delete(bid);
+		for (const bid of this.#leaving)
+			if ((bid.placement?.block ?? 0) <= head.number) this.#leaving.delete(bid);
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head.number) continue;
 			this.#landed.delete(bid);
@@ -189,7 +190,7 @@ export class Auctioneer {
 		const leaving = [...this.#leaving];
 		this.#leaving.clear();
 		for (const target of affected) {
-			this.#bringOut(target, block, wanted, [
+			this.#applyWinners(target, block, wanted, [
 				...bids.of(target),
 				...leaving.filter((b) => b.target === target),
 			]);
@@ -215,20 +216,20 @@ export class Auctioneer {
 		const { simulation } = this.#market;
 		const { pool } = this.#deps;
 		const entry = pool.get(hash);
-		const target = entry?.outFor === block ? simulation.target(hash) : null;
+		const target = entry?.sentForBlock === block ? simulation.target(hash) : null;
 		if (entry === undefined || target === null) return null;
-		return { basis: simulation.basis(target), builders: entry.outTo };
+		return { basis: simulation.basis(target), builders: entry.currentBuilders };
 	}
 
 	/** Sends and cancels bundles so that builders hold exactly the winning bids, then tells the owners of `bids` their status. */
-	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
+	#applyWinners(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
 		const { table, bids } = this.#market;
 		const { sender } = this.#deps;
 		// An owner's next bid goes out under the same name, in the place of the one before.
 		const held = new Set<string>();
-		const makers = [...(this.#deps.pool.get(target)?.outTo ?? [])];
+		const makers = [...(this.#deps.pool.get(target)?.currentBuilders ?? [])];
 		for (const bid of all) {
-			const had = outFor(bid, block);
+			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];
 			for (const name of builders) held.add(`${name} ${bid.owner}`);
 			const fresh = builders.filter((name) => !had.includes(name));
@@ -236,14 +237,14 @@ export class Auctioneer {
 		}
 		for (const bid of all) {
 			const builders = wanted.get(bid)?.builders ?? [];
-			const left = outFor(bid, block).filter(
+			const left = buildersHolding(bid, block).filter(
 				(name) => !builders.includes(name) && !held.has(`${name} ${bid.owner}`),
 			);
-			bid.out = builders.length === 0 ? null : { block, builders, makers };
+			bid.placement = builders.length === 0 ? null : { block, builders, makers };
 			if (left.length === 0) continue;
 			sender.cancelBundle(backrunName(target, bid.owner), block, left, (delivery) => {
 				table.delivered(bid.record, block, delivery);
-				this.#tellTarget(target, block, delivery);
+				this.#recordCancelOnTarget(target, block, delivery);
 			});
 		}
 		// If no bid is at the builders, those that are left wait for their target, or for their simulation.
@@ -257,7 +258,7 @@ export class Auctioneer {
 	}
 
 	/** The target of the cancelled bundles has ended: how builders take the cancel is among its events too. */
-	#tellTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
+	#recordCancelOnTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
 		const { pool, records } = this.#deps;
 		if (pool.get(target) !== undefined) return;
 		records.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
@@ -303,12 +304,12 @@ export class Auctioneer {
 			// Before its target it is in the block by another way, and no bid.
 			const isIn = ({ backrun }: Bid) => place !== undefined && (places.get(backrun.hash) ?? -1) > place;
 			const own = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
-			const sent = all.filter((bid) => outFor(bid, number).length > 0);
+			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
 			if (place !== undefined)
 				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: own });
 			for (const bid of own) {
-				const reason = place === undefined ? "targetNotIncluded" : this.#whyNot(bid, sent, landed);
+				const reason = place === undefined ? "targetNotIncluded" : this.#lossReason(bid, sent, landed);
 				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
 				if (bid.lastBlock <= number) this.#remove(bid);
 			}
@@ -320,7 +321,7 @@ export class Auctioneer {
 		}
 	}
 
-	#whyNot(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
+	#lossReason(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
 		if (landed.some(({ value }) => value >= bid.value)) return "outbid";
 		if (sent.includes(bid)) return "notChosen";
 		if (bid.basis === null || bid.checking !== null) return "notSimulated";
@@ -352,7 +353,7 @@ export class Auctioneer {
 		bids.remove(bid);
 		table.release(bid.submission);
 		bid.checking?.stop.abort();
-		if (bid.out !== null) this.#leaving.add(bid);
+		if (bid.placement !== null) this.#leaving.add(bid);
 		return true;
 	}
 
@@ -367,6 +368,6 @@ function isReorganised({ record }: Bid, block: number): boolean {
 }
 
 /** The builders that have it for `block`. */
-function outFor({ out }: Bid, block: number): readonly string[] {
-	return out?.block === block ? out.builders : [];
+function buildersHolding({ placement }: Bid, block: number): readonly string[] {
+	return placement?.block === block ? placement.builders : [];
 }

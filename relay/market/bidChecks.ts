@@ -10,9 +10,9 @@ import type { MarketDependencies, SearcherMarket } from "./market.ts";
 /** Who hears of it. */
 export interface BidChecksListener {
 	/** The verdict on a bid that is still live; its basis and value are set by then. */
-	readonly judged: (bid: Bid, verdict: BidVerdict) => void;
+	readonly onVerdict: (bid: Bid, verdict: BidVerdict) => void;
 	/** Targets whose bids may be checked again. */
-	readonly again: (targets: readonly string[]) => void;
+	readonly onRetry: (targets: readonly string[]) => void;
 }
 
 /** Between two tries while the node gives no verdict, in ms. */
@@ -73,7 +73,7 @@ export class BidChecks {
 		bid.tried = isValid ? null : { basis, isTarget: verdict.kind === "targetFails" };
 		if (isValid) bid.value = verdict.value;
 		if (verdict.kind === "unavailable" || verdict.kind === "outdated") this.#retry(bid.target);
-		this.#listener.judged(bid, verdict);
+		this.#listener.onVerdict(bid, verdict);
 	}
 
 	#retry(target: string): void {
@@ -84,7 +84,7 @@ export class BidChecks {
 			const targets = [...this.#waiting];
 			this.#waiting.clear();
 			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.tried = null;
-			this.#listener.again(targets);
+			this.#listener.onRetry(targets);
 		});
 	}
 }

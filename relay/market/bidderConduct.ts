@@ -91,7 +91,7 @@ export class BidderConduct {
 	}
 
 	/** The chain has changed: facts of blocks that are no longer in it do not count, unless they come back. */
-	blocksCame({ reverted, applied, head, gap }: ChainUpdate): void {
+	onChainUpdate({ reverted, applied, head, gap }: ChainUpdate): void {
 		for (const { hash } of reverted) this.#setCanonical(hash, false);
 		for (const { hash } of applied) this.#setCanonical(hash, true);
 		this.#standings.clear();

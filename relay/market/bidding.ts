@@ -19,7 +19,7 @@ import {
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { type BidVerdict, LATER_HEAD_MS, revertedWords } from "./bundleSimulation.ts";
+import { type BidVerdict, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 /** How often a bid is simulated because the state behind its target, or its sender's account, changed meanwhile. */
@@ -168,7 +168,7 @@ export class Bidding {
 		const bid: Bid = {
 			...{ record, bidder, owner, client: network, target, backrun, seq: this.#seq },
 			...terms,
-			...{ checking: null, out: null },
+			...{ checking: null, placement: null },
 		};
 		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
@@ -212,7 +212,7 @@ function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>)
 		case "failed": {
 			const { code, message } = verdict.error;
 			if (!EXECUTION_FAILURES.has(code)) return refusedBundle("BACKRUN_INVALID", message, true);
-			return refusedBundle("BACKRUN_REVERTED", revertedWords("backrun", message), true);
+			return refusedBundle("BACKRUN_REVERTED", revertMessage("backrun", message), true);
 		}
 	}
 }

@@ -257,7 +257,7 @@ export function isMendable({ code }: SimulationError): boolean {
 }
 
 /** Why execution reverted, behind `what`. */
-export function revertedWords(what: string, message: string): string {
+export function revertMessage(what: string, message: string): string {
 	const why = message.replace(/^execution reverted(: )?/, "");
 	return why === "" ? `${what} reverted` : `${what} reverted: ${why}`;
 }

@@ -122,7 +122,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.#settlement = new Settlement(options, dependencies, this);
 		records.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
-				this.auctioneer.gone(record.hash);
+				this.auctioneer.targetEnded(record.hash);
 		});
 	}
 
@@ -165,10 +165,10 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	}
 
 	/** To be told of each change of the chain, when it is worked off and the tip is its head. */
-	blocksCame(update: ChainUpdate): void {
-		this.conduct.blocksCame(update);
-		this.auctioneer.blocksCame(update);
-		this.#plain.blocksCame(update);
+	onChainUpdate(update: ChainUpdate): void {
+		this.conduct.onChainUpdate(update);
+		this.auctioneer.onChainUpdate(update);
+		this.#plain.onChainUpdate(update);
 		this.#settlement.run();
 	}
 

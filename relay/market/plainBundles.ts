@@ -25,7 +25,7 @@ import {
 	LATER_HEAD_MS,
 	type PlainVerdict,
 	readTransactions,
-	revertedWords,
+	revertMessage,
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
@@ -33,7 +33,7 @@ import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
 /** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
-const AGAIN_AT_ONCE = 16;
+const RETRIALS_AT_ONCE = 16;
 /** How often one is tried where heads come or accounts change meanwhile. */
 const MAX_TRIES = 3;
 /** Between two tries while the node gives no verdict, in ms. */
@@ -58,9 +58,12 @@ export class PlainBundles {
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	/** Bundles that are considered: half of them of a client that is alone. */
-	readonly #turns = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
+	readonly #admissions = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
 	/** How many may wait is bounded by what is kept. */
-	readonly #again = new FairScheduler({ concurrency: AGAIN_AT_ONCE, maxWaiting: Number.POSITIVE_INFINITY });
+	readonly #retrials = new FairScheduler({
+		concurrency: RETRIALS_AT_ONCE,
+		maxWaiting: Number.POSITIVE_INFINITY,
+	});
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
 	#stopped = false;
@@ -74,7 +77,7 @@ export class PlainBundles {
 	}
 
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
-	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
 			...{ number, hash, holds: new Set(transactions.map((tx) => tx.hash)) },
@@ -91,15 +94,15 @@ export class PlainBundles {
 
 	/** None of the new blocks holds any of it. */
 	#follow(bundle: PlainBundle, head: number, again: boolean): void {
-		const { landed, outFor, firstBlock, lastBlock, record } = bundle;
+		const { landed, sentForBlock, firstBlock, lastBlock, record } = bundle;
 		if (landed !== null) {
 			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
 			return;
 		}
-		if (outFor !== null && outFor <= head && statusIn(record, outFor)?.stage === "SENT") {
-			this.#market.table.change(record, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
+		if (sentForBlock !== null && sentForBlock <= head && statusIn(record, sentForBlock)?.stage === "SENT") {
+			this.#market.table.change(record, sentForBlock, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
-		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && outFor !== head;
+		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sentForBlock !== head;
 		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, again);
@@ -118,7 +121,7 @@ export class PlainBundles {
 		const { simulation } = this.#market;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
-		if (bundle.outFor === next.number && !again) return;
+		if (bundle.sentForBlock === next.number && !again) return;
 		const trial = new AbortController();
 		const { signal } = trial;
 		bundle.trial = trial;
@@ -130,7 +133,7 @@ export class PlainBundles {
 		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
-				const verdict = await this.#again
+				const verdict = await this.#retrials
 					.run(turn, () => simulation.plain(asked))
 					.catch((thrown: unknown) => {
 						if (!signal.aborted) throw thrown;
@@ -151,8 +154,8 @@ export class PlainBundles {
 	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
 		bundle.failedFor = block;
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
-		this.#takeBack(bundle, []);
-		bundle.outFor = null;
+		this.#cancelAtBuilders(bundle, []);
+		bundle.sentForBlock = null;
 		this.#market.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
@@ -173,7 +176,7 @@ export class PlainBundles {
 	async submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const turn = { client: request.network, cost: request.body.length };
 		try {
-			return await this.#turns.run(turn, () => this.#consider(request, submission));
+			return await this.#admissions.run(turn, () => this.#consider(request, submission));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
 			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
@@ -276,7 +279,7 @@ export class PlainBundles {
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),
-			...{ outFor: null, landed: null, sentTo: [], trial: null, failedFor: null },
+			...{ sentForBlock: null, landed: null, sentTo: [], trial: null, failedFor: null },
 			release: () => table.release(submission),
 		};
 		const old = this.#bundles.get(bundle.outgoing.name);
@@ -284,7 +287,7 @@ export class PlainBundles {
 		if (isSame) {
 			// The very same bundle again: it is out already, and nobody is told.
 			this.#forget(old);
-			Object.assign(bundle, { outFor: old.outFor, sentTo: old.sentTo, failedFor: old.failedFor });
+			Object.assign(bundle, { sentForBlock: old.sentForBlock, sentTo: old.sentTo, failedFor: old.failedFor });
 		}
 		table.take(submission, (how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
@@ -296,7 +299,7 @@ export class PlainBundles {
 		this.#transactions.force(network, transactions.length);
 		this.#bytes.force(network, bundle.bytes);
 		this.#begin(bundle, range, verdict);
-		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
+		if (old !== undefined) this.#cancelAtBuilders(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
 	}
 
@@ -305,15 +308,15 @@ export class PlainBundles {
 		const next = this.#deps.tip.next()?.number;
 		if (range.first !== next) this.#try(bundle, false);
 		else if (verdict.kind === "fails") this.#fail(bundle, next, verdict.error);
-		else if (bundle.outFor !== next) this.#send(bundle);
+		else if (bundle.sentForBlock !== next) this.#send(bundle);
 	}
 
 	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#market.table.change(bundle.record, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#market.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
-			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
+			if (!this.#bundles.has(bundle.outgoing.name)) this.#cancelAtBuilders(bundle, []);
 		});
 	}
 
@@ -326,7 +329,7 @@ export class PlainBundles {
 		const { table } = this.#market;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
-		bundle.outFor = block;
+		bundle.sentForBlock = block;
 		bundle.sentTo = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
 			table.delivered(bundle.record, block, delivery),
 		);
@@ -340,15 +343,15 @@ export class PlainBundles {
 		last: { readonly stage: BundleStage; readonly reason: BundleReason | null } | null,
 	): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#market.table.change(bundle.record, told, last);
-		this.#takeBack(bundle, []);
+		const statusBlock = bundle.sentForBlock ?? Math.max(block, bundle.firstBlock);
+		if (last !== null) this.#market.table.change(bundle.record, statusBlock, last);
+		this.#cancelAtBuilders(bundle, []);
 	}
 
 	/** Tells the builders to forget it, but for those that have got another one in its place. */
-	#takeBack(bundle: PlainBundle, others: readonly string[]): void {
+	#cancelAtBuilders(bundle: PlainBundle, others: readonly string[]): void {
 		const { tip, sender } = this.#deps;
-		const block = bundle.outFor;
+		const block = bundle.sentForBlock;
 		if (block === null || block !== tip.next()?.number) return;
 		const builders = bundle.sentTo.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
@@ -389,5 +392,5 @@ function refusalOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): 
 	const { code, message } = error;
 	if (!EXECUTION_FAILURES.has(code))
 		return refusedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
-	return refusedBundle("BUNDLE_REVERTED", `${revertedWords("bundle", message)} (body[${entry}])`, true);
+	return refusedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
 }

@@ -63,7 +63,7 @@ function isSameError(one: SimulationError, other: SimulationError): boolean {
 	return one.code === other.code && one.message === other.message && one.data === other.data;
 }
 
-/** Tells those who follow a transaction; `tell` is a listener of the records. */
+/** Tells those who follow a transaction; `notify` is a listener of the records. */
 export class Followers implements Following {
 	readonly #log: Logger;
 	/** Its events are named by the transactions' hashes. */
@@ -86,7 +86,7 @@ export class Followers implements Following {
 		return () => void this.#emitter.off(hash, follower);
 	};
 
-	readonly tell: EventListener = (record, _before, event) => {
+	readonly notify: EventListener = (record, _before, event) => {
 		this.#emitter.emit(record.hash, record, event);
 	};
 }

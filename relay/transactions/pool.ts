@@ -16,9 +16,9 @@ export interface PoolEntry {
 	/** False while its write is under way: nothing that is not on disk goes out. */
 	durable: boolean;
 	/** The last block it was handed to builders for, or null. */
-	outFor: number | null;
+	sentForBlock: number | null;
 	/** Names of the builders that it was handed to for that block. */
-	outTo: ReadonlySet<string>;
+	currentBuilders: ReadonlySet<string>;
 	/** Names of the builders that it was ever handed to: who must be told when it is withdrawn. */
 	sentTo: ReadonlySet<string>;
 }
@@ -136,8 +136,8 @@ export class Pool implements PendingReader {
 		const entry: PoolEntry = {
 			transaction,
 			durable: false,
-			outFor: null,
-			outTo: new Set(),
+			sentForBlock: null,
+			currentBuilders: new Set(),
 			sentTo: new Set(),
 		};
 		// What it replaces makes room for it.

@@ -22,7 +22,7 @@ export class TransactionRecords implements EventSink {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
 	/** Taken back by their users, by sender. */
-	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
+	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
 	/** Expired ones by sender and nonce: at most one of each, since the next one with the nonce ends it. */
 	readonly #expired = new Map<string, TransactionRecord>();
 	/** Changed since the last flush in a way that a restart could not find out again. */
@@ -62,28 +62,28 @@ export class TransactionRecords implements EventSink {
 		const past = this.open(entry);
 		const { record } = entry;
 		const last = record.events.at(-1);
-		if (last !== undefined) this.#tell(record, past?.stage ?? "PENDING", last);
+		if (last !== undefined) this.#notify(record, past?.stage ?? "PENDING", last);
 	}
 
 	/** Forgets a record that is settled; another one of the same hash, admitted anew meanwhile, stays. */
 	close(record: TransactionRecord): void {
-		const others = this.#takenBack.get(record.from);
+		const others = this.#cancelled.get(record.from);
 		others?.delete(record);
-		if (others?.size === 0) this.#takenBack.delete(record.from);
-		if (this.#expired.get(placeOf(record)) === record) this.#expired.delete(placeOf(record));
+		if (others?.size === 0) this.#cancelled.delete(record.from);
+		if (this.#expired.get(senderNonceKey(record)) === record) this.#expired.delete(senderNonceKey(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
 		this.#changed.delete(record);
 		this.#annotated.delete(record);
 	}
 
 	/** How many of the sender's its user has taken back, of those that are not settled. */
-	takenBack(sender: string): number {
-		return this.#takenBack.get(sender)?.size ?? 0;
+	cancelledCount(sender: string): number {
+		return this.#cancelled.get(sender)?.size ?? 0;
 	}
 
 	/** The one with this sender and nonce that has expired, and whose bytes could bring it back. */
 	expiredAt(from: string, nonce: bigint): TransactionRecord | undefined {
-		return this.#expired.get(placeOf({ from, nonce }));
+		return this.#expired.get(senderNonceKey({ from, nonce }));
 	}
 
 	subscribe(listener: EventListener): void {
@@ -104,23 +104,23 @@ export class TransactionRecords implements EventSink {
 		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
 		if (record.stage !== before) this.#ended(entry);
-		this.#tell(record, before, event);
+		this.#notify(record, before, event);
 	}
 
 	/** Of what never goes out again its bytes are forgotten; what its user took back is counted. */
 	#ended({ transaction, record }: RecordEntry): void {
-		const place = placeOf(record);
-		if (record.stage === "EXPIRED") this.#expired.set(place, record);
-		else if (this.#expired.get(place) === record) this.#expired.delete(place);
+		const key = senderNonceKey(record);
+		if (record.stage === "EXPIRED") this.#expired.set(key, record);
+		else if (this.#expired.get(key) === record) this.#expired.delete(key);
 		if (!isEndedByUser(record.stage) && record.stage !== "EXPIRED") return;
 		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
 		if (record.stage !== "CANCELLED") return;
-		const others = this.#takenBack.get(record.from);
-		if (others === undefined) this.#takenBack.set(record.from, new Set([record]));
+		const others = this.#cancelled.get(record.from);
+		if (others === undefined) this.#cancelled.set(record.from, new Set([record]));
 		else others.add(record);
 	}
 
-	#tell(record: TransactionRecord, before: Stage, event: TxEvent): void {
+	#notify(record: TransactionRecord, before: Stage, event: TxEvent): void {
 		for (const listener of this.#listeners) listener(record, before, event);
 	}
 
@@ -170,6 +170,6 @@ export interface SenderNonce {
 }
 
 /** Names a sender's nonce. */
-export function placeOf({ from, nonce }: SenderNonce): string {
+export function senderNonceKey({ from, nonce }: SenderNonce): string {
 	return `${from} ${nonce}`;
 }

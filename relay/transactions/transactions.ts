@@ -10,10 +10,10 @@ import type { TxEvent } from "../domain/events.ts";
 import type { Broadcaster, RecordReader } from "../domain/ports.ts";
 import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
-import { known, MAX_TAKEN_BACK, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
+import { known, MAX_CANCELLED, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
 import type { TransactionDisk } from "./disk.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
-import { placeOf, type RecordEntry, type SenderNonce, type TransactionRecords } from "./records.ts";
+import { type RecordEntry, type SenderNonce, senderNonceKey, type TransactionRecords } from "./records.ts";
 
 export interface TransactionsDependencies {
 	readonly pool: Pool;
@@ -37,7 +37,7 @@ export class Transactions implements RecordReader {
 	readonly store: TransactionDisk;
 	readonly #deps: TransactionsDependencies;
 	/** By sender and nonce: the end of what was asked for last; never rejects. */
-	readonly #turns = new Map<string, Promise<void>>();
+	readonly #queues = new Map<string, Promise<void>>();
 
 	constructor(dependencies: TransactionsDependencies) {
 		this.#deps = dependencies;
@@ -51,26 +51,26 @@ export class Transactions implements RecordReader {
 	}
 
 	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce, in the order of the calls. */
-	inTurn<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
-		const place = placeOf(at);
-		const running = this.#turns.get(place)?.then(work) ?? work();
+	exclusively<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
+		const key = senderNonceKey(at);
+		const running = this.#queues.get(key)?.then(work) ?? work();
 		const forget = () => {
-			if (this.#turns.get(place) === end) this.#turns.delete(place);
+			if (this.#queues.get(key) === end) this.#queues.delete(key);
 		};
 		const end: Promise<void> = running.then(forget, forget);
-		this.#turns.set(place, end);
+		this.#queues.set(key, end);
 		return running;
 	}
 
 	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
 	#isBusy(at: SenderNonce): boolean {
-		return this.#turns.has(placeOf(at));
+		return this.#queues.has(senderNonceKey(at));
 	}
 
 	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
-	refusalOfMore(sender: string): SubmitOutcome | null {
-		if (this.records.takenBack(sender) < MAX_TAKEN_BACK) return null;
-		const message = `txpool is full: ${MAX_TAKEN_BACK} transactions of this sender were taken back lately`;
+	cancelLimitRefusal(sender: string): SubmitOutcome | null {
+		if (this.records.cancelledCount(sender) < MAX_CANCELLED) return null;
+		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
 		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
@@ -86,7 +86,7 @@ export class Transactions implements RecordReader {
 		const { pool } = this;
 		const { hash, from, nonce } = transaction.tx;
 		// A replacement costs its sender more each time; to submit and cancel costs nothing.
-		const refusal = pool.at(from, nonce) === undefined ? this.refusalOfMore(from) : null;
+		const refusal = pool.at(from, nonce) === undefined ? this.cancelLimitRefusal(from) : null;
 		if (refusal !== null) return refusal;
 		const added = pool.add(transaction, account);
 		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
@@ -175,18 +175,18 @@ export class Transactions implements RecordReader {
 	}
 
 	/** It goes out for `block` to `builders`; answers those of them that have not had it for that block. */
-	goesOut(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const had = entry.outFor === block ? [...entry.outTo] : [];
+	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
+		const had = entry.sentForBlock === block ? [...entry.currentBuilders] : [];
 		const fresh = builders.filter((name) => !had.includes(name));
-		entry.outFor = block;
-		entry.outTo = new Set([...had, ...fresh]);
+		entry.sentForBlock = block;
+		entry.currentBuilders = new Set([...had, ...fresh]);
 		entry.sentTo = new Set([...entry.sentTo, ...fresh]);
 		return fresh;
 	}
 
 	/** It is out for no block: it waits, or fails. */
-	staysIn(entry: PoolEntry): void {
-		entry.outFor = null;
+	markUnsent(entry: PoolEntry): void {
+		entry.sentForBlock = null;
 	}
 
 	/** It is in a block. */
@@ -244,7 +244,7 @@ export class Transactions implements RecordReader {
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		if (this.#isBusy(record)) {
 			// Somebody's turn is on: whether it is still live then is seen behind that.
-			void this.inTurn(record, async () => {
+			void this.exclusively(record, async () => {
 				this.revive(entry);
 				this.#deps.onChange(record.from, true);
 			});
@@ -252,7 +252,14 @@ export class Transactions implements RecordReader {
 		}
 		const { from, nonce } = transaction.tx;
 		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
-		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
+		if (
+			pool.insert(
+				{ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo },
+				nonce,
+				0,
+			)
+		)
+			return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;

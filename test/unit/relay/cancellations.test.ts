@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
-import { MAX_TAKEN_BACK, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { MAX_CANCELLED, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
 import {
 	accepted,
@@ -325,7 +325,7 @@ for (const days of [8, -8]) {
 scenario(
 	"one sender takes back so many in so many blocks, and no self-transfer is a way round it",
 	async (fixture) => {
-		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
+		for (let i = 0; i < MAX_CANCELLED; i += 1) {
 			const tx = soft({ value: i + 1 });
 			assert.deepEqual(await fixture.submit(tx), accepted(tx));
 			await cancel(fixture, tx);

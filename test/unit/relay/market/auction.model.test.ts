@@ -171,7 +171,13 @@ class Run {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
 			fixture.pool.insert(
-				{ transaction: entry, durable: true, outFor: null, outTo: new Set(), sentTo: new Set() },
+				{
+					transaction: entry,
+					durable: true,
+					sentForBlock: null,
+					currentBuilders: new Set(),
+					sentTo: new Set(),
+				},
 				...([0n, 0] as const),
 			);
 			this.#targets[i] = entry;

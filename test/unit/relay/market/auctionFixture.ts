@@ -187,8 +187,8 @@ export class AuctionFixture {
 	/** The target is out for the next block; the auctioneer is not told. */
 	sendTarget(transaction: PrivateTransaction): void {
 		const entry = this.entry(transaction);
-		entry.outFor = this.next;
-		entry.outTo = new Set(this.builders.all);
+		entry.sentForBlock = this.next;
+		entry.currentBuilders = new Set(this.builders.all);
 		this.emit(transaction, { type: "broadcast", at: 1, block: this.next });
 	}
 
@@ -199,7 +199,7 @@ export class AuctionFixture {
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
-			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);
+			if (this.entry(transaction).sentForBlock !== this.next) this.sendTarget(transaction);
 		for (const { tx } of transactions) this.market.chainPlanned(this.pool.chain(tx.from));
 		await this.turn();
 	}
@@ -273,7 +273,7 @@ export class AuctionFixture {
 			}
 		}
 		this.tip.set(this.head, nextOf(this.head));
-		this.market.blocksCame({ head: this.head, applied, reverted, gap });
+		this.market.onChainUpdate({ head: this.head, applied, reverted, gap });
 		await this.turn();
 	}
 
