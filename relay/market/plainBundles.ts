@@ -1,5 +1,5 @@
-// Sends signed transactions to the builders for each block of their range in which they pass a simulation, until a
-// block holds them or their owner cancels. Kept in memory alone.
+// Sends plain bundles to the builders for each block of their range in which they pass a simulation, until they are mined or
+// their owner cancels. In memory only.
 
 import { pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -29,20 +29,20 @@ import {
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** Bundles that are considered at once, and those that wait for it at most. */
+/** New bundles that are processed at once, and that may wait. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
-/** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
+/** Bundles that are simulated again at once: thousands may be due at a head, and other work must not wait for all. */
 const RETRIALS_AT_ONCE = 16;
-/** How often one is tried where heads come or accounts change meanwhile. */
+/** Most simulations of a new bundle when heads or accounts change meanwhile. */
 const MAX_TRIES = 3;
-/** Between two tries while the node gives no verdict, in ms. */
+/** Delay between attempts while the node gives no result, in ms. */
 const RETRY_MS = 500;
 
-/** So many blocks an included bundle is kept, should its block be reorganised away. */
+/** Blocks for which an included bundle is kept, in case its block is reorganised away. */
 const REORG_BLOCKS = 8;
 
-/** A bundle that is being considered. */
+/** A bundle that is not accepted yet. */
 interface Considered {
 	readonly request: PlainBundleRequest;
 	readonly submission: Submission;
@@ -50,16 +50,16 @@ interface Considered {
 	readonly hash: string;
 }
 
-/** Takes plain bundles and sends them block by block. */
+/** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock">;
 	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refunding">;
-	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
+	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
-	/** Bundles that are considered: half of them of a client that is alone. */
+	/** Schedules new bundles fairly by client. */
 	readonly #admissions = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
-	/** How many may wait is bounded by what is kept. */
+	/** Schedules repeated simulations. Their number is bounded by the limits on accepted bundles. */
 	readonly #retrials = new FairScheduler({
 		concurrency: RETRIALS_AT_ONCE,
 		maxWaiting: Number.POSITIVE_INFINITY,
@@ -76,7 +76,7 @@ export class PlainBundles {
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
 
-	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
+	/** Ends bundles that new blocks contain or that are over, and sends the others for the next block. */
 	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
@@ -92,7 +92,7 @@ export class PlainBundles {
 		}
 	}
 
-	/** None of the new blocks holds any of it. */
+	/** Handles a bundle of which no new block contains any transaction. */
 	#follow(bundle: PlainBundle, head: number, again: boolean): void {
 		const { landed, sentForBlock, firstBlock, lastBlock, record } = bundle;
 		if (landed !== null) {
@@ -108,13 +108,13 @@ export class PlainBundles {
 		else this.#try(bundle, again);
 	}
 
-	/** Begins nothing more. */
+	/** Starts no further simulation. */
 	stop(): void {
 		this.#stopped = true;
 		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
 	}
 
-	/** Sends it for the next block once it has passed as that; `again`: also where it was sent for it already. */
+	/** Simulates it for the next block and sends it if it passes; `again`: even if it was already sent for that block. */
 	#try(bundle: PlainBundle, again: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#deps;
@@ -126,7 +126,7 @@ export class PlainBundles {
 		const { signal } = trial;
 		bundle.trial = trial;
 		const { outgoing, failedFor } = bundle;
-		// Of one client's what has failed goes behind what has passed.
+		// Among one client's bundles those that failed before go last.
 		const priority = failedFor === next.number - 1 ? "held" : "again";
 		const { client, transactions } = outgoing;
 		const asked = { transactions, client, block: next.number, next, priority, signal } as const;
@@ -150,7 +150,7 @@ export class PlainBundles {
 		});
 	}
 
-	/** It can't be in this block: the builders do not get it for it, and forget it where they have it. */
+	/** It failed for this block: cancels it at builders that have it. */
 	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
 		bundle.failedFor = block;
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
@@ -165,14 +165,14 @@ export class PlainBundles {
 		this.#market.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
-	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
+	/** Its block has left the chain: it is live again for the rest of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
 		bundle.landed = null;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
 		this.#market.table.change(bundle.record, block, change);
 	}
 
-	/** Takes one, when it is its client's turn. Throws RpcError where the node fails: nothing is kept then. */
+	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
 	async submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const turn = { client: request.network, cost: request.body.length };
 		try {
@@ -212,7 +212,7 @@ export class PlainBundles {
 				signal: submission.stop.signal,
 			});
 			if (submission.overtaken !== null) return this.#take(one, now, verdict);
-			// The chain went on: what was found out is of a state that is no more.
+			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
 			if (verdict.kind === "outdated") {
@@ -221,15 +221,15 @@ export class PlainBundles {
 			}
 			const isLast = now.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
-			// From here on nothing can come between.
+			// Synchronous from here on, so that nothing changes in between.
 			return this.#take(one, now, verdict);
 		}
 		throw nodeUnavailable();
 	}
 
 	/**
-	 * What gives its room to the bundle: what stands under its uuid; or the same one for blocks that touch its own, since
-	 * what is sent again for a range that moves on, as many do, is one bundle for all of them.
+	 * The bundle that this one replaces: the one under its uuid; or, without a uuid, the same transactions for overlapping or
+	 * adjoining blocks, since many searchers resend a bundle with a moving range.
 	 */
 	#freed({ request, submission, hash }: Considered, range: Range): PlainBundle | undefined {
 		const { owner, uuid } = request;
@@ -237,7 +237,7 @@ export class PlainBundles {
 		return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
-	/** The refusal where the client or all clients together have no room for one more in the place of `freed`; else null. */
+	/** The refusal if the bundle, in place of `freed`, would exceed a limit; else null. */
 	#full({ request, transactions }: Considered, freed: PlainBundle | undefined): BundleOutcome | null {
 		const client = request.network;
 		const own = freed?.outgoing.client === client ? freed : undefined;
@@ -254,7 +254,7 @@ export class PlainBundles {
 		const { table } = this.#market;
 		const { request, submission, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
-		// Others may have come while it was tried.
+		// Other bundles may have been accepted during the simulation.
 		const freed = this.#freed(one, range);
 		const full = this.#full(one, freed);
 		if (full !== null) return full;
@@ -262,7 +262,7 @@ export class PlainBundles {
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const { overtaken } = submission;
-		// One that is live has the same record.
+		// A live identical bundle uses the same record and keeps its status.
 		if (overtaken !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
 		if (overtaken !== null) {
@@ -285,7 +285,7 @@ export class PlainBundles {
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
-			// The very same bundle again: it is out already, and nobody is told.
+			// Identical to one that was sent already: no status change, nothing to send.
 			this.#forget(old);
 			Object.assign(bundle, { sentForBlock: old.sentForBlock, sentTo: old.sentTo, failedFor: old.failedFor });
 		}
@@ -303,7 +303,7 @@ export class PlainBundles {
 		return { outcome: "accepted", hash };
 	}
 
-	/** It goes out for the next block where it was tried as that and passed. */
+	/** Sends it if it was simulated for the next block and passed. */
 	#begin(bundle: PlainBundle, range: Range, verdict: PlainVerdict): void {
 		const next = this.#deps.tip.next()?.number;
 		if (range.first !== next) this.#try(bundle, false);
@@ -311,7 +311,7 @@ export class PlainBundles {
 		else if (bundle.sentForBlock !== next) this.#send(bundle);
 	}
 
-	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
+	/** Another bundle took its uuid. If that is a plain one, it also replaces this one at the builders, so no cancel is needed. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		this.#market.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
@@ -336,7 +336,7 @@ export class PlainBundles {
 		table.change(bundle.record, block, { stage: "SENT", reason: null });
 	}
 
-	/** Ends it, and tells the builders that have had it for a block to come. */
+	/** Ends it, and cancels it at builders that have it for a coming block. */
 	#end(
 		bundle: PlainBundle,
 		block: number,
@@ -348,7 +348,7 @@ export class PlainBundles {
 		this.#cancelAtBuilders(bundle, []);
 	}
 
-	/** Tells the builders to forget it, but for those that have got another one in its place. */
+	/** Cancels it at the builders, except at `others`, which got a replacement. */
 	#cancelAtBuilders(bundle: PlainBundle, others: readonly string[]): void {
 		const { tip, sender } = this.#deps;
 		const block = bundle.sentForBlock;
@@ -380,14 +380,14 @@ function bytesOf(transactions: Considered["transactions"]): number {
 	return transactions.reduce((sum, { tx }) => sum + tx.size, 0);
 }
 
-/** `range` with those blocks of `twin` that are still to come when `next` is the next one. */
+/** `range` extended by the coming blocks of `twin`. */
 function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
 	if (twin === undefined) return range;
 	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
 	return { first, last: Math.max(range.last, twin.lastBlock) };
 }
 
-/** The refusal of a bundle that fails, worded as a backrun's. */
+/** The refusal of a bundle that failed its simulation. */
 function refusalOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
 	const { code, message } = error;
 	if (!EXECUTION_FAILURES.has(code))

@@ -170,16 +170,8 @@ class Run {
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
-			fixture.pool.insert(
-				{
-					transaction: entry,
-					durable: true,
-					sentForBlock: null,
-					currentBuilders: new Set(),
-					sentTo: new Set(),
-				},
-				...([0n, 0] as const),
-			);
+			const unsent = { sentForBlock: null, currentBuilders: new Set<string>(), sentTo: new Set<string>() };
+			fixture.pool.insert({ transaction: entry, durable: true, ...unsent }, 0n, 0);
 			this.#targets[i] = entry;
 		}
 		for (const one of this.#bids) {
