@@ -1,10 +1,10 @@
-// Tests cancels, by hash and by a self-transfer, at every moment of a write and on a disk that fails; and that what has ended
-// stays ended: what came before and behind it with its nonce, and a machine whose clock is wrong by days.
+// Tests cancels by hash and by self-transfer while something is being written and on a failing disk, and which cancels are sent
+// to builders again. What integration/cancel shows on a real relay is not repeated here.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
 import { MAX_CANCELLED, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
-import { privateTransaction, testAccount } from "../../support/txFactory.ts";
+import { privateTransaction } from "../../support/txFactory.ts";
 import {
 	accepted,
 	blocks,
@@ -217,110 +217,6 @@ scenario("what has ended keeps no bytes in memory, also after a restart", async 
 	}
 	assert.equal(await cancel(next, large), true);
 });
-
-const DAY_MS = 24 * HOUR_MS;
-
-const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) =>
-	(await fixture.take(tx))[0]?.outcome;
-
-/** How long after its life: one that has expired is watched still, or settled. */
-const EXPIRED = [
-	["watched", LIFE_BLOCKS],
-	["settled", LIFE_BLOCKS + UNTIL_SETTLED],
-] as const;
-
-/** Transactions of one nonce. The first one is there at the start. */
-const OF_ONE_NONCE: Readonly<Record<string, PrivateTransaction>> = {
-	first: soft(),
-	next: soft({ value: 1 }),
-	fast: privateTransaction({ value: 2 }),
-	dear: soft(DEAR),
-	self: toSelf(),
-};
-/**
- * What happens to the nonce, the last of which builders hear of as the next column says; how the first one has ended.
- * Submissions are answered `accepted`, but for the self-transfer's.
- */
-const LIVES: readonly (readonly [steps: string, builders: RegExp, stage: string])[] = [
-	["expire next", /^send 0 for \d+ to a,b$/, "REPLACED"],
-	["expire next self", /^cancel 0 for \d+ at a,b$/, "REPLACED"],
-	["expire self", /^$/, "CANCELLED"],
-	["expire first expire first", /^send 0 for \d+ to a,b$/, "BROADCAST"],
-	["expire first self", /^cancel 0 for \d+ at a,b$/, "CANCELLED"],
-	["expire first dear", /^cancel 0 for \d+ at a,b,send 0 for \d+ to a,b$/, "REPLACED"],
-	["expire first cancel next", /^send 0 for \d+ to a,b$/, "CANCELLED"],
-	["cancel fast expire self", /^$/, "CANCELLED"],
-];
-
-for (const [steps, told, stage] of LIVES) {
-	for (const [when, wait] of EXPIRED) {
-		scenario(`${steps}, expired ones being ${when}: ${stage}`, async (fixture) => {
-			const first = OF_ONE_NONCE.first ?? soft();
-			await fixture.take(first);
-			const came = new Set([first]);
-			for (const step of steps.split(" ")) {
-				fixture.builders.take();
-				const tx = OF_ONE_NONCE[step];
-				if (step === "expire") await blocks(fixture, wait);
-				else if (tx === undefined) assert.equal(await cancel(fixture, first), true);
-				else {
-					came.add(tx);
-					assert.equal(await outcome(fixture, tx), step === "self" ? "cancels" : "accepted", step);
-				}
-			}
-			assert.match(fixture.builders.take().join(), told);
-			assert.equal(await fixture.stageOrKept(first), stage);
-			const next = await fixture.restart();
-			await next.work([], [], true);
-			next.builders.take();
-			for (const each of [fixture, next]) {
-				for (const tx of came) assert.deepEqual(await each.take(tx), [known(tx)]);
-				assert.deepEqual([each.pool.size, each.builders.take()], [told.source.includes("send") ? 1 : 0, []]);
-			}
-		});
-	}
-}
-
-for (const [_when, _wait] of EXPIRED) {
-}
-
-scenario("what is found by its nonce is not forgotten while it is pending again", async (fixture) => {
-	const tx = soft();
-	await fixture.take(tx);
-	await blocks(fixture, LIFE_BLOCKS + UNTIL_SETTLED);
-	await fixture.pass(7 * DAY_MS - HOUR_MS);
-	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
-	await fixture.pass(2 * HOUR_MS);
-	assert.equal(await cancel(fixture, tx), true);
-	assert.deepEqual(await fixture.take(toSelf()), [cancels(toSelf())]);
-});
-
-/** One that was sent and one that waits behind a gap, of two accounts. */
-const pair = (first: number) => [
-	privateTransaction({ by: testAccount(first), path: "nochecks" }),
-	privateTransaction({ by: testAccount(first + 1), nonce: 5 }),
-];
-
-for (const days of [8, -8]) {
-	scenario(`a clock ${days} days off for a while brings back nothing that was cancelled`, async (fixture) => {
-		const [before, meanwhile] = [pair(0), pair(2)];
-		await fixture.take(...before);
-		for (const tx of before) await cancel(fixture, tx);
-		await blocks(fixture, UNTIL_SETTLED);
-		await fixture.take(...meanwhile);
-		fixture.clock.set(days * DAY_MS);
-		for (const tx of meanwhile) await cancel(fixture, tx);
-		fixture.builders.take();
-		for (let i = 0; i < 2; i += 1) {
-			await blocks(fixture, UNTIL_SETTLED);
-			for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
-			fixture.clock.set(i === 0 ? -days * DAY_MS : 0);
-		}
-		await fixture.pass(6 * DAY_MS);
-		for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
-		assert.deepEqual([fixture.builders.take(), fixture.pool.size], [[], 0]);
-	});
-}
 
 scenario(
 	"one sender takes back so many in so many blocks, and no self-transfer is a way round it",

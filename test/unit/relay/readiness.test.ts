@@ -1,4 +1,4 @@
-// The checks of /readyz: each names what is not well in words of ours, and nothing else.
+// Tests the checks of /readyz: which one fails in which state, and with what text.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

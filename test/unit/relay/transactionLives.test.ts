@@ -1,5 +1,5 @@
-// Tests transactions where a running relay comes only by chance or after hours: long waits, the end of watching, a node or disk
-// that is slow or fails, simulations that are overtaken, and what each head costs the node.
+// Tests what a running relay meets only by chance or after hours: long waits, the end of watching, a node or disk that is slow or
+// fails, writes of one nonce in any order, and what each head costs the node.
 
 import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
@@ -8,7 +8,6 @@ import { privateTransaction, type TxOptions, testAccount } from "../../support/t
 import {
 	accepted,
 	blocks,
-	cancel,
 	DEAR,
 	LIFE_BLOCKS,
 	SENDER,
@@ -119,51 +118,6 @@ function work(fixture: StagesFixture): readonly [number, number, number] {
 	return [asked, fixture.simulated.splice(0).length, fixture.builders.take().length];
 }
 
-/** Simulations wait from now on, until the answer is called. */
-function holdSimulations(fixture: StagesFixture): () => void {
-	let open = () => {};
-	fixture.simulationGate = new Promise((resolve) => {
-		open = resolve;
-	});
-	return open;
-}
-
-/** What happens while it is simulated; what became of it; what is sent; simulations that were taken out of the queue. */
-const OVERTAKEN: readonly (readonly [
-	string,
-	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<unknown>,
-	string,
-	readonly string[],
-	number,
-])[] = [
-	["a block comes", (fixture) => fixture.block(), "BROADCAST", ["send 0 for 102 to a,b"], 0],
-	[
-		"it is replaced",
-		(fixture) => fixture.submit(privateTransaction(DEAR)),
-		"REPLACED",
-		["send 0 for 101 to a,b"],
-		1,
-	],
-	["it is cancelled", cancel, "CANCELLED", [], 1],
-];
-
-for (const [event, happens, stage, sent, withdrawn] of OVERTAKEN) {
-	scenario(`what its simulation found out does not count where ${event} meanwhile`, async (fixture) => {
-		const tx = privateTransaction();
-		const open = holdSimulations(fixture);
-		await fixture.submit(tx);
-		await fixture.clock.advance(0);
-		assert.deepEqual(fixture.simulated, ["0"]);
-		const happening = happens(fixture, tx);
-		await fixture.clock.advance(0);
-		open();
-		await happening;
-		await fixture.quiet();
-		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], [stage, sent]);
-		assert.equal(fixture.withdrawn, withdrawn);
-	});
-}
-
 for (const [what, silence] of [
 	["can't simulate", { simulates: false, down: false }],
 	["does not tell the account", { simulates: true, down: true }],
@@ -212,24 +166,6 @@ for (const [what, options] of [
 		}
 	});
 }
-
-scenario("who waited for the base fee goes out at once when it has fallen", async (fixture) => {
-	const [first, second, dearer] = [
-		privateTransaction(LOW),
-		privateTransaction({ ...LOW, by: testAccount(1), path: "noreverts" }),
-		privateTransaction({ ...LOW, by: testAccount(2), maxFeePerGas: GWEI / 4n }),
-	];
-	await fixture.take(first, second, dearer);
-	for (const over of [1n, 2n]) await fixture.block({ baseFee: GWEI + over });
-	assert.deepEqual(work(fixture).slice(1), [0, 0]);
-	for (const tx of [first, second, dearer]) {
-		assert.equal(fixture.records.get(tx.tx.hash)?.record.simulationError?.code, "FEE_CAP_TOO_LOW");
-		assert.equal(fixture.life(tx).filter((type) => type === "simulationFailed").length, 1, "told once");
-	}
-	await fixture.block({ baseFee: GWEI / 2n });
-	assert.deepEqual(work(fixture).slice(1), [2, 2]);
-	assert.deepEqual(fixture.stages(first, second, dearer), ["BROADCAST", "BROADCAST", "SIMULATION_FAILED"]);
-});
 
 scenario("what must pass again is told as held once the base fee has risen above it", async (fixture) => {
 	const [checked, once] = [

@@ -1,5 +1,5 @@
-// The auction's rules as tables: the blocks that a bundle is for and the names under which it goes out; what a bidder's
-// backruns did in blocks, and how long that is held against it; what searchers see of a shared transaction.
+// Tests the auction's rules as tables: block ranges, bundle names, facts about bidders' conduct and their consequences, and the
+// fields of a shared transaction that searchers see.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

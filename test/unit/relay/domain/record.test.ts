@@ -1,5 +1,5 @@
-// Tests the record of a transaction: the lifecycle as a matrix written by hand from the status promises, lives as a table,
-// and the bounds of what is kept.
+// Tests the record of a transaction: the table of transitions as a matrix written by hand, lives as rows, and the bounds of
+// what is kept.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// The rules of the domain as tables, copied by hand from interface and decisions: the submission paths, the plan for each link
-// of a chain of nonces, what a builder owes of a backrun, and what a transaction must be.
+// Tests the domain's rules as tables, copied by hand from the interface: submission paths, plans of nonce chains, refunds, and
+// the rules of admission.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

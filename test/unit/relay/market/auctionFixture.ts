@@ -1,5 +1,4 @@
-// The market with a real pool, records, bids and table, around fake simulations, accounts and builders that the test
-// controls. Time stands still.
+// The market with a real pool, records, bids and table, around fake simulations, accounts and builders. Time stands still.
 
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
@@ -8,7 +7,6 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import type { PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { SearcherMarket } from "../../../../relay/market/market.ts";
@@ -33,7 +31,7 @@ import {
 	FakeSimulations,
 	nextOf,
 	type Pays,
-} from "./auctionHands.ts";
+} from "./auctionFakes.ts";
 
 export interface FixtureOptions {
 	readonly bids?: Partial<BidsOptions>;
@@ -80,8 +78,6 @@ export class AuctionFixture {
 	/** What subscribers of bundles were told: `label block STAGE reason`. */
 	readonly told: string[] = [];
 	readonly outcomes: string[] = [];
-	/** What the node tells of a block whose refunds are read back. */
-	readBlock: PaymentReader["block"] = async () => null;
 	/** How often a look at a later head was asked for. */
 	laterHeads = 0;
 	readonly records: TransactionRecords;
@@ -115,7 +111,7 @@ export class AuctionFixture {
 				...{ pool, records: this.records, accounts, tip, simulations, clock, log },
 				...{ sender: builders, background: new Background({}, { log }), kv: new FakeDisk() },
 				payments: {
-					block: (hash) => this.readBlock(hash),
+					block: async () => null,
 					brought: async () => ({ fees: 0n, transfers: null }),
 					canonicalHash: async (number) => this.chain.hashAt(number),
 				},

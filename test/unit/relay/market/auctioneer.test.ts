@@ -1,39 +1,10 @@
-// The auctioneer within one block: what a target is told of its bids, whose bid gives way where the book is full, and
-// when a backrun counts as sent. Which bids are out is in `auction.model.test.ts`.
+// Tests what the auctioneer reports of bids: their status after a block or a failed check, evictions, and when a backrun counts
+// as sent. auction.model.test.ts tests which bids are sent.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
-import type { Pays } from "./auctionHands.ts";
-
-test("a bid goes out at once, and its target's life tells of it", async () => {
-	const { fixture, target } = withTarget();
-	const hash = await fixture.accepted("A", target, 5n);
-	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
-	assert.equal(fixture.builders.sent[0]?.refund?.percent, 90);
-	const backrun = fixture.builders.sent[0]?.transactions[1]?.tx.hash;
-	const event = { type: "bundled", at: fixture.clock.now(), block: 101, bundle: hash, backrun };
-	assert.deepEqual(fixture.events(target, "bundled"), [{ ...event, bid: "5", builders: ["a", "b"] }]);
-	assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
-	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["BEST", 5n]);
-});
-
-test("the target ends: its bids have ended, their uuids are free, and how builders take the cancel is in its life", async () => {
-	const { fixture, target } = withTarget();
-	const a = await fixture.accepted("A", target, 5n, { uuid: "u", last: 105 });
-	const b = await fixture.accepted("B", target, 4n);
-	fixture.builders.take();
-	fixture.pool.remove(fixture.entry(target));
-	fixture.emit(target, { type: "cancelled", at: 2, block: 100, builders: [] });
-	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
-	const answer = { at: 3, builder: "a", kind: "cancel", answer: "accepted", ms: 1 } as const;
-	fixture.builders.last?.(answer);
-	const { deliveries } = fixture.records.get(target.tx.hash)?.record ?? {};
-	assert.deepEqual(deliveries?.at(-1), { ...answer, block: 101, backrun: true });
-	await fixture.accepted("C", fixture.target("U"), 3n, { uuid: "u" });
-	assert.deepEqual(fixture.statuses(101, a, b), ["DROPPED targetGone", "DROPPED targetGone"]);
-	assert.equal(fixture.bids.size, 1);
-});
 
 describe("a full book", () => {
 	test("the cheapest of the network with the most bids gives way, is told, and gives its uuid back; nobody is refused", async () => {
@@ -153,20 +124,3 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		assert.deepEqual([fixture.status(a, 102), fixture.status(b, 102, "you")], ["BEST", "OUTBID"]);
 	});
 }
-
-describe("while a bid is simulated again", () => {
-	test("the next head comes, and is looked at: the verdict counts for nothing there", async () => {
-		const { fixture, target, a } = await atNextHead();
-		fixture.simulations.holding.add("A");
-		await fixture.look(target);
-		await fixture.block();
-		assert.equal(fixture.status(a, 102), "NOT_INCLUDED targetNotIncluded");
-		await fixture.look(target);
-		fixture.simulations.finish("A");
-		await fixture.turn();
-		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [[], 1]);
-		fixture.simulations.finish("A");
-		await fixture.turn();
-		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
-	});
-});

@@ -1,14 +1,12 @@
-// The admission of bids: the answer to each fault, what a good one is simulated behind and for which block, and how many
-// there may be. No answer may show what hides a target.
+// Tests the admission of bids: refusals, limits, and what happens to a bid while it is simulated. No answer may show what hides
+// a target.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BidRequest, BundleOutcome } from "../../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
-import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { AuctionFixture, type FixtureOptions, withTarget } from "./auctionFixture.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
+import { type FixtureOptions, withTarget } from "./auctionFixture.ts";
 
-const TO = `0x${"70".repeat(20)}`;
 const UNAVAILABLE = { code: -32603, data: { reason: "node unavailable" } };
 
 /** `CODE message` where it was refused, and whether a simulation was spent; else `accepted`. */
@@ -22,30 +20,6 @@ function raw(target: string, backrun: Buffer): BidRequest {
 	const rest = { owner: "me", network: "me", uuid: null, builders: null };
 	return { ...rest, blocks: { first: null, last: null }, target, backrun };
 }
-
-test("a backrun is simulated right behind its target and the links before it, with the accounts as they are", async () => {
-	const fixture = new AuctionFixture();
-	const by = testAccount(7);
-	fixture.target("first", { by, nonce: 0 });
-	const target = fixture.target("T", { by, nonce: 1 });
-	fixture.target("behind", { by, nonce: 2 });
-	fixture.accounts.nonces.set(testAccount(40).address, 6n);
-	const hash = await fixture.accepted("A", target, 5n, { by: 40, nonce: 6, to: TO });
-	const backrun = signedTransaction({ by: testAccount(40), nonce: 6, to: TO });
-	// Both hashes in a row, hashed.
-	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.hash.slice(2), "hex");
-	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
-	assert.deepEqual(fixture.outcomes, ["accepted"]);
-	const [request] = fixture.simulations.requests;
-	assert.deepEqual(
-		request?.transactions.map(({ nonce }) => nonce),
-		[0n, 1n, 6n],
-	);
-	const nonces = [by, testAccount(40)].map(({ address }) => request?.accounts.get(address)?.nonce);
-	assert.deepEqual([nonces, request?.client], [[0n, 6n], "me"]);
-	const { stateBlock, number, timestamp, feeRecipient } = request?.block ?? {};
-	assert.deepEqual([stateBlock, number, timestamp, feeRecipient], [100, 101, 101 * 12, "0xfee101"]);
-});
 
 test("a bid ahead of time is simulated on today's state with its own block's number and time", async () => {
 	const { fixture, target } = withTarget();
@@ -78,12 +52,6 @@ test("what its simulation finds is what a bid is refused for, and a refused one 
 	}
 });
 
-test("a contract's address can't bid", async () => {
-	const { fixture, target } = withTarget();
-	fixture.accounts.contracts.add(testAccount(40).address);
-	assert.match(told(await fixture.bid("A", target, 5n, { by: 40 }))[0], /sender not an eoa/);
-});
-
 for (const [name, options, message] of [
 	["the node can't run sequences", { enabled: false }, "this node"],
 	["no builder refunds", { refunding: [] }, "these builders: none pays refunds"],
@@ -96,13 +64,6 @@ for (const [name, options, message] of [
 		}
 	});
 }
-
-test("builders named that all pay no refund: refused; one that does is enough", async () => {
-	const { fixture, target } = withTarget({ refunding: ["b"] });
-	assert.match(told(await fixture.bid("A", target, 5n, { builders: ["a"] }))[0], /^NO_BIDDING/);
-	await fixture.accepted("B", target, 5n, { builders: ["a", "b"] });
-	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to b"]);
-});
 
 test("a transaction can't be its own backrun", async () => {
 	const { fixture, target } = withTarget();
@@ -217,37 +178,4 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual(fixture.statuses(101, await first, b), ["REPLACED", "BEST"]);
 		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [["send T B for 101 to a,b"], 1]);
 	});
-
-	for (const between of ["nothing", "a cancel"] as const) {
-		test(`the very same one of its uuid, with ${between} between, is faster: it is out once, and told so`, async () => {
-			const { fixture, target } = held("A");
-			const first = fixture.accepted("A", target, 9n, { uuid: "u" });
-			await fixture.turn();
-			if (between === "a cancel") fixture.table.cancel("me", "u");
-			const second = fixture.accepted("A", target, 9n, { uuid: "u" });
-			await fixture.turn();
-			fixture.simulations.finishLast("A");
-			const hash = await second;
-			fixture.simulations.finish("A");
-			assert.equal(await first, hash);
-			assert.deepEqual([fixture.status(hash, 101), fixture.bids.size], ["BEST", 1]);
-			assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
-		});
-	}
-});
-
-describe("the very same bundle again", () => {
-	for (const uuid of [undefined, "u"]) {
-		test(`${uuid === undefined ? "without a uuid" : "under its uuid"}: counted once, told to nobody, not sent again`, async () => {
-			const { fixture, target } = withTarget();
-			const options = uuid === undefined ? {} : { uuid };
-			const a = await fixture.accepted("A", target, 9n, options);
-			fixture.builders.take();
-			fixture.told.length = 0;
-			assert.equal(await fixture.accepted("A", target, 9n, options), a);
-			assert.deepEqual([fixture.bids.size, fixture.status(a, 101)], [1, "BEST"]);
-			assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
-			assert.deepEqual([fixture.builders.take(), fixture.told], [[], []]);
-		});
-	}
 });

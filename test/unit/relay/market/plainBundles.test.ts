@@ -1,5 +1,5 @@
-// Plain bundles: for which blocks and to whom they go out, how they end, how much room a client has, and what is found out when
-// they are simulated: what is refused, what waits for a later block, and what meets a head or a cancel on its way.
+// Tests plain bundles: when and to whom they are sent, how they end, limits, simulations and their failures, and heads or
+// cancels that come meanwhile.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -128,25 +128,6 @@ describe("a uuid", () => {
 });
 
 describe("without a uuid", () => {
-	test("a range that moves on block by block: sent once for each under one name, told for each, never cancelled", async () => {
-		const fixture = new Fixture();
-		const hash = await fixture.taken([1], { first: 101, last: 103 });
-		for (const first of [102, 103, 104]) {
-			await fixture.block();
-			assert.equal(await fixture.taken([1], { first, last: first + 2 }), hash);
-		}
-		for (let i = 0; i < 3; i += 1) await fixture.block();
-		assert.deepEqual(
-			fixture.lines(),
-			[101, 102, 103, 104, 105, 106].map((block) => `send t1 for ${block} to a,b`),
-		);
-		assert.equal(fixture.names, 1);
-		assert.deepEqual(
-			[101, 104, 106].map((block) => fixture.status(hash, block)),
-			Array(3).fill("NOT_INCLUDED notChosen"),
-		);
-	});
-
 	const ONE = 1;
 	const OWN = 2;
 	for (const [name, first, last, bundles, more] of [
@@ -366,7 +347,4 @@ describe("the chain", () => {
 			["CANCELLED", ["cancel it for 102 at a,b"]],
 		);
 	});
-
-	for (const _kind of ["bid", "bundle"] as const) {
-	}
 });

@@ -1,5 +1,5 @@
-// Refunds read back: which transfer of the coinbase is whose, and what was owed by whose terms. The chain is laid down by hand;
-// that the node is asked again, and what a reorganisation takes back, is tested in test/integration/auction/auctionRefund.test.ts.
+// Tests which transfer of the coinbase counts for which refund, and what was due by whose terms.
+// test/integration/auction/auctionRefund.test.ts tests reading refunds from a real chain, retries and reorganisations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,6 @@ import { newRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
 import { type Landed, refundsOf } from "../../../../relay/market/settlement.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
-import { withTarget } from "./auctionFixture.ts";
 
 const COINBASE = "0xc01";
 const USER = `0x${"77".repeat(20)}`;
@@ -106,46 +105,5 @@ test("what was owed is told by the terms of the builder that fits what was paid"
 	for (const [name, terms, paid, expected] of TERMS) {
 		const block = blockOf(["T", "0xa", { value: paid }]);
 		assert.deepEqual(told(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
-	}
-});
-
-/** What the block holds, what happens while it is read, and whether the user is told of a refund. */
-const READ: readonly (readonly [string, readonly ("T" | "A")[], "nothing" | "it is taken back", boolean])[] =
-	[
-		["the backrun behind its target", ["T", "A"], "nothing", true],
-		["the backrun before its target", ["A", "T"], "nothing", false],
-		["both", ["T", "A"], "it is taken back", false],
-	];
-
-test("a refund is told of a backrun behind its target in a block that is still in the chain", async () => {
-	for (const [name, order, meanwhile, isTold] of READ) {
-		const { fixture, target } = withTarget();
-		await fixture.accepted("A", target, 5n);
-		const [, backrun] = fixture.builders.sent[0]?.transactions ?? [];
-		assert.ok(backrun !== undefined);
-		const held = { T: target, A: backrun };
-		let open = () => {};
-		const gate = new Promise<void>((resolve) => {
-			open = resolve;
-		});
-		fixture.readBlock = async () => {
-			await gate;
-			return blockOf(order.map((one) => held[one].tx.hash));
-		};
-		await fixture.block(order.map((one) => held[one]));
-		if (meanwhile === "it is taken back") {
-			fixture.emit(target, { type: "reorged", at: 3, block: 101 });
-			fixture.emit(target, {
-				type: "included",
-				at: 4,
-				block: 101,
-				blockHash: "0x101b",
-				index: 0,
-				reverted: false,
-			});
-		}
-		open();
-		await fixture.turn();
-		assert.deepEqual([fixture.events(target, "refunded").length, fixture.faults], [isTold ? 1 : 0, []], name);
 	}
 });

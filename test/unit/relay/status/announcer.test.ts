@@ -1,5 +1,4 @@
-// What is told as it happens: of the status record exactly its changes, each once and on its own topic; and the event
-// stream's messages, each as the JSON page lists the event, which hides what the page hides.
+// Tests that exactly the changes of the status record are published, each once, and how confirmed cancels are counted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

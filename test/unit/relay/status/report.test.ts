@@ -1,5 +1,5 @@
-// What the public pages say of a transaction at every stage of its life, as JSON written by hand; what the events of a shared
-// one keep to themselves, since searchers know its hash; and of bids and refunds: of bids only the one that was mined.
+// Tests the public pages of a transaction: the status at every stage, and that events of shared transactions reveal neither
+// hidden ones nor bids that lost.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -189,14 +189,6 @@ function withBids(...more: readonly TxEvent[]): TransactionRecord {
 }
 
 const textOf = (one: TransactionRecord) => JSON.stringify(eventsReport(one, () => false));
-
-test("while it may still be mined nothing is told of any bid but that there are some", () => {
-	const one = withBids();
-	for (const secret of ["bundle of", "backrun ", "wei of"]) assert.ok(!textOf(one).includes(secret), secret);
-	const { events } = eventsReport(one, () => false) as { events: { type: string; builders?: unknown }[] };
-	assert.deepEqual(events.filter(({ type }) => type === "bundled").length, 3);
-	assert.equal(statusReport(one).backruns, 0);
-});
 
 test("the bids that lost stay between the searchers and the builders, however it ended", () => {
 	const about = { at, block: 102 };

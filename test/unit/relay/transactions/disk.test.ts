@@ -1,5 +1,5 @@
-// What is on disk of a transaction at every step of its life: what must be written at once, that all is
-// read back as it was at the next start, and that what is damaged is refused.
+// Tests what is on disk of a transaction at every step of its life: what is written at once, what a restart reads back, what a
+// purge deletes, and that damaged entries are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,4 @@
-// Tests the pool's rules as tables: what may replace what, whose share is full, what of a chain may go out, and which of
-// two states of an account counts.
+// Tests the pool's rules as tables: replacements, shares, parked transactions, and which of two account states counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -113,16 +112,6 @@ test("ten percent more on every fee, and at least a wei", () => {
 	}
 });
 
-test("one that is not dear enough is refused in go-ethereum's words and changes nothing", () => {
-	const pool = poolOf([0]);
-	const before = pool.at(SENDER, 0n);
-	const outcome = pool.add(dearer(0, 9), account(0));
-	assert.ok(outcome.outcome === "refused");
-	assert.equal(outcome.rejection.code, "UNDERPRICED");
-	assert.match(outcome.rejection.message, /^replacement transaction underpriced/);
-	assert.equal(pool.at(SENDER, 0n), before);
-});
-
 interface Made {
 	readonly client: string;
 	/** As the pool counts it. */
@@ -154,21 +143,6 @@ function add(pool: Pool, one: Made): string {
 	const outcome = pool.add(transaction, { ...NEW, address: transaction.tx.from });
 	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
 }
-
-test("a client has a sixteenth of the pool, whatever its keys, and others notice nothing", () => {
-	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
-	const [client, twin, other] = ["2001:db8:1:100::1", "2001:db8:1:1ff::2", "2001:db8:1:200::1"] as const;
-	assert.equal(add(pool, { client, bytes: MIB }), "added");
-	assert.equal(add(pool, { client: twin, bytes: MIB }), "added");
-	const outcome = pool.add(made({ client, bytes: 513 }), NEW);
-	assert.ok(outcome.outcome === "refused");
-	assert.deepEqual(outcome.rejection, {
-		code: "CLIENT_FULL",
-		message: "too many pending transactions from this client",
-		data: { scope: "client" },
-	});
-	assert.equal(add(pool, { client: other, bytes: 2 * MIB }), "added");
-});
 
 const NEXT = {
 	...{ number: 101, timestamp: 0, baseFee: 100n, blobBaseFee: 10n, gasLimit: 30_000_000n },

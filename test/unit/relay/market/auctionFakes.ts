@@ -1,5 +1,4 @@
-// The fakes of the market's tests: simulations that answer when they may, accounts, builders that record what they
-// are told, and blocks.
+// Fakes for the market's tests: simulations that answer on demand, accounts, builders that record their calls, and blocks.
 
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";
@@ -93,14 +92,6 @@ export class FakeSimulations implements Simulations {
 		this.#finish(
 			label,
 			this.#held.find((one) => one.label === label),
-		);
-	}
-
-	/** Answers the newest one. */
-	finishLast(label: string): void {
-		this.#finish(
-			label,
-			this.#held.findLast((one) => one.label === label),
 		);
 	}
 
