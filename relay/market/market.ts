@@ -80,7 +80,7 @@ export interface MarketDependencies {
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
 	/** Told of each fact about a bidder. */
 	readonly onFact: (kind: ConductFact["kind"]) => void;
-	/** Called where the node has a later head than the tracked one: a look at it is due. */
+	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly background: Background;
 	readonly clock: Clock;

@@ -19,7 +19,7 @@ import {
 const GAP_BLOCKS = GAP_LIFE_S / 12;
 const at = (nonce: number, path: PrivateTransaction["path"] = "fast") => privateTransaction({ nonce, path });
 
-scenario("what waits behind a gap is given up after three hours", async (fixture) => {
+scenario("a transaction behind a gap expires after three hours", async (fixture) => {
 	const tx = at(5);
 	await fixture.take(tx);
 	await blocks(fixture, GAP_BLOCKS - 1);
@@ -33,23 +33,26 @@ for (const [name, end] of [
 	["dropped", (fixture: StagesFixture) => fixture.block({ used: { [SENDER]: 1n } })],
 	["expired", (fixture: StagesFixture) => blocks(fixture, LIFE_BLOCKS)],
 ] as const) {
-	scenario(`what is ${name} is watched for 64 blocks; then its bytes are forgotten`, async (fixture) => {
-		const tx = at(0);
-		await fixture.take(tx);
-		await end(fixture, tx);
-		const stage = fixture.stage(tx);
-		await blocks(fixture, WATCH_BLOCKS - 1);
-		assert.equal(fixture.stage(tx), stage);
-		await fixture.block();
-		assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
-		for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
-		assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
-		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
-		assert.equal(await fixture.pipeline.cancel(bySender), false);
-	});
+	scenario(
+		`a transaction that is ${name} is watched for 64 blocks; then its bytes are deleted`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await end(fixture, tx);
+			const stage = fixture.stage(tx);
+			await blocks(fixture, WATCH_BLOCKS - 1);
+			assert.equal(fixture.stage(tx), stage);
+			await fixture.block();
+			assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
+			for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
+			assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
+			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
+			assert.equal(await fixture.pipeline.cancel(bySender), false);
+		},
+	);
 }
 
-scenario("while the node is silent no block is passed over", async (fixture) => {
+scenario("no block is skipped while the node does not answer", async (fixture) => {
 	const tx = at(0);
 	await fixture.take(tx);
 	fixture.node.down = true;
@@ -61,34 +64,6 @@ scenario("while the node is silent no block is passed over", async (fixture) => 
 	await working;
 	assert.deepEqual([fixture.stage(tx), fixture.tip.head()?.number], ["INCLUDED", 101]);
 });
-
-for (const [when, watched, stage] of [
-	["a block comes", 10, "BROADCAST"],
-	["its former end is settled", WATCH_BLOCKS - 1, "BROADCAST"],
-	["a block with it comes", 10, "INCLUDED"],
-] as const) {
-	scenario(`what is admitted anew while ${when} is ${stage}, here and on disk`, async (fixture) => {
-		const tx = at(0);
-		await fixture.take(tx);
-		await blocks(fixture, LIFE_BLOCKS + watched);
-		assert.equal(fixture.stage(tx), "EXPIRED");
-		fixture.disk.hold = true;
-		const submitting = fixture.submit(tx);
-		await fixture.clock.advance(0);
-		const working = fixture.block({ mined: stage === "INCLUDED" ? [tx] : [] });
-		for (let i = 0; i < 20; i += 1) {
-			fixture.disk.finish(true, 1);
-			await fixture.clock.advance(0);
-		}
-		fixture.disk.hold = false;
-		await Promise.all([submitting, working]);
-		await fixture.quiet();
-		const pending = stage === "BROADCAST" ? 1 : 0;
-		assert.deepEqual([fixture.pool.size, fixture.stage(tx)], [pending, stage]);
-		await fixture.transactions.flush(false);
-		assert.equal((await fixture.restart()).pool.size, pending, "on disk it is not so");
-	});
-}
 
 scenario("a block that comes while one is replaced does not undo that on disk", async (fixture) => {
 	const [old, fresh] = [at(0), privateTransaction(DEAR)];
@@ -151,7 +126,7 @@ for (const [what, options] of [
 	["wait behind a gap", { nonce: 3 }],
 	["wait for a blob fee", { type: 3, maxFeePerBlobGas: 1, nonce: 0 }],
 ] satisfies [string, TxOptions & Partial<PrivateTransaction>][]) {
-	scenario(`those that ${what} cost nothing at a head`, async (fixture) => {
+	scenario(`transactions that ${what} cost nothing at a head`, async (fixture) => {
 		fixture.blobBaseFee = 10n;
 		await fixture.block();
 		const crowd = Array.from({ length: CROWD }, (_, i) =>
@@ -167,7 +142,7 @@ for (const [what, options] of [
 	});
 }
 
-scenario("what must pass again is told as held once the base fee has risen above it", async (fixture) => {
+scenario("a resimulated transaction is held once the base fee has risen above its cap", async (fixture) => {
 	const [checked, once] = [
 		privateTransaction({ path: "noreverts" }),
 		privateTransaction({ by: testAccount(1) }),
@@ -190,7 +165,7 @@ function bid(step: number) {
 	return privateTransaction({ maxFeePerGas: fee, maxPriorityFeePerGas: fee });
 }
 
-scenario("it is answered when it is on disk, and nothing is sent before", async (fixture) => {
+scenario("a submission is answered when it is on disk, and nothing is sent before", async (fixture) => {
 	const tx = bid(0);
 	fixture.disk.hold = true;
 	let answer: unknown = null;

@@ -73,12 +73,12 @@ export class AuctionFixture {
 	readonly chain = new FakeChain();
 	readonly tip = new ChainTip();
 	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
-	/** Faults of ours that were logged. */
+	/** Logged errors. */
 	readonly faults: string[] = [];
-	/** What subscribers of bundles were told: `label block STAGE reason`. */
-	readonly told: string[] = [];
+	/** What subscribers of bundles received: `label block STAGE reason`. */
+	readonly published: string[] = [];
 	readonly outcomes: string[] = [];
-	/** How often a look at a later head was asked for. */
+	/** How often a later head was reported. */
 	laterHeads = 0;
 	readonly records: TransactionRecords;
 	readonly market: SearcherMarket;
@@ -117,7 +117,7 @@ export class AuctionFixture {
 				},
 				publisher: { publish: (_topic, make) => void make() },
 				view: ({ hash }, { block, stage, reason }) => {
-					this.told.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
+					this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
 				},
 				onBundle: (_, outcome) => void this.outcomes.push(outcome),
 				onFact: () => {},
@@ -154,7 +154,7 @@ export class AuctionFixture {
 		this.#labels.set(hash, label);
 	}
 
-	/** A transaction that is shared and out for the next block, unless said otherwise. */
+	/** A transaction that is shared and sent for the next block, unless said otherwise. */
 	target(
 		label: string,
 		options: Parameters<typeof privateTransaction>[0] & { shared?: boolean; out?: boolean } = {},
@@ -180,7 +180,7 @@ export class AuctionFixture {
 		return entry;
 	}
 
-	/** The target is out for the next block; the auctioneer is not told. */
+	/** Marks the target as sent for the next block, without notifying the auctioneer. */
 	sendTarget(transaction: PrivateTransaction): void {
 		const entry = this.entry(transaction);
 		entry.sentForBlock = this.next;
@@ -200,7 +200,7 @@ export class AuctionFixture {
 		await this.turn();
 	}
 
-	/** A bid that pays as said when it is simulated; named `label`, also as a bundle. */
+	/** Sends a bid with this simulation result; transaction and bundle are named `label`. */
 	bid(
 		label: string,
 		target: PrivateTransaction,
@@ -250,7 +250,7 @@ export class AuctionFixture {
 		return outcome.hash;
 	}
 
-	/** The next block with these of ours in it, worked off; targets that were mined leave the pool. */
+	/** Processes a new block with these transactions; mined targets leave the pool. */
 	async block(mined: readonly { tx: { hash: string; from: string } }[] = [], fork = ""): Promise<Block> {
 		const block = this.chain.make(mined, fork);
 		await this.came({ applied: [block], reverted: [] });
@@ -303,7 +303,7 @@ export class AuctionFixture {
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 
-	/** Whatever can go on without the node does. */
+	/** Runs everything that is ready. */
 	turn(): Promise<void> {
 		return this.clock.advance(0);
 	}
@@ -320,7 +320,7 @@ export interface PlainOptions extends Partial<Omit<PlainBundleRequest, "blocks" 
 	readonly mayRevert?: readonly number[];
 }
 
-/** The market with plain bundles. A transaction is named by a number: `1` is the one of its own signer, told as `t1`. */
+/** The market with plain bundles. A transaction is named by a number: `1` has its own signer and is shown as `t1`. */
 export class PlainFixture extends AuctionFixture {
 	signerOf(label: number): TestAccount {
 		return testAccount(300 + label);
@@ -361,7 +361,7 @@ export class PlainFixture extends AuctionFixture {
 		return `${outcome.code} ${outcome.message}`;
 	}
 
-	/** What the builders were told since the last time; a bundle that they are to forget is `it`. */
+	/** The calls to builders since the last time; a cancelled bundle is `it`. */
 	lines(): string[] {
 		return this.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 	}

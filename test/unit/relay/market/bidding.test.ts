@@ -10,7 +10,7 @@ import { type FixtureOptions, withTarget } from "./auctionFixture.ts";
 const UNAVAILABLE = { code: -32603, data: { reason: "node unavailable" } };
 
 /** `CODE message` where it was refused, and whether a simulation was spent; else `accepted`. */
-function told(outcome: BundleOutcome): readonly [string, boolean] {
+function resultOf(outcome: BundleOutcome): readonly [string, boolean] {
 	if (outcome.outcome === "accepted") return ["accepted", true];
 	return [`${outcome.code} ${outcome.message}`, outcome.simulated];
 }
@@ -30,7 +30,7 @@ test("a bid ahead of time is simulated on today's state with its own block's num
 
 const NOT_FOUND = "TARGET_NOT_FOUND target transaction not found";
 
-test("a node that gives no verdict: thrown as such, nothing is kept", async () => {
+test("if the node gives no result, the bid fails and nothing is kept", async () => {
 	for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		const { fixture, target } = withTarget();
 		await assert.rejects(fixture.bid("A", target, pays), UNAVAILABLE);
@@ -38,7 +38,7 @@ test("a node that gives no verdict: thrown as such, nothing is kept", async () =
 	}
 });
 
-test("what its simulation finds is what a bid is refused for, and a refused one replaces nothing", async () => {
+test("a failing simulation decides the refusal, and a refused bid replaces nothing", async () => {
 	for (const [pays, answer] of [
 		["OUT_OF_GAS", "BACKRUN_REVERTED backrun reverted: it is OUT_OF_GAS"],
 		["NONCE_GAP", "BACKRUN_INVALID it is NONCE_GAP"],
@@ -47,7 +47,7 @@ test("what its simulation finds is what a bid is refused for, and a refused one 
 	] as const) {
 		const { fixture, target } = withTarget();
 		const held = await fixture.accepted("A", target, 5n, { uuid: "u" });
-		assert.deepEqual(told(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
+		assert.deepEqual(resultOf(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
 		assert.deepEqual([fixture.status(held, 101), fixture.bids.size], ["BEST", 1]);
 	}
 });
@@ -56,10 +56,10 @@ for (const [name, options, message] of [
 	["the node can't run sequences", { enabled: false }, "this node"],
 	["no builder refunds", { refunding: [] }, "these builders: none pays refunds"],
 ] as const satisfies readonly (readonly [string, FixtureOptions, string])[]) {
-	test(`${name}: there is no bidding, whatever the target`, async () => {
+	test(`${name}: bidding is refused for every target`, async () => {
 		const { fixture, target } = withTarget(options);
 		for (const one of [target, privateTransaction({ nonce: 50 })]) {
-			const answer = told(await fixture.bid("A", one, 5n));
+			const answer = resultOf(await fixture.bid("A", one, 5n));
 			assert.deepEqual(answer, [`NO_BIDDING bidding is not available with ${message}`, false]);
 		}
 	});
@@ -67,16 +67,16 @@ for (const [name, options, message] of [
 
 test("a transaction can't be its own backrun", async () => {
 	const { fixture, target } = withTarget();
-	assert.deepEqual(told(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
+	assert.deepEqual(resultOf(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
 });
 
 describe("how many there may be", () => {
-	test("a full target: a dearer bid puts out the cheapest one, which is told; an equal or cheaper one is refused", async () => {
+	test("on a full target a higher bid evicts the lowest one; an equal or lower one is refused", async () => {
 		const { fixture, target } = withTarget({ bids: { maxPerTarget: 2 } });
 		const a = await fixture.accepted("A", target, 5n, { uuid: "a" });
 		const b = await fixture.accepted("B", target, 7n);
 		for (const value of [5n, 4n]) {
-			const [answer] = told(await fixture.bid(`C${value}`, target, value));
+			const [answer] = resultOf(await fixture.bid(`C${value}`, target, value));
 			assert.equal(answer, "LIMIT limit exceeded: too many better bids on this transaction");
 		}
 		const e = await fixture.accepted("E", target, 6n);
@@ -95,7 +95,7 @@ describe("how many there may be", () => {
 		test(`${name}: refused before anything is simulated; its own may be replaced, and others' are taken`, async () => {
 			const { fixture, target } = withTarget({ bids });
 			for (const label of ["A", "B"]) await fixture.accepted(label, target, 5n, { uuid: label });
-			const [answer, simulated] = told(await fixture.bid("C", target, 9n));
+			const [answer, simulated] = resultOf(await fixture.bid("C", target, 9n));
 			assert.match(answer, message);
 			assert.equal(simulated, false);
 			const d = await fixture.accepted("D", target, 9n, { uuid: "A" });
@@ -128,31 +128,7 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual([fixture.status(hash, 101), fixture.status(hash, 102)], [undefined, "BEST"]);
 	});
 
-	for (const [end, code] of [
-		["replaced", "TARGET_NOT_FOUND"],
-		["mined", "TARGET_NOT_FOUND"],
-		["cancelled", "TARGET_NOT_FOUND"],
-		["past its block", "BLOCK_PAST"],
-	] as const) {
-		test(`its target is ${end}: ${code}`, async () => {
-			const { fixture, target } = held("A");
-			const last = end === "past its block" ? 101 : 105;
-			const bid = fixture.bid("A", target, 5n, { first: 101, last });
-			await fixture.turn();
-			if (end === "past its block") await fixture.block();
-			else if (end === "mined") await fixture.block([target]);
-			else fixture.pool.remove(fixture.entry(target));
-			const event = { at: 2, block: 100, builders: [] };
-			if (end === "cancelled") fixture.emit(target, { type: "cancelled", ...event });
-			if (end === "replaced") fixture.emit(target, { type: "replaced", by: "0xother", ...event });
-			fixture.simulations.finish("A");
-			const outcome = await bid;
-			assert.equal(outcome.outcome === "refused" && outcome.code, code);
-			assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.faults], [0, [], []]);
-		});
-	}
-
-	test("a cancel ends it, and none of its uuid that is sent after that", async () => {
+	test("a cancel ends it, but no bid with its uuid that is sent later", async () => {
 		const { fixture, target } = held("A", "B");
 		const before = fixture.accepted("A", target, 9n, { uuid: "u" });
 		await fixture.turn();
@@ -167,7 +143,7 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
 	});
 
-	test("a later one of its uuid is faster: that one stays, and it is replaced", async () => {
+	test("a later bid with its uuid is faster: the later one stays, the earlier one is replaced", async () => {
 		const { fixture, target } = held("A", "B");
 		const first = fixture.accepted("A", target, 9n, { uuid: "u" });
 		const second = fixture.accepted("B", target, 5n, { uuid: "u" });

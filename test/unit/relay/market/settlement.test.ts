@@ -38,7 +38,7 @@ function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly R
 }
 
 /** Cost, owed and paid of each. */
-function told(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
+function amountsOf(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
 	const refunds = refundsOf(block, landed);
 	return landed.map(({ record }) => {
 		const { cost, owed, paid } = refunds.get(record) ?? {};
@@ -46,7 +46,7 @@ function told(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
 	});
 }
 
-test("a refund is told with the bid, what it brought, and who paid it to whom", () => {
+test("a refund names the bid, its proceeds, the payer and the recipient", () => {
 	const block = blockOf(["T", "0xa", { value: 990n }]);
 	const landed = { ...landedIn(block, "0xa", 1_000n), brought: 1_100n };
 	assert.deepEqual(refundsOf(block, [landed]).get(landed.record), {
@@ -69,10 +69,10 @@ const PAYMENTS: readonly (readonly [name: string, rows: readonly (string | Parti
 		["a payment before the backrun is not for it", [PAID, "T", PAID, "0xa"], 0n],
 	];
 
-test("what the coinbase pays the user behind the backrun is the refund", () => {
+test("the coinbase's payment to the user behind the backrun is the refund", () => {
 	for (const [name, rows, paid] of PAYMENTS) {
 		const block = blockOf(rows);
-		assert.deepEqual(told(block, [landedIn(block, "0xa", 1_000n)]), [`0 900 ${paid}`], name);
+		assert.deepEqual(amountsOf(block, [landedIn(block, "0xa", 1_000n)]), [`0 900 ${paid}`], name);
 	}
 });
 
@@ -84,16 +84,16 @@ const TWO: readonly (readonly [name: string, bigint, readonly bigint[], readonly
 	["the same amount once: it is the first one's", 1_000n, [900n], ["0 900 900", "0 900 0"]],
 ];
 
-test("of two targets of one recipient each payment is one's", () => {
+test("with two targets of one recipient each payment counts once", () => {
 	for (const [name, bid, payments, expected] of TWO) {
 		const block = blockOf(["T", "0xa", "U", "0xb", ...payments.map((value) => ({ value }))]);
 		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", bid)];
-		assert.deepEqual(told(block, both), expected, name);
+		assert.deepEqual(amountsOf(block, both), expected, name);
 	}
 });
 
 /** Terms of the builders that had the backrun, and what was paid. */
-const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: bigint, told: string])[] = [
+const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: bigint, amounts: string])[] = [
 	["the one whose terms fit what was paid", [B, A], 470n, "30 470 470"],
 	["the other one, whose terms fit", [B, A], 900n, "0 900 900"],
 	["the one that owes the most where none fits", [B, A], 7n, "0 900 7"],
@@ -101,9 +101,9 @@ const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: big
 	["nobody's where no builder is in the list any more", [], 42n, "0 0 42"],
 ];
 
-test("what was owed is told by the terms of the builder that fits what was paid", () => {
+test("the amount due follows the terms of the builder that matches the payment", () => {
 	for (const [name, terms, paid, expected] of TERMS) {
 		const block = blockOf(["T", "0xa", { value: paid }]);
-		assert.deepEqual(told(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
+		assert.deepEqual(amountsOf(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
 	}
 });

@@ -103,7 +103,7 @@ const REPLACEMENTS: readonly (readonly [TxOptions, TxOptions, boolean])[] = [
 	[fees(100, 10), blob(110, 11, 1), true],
 ];
 
-test("ten percent more on every fee, and at least a wei", () => {
+test("a replacement needs ten percent more on every fee, and at least a wei", () => {
 	for (const [held, fresh, may] of REPLACEMENTS) {
 		const text = JSON.stringify([held, fresh], (_, value) =>
 			typeof value === "bigint" ? `${value}` : value,
@@ -159,7 +159,7 @@ const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
 ];
 
 for (const [name, one, expected] of PARKED) {
-	test(`4 MiB of a client's may wait; one more that ${name} is ${expected}`, () => {
+	test(`with 4 MiB of a client parked, one more that ${name} is ${expected}`, () => {
 		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
 		pool.setNext(NEXT);
 		const client = "10.0.0.1";
@@ -171,7 +171,7 @@ for (const [name, one, expected] of PARKED) {
 	});
 }
 
-test("half of the pool at most waits, however many clients it is of", () => {
+test("at most half of the pool is parked", () => {
 	const pool = poolOf([], account(0), { maxBytes: 128 * MIB });
 	for (let client = 0; client < 16; client += 1) {
 		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes: 4 * MIB, nonce: 1 }), "added");
@@ -180,7 +180,7 @@ test("half of the pool at most waits, however many clients it is of", () => {
 	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
 });
 
-test("a gap that closes, or a nonce that is used, frees the share of what waited behind it", () => {
+test("a closed gap or a used nonce frees the parked share", () => {
 	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
 	const client = "10.0.0.1";
 	for (const nonce of [1, 2]) {
@@ -196,7 +196,7 @@ test("a gap that closes, or a nonce that is used, frees the share of what waited
 	assert.equal(add(pool, waits), "added");
 });
 
-test("an older state never counts against a newer one, until a reorganisation", () => {
+test("an older account state is ignored, until a reorganisation", () => {
 	const pool = poolOf([3, 4], account(3));
 	pool.setAccount(account(4, 105));
 	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), [3]);
@@ -206,7 +206,7 @@ test("an older state never counts against a newer one, until a reorganisation", 
 	assert.deepEqual(split(pool), [[3, 4], []]);
 });
 
-test("a node that is behind is not believed about the pending nonce, unless blocks have gone", () => {
+test("the pending nonce ignores a node that lags behind, unless blocks were reorganised", () => {
 	const pool = poolOf([3, 4, 6], account(3, 100));
 	assert.deepEqual([pool.pendingNonce(SENDER, 2n), pool.pendingNonce(SENDER, 9n)], [5n, 9n]);
 	pool.rewind(99);
