@@ -155,6 +155,8 @@ export class StagesFixture {
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
 	blobBaseFee = 1n;
+	/** Awaited before each simulation is answered. */
+	simulationGate: Promise<void> = Promise.resolve();
 	#chain: Block[] = [];
 
 	constructor(disk = new FakeDisk()) {
@@ -301,6 +303,7 @@ export class StagesFixture {
 	async #simulate(chain: readonly { hash: string; nonce: bigint }[]): Promise<SimulationOutcome[]> {
 		this.simulated.push(chain.map(({ nonce }) => nonce).join());
 		const failing = new Set(this.failing);
+		await this.simulationGate;
 		const outcomes: SimulationOutcome[] = [];
 		for (const { hash } of chain) {
 			const code = failing.has(hash) ? "EXECUTION_REVERTED" : this.nodeSimulates ? null : "NODE_UNAVAILABLE";

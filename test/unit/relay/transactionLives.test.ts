@@ -8,6 +8,7 @@ import { privateTransaction, type TxOptions, testAccount } from "../../support/t
 import {
 	accepted,
 	blocks,
+	cancel,
 	DEAR,
 	LIFE_BLOCKS,
 	SENDER,
@@ -65,6 +66,37 @@ scenario("no block is skipped while the node does not answer", async (fixture) =
 	assert.deepEqual([fixture.stage(tx), fixture.tip.head()?.number], ["INCLUDED", 101]);
 });
 
+for (const [when, watched, stage] of [
+	["a block comes", 10, "BROADCAST"],
+	["its former end is settled", WATCH_BLOCKS - 1, "BROADCAST"],
+	["a block with it comes", 10, "INCLUDED"],
+] as const) {
+	scenario(
+		`a transaction that is resubmitted while ${when} is ${stage}, in memory and on disk`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await blocks(fixture, LIFE_BLOCKS + watched);
+			assert.equal(fixture.stage(tx), "EXPIRED");
+			fixture.disk.hold = true;
+			const submitting = fixture.submit(tx);
+			await fixture.clock.advance(0);
+			const working = fixture.block({ mined: stage === "INCLUDED" ? [tx] : [] });
+			for (let i = 0; i < 20; i += 1) {
+				fixture.disk.finish(true, 1);
+				await fixture.clock.advance(0);
+			}
+			fixture.disk.hold = false;
+			await Promise.all([submitting, working]);
+			await fixture.quiet();
+			const pending = stage === "BROADCAST" ? 1 : 0;
+			assert.deepEqual([fixture.pool.size, fixture.stage(tx)], [pending, stage]);
+			await fixture.transactions.flush(false);
+			assert.equal((await fixture.restart()).pool.size, pending, "on disk it is not so");
+		},
+	);
+}
+
 scenario("a block that comes while one is replaced does not undo that on disk", async (fixture) => {
 	const [old, fresh] = [at(0), privateTransaction(DEAR)];
 	await fixture.take(old);
@@ -91,6 +123,48 @@ function work(fixture: StagesFixture): readonly [number, number, number] {
 	const { asked } = fixture.node;
 	fixture.node.asked = 0;
 	return [asked, fixture.simulated.splice(0).length, fixture.builders.take().length];
+}
+
+/** Simulations wait from now on, until the returned function is called. */
+function holdSimulations(fixture: StagesFixture): () => void {
+	let open = () => {};
+	fixture.simulationGate = new Promise((resolve) => {
+		open = resolve;
+	});
+	return open;
+}
+
+/** What happens while it is simulated; its stage; what is sent. */
+const OVERTAKEN: readonly (readonly [
+	string,
+	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<unknown>,
+	string,
+	readonly string[],
+])[] = [
+	["a block comes", (fixture) => fixture.block(), "BROADCAST", ["send 0 for 102 to a,b"]],
+	[
+		"it is replaced",
+		(fixture) => fixture.submit(privateTransaction(DEAR)),
+		"REPLACED",
+		["send 0 for 101 to a,b"],
+	],
+	["it is cancelled", cancel, "CANCELLED", []],
+];
+
+for (const [event, happens, stage, sent] of OVERTAKEN) {
+	scenario(`the result of a simulation is ignored if ${event} meanwhile`, async (fixture) => {
+		const tx = privateTransaction();
+		const open = holdSimulations(fixture);
+		await fixture.submit(tx);
+		await fixture.clock.advance(0);
+		assert.deepEqual(fixture.simulated, ["0"]);
+		const happening = happens(fixture, tx);
+		await fixture.clock.advance(0);
+		open();
+		await happening;
+		await fixture.quiet();
+		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], [stage, sent]);
+	});
 }
 
 for (const [what, silence] of [

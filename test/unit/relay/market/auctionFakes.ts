@@ -95,6 +95,14 @@ export class FakeSimulations implements Simulations {
 		);
 	}
 
+	/** Answers the newest one. */
+	finishLast(label: string): void {
+		this.#finish(
+			label,
+			this.#held.findLast((one) => one.label === label),
+		);
+	}
+
 	#finish(label: string, held: Held | undefined): void {
 		if (held === undefined) throw new Error(`nothing waits for ${label}`);
 		this.#held = this.#held.filter((one) => one !== held);

@@ -154,4 +154,21 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual(fixture.statuses(101, await first, b), ["REPLACED", "BEST"]);
 		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [["send T B for 101 to a,b"], 1]);
 	});
+
+	for (const between of ["nothing", "a cancel"] as const) {
+		test(`an identical bid with its uuid, with ${between} between, is faster: it is sent once and BEST`, async () => {
+			const { fixture, target } = held("A");
+			const first = fixture.accepted("A", target, 9n, { uuid: "u" });
+			await fixture.turn();
+			if (between === "a cancel") fixture.table.cancel("me", "u");
+			const second = fixture.accepted("A", target, 9n, { uuid: "u" });
+			await fixture.turn();
+			fixture.simulations.finishLast("A");
+			const hash = await second;
+			fixture.simulations.finish("A");
+			assert.equal(await first, hash);
+			assert.deepEqual([fixture.status(hash, 101), fixture.bids.size], ["BEST", 1]);
+			assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
+		});
+	}
 });
