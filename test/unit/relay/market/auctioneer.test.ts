@@ -124,3 +124,17 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		assert.deepEqual([fixture.status(a, 102), fixture.status(b, 102, "you")], ["BEST", "OUTBID"]);
 	});
 }
+
+test("a failure in the state before a new head is ignored, and the bid is simulated again", async () => {
+	const { fixture, target } = await atNextHead("EXECUTION_REVERTED");
+	fixture.simulations.holding.add("A");
+	await fixture.look(target);
+	fixture.simulations.holding.clear();
+	fixture.simulations.pays.set("A", 9n);
+	await fixture.block();
+	fixture.simulations.finish("A");
+	await fixture.turn();
+	assert.equal(fixture.bids.size, 1);
+	await fixture.look(target);
+	assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
+});
