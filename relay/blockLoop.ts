@@ -1,6 +1,5 @@
-// What is done for each block: what was mined or came back, what expired, the next round of simulations and dispatches,
-// and what is settled for good. Only what can be in the next block costs more than a look at it, and no look holds up
-// other work.
+// The work of each block: records what was mined or reorganised away, expires old transactions, simulates and sends again
+// what can be in the next block, and settles what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
@@ -24,18 +23,18 @@ import { WATCH_BLOCKS } from "./domain/transaction.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** How long one behind a nonce gap waits at most, in seconds of the chain: go-ethereum's lifetime of a queued transaction. */
+/** Longest wait behind a nonce gap, in seconds of chain time: go-ethereum's lifetime of a queued transaction. */
 export const GAP_LIFE_S = 3 * 3600;
-/** Between two tries while the node does not answer, in ms. */
+/** Delay between attempts while the node does not answer, in ms. */
 const RETRY_MS = 500;
-/** How often receipts that should be there are asked for again before the head is worked off. */
+/** How often missing receipts are requested again before the head is processed without them. */
 const RECEIPT_TRIES = 3;
-/** How long what must not wait for the next block is gathered, in ms. */
+/** How long changes that must not wait for the next block are collected before one write, in ms. */
 const FLUSH_MS = 50;
-/** How long a walk over all that is held goes on before other work has its turn, in ms. */
-const TURN_MS = 5;
-/** Answers by which a builder shows that it was told. */
-const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
+/** How long a pass over all transactions runs before it yields to other work, in ms. */
+const SLICE_MS = 5;
+/** Answers that show that a builder has received a cancel. */
+const ACKNOWLEDGED: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 
 export interface BlockLoopOptions {
 	readonly txTtlBlocks: number;
@@ -48,25 +47,25 @@ export interface BlockLoopDependencies {
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<ChainRunner, "run">;
-	/** Set once a head's inclusions are known. */
+	/** Advanced to a head once its inclusions are known. */
 	readonly tip: ChainTip;
-	/** What the block after the head allows. */
+	/** The fees and limits of the block after the head. */
 	readonly nextOf: () => NextBlock | null;
-	/** Told of each head before anything is sent for the next block. */
+	/** Called for each head before anything is sent for the next block. */
 	readonly onHead: (update: ChainUpdate) => void;
 	readonly background: Background;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
-/** Follows the chain. */
+/** Processes the chain's updates, one at a time. */
 export class BlockLoop {
 	readonly #options: BlockLoopOptions;
 	readonly #deps: BlockLoopDependencies;
-	/** Transactions that stand in a block of the chain while the node has no receipt for them yet, with its number. */
-	readonly #awaited = new Map<string, number>();
+	/** Transactions that are in a block for which the node has no receipt yet, with the block's number. */
+	readonly #awaitingReceipt = new Map<string, number>();
 	readonly #stop = new AbortController();
-	/** Whether a head was worked off since the start. */
+	/** Whether a head has been processed since the start. */
 	#resumed = false;
 	#flushing: Timer | null = null;
 	#isPurging = false;
@@ -76,13 +75,13 @@ export class BlockLoop {
 		this.#deps = dependencies;
 	}
 
-	/** Begins no further try. */
+	/** Stops retrying. */
 	stop(): void {
 		this.#stop.abort();
 		this.#flushing?.cancel();
 	}
 
-	/** Works one change off; while the node does not answer it tries again, so that no block is passed over. */
+	/** Processes one update; retries while the node does not answer, so that no block is skipped. */
 	async onUpdate(update: ChainUpdate): Promise<void> {
 		const { log, clock } = this.#deps;
 		while (!this.#stop.signal.aborted) {
@@ -105,24 +104,24 @@ export class BlockLoop {
 
 	async #follow(update: ChainUpdate): Promise<void> {
 		const { accounts, onHead, nextOf, tip, transactions } = this.#deps;
-		this.#takeBack(update);
+		this.#undoReverted(update);
 		await this.#include(update);
 		accounts.setHead(update.head.number);
 		const next = nextOf();
 		tip.set(update.head, next);
 		if (next !== null) transactions.pool.setNext(next);
 		onHead(update);
-		// Behind the tip: what is found dropped from here on is judged by the new chain.
+		// After the tip is set: transactions that are dropped from now on are judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#reconsider();
 	}
 
-	/** What was in blocks that are no longer in the chain is what it was before. May be called again for one update. */
-	#takeBack({ head, reverted, gap }: ChainUpdate): void {
+	/** Undoes inclusions in blocks that have left the chain. Repeating it for the same update does nothing. */
+	#undoReverted({ head, reverted, gap }: ChainUpdate): void {
 		const { transactions } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) transactions.pool.rewind(ancestor);
 		if (reverted.length === 0) return;
-		for (const [hash, block] of this.#awaited) if (block > ancestor) this.#giveUp(hash);
+		for (const [hash, block] of this.#awaitingReceipt) if (block > ancestor) this.#stopAwaiting(hash);
 		for (const block of reverted) {
 			for (const { hash } of block.transactions) {
 				const entry = transactions.records.get(hash);
@@ -133,14 +132,14 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Takes down where ours among the blocks' transactions were mined; after a gap, all of ours. Throws UpstreamError
-	 * where the node does not tell.
+	 * Records which of our transactions the new blocks contain; after a gap, checks all of ours. Throws UpstreamError when
+	 * the node does not answer.
 	 */
 	async #include(update: ChainUpdate): Promise<void> {
 		const { transactions, inclusions, clock } = this.#deps;
 		const { records } = transactions;
 		const head = update.head.number;
-		const standing = new Map(this.#awaited);
+		const standing = new Map(this.#awaitingReceipt);
 		for (const block of update.applied) {
 			for (const { hash } of block.transactions) if (records.get(hash)) standing.set(hash, block.number);
 		}
@@ -148,9 +147,9 @@ export class BlockLoop {
 			? [...records.entries()].map(({ record }) => record.hash)
 			: [...standing.keys()];
 		let found = await inclusions.inclusions(hashes, head);
-		const isNew = (i: number) => !this.#awaited.has(hashes[i] ?? "");
+		const isNew = (i: number) => !this.#awaitingReceipt.has(hashes[i] ?? "");
 		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
-			// A node without a receipt for what stands in the block is behind with it, or has just given up the block.
+			// Without a receipt for a mined transaction, the node lags behind or has just dropped the block.
 			if (!found.some((at, i) => at === null && isNew(i))) break;
 			await pause(clock, RETRY_MS, this.#stop.signal);
 			found = await inclusions.inclusions(hashes, head);
@@ -158,18 +157,18 @@ export class BlockLoop {
 		hashes.forEach((hash, i) => {
 			const entry = records.get(hash);
 			const at = found[i];
-			if (entry === undefined || at) this.#awaited.delete(hash);
+			if (entry === undefined || at) this.#awaitingReceipt.delete(hash);
 			if (entry === undefined) return;
 			if (at) transactions.included(entry, at);
-			else if (!update.gap) this.#await(hash, standing.get(hash) ?? head, head);
-			// Found nowhere, though it was mined as far as we knew: its block is gone.
+			else if (!update.gap) this.#awaitReceipt(hash, standing.get(hash) ?? head, head);
+			// It was recorded as mined but is in no block any more.
 			else if (isMined(entry.record.stage)) transactions.reorged(entry, entry.record.block ?? 0);
 		});
 	}
 
 	/**
-	 * What was dropped for a nonce that is free again is pending again: after a gap or a reorganisation, when the accounts
-	 * are those of the new head. Throws UpstreamError.
+	 * After a gap or a reorganisation, makes dropped transactions pending again whose nonce is free in the new chain.
+	 * Throws UpstreamError.
 	 */
 	async #reconsider(): Promise<void> {
 		const { transactions, accounts } = this.#deps;
@@ -182,47 +181,47 @@ export class BlockLoop {
 		}
 	}
 
-	/** It stands in a block: nothing is sent or ended until the receipt tells how it went. */
-	#await(hash: string, block: number, head: number): void {
-		if (block + WATCH_BLOCKS <= head) this.#giveUp(hash);
+	/** Holds a mined transaction back until its receipt is available, for WATCH_BLOCKS at most. */
+	#awaitReceipt(hash: string, block: number, head: number): void {
+		if (block + WATCH_BLOCKS <= head) this.#stopAwaiting(hash);
 		else {
-			this.#awaited.set(hash, block);
+			this.#awaitingReceipt.set(hash, block);
 			this.#deps.transactions.withhold(hash);
 		}
 	}
 
-	/** No receipt will come. */
-	#giveUp(hash: string): void {
+	/** The transaction's block has gone or the receipt never came: makes it pending again. */
+	#stopAwaiting(hash: string): void {
 		const { transactions } = this.#deps;
 		const entry = transactions.records.get(hash);
-		if (this.#awaited.delete(hash) && entry !== undefined) transactions.revive(entry);
+		if (this.#awaitingReceipt.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
-	/** Each transaction that is held or watched: whether its end must be told again, and whether its life is over. */
+	/** For each record: repeats cancels that no builder confirmed, and expires what is too old. */
 	async #review(head: number): Promise<void> {
 		const { transactions, clock, runner } = this.#deps;
 		const isFirst = !this.#resumed;
 		this.#resumed = true;
 		const changed = new Set<string>();
-		await inTurns(transactions.records.entries(), clock, (entry) => {
+		await inSlices(transactions.records.entries(), clock, (entry) => {
 			this.#cancelAgain(entry, head, isFirst);
 			if (this.#expire(entry, head)) changed.add(entry.record.from);
 		});
-		// What stands behind it may wait from now on, or no longer: once all of its age have ended.
+		// Later nonces of these senders may have to wait now. Run only after all expiries of this head.
 		for (const sender of changed) runner.run(sender, "held", false);
 	}
 
 	/**
-	 * Tells builders again to forget a transaction that has ended, where none of them answered: it could not be reached,
-	 * or (at the first head) the process ended before. A private transaction stays with them, a bundle until the block after
-	 * `head`.
+	 * Repeats the cancel of an ended transaction at builders that did not acknowledge it: they could not be reached, or (at
+	 * the first head) the process stopped before sending it. Bundles need this only for the block after `head`, private
+	 * transactions as long as the record is watched.
 	 */
 	#cancelAgain({ record, transaction }: RecordEntry, head: number, isFirst: boolean): void {
 		const { broadcaster } = this.#deps;
 		if (isLive(record.stage) || isMined(record.stage)) return;
 		const last = record.events.findLast((event) => isUserEnd(event) || isExpiry(event));
 		if (last === undefined) return;
-		// One that had expired before its user ended it was with nobody then, unless they could not be told.
+		// If it expired before its user ended it, the cancel to repeat is the one of the expiry.
 		const isBare = isUserEnd(last) && last.builders.length === 0;
 		const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
 		const isPrivate = policyOf(transaction.path).form === "private";
@@ -235,13 +234,13 @@ export class BlockLoop {
 		);
 		const unnotified = builders.filter((name) => {
 			const own = answers.filter(({ builder }) => builder === name);
-			// Without any answer it is on its way, unless the process has just begun.
-			return own.length === 0 ? isFirst : own.every(({ answer }) => !WAS_TOLD.has(answer));
+			// No answer yet: the cancel is still on its way, unless the process has just started.
+			return own.length === 0 ? isFirst : own.every(({ answer }) => !ACKNOWLEDGED.has(answer));
 		});
 		if (unnotified.length > 0) broadcaster.cancel(transaction, unnotified, head + 1);
 	}
 
-	/** Ends what has lived its blocks, or waited too long behind a gap; answers whether it did. */
+	/** Expires a transaction whose lifetime is over, or that waited too long behind a gap. Returns whether it did. */
 	#expire({ record }: RecordEntry, head: number): boolean {
 		const { transactions } = this.#deps;
 		const { txTtlBlocks, slotSeconds } = this.#options;
@@ -257,14 +256,11 @@ export class BlockLoop {
 		return true;
 	}
 
-	/**
-	 * Every sender whose first transaction can be in the next block: simulated where it must be, else sent again as it is.
-	 * Beside these whoever's nonce the blocks have moved.
-	 */
+	/** Runs the chains of all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
 	async #runChains(update: ChainUpdate): Promise<void> {
 		const { transactions, clock } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
-		await inTurns(transactions.pool.senders(), clock, (sender) => {
+		await inSlices(transactions.pool.senders(), clock, (sender) => {
 			this.#runChain(sender, update.gap || touched.has(sender), update.head.number);
 		});
 	}
@@ -278,17 +274,17 @@ export class BlockLoop {
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),
 		);
-		// It was out, and the base fee has risen above it: its user is told that it is held.
-		const isHeldNow = ready[0]?.outFor === head && checked[0] === true;
+		// It was sent for this head and the base fee has risen above its cap: record that it is held now.
+		const isHeldNow = ready[0]?.sentForBlock === head && checked[0] === true;
 		if (!canGoOut && !moved && !isHeldNow) return;
-		// What is out and must pass again goes before what failed: its user waits for this very block.
+		// A transaction that is with the builders and must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
 		runner.run(sender, priority, moved || checked.includes(true));
 	}
 
 	/**
-	 * What changed is written; what was mined or has ended 64 blocks ago is final. A store that fails holds up no block:
-	 * what was not written is written with a later one.
+	 * Writes what changed, and settles what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
+	 * write is repeated with the next one.
 	 */
 	async #settle(head: Block): Promise<void> {
 		const { transactions, clock, background, log } = this.#deps;
@@ -297,7 +293,7 @@ export class BlockLoop {
 		try {
 			await transactions.flush(false);
 			const final: RecordEntry[] = [];
-			await inTurns(transactions.records.entries(), clock, (entry) => {
+			await inSlices(transactions.records.entries(), clock, (entry) => {
 				if (isOver(entry.record)) final.push(entry);
 			});
 			await transactions.settle(final, isOver);
@@ -310,7 +306,7 @@ export class BlockLoop {
 		background.run("purge", () => this.#purge(head));
 	}
 
-	/** Beside the blocks, which need not wait for it. */
+	/** Deletes old records in the background. */
 	async #purge(head: Block): Promise<void> {
 		const { transactions, clock, log } = this.#deps;
 		try {
@@ -322,7 +318,7 @@ export class BlockLoop {
 		}
 	}
 
-	/** Writes what changed in a moment: what must not wait for the next block. */
+	/** Schedules a write of what changed, for changes that must not wait for the next block. */
 	flushSoon(): void {
 		const { clock, background } = this.#deps;
 		if (this.#flushing !== null || this.#stop.signal.aborted) return;
@@ -337,12 +333,12 @@ function isExpiry(event: LifeEvent): boolean {
 	return event.type === "expired";
 }
 
-/** Calls `visit` for each of `items`, those that come meanwhile included; other work has its turn in between. */
-async function inTurns<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
+/** Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. */
+async function inSlices<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
 	let begun = clock.monotonic();
 	for (const item of items) {
 		visit(item);
-		if (clock.monotonic() - begun < TURN_MS) continue;
+		if (clock.monotonic() - begun < SLICE_MS) continue;
 		await nextTurn();
 		begun = clock.monotonic();
 	}

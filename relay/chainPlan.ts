@@ -1,37 +1,37 @@
-// Decides which transactions of a sender's nonce chain are simulated, and what happens to each of them after that. Pure.
+// Decides which transactions of a sender's nonce chain must be simulated, and what to do with each one afterwards. Pure.
 
 import type { EndpointPolicy } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
 import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
 
-/** One transaction of a chain, in nonce order from the account's nonce on. */
+/** One transaction of a sender's chain of consecutive nonces. */
 export interface Link {
 	readonly policy: EndpointPolicy;
-	/** Whether it has passed a simulation before. */
+	/** Whether it has ever passed a simulation. */
 	readonly passed: boolean;
-	/** Names of the builders that may have it by its path alone. */
+	/** Names of the builders that its path allows. */
 	readonly eligible: readonly string[];
 }
 
-/** How a link fared; undefined: it was not simulated. */
+/** The result of a link's simulation; undefined: it was not simulated. */
 export type LinkOutcome = SimulationOutcome | undefined;
 
 /** What to do with a link now. */
 export type LinkPlan =
 	| { readonly do: "send"; readonly builders: readonly string[] }
-	/** Held: its own simulation fails. */
+	/** Its own simulation fails. */
 	| { readonly do: "hold"; readonly error: SimulationError }
-	/** Waits for a link before it. */
+	/** An earlier link must go first. */
 	| { readonly do: "wait"; readonly reason: QueueReason };
 
-/** Whether a link goes out only if it passes now. */
+/** Whether a link may be sent only if it passes a simulation for this block. */
 export function mustPass({ policy, passed }: Pick<Link, "policy" | "passed">): boolean {
 	return policy.simulated && (policy.resimulated || !passed);
 }
 
 /**
- * How many links from the first on must be simulated: up to the last one that must pass. Behind a link that is
- * never simulated (`/nochecks`) none is, since the state it leaves is not known.
+ * How many links, from the first, must be simulated: up to the last one that must pass. Links behind one that is never
+ * simulated (`/nochecks`) are not simulated, since the state that it leaves is unknown.
  */
 export function linksToSimulate(links: readonly Link[]): number {
 	const unchecked = links.findIndex((link) => !link.policy.simulated);
@@ -40,8 +40,8 @@ export function linksToSimulate(links: readonly Link[]): number {
 }
 
 /**
- * A plan for each link. `outcomes` are those of the first links; once one failed, those behind it have none.
- * A builder that may not have one link gets none behind it: it could not execute them.
+ * A plan for each link. `outcomes` belong to the first links; links behind a failed one have none. A builder that may not
+ * receive a link does not receive those behind it either, since it could not execute them.
  */
 export function planChain(links: readonly Link[], outcomes: readonly LinkOutcome[]): readonly LinkPlan[] {
 	let builders: readonly string[] | null = null;
@@ -57,7 +57,7 @@ export function planChain(links: readonly Link[], outcomes: readonly LinkOutcome
 		} else if (mustPass(link)) {
 			const outcome = outcomes[i];
 			if (outcome?.ok !== true) {
-				// Without an outcome: a link before it, which goes out all the same, fails now, and the state behind is not known.
+				// No outcome: an earlier link that is sent regardless fails now, so the state behind it is unknown.
 				waitsFor = outcome === undefined && i > 0 ? "behindUnchecked" : "behindHeld";
 				return outcome === undefined
 					? { do: "wait", reason: waitsFor }
@@ -65,7 +65,7 @@ export function planChain(links: readonly Link[], outcomes: readonly LinkOutcome
 			}
 		}
 		const before: readonly string[] = builders ?? link.eligible;
-		// Mostly the very same list: chains are planned for each new link.
+		// Usually the same array, so it is not copied.
 		builders = before === link.eligible ? before : before.filter((name) => link.eligible.includes(name));
 		return { do: "send", builders };
 	});

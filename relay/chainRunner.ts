@@ -1,6 +1,5 @@
-// Simulates a sender's chain of nonces that may have changed, plans each of its transactions, and carries the plans out:
-// events, dispatches to the builders, and what searchers may see. Called by the pipeline for each submission and by the
-// block loop for each head; for one sender it runs once at a time.
+// Runs a sender's chain of nonces: refreshes the account, simulates what must pass, plans each transaction (chainPlan.ts) and
+// carries the plan out. The pipeline calls it for each submission, the block loop for each head; one run per sender at a time.
 
 import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
@@ -30,11 +29,11 @@ export interface ChainRunnerOptions {
 	readonly feeRecipientOf: () => string;
 }
 
-/** What the searchers' side is told. */
+/** The part of the market that the runner calls. */
 export interface Searchers {
-	/** Shows them a transaction; one that they have been shown is left alone. */
+	/** Shows a transaction to searchers, once. */
 	share(transaction: PrivateTransaction): void;
-	/** A chain was planned: for the next block it is known what is out and what waits. */
+	/** Called when it is decided which transactions of a chain are sent for the next block and which wait. */
 	chainPlanned(chain: SenderChain): void;
 }
 
@@ -51,7 +50,7 @@ export interface ChainRunnerDependencies {
 	readonly onStep: (step: "account" | "simulation" | "broadcast", seconds: number) => void;
 }
 
-/** How soon a run is due; one that was asked for twice is as urgent as the more urgent one. */
+/** The priority of a run; merged requests take the higher one. */
 type Urgency = Exclude<SimulationPriority, "bid">;
 const RANK: Readonly<Record<Urgency, number>> = { new: 0, again: 1, held: 2 };
 
@@ -59,22 +58,22 @@ interface Job {
 	priority: Urgency;
 	fresh: boolean;
 	again: boolean;
-	/** Takes its simulation out of the queue where that is of no use any more. */
+	/** Removes its simulation from the queue if one of its transactions has left the pool. */
 	withdraw: () => void;
 }
 
-/** What searchers see of a link, and whether one stands before it that they don't. */
-interface Sight {
-	readonly isSeen: boolean;
+/** Whether searchers see a link, and whether an earlier link is hidden from them. */
+interface Visibility {
+	readonly isVisible: boolean;
 	readonly behindHidden: boolean;
 }
 
-/** How soon a chain is simulated and planned again when the node did not answer, in ms. */
+/** Delay before a chain is run again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
-/** For these it waits as long as it takes: told once, and not anew for each block's fee. */
+/** A transaction waits for these without limit: recorded once, not for each block's fee. */
 const WAITS_FOR_FEE: ReadonlySet<SimulationErrorCode> = new Set(["FEE_CAP_TOO_LOW", "BLOB_FEE_CAP_TOO_LOW"]);
 
-/** Runs senders' chains. */
+/** Runs the chains of all senders. */
 export class ChainRunner {
 	readonly #options: ChainRunnerOptions;
 	readonly #deps: ChainRunnerDependencies;
@@ -88,8 +87,8 @@ export class ChainRunner {
 	}
 
 	/**
-	 * Looks at the sender's chain soon. `fresh`: the account's nonce may have changed since it was last asked for.
-	 * Calls during a run are merged into one more run.
+	 * Schedules a run of the sender's chain. `fresh`: the account's nonce may have changed since it was last read. Calls
+	 * during a run are merged into one further run.
 	 */
 	run(sender: string, priority: Urgency, fresh: boolean): void {
 		if (this.#stopped) return;
@@ -106,7 +105,7 @@ export class ChainRunner {
 		this.#deps.background.run("chain", () => this.#work(sender, begun));
 	}
 
-	/** Begins nothing more; what runs is joined by its background. */
+	/** Starts no further run; running ones are awaited through `background`. */
 	stop(): void {
 		this.#stopped = true;
 		for (const timer of this.#retries.values()) timer.cancel();
@@ -150,14 +149,14 @@ export class ChainRunner {
 		}
 		const chain = pool.chain(sender);
 		const { ready } = chain;
-		// What stands behind a gap; told before anything is asked of the node.
+		// Transactions behind a gap are recorded before any call to the node.
 		for (const entry of chain.waiting) {
 			if (policyOf(entry.transaction.path).shared === "always") searchers.share(entry.transaction);
 			this.#wait(entry, "nonceGap", next);
 		}
 		const links = ready.map((entry) => this.#link(entry));
 		const outcomes = await this.#outcomes(sender, ready, links, { next, priority, job });
-		// The world may have moved while the node was asked: what was found out is then of no use.
+		// If the head or the pool has changed meanwhile, the outcomes are stale.
 		if (tip.head()?.hash !== head.hash || !ready.every((entry) => pool.holds(entry))) {
 			this.run(sender, priority, fresh);
 			return;
@@ -168,10 +167,7 @@ export class ChainRunner {
 		if (unavailable) this.#retry(sender);
 	}
 
-	/**
-	 * How the links (the sender's transactions in a row) fare that must pass, as far as that can be found out. Simulation stops
-	 * before the first one whose fees are too low for the block.
-	 */
+	/** The outcomes of the links that must pass. Simulation stops before the first link whose fees are too low for the block. */
 	async #outcomes(
 		sender: string,
 		ready: readonly PoolEntry[],
@@ -179,18 +175,18 @@ export class ChainRunner {
 		run: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
 	): Promise<readonly LinkOutcome[]> {
 		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, run.next));
-		const dear = problems.findIndex((problem) => problem !== null);
-		const count = linksToSimulate(dear < 0 ? links : links.slice(0, dear));
+		const unaffordable = problems.findIndex((problem) => problem !== null);
+		const count = linksToSimulate(unaffordable < 0 ? links : links.slice(0, unaffordable));
 		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), run);
 		return ready.map((_, i) => {
-			const error = i === dear ? problems[i] : null;
+			const error = i === unaffordable ? problems[i] : null;
 			return error ? { ok: false, error } : simulated[i];
 		});
 	}
 
 	/**
-	 * Asks for the account, and ends what its nonce has passed. Answers false where the chain moved meanwhile: what was
-	 * found out is then of no use. Throws UpstreamError.
+	 * Reads the account, and ends transactions whose nonce is used. Returns false when the head changed meanwhile and the
+	 * result is stale. Throws UpstreamError.
 	 */
 	async #refresh(sender: string, head: Block, priority: Urgency): Promise<boolean> {
 		const { transactions, accounts, clock, inclusions, tip } = this.#deps;
@@ -198,10 +194,10 @@ export class ChainRunner {
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		// One that is still being written is left out: the sender is run again when that is done.
+		// Transactions that are still being written are skipped: the sender is run again after the write.
 		const used = pool.setAccount(account).filter((entry) => entry.durable);
 		if (used.length === 0) return true;
-		// One that was admitted while its block was being processed may have used the nonce itself.
+		// A transaction that was admitted while its block was processed may itself have used the nonce.
 		const hashes = used.map((entry) => entry.transaction.tx.hash);
 		const found = await inclusions.inclusions(hashes, account.block);
 		if (tip.head()?.hash !== head.hash) return false;
@@ -216,7 +212,7 @@ export class ChainRunner {
 		return true;
 	}
 
-	/** The client in whose share of the node it runs: the one that sent the first of the chain. */
+	/** The client that is charged for calls to the node: the one that sent the first transaction of the chain. */
 	#client(sender: string): string {
 		const { ready, waiting } = this.#deps.transactions.pool.chain(sender);
 		return clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");
@@ -260,44 +256,44 @@ export class ChainRunner {
 		}
 	}
 
-	/** Does what was decided for the block `next`. */
+	/** Carries out the plans for the block `next`. */
 	#act(
 		ready: readonly PoolEntry[],
 		outcomes: readonly LinkOutcome[],
 		plans: readonly LinkPlan[],
 		next: NextBlock,
 	): void {
-		const sights = this.#sights(ready, outcomes);
+		const visibility = this.#visibility(ready, outcomes);
 		ready.forEach((entry, i) => {
-			this.#note(entry, outcomes[i], next, isDiscreet(sights[i]));
-			if (sights[i]?.isSeen) this.#deps.searchers.share(entry.transaction);
+			this.#recordPass(entry, outcomes[i], next, hidesDetails(visibility[i]));
+			if (visibility[i]?.isVisible) this.#deps.searchers.share(entry.transaction);
 		});
 		ready.forEach((entry, i) => {
-			const [plan, sight] = [plans[i], sights[i]];
-			if (plan !== undefined && sight !== undefined) this.#apply(entry, plan, next, sight);
+			const [plan, visible] = [plans[i], visibility[i]];
+			if (plan !== undefined && visible !== undefined) this.#apply(entry, plan, next, visible);
 		});
 	}
 
 	/**
-	 * What searchers see of each link. Behind one that they don't see, none is shown for being likely to be backrun; and
-	 * of one that they know, only is told whether it passes, since how it fares tells what the hidden one does.
+	 * What searchers may see of each link. Behind a hidden link no `likely` one is shown, and of a link that they know, only
+	 * whether it passes, since details of its simulation would reveal what the hidden one does.
 	 */
-	#sights(ready: readonly PoolEntry[], outcomes: readonly LinkOutcome[]): readonly Sight[] {
+	#visibility(ready: readonly PoolEntry[], outcomes: readonly LinkOutcome[]): readonly Visibility[] {
 		let behindHidden = false;
 		return ready.map((entry, i) => {
 			const { shared } = policyOf(entry.transaction.path);
 			const outcome = outcomes[i];
 			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
 			const isKnown = shared === "always" || this.#recordOf(entry)?.shared === true;
-			const isSeen = isKnown || (isLikely && !behindHidden);
-			const sight = { isSeen, behindHidden };
-			behindHidden ||= !isSeen;
-			return sight;
+			const isVisible = isKnown || (isLikely && !behindHidden);
+			const visible = { isVisible, behindHidden };
+			behindHidden ||= !isVisible;
+			return visible;
 		});
 	}
 
-	/** Takes down a simulation that counts: one that passed, or one that the transaction must pass. */
-	#note(entry: PoolEntry, outcome: LinkOutcome, next: NextBlock, discreet: boolean): void {
+	/** Records a passed simulation, unless it adds nothing to the record. */
+	#recordPass(entry: PoolEntry, outcome: LinkOutcome, next: NextBlock, discreet: boolean): void {
 		if (outcome?.ok !== true) return;
 		const { transactions, clock } = this.#deps;
 		const { tx, path } = entry.transaction;
@@ -310,7 +306,7 @@ export class ChainRunner {
 		transactions.records.emit(tx.hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
 	}
 
-	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, sight: Sight): void {
+	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, visible: Visibility): void {
 		const { transactions, clock, broadcaster } = this.#deps;
 		const { transaction } = entry;
 		const about = { at: clock.now(), block: next.number };
@@ -321,21 +317,21 @@ export class ChainRunner {
 		if (plan.do === "send" && isSent(entry, plan.builders, next.number)) return;
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
-			const error = isDiscreet(sight) ? withoutDetails(plan.error) : plan.error;
-			// It has passed for this block and is out: that the node can't say so again now changes nothing.
-			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
-			if (!isTold(this.#recordOf(entry), error, next))
+			const error = hidesDetails(visible) ? withoutDetails(plan.error) : plan.error;
+			// It has passed and was sent for this block already: an unavailable node changes nothing.
+			if (error.code === "NODE_UNAVAILABLE" && entry.sentForBlock === next.number) return;
+			if (!isRecorded(this.#recordOf(entry), error, next))
 				transactions.records.emit(transaction.tx.hash, { type: "simulationFailed", ...about, error });
-			// It went out for this very block and fails now: the builders are told.
-			if (entry.outFor === next.number) {
+			// It was sent for this block and fails now: cancel it at the builders.
+			if (entry.sentForBlock === next.number) {
 				broadcaster.cancel(transaction, [...entry.sentTo], next.number);
-				transactions.staysIn(entry);
+				transactions.markUnsent(entry);
 			}
 			return;
 		}
-		const builders = transactions.goesOut(entry, next.number, plan.builders);
+		const builders = transactions.markSent(entry, next.number, plan.builders);
 		const begun = clock.monotonic();
-		const { behindHidden } = sight;
+		const { behindHidden } = visible;
 		transactions.records.emit(transaction.tx.hash, { type: "broadcast", ...about, behindHidden });
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
 		broadcaster.send({ transaction, block: next.number, lastBlock }, builders);
@@ -344,8 +340,8 @@ export class ChainRunner {
 
 	#wait(entry: PoolEntry, reason: QueueReason, { number }: NextBlock): void {
 		const { transactions, clock } = this.#deps;
-		// Should its turn come again for the same block, it is sent and told again.
-		transactions.staysIn(entry);
+		// If it becomes ready again for the same block, it is sent again.
+		transactions.markUnsent(entry);
 		const record = this.#recordOf(entry);
 		const last = record?.events.findLast((event) => event.type === "queued");
 		if (record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason) return;
@@ -353,7 +349,7 @@ export class ChainRunner {
 		transactions.records.emit(entry.transaction.tx.hash, event);
 	}
 
-	/** It is its turn: its life starts, where it had not. Answers the first block of its life. */
+	/** Starts the transaction's lifetime, unless that has started. Returns its first block. */
 	#leaveQueue(entry: PoolEntry, { number }: NextBlock): number {
 		const { transactions, clock } = this.#deps;
 		const record = this.#recordOf(entry);
@@ -363,25 +359,25 @@ export class ChainRunner {
 	}
 }
 
-/** Whether of a link only is told that it is there and whether it passes: how it fares tells of one before it. */
-function isDiscreet(sight: Sight | undefined): boolean {
-	return sight?.isSeen === true && sight.behindHidden;
+/** Whether details of a link's simulation must be hidden, since they would reveal a hidden link before it. */
+function hidesDetails(visible: Visibility | undefined): boolean {
+	return visible?.isVisible === true && visible.behindHidden;
 }
 
-/** Whether all of `builders` have been given it for `block`. */
+/** Whether it was sent to all of `builders` for `block`. */
 function isSent(entry: PoolEntry, builders: readonly string[], block: number): boolean {
-	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
+	return entry.sentForBlock === block && builders.every((name) => entry.currentBuilders.has(name));
 }
 
-/** Whether the record tells that it is held for `error`. */
-function isTold(record: TransactionRecord | undefined, error: SimulationError, next: NextBlock): boolean {
+/** Whether the record already says that the transaction is held for `error`. */
+function isRecorded(record: TransactionRecord | undefined, error: SimulationError, next: NextBlock): boolean {
 	const last = record?.stage === "SIMULATION_FAILED" ? record.simulationError : null;
 	if (last?.code !== error.code) return false;
 	if (WAITS_FOR_FEE.has(error.code)) return true;
 	return record?.block === next.number && last.message === error.message;
 }
 
-/** The error by its code alone. */
+/** The error's code with a fixed message. */
 function withoutDetails({ code }: SimulationError): SimulationError {
 	return { code, message: "not told while transactions before it are pending" };
 }

@@ -1,4 +1,4 @@
-// The relay's settings, one row each. `--help`, `--print-config` and the documents' tables are made from the same rows.
+// The relay's settings, one row each. `--help`, `--print-config` and the tables in the documents are generated from these rows.
 
 import { readFileSync } from "node:fs";
 import {
@@ -25,7 +25,7 @@ import { SUBSCRIPTION_NAMES } from "./domain/endpoints.ts";
 import { CANCEL_POLICIES } from "./domain/transaction.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
-/** So that bots written for that relay work unchanged. */
+/** So that bots written for MEV Blocker work unchanged. */
 const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
 
 /** Every setting of the relay. */
@@ -136,7 +136,7 @@ export const RELAY_SETTINGS = {
 
 export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 
-/** Reads the relay's settings. Throws SettingError with all that are missing or bad. */
+/** Reads the relay's settings. Throws SettingError that lists every missing or invalid one. */
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
 	return readSettings(RELAY_SETTINGS, env);
 }
@@ -159,7 +159,7 @@ function address(value: string): string | undefined {
 	return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : undefined;
 }
 
-/** None empty, and none that means something else already. */
+/** Comma-separated names, none empty and none equal to a built-in subscription. */
 function aliases(value: string): readonly string[] | undefined {
 	const names = value.split(",").map((name) => name.trim());
 	const taken: readonly string[] = SUBSCRIPTION_NAMES;

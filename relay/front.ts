@@ -1,4 +1,4 @@
-// Wires the ingress to the relay's parts and to the reads that are proxied to the node. It holds no rule.
+// Connects the ingress to the relay's parts and to the reads that are proxied to the node. It contains no rules.
 
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
@@ -28,11 +28,11 @@ export interface FrontOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly version: string;
-	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	/** How long the relay keeps serving after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
-	/** Has the port until it starts. */
+	/** Listens on the port until the ingress starts. */
 	readonly standby: Standby;
-	/** For reads of clients, which must not take the connections of the relay's own. */
+	/** For clients' reads, which must not use up the connections that the relay itself needs. */
 	readonly readClient: JsonRpcClient;
 }
 
@@ -47,7 +47,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 		return record !== undefined && (record.shared || isMined(record.stage));
 	};
 	const followers = new Followers({ log: log.child("followers") });
-	records.subscribe(followers.tell);
+	records.subscribe(followers.notify);
 	records.subscribe(createLifeLog({ log: log.child("transactions") }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
 	const callMany = createCallMany(
@@ -110,7 +110,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 	);
 }
 
-/** The checks of /readyz, by the names that it shows: whether the relay would serve a submission well now. */
+/** The checks of /readyz: whether the relay can serve a submission now. */
 export function readinessChecks(
 	maxHeadAgeMs: number,
 	{ tip, heads, kv, transactions, deliveries }: RelayParts,
@@ -123,12 +123,12 @@ export function readinessChecks(
 		{
 			name: "store",
 			async check() {
-				// Where it is not surely this relay's, nothing is sent to builders.
+				// Without the store's lock nothing is sent to builders.
 				if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
 				return verdict(await transactions.store.check(), "the last write failed");
 			},
 		},
-		// Deliveries were tried in the last two slots, and no builder answered any.
+		// Fails when there were deliveries in the last two slots and no builder answered any.
 		{ name: "delivery", check: () => verdict(deliveries.healthy, "no builder answers") },
 	];
 }

@@ -1,5 +1,4 @@
-// The relay's metrics: each a function, all series there from the start. What is measured is decided by those who
-// call them.
+// The relay's metrics, one function each. All series exist from the start, so that a rate over them has no gaps.
 
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
@@ -13,7 +12,7 @@ export const STEPS = ["decode", "admission", "store", "account", "simulation", "
 /** How a submission ended. */
 const SUBMISSION_OUTCOMES = ["accepted", "known", "cancels", "failed", ...REJECTION_CODES] as const;
 
-/** Makes the relay's series; `builders` are the builders' names. */
+/** Registers the relay's series; `builders` are the builders' names. */
 export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 	return {
 		submission: metrics.counter(
@@ -31,7 +30,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"Transactions that came into a stage",
 			labelSets({ stage: STAGES }),
 		),
-		/** As read from blocks; a reorganisation may have one counted twice. */
+		/** As read from blocks; after a reorganisation a refund may be counted twice. */
 		refunded: metrics.counter("relay_refunded_ether_total", "Ether that was paid to users", labelSets({})),
 		delivery: metrics.counter(
 			"relay_deliveries_total",

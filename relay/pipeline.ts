@@ -1,6 +1,5 @@
-// What a request does. A submission is decoded, admitted and added; behind its answer the chain runner simulates,
-// shares and broadcasts it. A cancel, by hash or by a self-transfer for what was sent with soft cancellations, ends
-// what is pending.
+// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the chain runner simulates,
+// shares and broadcasts it. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
 import {
@@ -40,25 +39,25 @@ export interface PipelineDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
-	/** The node has a later head than the tracked one. */
+	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly runner: Pick<ChainRunner, "run">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
-	/** How a submission ended: a refusal by its code. `hash` is null where it could not be decoded. */
+	/** Called with a submission's outcome, or the code of its refusal. `hash` is null when it could not be decoded. */
 	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome, hash: string | null) => void;
 }
 
 /** How a submission may end. */
 export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
 
-/** Takes submissions, and takes transactions back. */
+/** Submits and cancels transactions. */
 export class Pipeline implements Submitter, Canceller {
 	readonly #options: PipelineOptions;
 	readonly #deps: PipelineDependencies;
-	/** Submissions that are being written, by hash: who sends the same bytes meanwhile waits for the same write. */
+	/** Submissions that are being written, by hash: a repeated submission of the same bytes waits for the same write. */
 	readonly #writing = new Map<string, Promise<SubmitOutcome>>();
 
 	constructor(options: PipelineOptions, dependencies: PipelineDependencies) {
@@ -66,10 +65,7 @@ export class Pipeline implements Submitter, Canceller {
 		this.#deps = dependencies;
 	}
 
-	/**
-	 * Takes a raw transaction; resolves once it is on disk. Throws where the node or the store fails: nothing is
-	 * kept then.
-	 */
+	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
 		const { onOutcome, clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
@@ -78,7 +74,7 @@ export class Pipeline implements Submitter, Canceller {
 		const hash = decoded.ok ? decoded.tx.hash : null;
 		try {
 			const outcome = decoded.ok
-				? await this.#inTurn(decoded.tx, submission)
+				? await this.#submitDecoded(decoded.tx, submission)
 				: refused(undecodable(decoded.reason, decoded.message));
 			const code = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
 			onOutcome(submission.path, code, hash);
@@ -89,13 +85,13 @@ export class Pipeline implements Submitter, Canceller {
 		}
 	}
 
-	#inTurn(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+	#submitDecoded(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		return (
-			this.#writing.get(tx.hash) ?? this.#deps.transactions.inTurn(tx, () => this.#admit(tx, submission))
+			this.#writing.get(tx.hash) ?? this.#deps.transactions.exclusively(tx, () => this.#admit(tx, submission))
 		);
 	}
 
-	/** Runs in turn: only the chain changes what is known of it meanwhile. */
+	/** Runs exclusively for the sender and nonce: meanwhile only new blocks can change the state of that nonce. */
 	async #admit(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep, transactions } = this.#deps;
 		const begun = clock.monotonic();
@@ -106,19 +102,19 @@ export class Pipeline implements Submitter, Canceller {
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
-		// A reorganisation may have brought it back while the node was asked.
+		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return known(tx.hash);
 		return this.#take(tx, submission, verdict.account, past === "resubmitted");
 	}
 
-	/** What the relay knows of the hash: an answer, `resubmitted` where it had ended and may come back, or null. */
+	/** The outcome for a known hash; `resubmitted` when it has ended and may be admitted again; null for an unknown hash. */
 	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
-		// Its user ended it: until its nonce is used, nothing happens. It is never admitted again.
+		// Ended by its user: never admitted again. It counts as known until its nonce is used.
 		const client = clientOf(origin);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
@@ -152,19 +148,19 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions } = this.#deps;
 		const { pool, records, store } = transactions;
 		const { hash } = request;
-		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
+		// Always read, so that response times reveal nothing. A failing store must not prevent a cancel.
 		const settled = await store.settled(hash).catch(() => null);
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? settled;
 		if (owner === null) return false;
-		// Who submitted it counts for as long as what has ended is watched.
+		// The submitter's address authorizes a cancel only while an ended transaction is watched.
 		const head = this.#deps.tip.head()?.number ?? 0;
 		const isWatched = head < (settled?.block ?? 0) + WATCH_BLOCKS;
 		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
 			return false;
 		if (transaction === undefined) return settled?.stage === "CANCELLED";
-		await transactions.inTurn(transaction.tx, async () => {
+		await transactions.exclusively(transaction.tx, async () => {
 			const entry = pool.get(hash);
 			if (entry !== undefined) await transactions.cancel(entry);
 		});
@@ -172,8 +168,8 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	/**
-	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called in
-	 * turn. Throws where the store fails: then nothing is taken back.
+	 * Handles `tx` as a soft cancel; returns null when it is none, and then it is admitted like any other. Must run
+	 * exclusively for the sender and nonce. If the store fails, throws and cancels nothing.
 	 */
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { transactions } = this.#deps;
@@ -187,18 +183,18 @@ export class Pipeline implements Submitter, Canceller {
 		}
 		if (freed === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
-		return transactions.refusalOfMore(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
+		return transactions.cancelLimitRefusal(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
-	/** Whether it could be in a block as far as it alone goes. */
+	/** Whether the transaction, taken alone, is valid in the next block. */
 	#isSound(tx: DecodedTransaction): boolean {
 		const next = this.#deps.tip.next();
 		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
 	/**
-	 * Whether the last transaction with the nonce of `tx` that was submitted with soft cancellations has ended so that the
-	 * nonce is free: cancelled, or expired, when its bytes could bring it back. With the one that expired; null: it has not.
+	 * Checks that the last transaction with this nonce that requested soft cancellations was cancelled or has expired, and
+	 * that the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null when the check fails.
 	 */
 	async #freed(
 		tx: DecodedTransaction,
@@ -214,7 +210,7 @@ export class Pipeline implements Submitter, Canceller {
 		return { expired: await transactions.expiredBefore(tx) };
 	}
 
-	/** Ends who has the nonce, or had it and expired, if there is such a one, and takes down that `tx` did it. */
+	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */
 	async #endSoftly(
 		tx: DecodedTransaction,
 		submission: Submission,

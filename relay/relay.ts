@@ -1,5 +1,5 @@
-// The composition root: makes every stage from the settings, in the order in which a transaction flows, and connects
-// them by their ports. It holds no rule.
+// The composition root: creates all parts from the settings, in the order in which a transaction passes them, and connects
+// them. It contains no rules.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
@@ -56,32 +56,32 @@ import { Pool } from "./transactions/pool.ts";
 import { TransactionRecords } from "./transactions/records.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
-/** What a caller may bring of its own. */
+/** What a caller may supply. */
 export interface RelayOverrides {
 	readonly log: Logger;
 	readonly version: string;
-	/** Made here unless given. */
+	/** Default: a new registry. */
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
-	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	/** How long the relay keeps serving after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
-	/** Called once another process has the store: this relay must not go on. */
+	/** Called when another process has taken over the store: this relay must stop. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
 }
 
-/** Outcomes of submissions that are no refusals. */
+/** Outcomes of submissions that are not refusals. */
 const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
-/** How long the first head is waited for where requests wait, in ms. */
+/** How long the start waits for the first head while requests are held, in ms. */
 const FIRST_HEAD_MS = 1_000;
-/** How long a request waits for another relay to let go of the store, in ms: who has boost in front has another relay. */
+/** How long a request waits for another relay to release the store, in ms. Short, since boost can use another relay. */
 const HOLD_MS = 1_000;
 
-/** A relay that is not started yet. `start` rejects when the node, the store or the port can't be had. */
+/** A relay that is not started yet. `start` rejects when the node, the store or the port is not available. */
 export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
 	return assembled("relay", (stopped) => assemble(config, overrides, stopped));
 }
@@ -119,7 +119,7 @@ async function assemble(
 	}
 }
 
-/** Everything behind the ingress, in the order of the flow: what each needs is made before it. */
+/** Creates everything behind the ingress, dependencies first. */
 async function makeParts(
 	config: RelayConfig,
 	{ log, clock, stopped, metrics: given }: RelayOverrides & { clock: Clock; stopped: AbortSignal },
@@ -230,7 +230,7 @@ async function makeParts(
 				const next = heads.next();
 				if (next !== null) rules.setNext(next);
 				fanout.setHead(update.head.number);
-				market.blocksCame(update);
+				market.onChainUpdate(update);
 				headFeed.onHeads(update.gap ? [update.head] : update.applied);
 				filters.onUpdate(update);
 				logFeed.onUpdate(update);
@@ -239,7 +239,7 @@ async function makeParts(
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
 	records.subscribe((record, before, event) => {
-		// By it alone is known after a crash that a user is owed a refund.
+		// After a crash only this event shows that a refund is due to the user.
 		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
@@ -253,7 +253,7 @@ async function makeParts(
 
 export type RelayParts = Awaited<ReturnType<typeof makeParts>>;
 
-/** Makes the gauges: what is read when the metrics are asked for. */
+/** Registers the gauges, which are read when metrics are requested. */
 function watch(parts: RelayParts, clock: Clock): void {
 	const { registry, transactions, fanout, market, tip, heads, subscriptions } = parts;
 	const { pool, records } = transactions;
@@ -283,14 +283,14 @@ function watch(parts: RelayParts, clock: Clock): void {
 	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
 }
 
-/** What is started in this order, and stopped in the reverse. */
+/** The components in the order in which they start; they stop in reverse order. */
 function inOrder(
 	{ transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip }: RelayParts,
 	ingress: Component,
 	{ resources, standby, clock, log }: { resources: Resources; standby: Standby; clock: Clock; log: Logger },
 ): readonly Component[] {
 	return [
-		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
+		// Closes the standby if the start fails before the ingress has taken over its port, so that no request keeps waiting.
 		sink("standby", () => standby.stop()),
 		sink("store", () => resources.close()),
 		sink("records", () => transactions.flush(true)),
@@ -314,7 +314,7 @@ function inOrder(
 		{
 			name: "first head",
 			async start() {
-				// What was held while another relay had the store needs one that can judge it.
+				// Requests that were held while another relay had the store can't be judged without a head.
 				if (standby.port !== 0) await tip.first({ clock, ms: FIRST_HEAD_MS });
 			},
 			stop: async () => {},

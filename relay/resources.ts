@@ -1,25 +1,25 @@
-// What is opened before any stage and closed last: the store and the connections to the node.
+// The store and the connections to the node: opened before everything else and closed last.
 
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { OpenStore, OpenStoreDependencies } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { RelayConfig } from "./config.ts";
 
-/** Calls to the node that have no deadline of their own, in ms. */
+/** Default deadline of a call to the node, in ms. */
 export const NODE_TIMEOUT_MS = 5_000;
-/** As many as clients' reads and simulations are asked for at once: none of them waits for a connection. */
+/** Enough for all client reads and simulations that may run at once. */
 const READ_CONNECTIONS = 64;
 
 export interface Resources {
 	readonly kv: SharedStore;
-	/** For the relay itself. */
+	/** For the relay's own calls. */
 	readonly client: JsonRpcClient;
-	/** For what clients read: that must not hold up what submissions need. */
+	/** For clients' reads, which must not delay what submissions need. */
 	readonly readClient: JsonRpcClient;
 	close(): Promise<void>;
 }
 
-/** Opens them. Throws as `openStore` does; the node is not asked yet. */
+/** Opens the store and the clients. Throws as `openStore` does; makes no call to the node yet. */
 export async function openResources(
 	config: RelayConfig,
 	openStore: OpenStore,

@@ -1,5 +1,5 @@
-// The live bids, by their targets: bounded by client, with the targets that share a sender's nonce; which of them win, worked
-// out anew each time from these alone; and the bundle that a winner goes out in.
+// The live bids by target, with their limits; the pure rule that ranks them and picks the winners; and the bundle in which a
+// winner is sent.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
@@ -9,35 +9,35 @@ import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { Submission } from "./bundleTable.ts";
 
-/** A bid that was simulated behind its target. */
+/** A bid that has passed its simulation behind its target. */
 export interface Bid {
-	/** What its owner is told. */
+	/** The bundle's status, as its owner sees it. */
 	readonly record: BundleRecord;
 	readonly bidder: Bidder;
-	/** Who sent it, and the client that it came from. */
+	/** The sender's identity, and the client (see clientOf) that it came from. */
 	readonly owner: string;
 	readonly client: string;
 	readonly target: string;
 	readonly backrun: DecodedTransaction;
-	/** Of those accepted: of equal bids the earlier one wins. */
+	/** The order of acceptance: of equal bids the earlier one wins. */
 	readonly seq: number;
-	/** Its place under its uuid. */
+	/** The bundle's entry under its uuid. */
 	submission: Submission;
-	/** The blocks it is for, both included. */
+	/** The range of blocks, both included. */
 	firstBlock: number;
 	lastBlock: number;
-	/** Names of the builders that may have it; null: all. */
+	/** Names of the allowed builders; null: all. */
 	builders: readonly string[] | null;
-	/** Wei that it pays by transfer, as last simulated. */
+	/** Wei paid by transfer in the last simulation. */
 	value: bigint;
-	/** The state that it was simulated in: head and links up to its target. It wins only while that is the present one. */
+	/** The state of the last simulation (head and chain up to the target). The bid can win only while this is current. */
 	basis: string | null;
-	/** The state that it is being simulated in now, and what takes it out of the queue; or null. */
+	/** The state of the simulation that is running, and its abort controller; or null. */
 	checking: { readonly basis: string; readonly stop: AbortController } | null;
-	/** The last state in which nothing was found out of it, for want of the node or because its target failed; or null. */
+	/** The last state in which a simulation gave no result, because the node or the target (`isTarget`) failed; or null. */
 	tried: { readonly basis: string; readonly isTarget: boolean } | null;
-	/** The block that it is out for, the builders that have it, and all that have its target: who may make the block. */
-	out: {
+	/** Where it was sent: for which block, to which builders; `makers` are all builders that have the target. */
+	placement: {
 		readonly block: number;
 		readonly builders: readonly string[];
 		readonly makers: readonly string[];
@@ -45,12 +45,12 @@ export interface Bid {
 }
 
 export interface BidsOptions {
-	/** Bids at most: in all, of one client, on one target, and of one client on one target. */
+	/** Most bids in all, of one client, on one target, and of one client on one target. */
 	readonly maxTotal: number;
 	readonly maxPerClient: number;
 	readonly maxPerTarget: number;
 	readonly maxOwnPerTarget: number;
-	/** Bytes of raw backruns at most, in all and of one client. */
+	/** Most bytes of raw backruns in all and of one client. */
 	readonly maxBytes: number;
 	readonly maxClientBytes: number;
 }
@@ -83,7 +83,7 @@ export class Bids {
 		return this.#count.taken;
 	}
 
-	/** Whether a bid is still here. */
+	/** Whether the bid is still live. */
 	holds(bid: Bid): boolean {
 		return this.#byTarget.get(bid.target)?.has(bid) === true;
 	}
@@ -93,7 +93,7 @@ export class Bids {
 		return this.#byTarget.has(target);
 	}
 
-	/** The bids on `target`, in no order. */
+	/** The bids on `target`, unordered. */
 	of(target: string): readonly Bid[] {
 		return [...(this.#byTarget.get(target) ?? [])];
 	}
@@ -103,10 +103,10 @@ export class Bids {
 		return [...this.#byTarget.keys()];
 	}
 
-	/** `targets`, and all whose winners depend on theirs: they share a sender's nonce, by way of others too. */
+	/** `targets` and all targets that are connected to them by bids with the same sender and nonce, also indirectly. */
 	linked(targets: Iterable<string>): readonly string[] {
 		const found = new Set(targets);
-		// What is added while it is gone through is gone through too.
+		// The loop also visits targets that are added during it.
 		for (const target of found) {
 			for (const bid of this.#byTarget.get(target) ?? []) {
 				for (const other of this.#byNonce.get(nonceOf(bid)) ?? []) found.add(other.target);
@@ -115,7 +115,7 @@ export class Bids {
 		return [...found];
 	}
 
-	/** What stands against one more bid of `client` on `target`, of `bytes`, in the place of `freed` others; or null. */
+	/** The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are removed; or null. */
 	full(client: string, target: string, bytes: number, freed: number): string | null {
 		const { maxPerClient, maxOwnPerTarget, maxClientBytes } = this.#options;
 		if (this.#count.refusal(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
@@ -126,8 +126,8 @@ export class Bids {
 	}
 
 	/**
-	 * The bid on `target` that must give way to one for `block` where there is no room for one more, else null: the one
-	 * for the latest block after that, or else the cheapest.
+	 * If `target` has its most bids, the one to evict for a bid for `block`: the one that starts the latest after `block`, or
+	 * else the cheapest. Null when there is room.
 	 */
 	lastIfFull(target: string, block: number): Bid | null {
 		const bids = this.of(target);
@@ -137,7 +137,7 @@ export class Bids {
 		return bids.reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
 	}
 
-	/** The bid that must give way where there is no room for `bytes` more in all, else null: the fullest client's cheapest. */
+	/** If there is no room for `bytes` in all, the bid to evict: the cheapest of the client with the most bids. Else null. */
 	cheapestIfFull(bytes: number): Bid | null {
 		const isFull = this.#count.refusal("", 1) === "total" || this.#bytes.refusal("", bytes) === "total";
 		if (!isFull) return null;
@@ -155,7 +155,7 @@ export class Bids {
 		this.#bytes.force(bid.client, bid.backrun.size);
 	}
 
-	/** Takes a bid out; answers false where it is not here any more. */
+	/** Removes a bid; returns false if it was not live. */
 	remove(bid: Bid): boolean {
 		if (!this.holds(bid)) return false;
 		removeFrom(this.#byTarget, bid.target, bid);
@@ -188,25 +188,25 @@ function removeFrom(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
 }
 
 export interface WinnersOptions {
-	/** Bids of one target that are with one builder at most. */
+	/** Most bids of one target at one builder. */
 	readonly places: number;
-	/** Names of the builders that have the target and pay refunds. */
+	/** Names of the refunding builders that have the target. */
 	readonly buildersOf: (target: string) => readonly string[];
-	/** Whether it ranks behind everybody else's. */
+	/** Whether the bid ranks behind all others because of its bidder's losses. */
 	readonly isBehind: (bid: Bid) => boolean;
 }
 
-/** Where a bid shall be. */
+/** The builders that shall have a winning bid. */
 export interface Award {
 	readonly builders: readonly string[];
-	/** Whether it is the best one at any of them. */
+	/** Whether it is the best bid at one of them. */
 	readonly isBest: boolean;
 }
 
 /**
- * The best bids of each target at each builder: distinct by owner, by the backrun's sender and by the contract that it
- * calls, so that no single bidder takes all places. A sender's nonce is given out once at a builder: of two targets whose
- * bids share one, the one where it ranks higher (pays more) keeps it.
+ * The best bids of each target at each builder. They must differ in owner, backrun sender and called contract, so that one
+ * bidder can't take all places. A builder gets a sender's nonce once: of two targets whose bids share a nonce, the
+ * higher-ranked bid wins.
  */
 export function winners(
 	bids: readonly Bid[],
@@ -242,18 +242,18 @@ export function winners(
 	return won;
 }
 
-/** Below zero where `a` pays more, or as much and came earlier. */
+/** Sort order: the higher value first, then the earlier bid. */
 export function compare(a: Bid, b: Bid): number {
 	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
 	return a.seq - b.seq;
 }
 
-/** Under which name an owner's bid on a target goes out: one of each is out at a time, and his next takes its place. */
+/** The bundle's name at builders: an owner has one bid per target there, and the next one replaces it. */
 export function backrunName(target: string, owner: string): string {
 	return `backrun ${target} ${owner}`;
 }
 
-/** The bundle for `block`; `refundPercent` is the user's share of what the backrun brings. */
+/** The bundle for `block`; `refundPercent` is the user's share of the backrun's proceeds. */
 export function backrunBundle(
 	bid: Bid,
 	{ tx, path, refundRecipient }: PrivateTransaction,

@@ -1,5 +1,5 @@
-// What clients have sent under which uuid, and what became of each bundle. Bids and plain bundles stand in it alike. A
-// record outlives its bundle for a while, so that its owner can ask; in memory alone, since a bundle's life is a few blocks.
+// The uuids that clients use and the status of each bundle, for bids and plain bundles alike. A status record outlives its
+// bundle so that the owner can query it. In memory only, since a bundle lives for a few blocks.
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
@@ -8,33 +8,33 @@ import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/
 import { bundleTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 
-/** How a bundle's place under its uuid was lost. */
+/** How a bundle lost its uuid. */
 export type Overtaken = "REPLACED" | "CANCELLED";
 
-/** What was sent in, from its arrival on: first being considered, then in place. */
+/** A bundle under its uuid, from its arrival until its end. */
 export interface Submission {
 	readonly owner: string;
-	/** Null: nothing can end it. */
+	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
-	/** How it was overtaken before it came into its place, by what was sent later under the same uuid. */
+	/** Set when it was replaced or cancelled under its uuid before it was accepted. */
 	overtaken: Overtaken | null;
-	/** Aborted then: it need not be considered any further. */
+	/** Aborted when it is overtaken. */
 	readonly stop: AbortController;
-	/** Ends what holds the place; null while it is being considered. */
+	/** Ends the accepted bundle; null until it is accepted. */
 	end: ((how: Overtaken) => void) | null;
 }
 
 /** What may change of a bundle in one block. */
 export type BlockChange = Partial<Omit<BundleBlockStatus, "block" | "at" | "deliveries">>;
 
-/** What is known of a bundle when it is accepted. */
+/** The fields of a record that are known when the bundle is accepted. */
 export type NewBundle = Pick<
 	BundleRecord,
 	"owner" | "hash" | "bidder" | "target" | "firstBlock" | "lastBlock"
 >;
 
 export interface BundleTableOptions {
-	/** Records at most, in all and of one client: the one that changed longest ago goes first. */
+	/** Most records, in all and of one client; the least recently changed one is evicted first. */
 	readonly maxRecords: number;
 	readonly maxPerClient: number;
 }
@@ -48,15 +48,15 @@ export interface BundleTableDependencies {
 
 export const TABLE_LIMITS: BundleTableOptions = { maxRecords: 40_000, maxPerClient: 5_000 };
 
-/** Deliveries kept of one bundle: a bid may go to a builder again and again as others come and go. */
+/** Deliveries kept of one bundle: a bid may be sent to the same builder many times. */
 const MAX_DELIVERIES = 100;
-/** Blocks kept of one bundle: one that is bid with again and again loses its oldest. */
+/** Blocks kept of one bundle; a bundle that is submitted again and again loses its oldest ones. */
 const MAX_BLOCKS = 64;
 
 /** The bundles of all owners. */
 export class BundleTable {
 	readonly #deps: BundleTableDependencies;
-	/** By owner and uuid, in the order of their arrival; a uuid that nothing is sent under takes no memory. */
+	/** By owner and uuid, in the order of arrival. */
 	readonly #submissions = new Map<string, Submission[]>();
 	readonly #shares: Shares;
 	readonly #records: LRUCache<string, { readonly client: string; readonly record: BundleRecord }>;
@@ -70,7 +70,7 @@ export class BundleTable {
 		});
 	}
 
-	/** A bundle arrives; {@link release} must follow, once it is over. */
+	/** Registers an arriving bundle. {@link release} must be called when it ends. */
 	enter(owner: string, uuid: string | null): Submission {
 		const submission: Submission = { owner, uuid, overtaken: null, stop: new AbortController(), end: null };
 		if (uuid === null) return submission;
@@ -79,19 +79,19 @@ export class BundleTable {
 		return submission;
 	}
 
-	/** Whether to take its place is to end another bundle. */
+	/** Whether accepting it would replace another bundle. */
 	replaces(submission: Submission): boolean {
 		return submission.overtaken === null && this.#under(submission).some(({ end }) => end !== null);
 	}
 
-	/** It was found good: it takes its place, and what came before it under its uuid ends. */
+	/** Marks it as accepted, and ends earlier bundles with its uuid. */
 	take(submission: Submission, end: (how: Overtaken) => void): void {
 		const others = this.#under(submission);
 		for (const other of others.slice(0, Math.max(0, others.indexOf(submission)))) endOf(other, "REPLACED");
 		submission.end = end;
 	}
 
-	/** It is over: refused, or its bundle has ended. */
+	/** Frees the uuid of a bundle that was refused or has ended. */
 	release(submission: Submission): void {
 		const { owner, uuid } = submission;
 		submission.end = null;
@@ -102,7 +102,7 @@ export class BundleTable {
 		else this.#submissions.set(key, left);
 	}
 
-	/** Ends what the owner has under a uuid, what is still being considered too. */
+	/** Cancels the owner's bundles with this uuid, also those that are not accepted yet. */
 	cancel(owner: string, uuid: string): void {
 		for (const submission of this.#under({ owner, uuid })) endOf(submission, "CANCELLED");
 	}
@@ -112,7 +112,7 @@ export class BundleTable {
 		return this.#records.get(keyOf(owner, hash))?.record ?? null;
 	}
 
-	/** The record of a bundle that `client` has sent: a new one, or the known one for these blocks too. */
+	/** The record of a bundle that `client` sent: a new one, or the existing one with its range extended. */
 	open(bundle: NewBundle, client: string): BundleRecord {
 		const key = keyOf(bundle.owner, bundle.hash);
 		const known = this.#records.get(key)?.record;
@@ -128,7 +128,7 @@ export class BundleTable {
 		return record;
 	}
 
-	/** Takes down what became of it in `block`; what stays as it was is no news. */
+	/** Changes the status in `block`; publishes it only if something differs. */
 	change(record: BundleRecord, block: number, change: BlockChange): void {
 		const known = record.blocks.some((status) => status.block === block);
 		const status = statusOf(record, block, this.#deps.clock.now());
@@ -138,7 +138,7 @@ export class BundleTable {
 		this.#publish(record, status);
 	}
 
-	/** Takes down how a builder took it. */
+	/** Adds a builder's response. */
 	delivered(record: BundleRecord, block: number, delivery: BundleDelivery): void {
 		const status = statusOf(record, block, this.#deps.clock.now());
 		status.deliveries.push(delivery);
@@ -166,7 +166,7 @@ export class BundleTable {
 	}
 }
 
-/** What is known of a bundle in `block`, or undefined. */
+/** The bundle's status in `block`, or undefined. */
 export function statusIn(record: BundleRecord, block: number): BundleBlockStatus | undefined {
 	return record.blocks.find((status) => status.block === block);
 }
@@ -184,7 +184,7 @@ function keyOf(owner: string, hash: string): string {
 	return `${owner} ${hash}`;
 }
 
-/** The status of `block`; a new one is of `now` (ms). */
+/** The status in `block`, created at `now` (ms) if there is none. */
 function statusOf(record: BundleRecord, block: number, now: number): BundleBlockStatus {
 	const known = statusIn(record, block);
 	if (known !== undefined) return known;

@@ -1,52 +1,51 @@
-// What bidders did in blocks, and what follows from it. Facts are of one block each; how a bidder stands is worked out
-// from those of the canonical chain, so that a reorganisation takes them back with their block. Pure.
+// The rules about bidders' conduct in blocks. Each fact belongs to one block, and a bidder's standing is computed from the
+// facts of the canonical chain, so that a reorganisation undoes them. Pure.
 //
-// The rule, in one place:
-// - A bid that is in a block behind its target and brought the coinbase, by transfers, more than 1 % less than was bid is
-//   `short`. Whose bid was short is barred, for 32 blocks, and twice as long with each time.
-// - A bid that is in a block otherwise has `landed`.
-// - A bid has `lost` where its target is in the block, and behind it a bid that brought less in all (fees too) or none,
-//   although whoever may have made the block had it in time: all builders that may have had what is in the block have
-//   accepted the bid a second before the block's time. A delivery that failed, is unanswered or was late is nobody's loss.
-//   Three losses within 64 blocks without landing between: it ranks behind everybody else for 64 blocks, never worse.
-// - A bar is on the backrun's sender, the bundle's owner and the called contract; losses are counted for these and for the
-//   client too, or one could spread them over keys, which cost nothing.
+// - `short`: the bid is in a block behind its target and paid the coinbase, by transfers, over 1 % less than was bid. Its bidder
+//   is barred for 32 blocks, each further time for twice as long.
+// - `landed`: the bid is in a block and was not short.
+// - `lost`: the target is in the block without a bid, or with one that brought less in all (fees included), although every
+//   builder that may have made the block had accepted this bid a second before the block's time. Failed, unanswered and late
+//   deliveries are no losses. Three losses within 64 blocks with no landed bid between them: the bidder ranks behind all others
+//   for 64 blocks.
+// - A bar applies to the backrun's sender, the bundle's owner and the called contract. Losses are also counted by client, since
+//   new keys cost nothing.
 
 import type { Bar, Bidder, BundleDelivery, Standing } from "../domain/bundleStatus.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 
-/** What one bid did in one block. Wei are decimal strings: it is stored. */
+/** What happened to one bid in one block. Stored as JSON, with wei as decimal strings. */
 export interface ConductFact {
 	readonly kind: "short" | "lost" | "landed";
 	readonly bundle: string;
 	readonly bidder: Bidder;
 	readonly bid: string;
-	/** Null where the node can't tell, and of a lost one. */
+	/** Null if the node can't trace it, and for a lost bid. */
 	readonly paid: string | null;
 }
 
 /** A fact with its block's number. */
 export type DatedFact = ConductFact & { readonly block: number };
 
-/** A bid that was with builders when the block came. */
+/** A bid that was with builders when the block was made. */
 export interface RoundBid {
 	readonly bundle: string;
 	readonly backrun: string;
 	readonly bidder: Bidder;
 	/** Wei. */
 	readonly value: bigint;
-	/** How builders took it for this block. */
+	/** The builders' responses for this block. */
 	readonly deliveries: readonly Pick<BundleDelivery, "at" | "builder" | "kind" | "answer">[];
 }
 
-/** What a block that holds a target tells of the bids on it. */
+/** The bids on a target in the block that contains it. */
 export interface Round {
 	/** The block's own time, in ms. */
 	readonly time: number;
-	/** Builders that may have had what is in the block. */
+	/** Builders that may have made the block. */
 	readonly makers: readonly string[];
 	readonly bids: readonly RoundBid[];
-	/** The backrun that is in it, with what it brought by transfers (null: the node can't tell) and in all; or null. */
+	/** The backrun in the block, with its wei by transfers (null: the node can't trace it) and in all; null: none. */
 	readonly landed: {
 		readonly backrun: string;
 		readonly transfers: bigint | null;
@@ -61,18 +60,18 @@ const LOSS_BLOCKS = 64;
 const BEHIND_BLOCKS = 64;
 /** A bid may fall short by a hundredth. */
 const SHORT_PERCENT = 99n;
-/** A builder has been given time for what it accepted this long before the block's time, in ms. */
+/** A bid that was accepted this long before the block's time was in time, in ms. */
 const IN_TIME_MS = 1_000;
-/** Blocks for which facts are kept: short ones for a week of slots of 12 s, the others while they can count. */
+/** Blocks for which facts are kept: `short` ones for a week of 12 s slots, the others as long as they can count. */
 const KEEP_SHORT_BLOCKS = 50_400;
 const KEEP_BLOCKS = 2 * LOSS_BLOCKS + BEHIND_BLOCKS;
 
-/** Answers by which a builder surely has not got what it was sent. */
+/** Answers that mean that the builder does not have what it was sent. */
 const NEVER_HAD: ReadonlySet<DeliveryAnswer> = new Set(["failed", "rejected", "unsent"]);
 
 /**
- * Who answers for a backrun; `by`: who sent its bundle, null where that is no longer known. A creation calls no contract,
- * and neither does a transfer to the coinbase where that is fixed: they count by their sender.
+ * The bidder of a backrun; `by` is the sender of its bundle, null when unknown. Creations and transfers to a fixed fee
+ * recipient call no contract, so their sender counts instead.
  */
 export function bidderOf(
 	{ from, to }: { readonly from: string; readonly to: string | null },
@@ -83,12 +82,12 @@ export function bidderOf(
 	return { owner: by?.owner ?? null, client: by?.network ?? null, sender: from, contract };
 }
 
-/** Whether a builder that answered so may have what it was sent; not heard of (undefined) it may. */
+/** Whether a builder with this answer may have what it was sent. Without an answer it may. */
 export function mayHave(answer: DeliveryAnswer | undefined): boolean {
 	return answer === undefined || !NEVER_HAD.has(answer);
 }
 
-/** The facts that a block comes to. */
+/** The facts that follow from a block. */
 export function factsOf({ time, makers, bids, landed }: Round): readonly ConductFact[] {
 	return bids.flatMap((one): ConductFact[] => {
 		const { bundle, bidder, value } = one;
@@ -108,12 +107,12 @@ export function factsOf({ time, makers, bids, landed }: Round): readonly Conduct
 	});
 }
 
-/** Whether a fact of `block` can still count when `head` is the head. */
+/** Whether a fact of `block` must still be kept at `head`. */
 export function isKept({ kind }: Pick<ConductFact, "kind">, block: number, head: number): boolean {
 	return block + (kind === "short" ? KEEP_SHORT_BLOCKS : KEEP_BLOCKS) > head;
 }
 
-/** The names under which facts are counted. */
+/** The names under which a bidder's facts are counted; `barred` are those that a bar applies to. */
 export function partiesOf(bidder: Bidder): {
 	readonly barred: readonly string[];
 	readonly all: readonly string[];
@@ -123,7 +122,7 @@ export function partiesOf(bidder: Bidder): {
 	return { barred, all: client === null ? barred : [...barred, `client ${client}`] };
 }
 
-/** How one stands for `block` by its facts, in the order of their blocks; null: as anybody. */
+/** The standing for `block` that follows from `facts`, ordered by block; null: nothing against the bidder. */
 export function standingOf(facts: readonly DatedFact[], block: number): Standing | null {
 	const bar = barOf(facts);
 	const behindUntil = behindOf(facts);
@@ -134,7 +133,7 @@ export function standingOf(facts: readonly DatedFact[], block: number): Standing
 	return current.bar === null && current.behindUntil === null ? null : current;
 }
 
-/** The worst of several. */
+/** The most severe of several standings. */
 export function worst(standings: readonly (Standing | null)[]): Standing | null {
 	return standings.reduce((a, b) => {
 		if (a === null || b === null) return a ?? b;

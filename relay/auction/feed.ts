@@ -1,12 +1,12 @@
-// A shared transaction as far as searchers may see it (interface section 2.3): never a signature, a blob or an authorization.
-// What is shared is decided elsewhere.
+// The fields of a shared transaction that searchers may see: never a signature, a blob or an authorization. Which
+// transactions are shared is decided in chainRunner.ts.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
 /**
  * The partial pending transaction: quantities in hex, `to` null for a creation. Legacy and type-1 transactions
- * carry `gasPrice`, repeated in both EIP-1559 fee fields. Authorizations (EIP-7702) are signatures, and left out whole.
+ * carry `gasPrice`, repeated in both EIP-1559 fee fields. Authorizations (EIP-7702) contain signatures and are left out.
  */
 export function partialPendingTransaction(tx: DecodedTransaction): Record<string, unknown> {
 	return {

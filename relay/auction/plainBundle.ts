@@ -1,5 +1,5 @@
-// One plain bundle, which holds a searcher's own transactions and runs behind no shared one; what makes two of them the same,
-// and how many there may be. Pure.
+// A plain bundle: a searcher's own transactions, without a shared target. Also when two are the same bundle, and the limits.
+// Pure.
 
 import type { SharesOptions } from "../../shared/shares/shares.ts";
 import type { OutgoingBundle, Range } from "../domain/bundle.ts";
@@ -10,28 +10,28 @@ export interface PlainLimits {
 	readonly bytes: SharesOptions;
 }
 
-/** Transactions of all plain bundles at most, since each is tried at each head, and their bytes. */
+/** Limits on the transactions of all plain bundles, since each is simulated at each head, and on their bytes. */
 export const PLAIN_LIMITS: PlainLimits = {
 	transactions: { total: 20_000, perClient: 2_000 },
 	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
 };
 
-/** A bundle on its way through the blocks of its range. */
+/** An accepted plain bundle. */
 export interface PlainBundle {
-	/** What its owner is told. */
+	/** The bundle's status, as its owner sees it. */
 	readonly record: BundleRecord;
 	readonly uuid: string | null;
 	readonly outgoing: Omit<OutgoingBundle, "block">;
-	/** Of its transactions. */
+	/** Hashes of its transactions. */
 	readonly hashes: readonly string[];
 	readonly bytes: number;
 	readonly firstBlock: number;
 	readonly lastBlock: number;
-	/** Names of the builders that may have it. */
+	/** Names of the allowed builders. */
 	readonly builders: readonly string[];
-	/** The last block that it was sent for; `sentTo` has the builders. */
-	outFor: number | null;
-	/** The block that holds it, or null. */
+	/** The last block that it was sent for, or null; `sentTo` names the builders. */
+	sentForBlock: number | null;
+	/** The block that contains it, or null. */
 	landed: { readonly number: number; readonly hash: string } | null;
 	sentTo: readonly string[];
 	/** Aborts its simulation in the next block; null while none is running. */
@@ -41,21 +41,21 @@ export interface PlainBundle {
 	readonly release: () => void;
 }
 
-/** Whether `bundle` is a live one of the owner with the same transactions and no uuid, whose blocks overlap or adjoin `range`. */
+/** Whether `bundle` is the owner's live one with this hash and without a uuid, and its blocks overlap or adjoin `range`. */
 export function touches(bundle: PlainBundle, owner: string, hash: string, range: Range): boolean {
 	const { record, uuid, landed, firstBlock, lastBlock } = bundle;
 	const isIt = record.owner === owner && uuid === null && record.hash === hash && landed === null;
 	return isIt && range.first <= lastBlock + 1 && firstBlock <= range.last + 1;
 }
 
-/** Under which name it goes out: an owner's uuid, or without one itself. */
+/** The bundle's name at builders: by the owner's uuid, or, without one, by `itself`. */
 export function nameOf(owner: string, uuid: string | null, itself: readonly unknown[]): string {
 	return `bundle ${JSON.stringify([owner, uuid === null ? itself : uuid])}`;
 }
 
-/** Whether `bundle` is the very same as `old`, which is out for one of its blocks if it is out. */
+/** Whether `bundle` has the same content as `old`, and covers the block that `old` was sent for, if any. */
 export function isSameAs(old: PlainBundle, bundle: PlainBundle): boolean {
-	const isFor = old.outFor === null || isIn(bundle, old.outFor);
+	const isFor = old.sentForBlock === null || isIn(bundle, old.sentForBlock);
 	return old.landed === null && isFor && contentOf(old) === contentOf(bundle);
 }
 
@@ -64,7 +64,7 @@ function contentOf({ record, outgoing, builders }: PlainBundle): string {
 	return JSON.stringify([record.hash, outgoing.refund, mayRevert, builders]);
 }
 
-/** Whether it is for `block`. */
+/** Whether `block` is in the bundle's range. */
 export function isIn({ firstBlock, lastBlock }: PlainBundle, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
 }

@@ -1,4 +1,4 @@
-// Parses the rows of block builders, strictly: a typo in a row could leak a transaction.
+// Parses the rows of the setting BUILDERS, strictly, since a typo in a row could leak a transaction.
 
 import { z } from "zod";
 import { url } from "../../shared/config.ts";
@@ -32,12 +32,12 @@ const row = z.strictObject({
 	dropping: z.boolean().default(false).describe("whether it knows `droppingTxHashes`"),
 });
 
-/** One builder. */
+/** A parsed row. */
 export type BuilderRow = z.output<typeof row>;
-/** One builder as it is written down: what is left out has its default. */
+/** A row as configured, with optional fields. */
 export type BuilderInput = z.input<typeof row>;
 
-/** What a row may hold, for the documents. */
+/** The fields of a row, for the documents. */
 export const BUILDER_DOCS: readonly { name: string; fallback: string; help: string }[] = Object.entries(
 	z.toJSONSchema(row, { io: "input" }).properties ?? {},
 ).map(([name, field]) => {
@@ -54,7 +54,7 @@ const rows = z
 	.min(1, "expected at least one builder: nothing could ever be mined")
 	.refine((list) => new Set(list.map((one) => one.name)).size === list.length, "expected names to be unique");
 
-/** Reads the rows; answers what was expected where they are not valid. No value is quoted: URLs hold keys. */
+/** Parses the rows, or returns what was expected. The text quotes no value, since URLs may contain keys. */
 export function parseBuilders(
 	value: unknown,
 ): { ok: true; rows: readonly BuilderRow[] } | { ok: false; expected: string } {

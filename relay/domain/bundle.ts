@@ -1,30 +1,29 @@
-// Bundles as searchers send them: a bid behind a shared transaction, or transactions of their own; their blocks, their hash and
-// the closed list of refusals. Pure; what becomes of a bundle stands in bundleStatus.ts.
+// Types of the bundles that searchers send (bids and plain bundles), with their block ranges, hashes and refusal codes. Pure.
 
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
-/** How far above the head a bundle's first block may be, and its last block above its first. */
+/** Most blocks from the head to a bundle's first block, and from its first to its last. */
 export const MAX_BLOCKS_AHEAD = 30;
 
-/** The blocks that a bundle asks for; null: the next one. Both are included. */
+/** The requested blocks, both included; a null `first` means the next block. */
 export interface BlockRange {
 	readonly first: bigint | null;
 	/** Null: the first one alone. */
 	readonly last: bigint | null;
 }
 
-/** What all bundles have. */
+/** The fields that all bundles have. */
 export interface BundleEnvelope {
-	/** Who sent it, and who owns its uuid: the signer's address, or the network address of one who did not sign. */
+	/** The owner of the bundle and its uuid: the signer's address, or the network address if the request is not signed. */
 	readonly owner: string;
-	/** The network that it came from: what its clients send together is bounded. */
+	/** The client's network, by which limits are counted. */
 	readonly network: string;
 	readonly blocks: BlockRange;
-	/** Any text of the owner's; null: it can be neither replaced nor cancelled. */
+	/** Chosen by the owner; null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
-	/** Names of the builders that may have it; null: all. */
+	/** Names of the allowed builders; null: all. */
 	readonly builders: readonly string[] | null;
 }
 
@@ -36,12 +35,12 @@ export interface BidRequest extends BundleEnvelope {
 	readonly backrun: Uint8Array;
 }
 
-/** A plain bundle: signed transactions that shall be mined in this order with nothing between. */
+/** A plain bundle: signed transactions to be mined in this order with nothing between. */
 export interface PlainBundleRequest extends BundleEnvelope {
 	readonly body: readonly { readonly raw: Uint8Array; readonly canRevert: boolean }[];
 	/** Null: nothing is refunded. */
 	readonly refund: {
-		/** The entry of the body that is owed the refund. */
+		/** The entry of the body whose sender gets the refund. */
 		readonly bodyIdx: number;
 		readonly percent: number;
 		/** Lower case; null: the sender of that entry. */
@@ -49,7 +48,7 @@ export interface PlainBundleRequest extends BundleEnvelope {
 	} | null;
 }
 
-/** Why a bundle is refused; the whole list. */
+/** All reasons why a bundle is refused. */
 export const BUNDLE_REFUSALS = [
 	"NO_BIDDING",
 	"BARRED",
@@ -65,19 +64,19 @@ export const BUNDLE_REFUSALS = [
 ] as const;
 export type BundleRefusal = (typeof BUNDLE_REFUSALS)[number];
 
-/** What became of a bundle that was sent in. */
+/** The result of submitting a bundle. */
 export type BundleOutcome =
 	| { readonly outcome: "accepted"; readonly hash: string }
 	| {
 			readonly outcome: "refused";
 			readonly code: BundleRefusal;
-			/** For the searcher, in the words of the interface. */
+			/** Shown to the searcher; fixed by the interface. */
 			readonly message: string;
 			/** Whether a simulation was spent on it. */
 			readonly simulated: boolean;
 	  };
 
-/** Shorthand for a refusal. */
+/** Makes a refusal. */
 export function refusedBundle(
 	code: BundleRefusal,
 	message: string,
@@ -88,36 +87,36 @@ export function refusedBundle(
 
 /** A refund that a bundle asks its builder for. */
 export interface BundleRefund {
-	/** Of what {@link BundleRefund.of} brings; 0 to 100. A builder's row may lower it. */
+	/** Percent of the proceeds of {@link BundleRefund.of}, 0 to 100. A builder's row may lower it. */
 	readonly percent: number;
 	/** Lower-case address. */
 	readonly recipient: string;
-	/** The entry that is owed it (MEV-Share's `bodyIdx`). */
+	/** The entry whose sender gets the refund (MEV-Share's `bodyIdx`). */
 	readonly bodyIdx: number;
 	/** Hash of the transaction whose proceeds are shared; null: the builder's default, the last one. */
 	readonly of: string | null;
 }
 
-/** Transactions on their way to the builders, for one block, in this order with nothing between. */
+/** A bundle as it is sent to builders for one block. */
 export interface OutgoingBundle {
-	/** What goes out under the same name takes its place at the builders. */
+	/** A later bundle with the same name replaces this one at the builders. */
 	readonly name: string;
 	readonly transactions: readonly {
 		readonly tx: DecodedTransaction;
 		readonly mayRevert: boolean;
-		/** The rest may land without it, where the builder knows such a thing. */
+		/** Whether the rest may be mined without it, at builders that support that. */
 		readonly mayDrop: boolean;
 	}[];
 	readonly block: number;
 	/** Null: nothing is refunded. */
 	readonly refund: BundleRefund | null;
-	/** Whose turn and share of the builders' lanes it takes: the network of whoever sent it (`BundleEnvelope.network`). */
+	/** The client (`BundleEnvelope.network`) that is charged for its place in the builders' lanes. */
 	readonly client: string;
-	/** A searcher's own transactions alone: it goes behind whatever holds a user's, as a backrun behind its target does. */
+	/** Whether it is a plain bundle, which lanes send after bundles with users' transactions. */
 	readonly isPlain: boolean;
 }
 
-/** keccak256 of the hashes (32 bytes of 0x hex each) in a row. */
+/** keccak256 of the concatenated hashes (0x hex of 32 bytes each). */
 export function bundleHash(hashes: readonly string[]): string {
 	return bytesToHex(keccak256(Buffer.concat(hashes.map((hash) => hexToBytes(hash) ?? Buffer.alloc(0)))));
 }
@@ -128,14 +127,14 @@ export interface Range {
 	readonly last: number;
 }
 
-/** Blocks, or why there are none. */
+/** The range, or a refusal. */
 export type RangeOutcome =
 	| ({ readonly ok: true } & Range)
 	| { readonly ok: false; readonly code: BundleRefusal; readonly message: string };
 
 /**
- * The blocks of a bundle when `head` is the head. No block, and the head's own number, mean the next one; a range that
- * has begun counts from the next one on while its last block is still to come.
+ * The blocks of a bundle at the head `head`. No block, or the head's own number, means the next block. A range that has begun
+ * is cut to the coming blocks.
  */
 export function blockRange({ first, last }: BlockRange, head: number): RangeOutcome {
 	const next = BigInt(head + 1);
@@ -150,10 +149,7 @@ export function blockRange({ first, last }: BlockRange, head: number): RangeOutc
 	return { ok: true, first: Number(first < next ? next : first), last: Number(end) };
 }
 
-/**
- * What is still to come, when `next` is the next block, of the `range` that was read from `asked` before: of one that
- * asked for whatever block is the next one, that.
- */
+/** The coming part of a range that was read from `asked` earlier, now that `next` is the next block. */
 export function comingOf(asked: BlockRange, { first, last }: Range, next: number): RangeOutcome {
 	if (asked.first === null) return { ok: true, first: next, last: next };
 	return last < next ? past(last) : { ok: true, first: Math.max(first, next), last };

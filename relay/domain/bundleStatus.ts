@@ -1,11 +1,11 @@
-// What becomes of a bundle, for the one who sent it: its stages, block by block. Pure types and two lists.
+// The status of a bundle, block by block, as its owner sees it. Types and two lists.
 
 import type { DeliveryAnswer } from "./events.ts";
 
 /**
- * `ACCEPTED`: waits for its block, or for its target to go out. `BEST`: the dearest bid, which is with the builders.
- * `RUNNER_UP`: one of the next best, which are with the builders too. `OUTBID`: kept by the relay in case a better one
- * falls out. `SENT`: a plain bundle that is with the builders. The others end it for that block.
+ * `ACCEPTED`: waits for its block, or for its target to be sent. `BEST`: the highest bid, sent to builders. `RUNNER_UP`: one of
+ * the next best, also sent. `OUTBID`: kept by the relay in case a better bid is withdrawn. `SENT`: a plain bundle that was
+ * sent. The others are final for that block.
  */
 export const BUNDLE_STAGES = [
 	"ACCEPTED",
@@ -21,27 +21,27 @@ export const BUNDLE_STAGES = [
 ] as const;
 export type BundleStage = (typeof BUNDLE_STAGES)[number];
 
-/** Why a bundle ended without being included, or fell out; the whole list. */
+/** All reasons why a bundle was not included or was dropped. */
 export const BUNDLE_REASONS = [
-	/** A better bid is in the block; or better ones were sent, and none is in it. */
+	/** A better bid is in the block, or better ones were sent and none is in it. */
 	"outbid",
-	/** Its bidder has lost dearer bids again and again: others were sent before it. */
+	/** Its bidder ranks behind others because of repeated losses. */
 	"rankedBehind",
-	/** Its bidder paid less than was bid before. */
+	/** Its bidder is barred for having paid less than was bid. */
 	"barred",
-	/** A better bid on another target had the backrun's nonce. */
+	/** A better bid on another target uses the backrun's nonce. */
 	"nonceTaken",
-	/** The block came with the target, without the backrun. */
+	/** The block contains the target, but not the backrun. */
 	"notChosen",
-	/** The block came without the target. */
+	/** The block does not contain the target. */
 	"targetNotIncluded",
-	/** The target was mined, replaced, cancelled, or has ended otherwise. */
+	/** The target is no longer pending. */
 	"targetGone",
-	/** It no longer executes behind its target; or as a plain bundle in its block. */
+	/** Its simulation reverts. */
 	"reverted",
-	/** It pays nothing any more. */
+	/** Its simulation no longer pays anything. */
 	"paysNothing",
-	/** It can't be in the block: nonce, funds, fee cap. */
+	/** It is invalid in the block: nonce, funds or fee cap. */
 	"invalid",
 	/** It could not be simulated in time. */
 	"notSimulated",
@@ -52,7 +52,7 @@ export const BUNDLE_REASONS = [
 ] as const;
 export type BundleReason = (typeof BUNDLE_REASONS)[number];
 
-/** How one builder took a bundle or its cancel. */
+/** A builder's response to a bundle or its cancel. */
 export interface BundleDelivery {
 	readonly at: number;
 	readonly builder: string;
@@ -67,13 +67,13 @@ export interface BundleBlockStatus {
 	readonly block: number;
 	stage: BundleStage;
 	reason: BundleReason | null;
-	/** Wei that the backrun pays by transfer, as last simulated; null for a plain bundle. */
+	/** Wei paid by transfer in the last simulation; null for a plain bundle. */
 	bid: bigint | null;
-	/** The bid that is in the block in its stead; null until the chain has told, and where there is none. */
+	/** The bid that is in the block instead; null until it was read from the chain, and if there is none. */
 	winner: Winner | null;
-	/** Wei that it really paid by transfers, in the block that holds it; null until the chain has told. */
+	/** Wei actually paid by transfers; null until it was read from the chain. */
 	paid: bigint | null;
-	/** The block that holds it. */
+	/** The block that contains it, or null. */
 	blockHash: string | null;
 	/** When it last changed, in ms since the epoch. */
 	at: number;
@@ -84,40 +84,40 @@ export interface BundleBlockStatus {
 export interface Winner {
 	/** Hash of its backrun. */
 	readonly backrun: string;
-	/** Wei that it really paid by transfers; null where the node can't tell. */
+	/** Wei actually paid by transfers; null if the node can't trace it. */
 	readonly paid: bigint | null;
 }
 
-/** Who answers for a bid: what it paid in its block is remembered of each of them. */
+/** The parties under which a bid's conduct is counted. */
 export interface Bidder {
-	/** Who sent the bundle; null where that is no longer known. */
+	/** The bundle's owner; null if no longer known. */
 	readonly owner: string | null;
-	/** The client that it came from; null where that is no longer known. */
+	/** The client that it came from; null if no longer known. */
 	readonly client: string | null;
-	/** Who signed the backrun. */
+	/** The backrun's signer. */
 	readonly sender: string;
-	/** What the backrun calls. */
+	/** The contract that the backrun calls. */
 	readonly contract: string;
 }
 
-/** That a bidder's bids are refused, and for what. */
+/** A bar: the bidder's bids are refused. */
 export interface Bar {
-	/** The last block for which they are. */
+	/** The last block for which bids are refused. */
 	readonly until: number;
-	/** Wei that were bid and paid in `block`. */
+	/** Wei that were bid, and paid, in `block`. */
 	readonly bid: bigint;
 	readonly paid: bigint;
 	readonly block: number;
 }
 
-/** How a bidder stands, by what its backruns did in blocks of the chain. */
+/** A bidder's standing by its conduct in canonical blocks (auction/conduct.ts). */
 export interface Standing {
 	readonly bar: Bar | null;
-	/** The last block for which its bids rank behind everybody else's; null: they don't. */
+	/** The last block for which its bids rank behind all others; null: they do not. */
 	readonly behindUntil: number | null;
 }
 
-/** All that is known of one bundle of one owner. */
+/** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
 	readonly hash: string;
@@ -128,6 +128,6 @@ export interface BundleRecord {
 	readonly receivedAt: number;
 	firstBlock: number;
 	lastBlock: number;
-	/** In order of their numbers. */
+	/** In block order. */
 	readonly blocks: BundleBlockStatus[];
 }

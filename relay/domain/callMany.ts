@@ -5,19 +5,19 @@ import type { AccessListEntry } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { BlockTag } from "../../shared/jsonrpc/method.ts";
 
-/** Transactions of a bundle, or calls of all bundles together, at most: each costs the node an execution. */
+/** Most transactions of a bundle, or calls of all bundles together, since each costs the node an execution. */
 export const MAX_CALLS = 100;
-/** Bundles of calls at most; each is a block of its own. */
+/** Most bundles of calls; each runs in its own block. */
 export const MAX_CALL_BUNDLES = 16;
-/** How far above the state's block the simulated one may be. */
+/** Most blocks from the state's block to the simulated one. */
 export const MAX_BLOCKS_ABOVE = 30;
 
-/** A block as a client names it. `pending` is taken for `latest`: the node's own pending block is nobody's. */
+/** A block in a request. `pending` means `latest`, since the node's pending block contains no private transactions. */
 export type NamedBlock = bigint | BlockTag;
 
 /** Shape A: signed transactions, run one after another in one block on the state after another block. */
 export interface TransactionsRequest {
-	/** Who asks, for its share of what may be under way. */
+	/** The client that is charged for the calls. */
 	readonly client: string;
 	/** The transactions; a string is the hash of one that is shared with searchers. Never empty. */
 	readonly txs: readonly (DecodedTransaction | string)[];
@@ -27,7 +27,7 @@ export interface TransactionsRequest {
 	readonly timestamp: number | null;
 }
 
-/** One unsigned call; what is null is left to the node as in `eth_call`. Amounts in wei. */
+/** An unsigned call; null leaves a field to the node, as in `eth_call`. Amounts in wei. */
 export interface UnsignedCall {
 	/** Lower-case; the zero address unless said. */
 	readonly from: string;
@@ -44,7 +44,7 @@ export interface UnsignedCall {
 	readonly accessList: readonly AccessListEntry[];
 }
 
-/** What a bundle changes of its block. */
+/** Block fields that a bundle overrides. */
 export interface CallBlockOverride {
 	readonly blockNumber?: number | undefined;
 	/** Seconds since the epoch. */
@@ -64,7 +64,7 @@ export interface CallBundle {
 
 /** Shape B: unsigned calls, run one after another in a block of the chain, behind some or all of its transactions. */
 export interface CallsRequest {
-	/** Who asks, for its share of what may be under way. */
+	/** The client that is charged for the calls. */
 	readonly client: string;
 	/** Never empty; each further one runs one block later. */
 	readonly bundles: readonly CallBundle[];
@@ -73,45 +73,45 @@ export interface CallsRequest {
 	readonly transactionIndex: number | null;
 }
 
-/** How one of them fared. */
+/** The result of one call. */
 export interface CallResult {
 	/** Hex digits without 0x: return data, a creation's code, or what it reverted with; "" where it could not run. */
 	readonly value: string;
-	/** Why it failed, in our own words; absent where it passed. */
+	/** Why it failed; absent if it passed. */
 	readonly error?: string;
 }
 
-/** How one transaction of a bundle fared. */
+/** The result of one transaction of a bundle. */
 export interface BundleResult extends CallResult {
 	readonly tx: DecodedTransaction;
-	/** 0 where it could not run. */
+	/** 0 if it could not run. */
 	readonly gasUsed: bigint;
-	/** Wei that the block's fee recipient has more behind it, priority fees included; negative where it has less. */
+	/** Change of the fee recipient's balance in wei, priority fees included. */
 	readonly coinbaseDiff: bigint;
-	/** Wei of that which are priority fees. */
+	/** The priority fees in it, in wei. */
 	readonly gasFees: bigint;
 }
 
-/** How a bundle fared. */
+/** The result of a bundle. */
 export interface BundleRun {
 	/** Number of the block whose state it ran on. */
 	readonly stateBlock: number;
 	readonly results: readonly BundleResult[];
 }
 
-/** One inner list for each bundle. */
+/** The results of each bundle. */
 export type CallResults = readonly (readonly CallResult[])[];
 
-/** Runs calls of its clients on the node. Nothing is kept, and no signature leaves. */
+/** Runs clients' calls on the node. Keeps nothing, and sends no signature to the node. */
 export interface CallMany {
 	/**
-	 * Throws RpcError: `invalidParams` where a block can't be meant, `rejected` for a hash that is not shared or a
-	 * state that the node does not have, `limit` where too many are under way, of its client or in all, `internal` where
-	 * the node is out.
+	 * Throws RpcError: `invalidParams` for an impossible block, `rejected` for a hash that is not shared or a state that the
+	 * node does not have, `limit` if too many calls are under way (of the client or in all), `internal` if the node is
+	 * unavailable.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
-	/** The same with what each transaction used and paid. Throws like {@link runTransactions}. */
+	/** The same, with the gas that each transaction used and what it paid. Throws like {@link runTransactions}. */
 	runBundle(request: TransactionsRequest): Promise<BundleRun>;
-	/** Throws like {@link runTransactions}; `rejected` also where the node can't replay the block. */
+	/** Throws like {@link runTransactions}; `rejected` also if the node can't replay the block. */
 	runCalls(request: CallsRequest): Promise<CallResults>;
 }

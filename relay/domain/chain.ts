@@ -1,8 +1,8 @@
-// The chain as the relay sees it: headers, account states, how heads change, and the time by it. Pure.
+// The chain as the relay sees it: headers, account states, updates, the tip, and the time for stored records.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 
-/** A block's header, as far as the relay needs it. */
+/** The header fields that the relay needs. */
 export interface Header {
 	readonly number: number;
 	readonly hash: string;
@@ -18,8 +18,8 @@ export interface Header {
 	readonly miner: string;
 }
 
-// Ages of what is kept go by the machine's time and the chain's: what happens is stamped with the later of the two, and
-// how old it is is judged by the earlier one, so that it is old only when it is by both.
+// Stored records are stamped with the later of the machine's and the chain's time, and their age is measured by the earlier
+// one, so that a record expires only if it is old by both clocks.
 
 /** The later of the machine's time `now` and the head's, in ms: for a stamp. */
 export function laterTime(now: number, head: Pick<Header, "timestamp"> | null): number {
@@ -31,11 +31,11 @@ export function earlierTime(now: number, head: Pick<Header, "timestamp">): numbe
 	return Math.min(now, head.timestamp * 1000);
 }
 
-/** A block of the canonical chain: its header, its transactions and whose nonces it moved. */
+/** A block of the canonical chain. */
 export interface Block extends Header {
 	/** Hash and sender of each transaction, in order. */
 	readonly transactions: readonly { readonly hash: string; readonly from: string }[];
-	/** Every address whose nonce it may have changed: senders and EIP-7702 authorities, lower case. */
+	/** The addresses whose nonces it may have changed: senders and EIP-7702 authorities, lower case. */
 	readonly touched: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export interface ChainUpdate {
 	readonly head: Block;
 	readonly reverted: readonly Block[];
 	readonly applied: readonly Block[];
-	/** True when blocks were missed that can't be had one by one: everything must be asked anew. */
+	/** True when blocks were missed and can't be fetched one by one, so that all state must be read again. */
 	readonly gap: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface Inclusion {
 	readonly reverted: boolean;
 }
 
-/** What the next block allows, from the head: EIP-1559 base fee, EIP-4844 blob base fee, gas limit. */
+/** The fees and limits of the next block, as computed from the head. */
 export interface NextBlock {
 	readonly number: number;
 	/** Seconds since the epoch: the head's plus a slot. */
@@ -77,14 +77,14 @@ export interface NextBlock {
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
-	/** The head's hash, which the next block writes down for contracts before anything else; absent: not known. */
+	/** The head's hash, which the next block makes available to contracts; absent if unknown. */
 	readonly parentHash?: string;
 }
 
-/** The chain as far as it was worked off: what was mined up to this head is out of the pool. */
+/** The head that has been processed: what was mined up to it has left the pool. */
 export type Tip = Pick<ChainTip, "head" | "next">;
 
-/** The head whose inclusions are known, and the block after it; null before the first head. */
+/** The processed head and the block after it; null before the first head. */
 export class ChainTip {
 	#head: Block | null = null;
 	#next: NextBlock | null = null;

@@ -1,20 +1,20 @@
-// What clients name: the paths of submissions, each with its policy, and the topics that websockets subscribe to. Pure.
+// The submission paths with their policies, and the topics and names of websocket subscriptions. Pure.
 
-/** How a transaction that was submitted on one path is treated. */
+/** How transactions of a path are treated. */
 export interface EndpointPolicy {
-	/** Whether it must pass a simulation in the next block before it goes out. */
+	/** Whether a transaction must pass a simulation before it is sent. */
 	readonly simulated: boolean;
-	/** Whether it is simulated again in each block, and stops going out while it fails. */
+	/** Whether it is simulated again for each block, and held while it fails. */
 	readonly resimulated: boolean;
-	/** Who of the searchers may see it: nobody, all if it is likely to be backrun, all at once. */
+	/** When searchers see it: never, if it is likely to be backrun, or always. */
 	readonly shared: "never" | "likely" | "always";
 	/** Whether builders may include it reverted. */
 	readonly mayRevert: boolean;
 	/** Which builders get it. */
 	readonly builders: "all" | "fullPrivacy";
-	/** In which form: as a bundle for one block, or as a private transaction. */
+	/** Sent as a bundle for one block, or as a private transaction. */
 	readonly form: "bundle" | "private";
-	/** What the REST record calls `fastMode`. */
+	/** `fastMode` of the status record. */
 	readonly fastMode: boolean;
 	/** Whether the query parameter `softCancellations` has an effect. */
 	readonly softCancellations: boolean;
@@ -31,7 +31,7 @@ const BASE = {
 	softCancellations: false,
 } as const satisfies EndpointPolicy;
 
-/** The paths and their treatment, as the interface lists them. */
+/** The submission paths. */
 export const ENDPOINTS = {
 	fast: { ...BASE, fastMode: true },
 	noreverts: { ...BASE, resimulated: true, mayRevert: false, softCancellations: true },
@@ -49,10 +49,10 @@ export const ENDPOINTS = {
 
 export type SubmissionPath = keyof typeof ENDPOINTS;
 
-/** The path that `/` stands for. */
+/** The path of requests to `/`. */
 export const DEFAULT_PATH: SubmissionPath = "fast";
 
-/** The treatment of `path`. */
+/** The policy of `path`. */
 export function policyOf(path: SubmissionPath): EndpointPolicy {
 	return ENDPOINTS[path];
 }
@@ -62,29 +62,29 @@ export function isSubmissionPath(name: string): name is SubmissionPath {
 	return Object.hasOwn(ENDPOINTS, name);
 }
 
-/** Unsigned transactions as they are shared with searchers. */
+/** Topic: unsigned transactions that are shared with searchers. */
 export const PENDING_TRANSACTIONS = "pendingTransactions";
 
-/** Headers of new blocks. */
+/** Topic: headers of new blocks. */
 export const NEW_HEADS = "newHeads";
 
-/** Logs of new blocks; the filter follows as JSON. */
+/** Topic prefix: logs of new blocks; the filter follows as JSON. */
 export const LOGS = "logs ";
 
-/** What becomes of one transaction. */
+/** Topic: the status of a transaction. */
 export function transactionTopic(hash: string): string {
 	return `transaction ${hash}`;
 }
 
-/** What becomes of one bundle of one owner. */
+/** Topic: the status of an owner's bundle. */
 export function bundleTopic(owner: string, hash: string): string {
 	return `bundle ${owner} ${hash}`;
 }
 
-/** Unsigned pending transactions as they are shared (interface section 6); aliases mean this one. */
+/** The subscription to shared pending transactions; the configured aliases stand for this one. */
 export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
 
-/** Every name that has a meaning of its own. */
+/** All built-in subscription names. */
 export const SUBSCRIPTION_NAMES = [
 	PARTIAL_PENDING_TRANSACTIONS,
 	"newHeads",

@@ -1,29 +1,29 @@
-// What can happen to a transaction: one union, that every stage emits and that status, metrics and subscriptions
-// fold. An event never holds the transaction itself, a signature or a text of a builder's.
+// Everything that can happen to a transaction, as one union of events; records, status, metrics and subscriptions are derived
+// from them. Events never contain the transaction, a signature or a builder's text.
 
 import type { SimulationError } from "./simulation.ts";
 
 /**
- * How a builder took a delivery. `rejected` is an answer too; `failed` and `timeout` are none; `unsent`: it never left,
- * because the lane was full, its block had come, or it was cancelled while it waited.
+ * A builder's response to a delivery. `failed` and `timeout`: the builder did not respond. `unsent`: never sent, because the
+ * lane was full, its block had passed, or it was cancelled while it waited.
  */
 export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "unsent";
 
-/** In which form a builder got a transaction. */
+/** What was delivered: a bundle, a private transaction or a cancel. */
 export type DeliveryKind = "bundle" | "private" | "cancel";
 
-/** Why a transaction waits as `QUEUED`. */
+/** Why a transaction is `QUEUED`. */
 export type QueueReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 
-/** A refund as it was read back from the chain. Amounts are wei as decimal strings; hashes and addresses lower case. */
+/** A refund as read from the chain. Amounts are wei as decimal strings; hashes and addresses are lower case. */
 export interface Refund {
 	readonly bundle: string;
 	readonly backrun: string;
-	/** What the backrun paid by transfer, as simulated before. */
+	/** What the backrun paid by transfer in its simulation. */
 	readonly bid: string;
-	/** What it brought to the coinbase in all: transfers and priority fees. */
+	/** What the backrun brought to the coinbase: transfers and priority fees. */
 	readonly brought: string;
-	/** What the builder takes off for paying it out: its row's `refundGas` at the base fee. */
+	/** What the builder deducts for the payment: its row's `refundGas` at the base fee. */
 	readonly cost: string;
 	/** The builder's percent of what was brought, less the cost. */
 	readonly owed: string;
@@ -33,37 +33,36 @@ export interface Refund {
 	readonly recipient: string;
 }
 
-/** Something that happened at `at`, in ms since the epoch; `block` is the block that it was about. */
+/** Something that happened at `at`, in ms since the epoch; `block` is the block that it concerns. */
 type Event<T extends string, Fields = unknown> = { readonly type: T; readonly at: number } & Fields;
 type BlockEvent<T extends string, Fields = unknown> = Event<T, { readonly block: number } & Fields>;
 
-/** What happened. */
 export type TxEvent =
 	| BlockEvent<"received">
-	/** It waits since the block `block`. */
+	/** It waits since block `block`. */
 	| BlockEvent<"queued", { readonly reason: QueueReason }>
-	/** Its nonce is next in line: its life in blocks starts, with `block` as the first it may be in. */
+	/** Its nonce is next: its lifetime starts, and `block` is the first block that it may be in. */
 	| BlockEvent<"ready">
-	/** `gasUsed` is null where searchers know the transaction, and must not learn of the one that it was run behind. */
+	/** `gasUsed` is null if it would reveal a hidden transaction to searchers. */
 	| BlockEvent<"simulated", { readonly gasUsed: number | null }>
 	| BlockEvent<"simulationFailed", { readonly error: SimulationError }>
-	/** Searchers have been shown it. */
+	/** It was shown to searchers. */
 	| Event<"shared">
-	/** One more bid on it was accepted: another backrun than those before. It is counted, not listed. */
+	/** A new bid on it was accepted. Bids are counted, not listed. */
 	| Event<"bid", { readonly bundle: string }>
-	/** The best bid was handed over to the builders' lanes, behind it, for `block`. `bid`: wei. */
+	/** A bid behind it was sent to builders for `block`. `bid` is in wei. */
 	| BlockEvent<
 			"bundled",
 			Pick<Refund, "bundle" | "backrun" | "bid"> & { readonly builders: readonly string[] }
 	  >
-	/** What came of the backrun behind it in the block that holds both; amounts in wei. */
+	/** The refund for the backrun behind it was read from the block. */
 	| BlockEvent<"refunded", Refund>
 	/**
-	 * Handed over to the builders' lanes for `block`. `behindHidden`: behind one of its sender's that searchers don't see,
-	 * so that who gets it tells of that one.
+	 * It was sent to builders for `block`. `behindHidden`: an earlier transaction of its sender is hidden from searchers, and the
+	 * list of builders would reveal it.
 	 */
 	| BlockEvent<"broadcast", { readonly behindHidden?: boolean }>
-	/** `ms` is from sending to the answer. `backrun`, of a cancel: it was the one of the bundle with the best bid behind it. */
+	/** `ms` is from sending to the answer. `backrun`: the cancel of a bundle with a bid behind it. */
 	| BlockEvent<
 			"delivered",
 			{
@@ -75,17 +74,14 @@ export type TxEvent =
 			}
 	  >
 	| BlockEvent<"included", { readonly blockHash: string; readonly index: number; readonly reverted: boolean }>
-	/** The block that held it, or that used its nonce, is no longer in the chain. */
+	/** The block that contained it, or that used its nonce, has left the chain. */
 	| BlockEvent<"reorged">
-	/**
-	 * `builders` have had it, and are told to forget it. `discreet`: `by` came on a path that nothing is shared of; it is named
-	 * to nobody who may be a searcher.
-	 */
+	/** `builders` had it and receive a cancel. `discreet`: `by` came on a path that is never shared, so searchers don't see it. */
 	| BlockEvent<
 			"replaced",
 			{ readonly by: string; readonly builders: readonly string[]; readonly discreet?: boolean }
 	  >
-	/** Its user took it back. `builders` have had it, and are told to forget it. */
+	/** Its user cancelled it. `builders` had it and receive a cancel. */
 	| BlockEvent<"cancelled", { readonly builders: readonly string[] }>
 	| BlockEvent<"expired">
 	/** Its nonce was used by another transaction, in `block` or before. */

@@ -1,4 +1,4 @@
-// Reads the JSON of an execution node. The node is the operator's own, so shapes are checked and contents are trusted.
+// Parses the JSON of an execution node. The operator trusts the node, so shapes are checked and contents are not.
 
 import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
@@ -21,12 +21,12 @@ export function readHash(value: unknown): string | null {
 	return typeof value === "string" ? parseHash(value) : null;
 }
 
-/** The header of a block, given with or without its transactions; null where it is none. */
+/** Parses the header of a block, with or without transactions; null if it is invalid. */
 export function readHeader(json: unknown): Header | null {
 	const block = fieldsOf(json) ?? {};
 	const [number, timestamp, gasLimit, gasUsed, baseFee, excessBlobGas, blobGasUsed] = [
 		...[block.number, block.timestamp, block.gasLimit, block.gasUsed],
-		// Absent before the forks that brought them.
+		// Absent before the forks that introduced them.
 		...[block.baseFeePerGas ?? "0x0", block.excessBlobGas ?? "0x0", block.blobGasUsed ?? "0x0"],
 	].map(readQuantity);
 	const [hash, parentHash, miner] = [
@@ -43,11 +43,11 @@ export function readHeader(json: unknown): Header | null {
 	};
 }
 
-/** An EIP-7702 authorization as nodes write it; null for what can't be read. */
+/** Parses an EIP-7702 authorization; null if it is invalid. */
 export function readAuthorization(json: unknown): Authorization | null {
 	const fields = fieldsOf(json) ?? {};
 	const address = readAddress(fields.address);
-	// Some nodes call it v.
+	// Some nodes name it v.
 	const yParity = readQuantity(fields.yParity ?? fields.v);
 	const [chainId, nonce, r, s] = [fields.chainId, fields.nonce, fields.r, fields.s].map(readQuantity);
 	if (address === null || yParity === null) return null;
@@ -58,17 +58,17 @@ export function readAuthorization(json: unknown): Authorization | null {
 /** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
 const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
 
-/** What an account is read by, in the order that {@link readAccount} takes the results. */
+/** The calls that read an account, in the order in which {@link readAccount} takes the results. */
 export const ACCOUNT_METHODS = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] as const;
 
-/** Nonce, balance and code of an account; null where one of them is missing. */
+/** Nonce, balance and code of an account; null if one of them is missing. */
 export function readAccount([nonce, balance, code]: readonly unknown[]): Pick<
 	AccountState,
 	"nonce" | "balance" | "code"
 > | null {
 	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
 	if (nonceValue === null || balanceValue === null || typeof code !== "string") return null;
-	// Some nodes answer `0x`, some nothing at all where there is no code.
+	// Without code some nodes answer `0x`, others an empty string.
 	const kind = code === "0x" || code === "" ? "none" : DELEGATION.test(code) ? "delegated" : "contract";
 	return { nonce: nonceValue, balance: balanceValue, code: kind };
 }

@@ -1,5 +1,5 @@
-// The ports through which the stages meet: each is declared for its consumer and has one to four methods. The
-// composition root plugs the stages into them; the stages themselves never import each other.
+// The interfaces between the relay's parts. Each is small and declared for its consumer; relay.ts connects them, so that the
+// parts need not import each other.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
@@ -12,117 +12,117 @@ import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 import type { CancelRequest, PrivateTransaction, Submission, SubmitOutcome } from "./transaction.ts";
 
-/** Account states, each asked of the node once per head however many want it, clients taking turns. */
+/** Account states, read from the node once per head and address, with fair queueing by client. */
 export interface Accounts {
 	/**
-	 * State of `address` after the tracked head. `client` (see clientOf) is whose turn it takes; `urgent`: before all that
-	 * is not. Throws an UpstreamError when it can't be had within a second.
+	 * State of `address` after the tracked head, charged to `client` (see clientOf). `urgent` reads go first. Throws an
+	 * UpstreamError if it is not available within a second.
 	 */
 	get(address: string, client: string, urgent?: boolean): Promise<AccountState>;
 	/**
-	 * State of `address` after the tracked head or the node's own later one, asked of the node now: for a look before a
-	 * refusal. Urgent. Throws an UpstreamError when it can't be had within a second.
+	 * The same, read from the node now and possibly after a later head: for the check before a refusal. Urgent. Throws an
+	 * UpstreamError if it is not available within a second.
 	 */
 	fresh(address: string, client: string): Promise<AccountState>;
-	/** Tells it the new head; everything known of older ones is forgotten. */
+	/** Sets the tracked head and drops all cached states. */
 	setHead(block: number): void;
 }
 
-/** Where transactions were mined, asked of the node. */
+/** Finds out from the node where transactions were mined. */
 export interface InclusionReader {
-	/** For each hash where it was mined in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
+	/** For each hash its inclusion in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
 	inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]>;
 }
 
-/** Simulations in the next block, when their turn comes. */
+/** The queue of simulations. */
 export interface Simulations {
-	/** Like {@link Simulator.simulate}, when its turn comes. */
+	/** As {@link Simulator.simulate}, after waiting in the queue. */
 	simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]>;
 }
 
-/** Simulations in the next block, at once. */
+/** Runs simulations. */
 export interface Simulator {
 	/**
-	 * Runs the transactions in order; answers one outcome each. Once one fails that must not, those behind it are absent.
-	 * A node that fails is an outcome (`NODE_UNAVAILABLE`), never thrown.
+	 * Runs the transactions in order; returns one outcome each, up to the first one that fails and must not. A failing node is
+	 * an outcome (`NODE_UNAVAILABLE`), never thrown.
 	 */
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
 }
 
-/** Takes what happened. */
+/** Receives events. */
 export interface EventSink {
 	emit(hash: string, event: TxEvent): void;
 }
 
-/** Told of every event after it was folded. */
+/** Called for every event after it was applied to the record. */
 export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
 
-/** One transaction to be handed to builders. */
+/** One transaction to be sent to builders. */
 export interface Dispatch {
 	readonly transaction: PrivateTransaction;
-	/** The block it is for. */
+	/** The target block. */
 	readonly block: number;
-	/** The last block of its life: how long a private transaction may be kept. */
+	/** The last block of its lifetime: how long builders may keep a private transaction. */
 	readonly lastBlock: number;
 }
 
 /** The builders. */
 export interface Broadcaster {
-	/** Names of the builders that may have it by its path alone. */
+	/** Names of the builders that its path allows. */
 	eligible(transaction: PrivateTransaction): readonly string[];
-	/** Puts it into the lanes of `builders`; returns at once. */
+	/** Queues it in the lanes of `builders`; does not wait. */
 	send(dispatch: Dispatch, builders: readonly string[]): void;
-	/** Tells the builders in `builders` to forget it, in every form they understand; returns at once. */
+	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void;
 }
 
-/** Takes submissions. */
+/** Accepts submissions. */
 export interface Submitter {
-	/** Resolves once the transaction is on disk, or is refused. Throws where the node or the store fails. */
+	/** Resolves once the transaction is on disk, or is refused. Throws if the node or the store fails. */
 	submit(submission: Submission): Promise<SubmitOutcome>;
 }
 
-/** Takes transactions back. */
+/** Cancels transactions. */
 export interface Canceller {
 	/**
-	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False where it is not
-	 * pending here, or is not the client's to cancel: which of these is not told. Throws where the store fails.
+	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False if it is not pending
+	 * here or the client may not cancel it, without saying which. Throws if the store fails.
 	 */
 	cancel(request: CancelRequest): Promise<boolean>;
 }
 
-/** Follows single transactions. */
+/** Subscribes to the events of single transactions. */
 export interface Following {
 	/**
-	 * Calls `listener` for each event of the transaction from now on, behind the change of its record, which must not be
-	 * kept; also of one that has not come yet. Answers what ends it.
+	 * Calls `listener` for each future event of the transaction, after its record has changed; the transaction need not be known
+	 * yet. The listener must not keep the record. Returns an unsubscribe function.
 	 */
 	follow(hash: string, listener: (record: TransactionRecord, event: TxEvent) => void): () => void;
 }
 
-/** What the relay tells of its own pending transactions. */
+/** Reads the relay's pending transactions. */
 export interface PendingReader {
 	/** The pending transaction with this hash, or null. */
 	pending(hash: string): PrivateTransaction | null;
-	/** `base` raised over the address's pending nonces that follow it without a gap. */
+	/** The next free nonce from `base` on, counting the address's pending transactions. */
 	pendingNonce(address: string, base: bigint): bigint;
 }
 
-/** The records of transactions. */
+/** Reads the records of transactions. */
 export interface RecordReader {
 	/** The record of a transaction that the relay holds or held, or null. */
 	record(hash: string): Promise<TransactionRecord | null>;
 }
 
-/** For whom the node is asked. */
+/** The client for which the node is called. */
 export interface Caller {
-	/** Whose turn it takes: see clientOf. */
+	/** The client that is charged for the call: see clientOf. */
 	readonly client: string;
-	/** What waits for its turn is given up when the client has gone. */
+	/** A queued call is abandoned when the client disconnects. */
 	readonly life: Pick<RequestLife, "onGone">;
 }
 
-/** What the relay's own methods ask of the node. All throw RpcError or ForeignRpcError, ready for the client. */
+/** Reads from the node for the relay's own methods. All throw RpcError or ForeignRpcError, ready for the client. */
 export interface NodeReads {
 	/** How many transactions the account has sent, those in the node's mempool included. */
 	pendingCount(address: string, caller: Caller): Promise<bigint>;
@@ -136,71 +136,71 @@ export interface NodeReads {
 	logs(criteria: unknown, caller: Caller): Promise<unknown>;
 }
 
-/** Filters that clients poll. Whoever asks for one that its client does not have gets an RpcError. */
+/** Filters that clients poll. An id that the client does not own is answered with an RpcError. */
 export interface Filters {
-	/** Makes one, of logs or (null) of blocks; answers its id. Throws RpcError `limit` where its client has too many. */
+	/** Creates a filter of logs or (null) of blocks; returns its id. Throws RpcError `limit` if the client has too many. */
 	open(client: string, logs: LogCriteria | null): string;
-	/** What has changed since it was asked last: hashes of new blocks, or logs. */
+	/** The changes since the last call: hashes of new blocks, or logs. */
 	changes(client: string, id: string): Promise<readonly unknown[]>;
-	/** The object of `eth_getLogs` for a filter of logs. */
+	/** The `eth_getLogs` object of a filter of logs. */
 	query(client: string, id: string): object;
-	/** Ends it; false where its client has none with this id. */
+	/** Removes a filter; false if the client has none with this id. */
 	close(client: string, id: string): boolean;
 }
 
-/** The builders, for bundles of more than one transaction. */
+/** Sends bundles of more than one transaction to builders. */
 export interface BundleSender {
 	/**
-	 * Puts it into the lanes of those of `builders` that may have it, in the place of what went out under its name
-	 * before; returns their names at once. One with a refund goes to builders that pay refunds alone.
+	 * Queues the bundle in the lanes of those of `builders` that may have it, replacing an earlier one with its name; returns
+	 * their names without waiting. A bundle with a refund goes only to builders that pay refunds.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
-		/** Called when it leaves for a builder: one that is overtaken while it waits never does. */
+		/** Called when it is actually sent to a builder, which never happens if it is replaced in the queue. */
 		leaves?: () => void,
 	): readonly string[];
-	/** Tells `builders` to forget what went out under `name`; returns at once. */
+	/** Queues the cancel of the bundle `name` at `builders`; does not wait. */
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void;
 	/** All builders' names. */
 	names(): readonly string[];
 }
 
-/** Told of each builder's answer. */
+/** Called with each builder's response. */
 export type BundleAnswered = (delivery: BundleDelivery) => void;
 
-/** Takes searchers' bundles. */
+/** Accepts searchers' bundles. */
 export interface Market {
-	/** Resolves once the bid was simulated behind its target. Throws RpcError where the node fails. */
+	/** Resolves once the bid was simulated behind its target. Throws RpcError if the node fails. */
 	bid(request: BidRequest): Promise<BundleOutcome>;
-	/** Takes a plain bundle. Throws RpcError where the node fails. */
+	/** Submits a plain bundle. Throws RpcError if the node fails. */
 	submit(request: PlainBundleRequest): Promise<BundleOutcome>;
-	/** Ends what the owner has under `uuid`; nothing happens where there is nothing. */
+	/** Cancels the owner's bundles with this uuid, if any. */
 	cancel(owner: string, uuid: string): void;
 }
 
-/** What became of bundles. */
+/** Reads the status of bundles. */
 export interface BundleReader {
-	/** The bundle that `owner` sent, or null: one of somebody else's is not told of. */
+	/** The owner's bundle with this hash, or null; other owners' bundles are not visible. */
 	bundle(owner: string, hash: string): BundleRecord | null;
-	/** How the bidder of a bundle stands for the next block; null: as anybody, or it is a plain bundle. */
+	/** The standing of a bundle's bidder for the next block; null: nothing against it, or it is a plain bundle. */
 	standing(record: BundleRecord): Standing | null;
 }
 
-/** What searchers may see. */
+/** Reads the transactions that searchers may see. */
 export interface SharedTransactions {
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	shared(hash: string): DecodedTransaction | null;
 }
 
-/** Takes what subscribers are told. */
+/** Publishes notifications to subscribers. */
 export interface Publisher {
-	/** `make` answers the notification's result as JSON values; it is called once, and only if somebody listens. */
+	/** `make` creates the notification's result as JSON values; called once, and only if there are subscribers. */
 	publish(topic: string, make: () => unknown): void;
 }
 
-/** A mined block, as far as refunds need it. */
+/** The fields of a mined block that refunds need. */
 export interface PaidBlock {
 	readonly number: number;
 	/** Seconds since the epoch. */
@@ -218,13 +218,13 @@ export interface PaidBlock {
 	}[];
 }
 
-/** What was paid in blocks, asked of the node. */
+/** Reads payments in blocks from the node. */
 export interface PaymentReader {
-	/** The block, or null where the node does not have it. Throws an UpstreamError. */
+	/** The block, or null if the node does not have it. Throws an UpstreamError. */
 	block(hash: string): Promise<PaidBlock | null>;
 	/**
-	 * What a mined transaction brought to the coinbase, in wei: its priority fees, and its transfers, internal ones
-	 * included; null where the node can't trace it. Throws an UpstreamError.
+	 * What a mined transaction brought to the coinbase, in wei: priority fees, and transfers including internal ones (null if
+	 * the node can't trace it). Throws an UpstreamError.
 	 */
 	brought(
 		hash: string,

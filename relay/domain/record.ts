@@ -1,20 +1,20 @@
-// The life of one transaction as data: its stage, its events folded into it, and the table of legal transitions, which alone
-// changes a stage. It is what the status, the store and the event page show; it holds no raw bytes.
+// The record of one transaction: its stage, its events and what follows from them. The table of legal transitions decides each
+// change of stage. Status, store and event page show the record; it contains no raw bytes.
 
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
 import type { PrivateTransaction } from "./transaction.ts";
 
-/** What one builder was given for one block, and how it answered. */
+/** A delivery to one builder, with its response. */
 export type Delivery = Omit<Extract<TxEvent, { type: "delivered" }>, "type">;
 
-/** Everything but deliveries and bids, in order of time. */
+/** The events that a record lists: all except deliveries and bids. */
 export type LifeEvent = Exclude<TxEvent, { type: "delivered" | "bid" }>;
 
-/** That its user took it back, or replaced it. */
+/** Its user cancelled or replaced it. */
 export type UserEnd = Extract<LifeEvent, { type: "cancelled" | "replaced" }>;
 
-/** Whether by this event its user ended it. */
+/** Whether the event is a cancel or a replacement. */
 export function isUserEnd(event: LifeEvent): event is UserEnd {
 	return event.type === "cancelled" || event.type === "replaced";
 }
@@ -31,46 +31,46 @@ export interface TransactionRecord {
 	readonly nonce: string;
 	readonly value: string;
 	readonly referrer: string | null;
-	/** The network address that submitted it: who may cancel it. Null once it is settled for good. */
+	/** The network address that submitted it and may cancel it. Null once it is settled. */
 	readonly origin: string | null;
 	readonly refundRecipient: string | null;
 	stage: Stage;
-	/** How it ended before a builder mined it all the same: where a reorganisation takes it back to. */
+	/** The stage in which it had ended before it was mined anyway: a reorganisation returns it to that stage. */
 	ended: Stage | null;
 	shared: boolean;
-	/** Whether it has ever gone out behind one that searchers don't see. */
+	/** Whether it was ever sent behind a transaction that is hidden from searchers. */
 	behindHidden: boolean;
-	/** Why its last simulation failed; null once it has passed. */
+	/** The error of its last simulation; null once it has passed. */
 	simulationError: SimulationError | null;
-	/** The block of its last event that was about one: when it was included, ended, became ready, or began to wait. */
+	/** The block in which it was last included, ended, became ready or began to wait. */
 	block: number | null;
-	/** The block that holds it, or null. */
+	/** The block that contains it, or null. */
 	blockHash: string | null;
-	/** The first block of its life: set when its nonce gap closed. */
+	/** The first block of its lifetime, which starts when its nonce is next. */
 	firstBlock: number | null;
 	/** Whether it has passed a simulation. */
 	passed: boolean;
-	/** Bids that were accepted, each backrun counted once. */
+	/** The number of accepted bids, each backrun counted once. */
 	backruns: number;
-	/** What was really paid to its refund recipient in the block that holds it, in wei. */
+	/** The refund that was actually paid in its block, in wei. */
 	refund: string;
-	/** When it was settled, in ms, as {@link laterTime} tells it: set by the store. */
+	/** When it was settled, in ms by {@link laterTime}; set by the store. */
 	readonly settledAt?: number;
 	events: LifeEvent[];
 	deliveries: Delivery[];
-	/** Events and deliveries that no longer fitted. */
+	/** The number of events and deliveries that were not kept. */
 	omitted: number;
 }
 
-/** Events and deliveries kept per transaction: the first ones and the last ones, what lies between is only counted. */
+/** Events and deliveries kept per transaction: the first and the last ones; those in between are only counted. */
 export const MAX_EVENTS = 200;
 export const MAX_DELIVERIES = 400;
-/** Characters of the error that a compacted record keeps. */
+/** Most characters of a compacted record's error message. */
 const COMPACT_ERROR_LENGTH = 100;
-/** The share of those kept that is of the beginning. */
+/** The share of kept events that is reserved for the first ones. */
 const KEPT_FIRST = 0.25;
 
-/** How most fields of most records are. */
+/** The default values of fields, which are not stored. */
 export const USUAL = {
 	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
 	...{ ended: null, block: null, blockHash: null, firstBlock: null },
@@ -90,9 +90,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	};
 }
 
-/**
- * Folds `event` into `record`. Answers false, and changes nothing, where the lifecycle does not allow it.
- */
+/** Applies `event` to `record`. Returns false, and changes nothing, if the transition is illegal. */
 export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	const stage = nextStage(record.stage, event, record.ended);
 	if (stage === null) return false;
@@ -103,9 +101,9 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	}
 	if (event.type === "delivered") {
 		const { type: _, ...rest } = event;
-		// What is answered comes behind what has happened, however the machine's clock was set meanwhile.
+		// A delivery never precedes the last event, even if the machine's clock was set back.
 		const delivery = { ...rest, at: Math.max(rest.at, record.events.at(-1)?.at ?? 0) };
-		// How builders took a cancel is never left out.
+		// Responses to cancels are never dropped.
 		record.omitted += keep(record.deliveries, delivery, MAX_DELIVERIES, ({ kind }) => kind !== "cancel");
 		return true;
 	}
@@ -114,10 +112,7 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	return true;
 }
 
-/**
- * Whether its user ended it, or it expired, before any builder had it: nobody else can have it mined, so its bytes are of
- * no use any more.
- */
+/** Whether it was ended by its user or expired before any builder had it, so that nobody can mine it and its bytes can go. */
 export function endedUnsent({ ended, events, deliveries }: TransactionRecord): boolean {
 	if (ended === null || deliveries.length > 0) return false;
 	return !events.some(
@@ -126,8 +121,8 @@ export function endedUnsent({ ended, events, deliveries }: TransactionRecord): b
 }
 
 /**
- * The builders that have had it, as far as it is known: what happened in the last moments before a restart (`restored`) may
- * not have been written, not even that it went out; then all that are `eligible`.
+ * The builders that may have it. After a restart (`restored`) the last events may be missing, even that it was sent, so all
+ * `eligible` builders count.
  */
 export function buildersWith(
 	{ deliveries, events, stage }: TransactionRecord,
@@ -141,7 +136,7 @@ export function buildersWith(
 	return new Set(sent.map(({ builder }) => builder));
 }
 
-/** The record without what can be large: of its life only how it ended, and why it was not sent in a few words. */
+/** The record without large fields: keeps the last event and a shortened error. */
 export function compacted(record: TransactionRecord): TransactionRecord {
 	const { events, omitted, simulationError: error } = record;
 	return {
@@ -152,7 +147,7 @@ export function compacted(record: TransactionRecord): TransactionRecord {
 	};
 }
 
-/** Puts `item` at the end of `list`, taking one out of the middle where it is full; answers how many that were. */
+/** Appends `item`; if the list is full, removes one from its middle. Returns how many were removed. */
 function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean): number {
 	list.push(item);
 	if (list.length <= most) return 0;
@@ -162,21 +157,21 @@ function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean):
 	return at >= 0 ? 1 : 0;
 }
 
-/** Events whose block is not one that it came to or left by. */
+/** Events that do not set the record's block. */
 const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set(["simulated", "broadcast", "bundled", "refunded"]);
 
 function applyFields(record: TransactionRecord, event: LifeEvent): void {
 	if ("block" in event && !ABOUT_ANOTHER_BLOCK.has(event.type)) record.block = event.block;
 	switch (event.type) {
 		case "received":
-			// Also of one that had expired or was dropped and is admitted anew: its life starts again.
+			// A resubmitted transaction starts its lifetime again.
 			record.ended = null;
 			record.simulationError = null;
 			record.passed = false;
 			record.firstBlock = null;
 			break;
 		case "queued":
-			// What waits is not sent: its life starts when its turn comes, also where it had begun before.
+			// Its lifetime starts (again) when its nonce is next.
 			record.firstBlock = null;
 			break;
 		case "ready":
@@ -233,18 +228,18 @@ export const STAGES = [
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** The stages of a transaction that may still go out. */
+/** The stages of a transaction that may still be sent. */
 export const LIVE: readonly Stage[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 const MINED: readonly Stage[] = ["INCLUDED", "REVERTED"];
-/** Ended by its user: the same bytes never bring it back. */
+/** Ended by its user: the same bytes never revive it. */
 const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];
 const ALL: readonly Stage[] = STAGES;
 
-/** `same`: the stage stays. `mined`: INCLUDED, or REVERTED where the event says so. `back`: what it was before the block. */
+/** `same`: the stage stays. `mined`: INCLUDED, or REVERTED if the event says so. `back`: the stage before the block. */
 type Target = Stage | "same" | "mined" | "back";
 
-/** For each event where it may happen, and what it leads to; the first row that holds the stage counts. */
+/** For each event the stages in which it is legal, and the resulting stage; the first matching row counts. */
 export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [readonly Stage[], Target])[]>> = {
 	received: [
 		[["PENDING"], "same"],
@@ -267,17 +262,17 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	broadcast: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
 	bid: [[LIVE, "same"]],
 	bundled: [[["BROADCAST"], "same"]],
-	// Read from the block some time after it came.
+	// Read from the block some time later.
 	refunded: [[MINED, "same"]],
-	// Answers come late: a delivery may be heard of at any time.
+	// Builders may respond at any time.
 	delivered: [[ALL, "same"]],
-	// A builder may mine what was replaced, cancelled or given up a moment ago.
+	// A builder may mine what has just been replaced, cancelled or expired.
 	included: [[[...LIVE, ...ENDED_BY_USER, ...ENDED_BY_RELAY], "mined"]],
 	reorged: [
 		[MINED, "back"],
 		[["DROPPED"], "PENDING"],
 	],
-	// What expired would come back with the same bytes: its user may end it for good.
+	// An expired transaction could be resubmitted, so its user may still end it.
 	replaced: [[[...LIVE, "EXPIRED"], "REPLACED"]],
 	cancelled: [[[...LIVE, "EXPIRED"], "CANCELLED"]],
 	expired: [[LIVE, "EXPIRED"]],
@@ -285,8 +280,8 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 };
 
 /**
- * The stage that `event` leads to from `stage`, or null where it is illegal there. `ended` is how the transaction
- * had ended before a builder mined it all the same: a reorganisation takes it back to that, never to life.
+ * The stage after `event`, or null if that is illegal in `stage`. `ended` is the stage in which the transaction had ended
+ * before it was mined anyway: a reorganisation returns it to that stage.
  */
 export function nextStage(stage: Stage, event: TxEvent, ended: Stage | null): Stage | null {
 	const row = TRANSITIONS[event.type].find(([stages]) => stages.includes(stage));
@@ -298,7 +293,7 @@ export function nextStage(stage: Stage, event: TxEvent, ended: Stage | null): St
 	return target;
 }
 
-/** Whether a transaction in `stage` may still go out. */
+/** Whether a transaction in `stage` may still be sent. */
 export function isLive(stage: Stage): boolean {
 	return LIVE.includes(stage);
 }
@@ -308,7 +303,7 @@ export function isMined(stage: Stage): boolean {
 	return MINED.includes(stage);
 }
 
-/** Whether its user ended it: the same bytes are answered with the hash and nothing happens. */
+/** Whether its user ended it: submitting the same bytes again returns the hash and does nothing. */
 export function isEndedByUser(stage: Stage): boolean {
 	return ENDED_BY_USER.includes(stage);
 }

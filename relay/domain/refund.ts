@@ -1,14 +1,14 @@
-// The refund in wei that a builder owes the user of a backrun. Pure.
+// Computes the refund that a builder owes the user for a backrun. Pure.
 
 /** How a builder refunds. */
 export interface RefundTerms {
-	/** Of what the backrun brings: the smaller of our setting and what the builder takes. */
+	/** Percent of the backrun's proceeds: the smaller of our setting and the builder's maximum. */
 	readonly percent: number;
-	/** Gas whose cost at the base fee the builder takes off. */
+	/** Gas whose cost at the base fee the builder deducts. */
 	readonly refundGas: number;
 }
 
-/** Wei that are owed of `brought`, and the cost that was taken off before; never below zero. */
+/** The refund due for `brought` wei, never below zero, and the deducted cost. */
 export function owedRefund(
 	brought: bigint,
 	baseFee: bigint,

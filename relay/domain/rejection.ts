@@ -1,7 +1,7 @@
-// Why a submission is refused: a closed list of codes with the words for the client. Wallets match on these words,
-// so they are go-ethereum's (core/txpool/errors.go, core/error.go).
+// Refusals of submissions: the list of codes. Messages follow go-ethereum (core/txpool/errors.go, core/error.go), since wallets
+// match on them.
 
-/** The whole list of reasons. */
+/** All codes. */
 export const REJECTION_CODES = [
 	"UNDECODABLE",
 	"WRONG_CHAIN",
@@ -34,7 +34,7 @@ export interface Rejection {
 	readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Shorthand for a refusal. */
+/** Makes a refusal. */
 export function rejection(code: RejectionCode, message: string, data?: Rejection["data"]): Rejection {
 	return data === undefined ? { code, message } : { code, message, data };
 }

@@ -1,9 +1,9 @@
-// What a simulation answers: passes in the next block, or why not; and the closed list of reasons. Pure.
+// Types of simulations: requests, outcomes and error codes. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccountState, NextBlock } from "./chain.ts";
 
-/** Why a simulation failed; the whole list. */
+/** All reasons why a simulation fails. */
 export const SIMULATION_ERROR_CODES = [
 	"EXECUTION_REVERTED",
 	"OUT_OF_GAS",
@@ -20,7 +20,7 @@ export const SIMULATION_ERROR_CODES = [
 
 export type SimulationErrorCode = (typeof SIMULATION_ERROR_CODES)[number];
 
-/** Those that say that it was run and failed; with all others but NODE_UNAVAILABLE it could not be in the block. */
+/** Failures during execution. All others but NODE_UNAVAILABLE mean that the transaction is invalid in the block. */
 export const EXECUTION_FAILURES: ReadonlySet<SimulationErrorCode> = new Set([
 	"EXECUTION_REVERTED",
 	"OUT_OF_GAS",
@@ -28,41 +28,41 @@ export const EXECUTION_FAILURES: ReadonlySet<SimulationErrorCode> = new Set([
 	"EXECUTION_FAILED",
 ]);
 
-/** What the status record shows as `simulationError`. */
+/** `simulationError` of the status record. */
 export interface SimulationError {
 	readonly code: SimulationErrorCode;
-	/** For people: the decoded revert reason where there is one. */
+	/** For people: the decoded revert reason if there is one. */
 	readonly message: string;
-	/** The revert data as 0x hex, where there is any. */
+	/** The revert data as 0x hex, if any. */
 	readonly data?: string;
 }
 
-/** How one transaction fared. */
+/** The outcome of one transaction. */
 export type SimulationOutcome =
 	| {
 			readonly ok: true;
 			readonly gasUsed: bigint;
-			/** Whether it emitted an event; synthetic logs of Ether transfers do not count. Null: the engine can't tell. */
+			/** Whether it emitted an event, not counting synthetic logs of Ether transfers. Null: unknown. */
 			readonly emitsEvents: boolean | null;
 			/**
-			 * Wei that the block's fee recipient got by transfers in it, internal ones included, less what it gave back;
-			 * priority fees are not part of it. Null: it was not asked for, or could not be told.
+			 * Net wei that the fee recipient got by transfers, internal ones included, without priority fees. Null: not
+			 * requested, or unknown.
 			 */
 			readonly paid: bigint | null;
 	  }
 	| { readonly ok: false; readonly error: SimulationError };
 
-/** Who goes first where simulations wait: new arrivals, those that are checked again, bids, those that failed. */
+/** The order in the queue: new arrivals, repeated checks, bids, and last what failed before. */
 export type SimulationPriority = "new" | "again" | "bid" | "held";
 
-/** The block a simulation runs in: the next one, or one that is further ahead. */
+/** The block in which a simulation runs: the next one or a later one. */
 export interface BlockContext extends NextBlock {
-	/** Number of the state's block (the head). */
+	/** Number of the head, on whose state it runs. */
 	readonly stateBlock: number;
 	readonly feeRecipient: string;
 }
 
-/** The block `number`, which is the next one unless said, on the state of today. */
+/** The block `number` (default: the next one), on the current state. */
 export function blockContext(
 	next: NextBlock,
 	feeRecipient: string,
@@ -77,23 +77,23 @@ export function blockContext(
 export type SimulatedAccount = Pick<AccountState, "nonce" | "balance">;
 
 /**
- * Transactions of any senders, to be run one after another in `block` with nothing between: a sender's chain of
- * nonces, one with a backrun behind it, a searcher's plain bundle.
+ * Transactions to run in order in `block`: a sender's chain of nonces, such a chain with a backrun behind it, or a plain
+ * bundle.
  */
 export interface SimulationRequest {
 	readonly block: BlockContext;
-	/** Who it is done for, as `clientOf` names it: what simulations cost is shared by client. */
+	/** The client (see clientOf) that is charged for the simulation. */
 	readonly client: string;
 	readonly priority: SimulationPriority;
-	/** Where it is aborted before its turn it is not run: nobody wants to know any more. */
+	/** If it is aborted while the simulation is queued, the simulation is not run. */
 	readonly signal?: AbortSignal;
 	readonly transactions: readonly DecodedTransaction[];
-	/** Every sender's, by its lower-case address. */
+	/** The senders' accounts by lower-case address. */
 	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
-	/** Hashes of those that may fail: what stands behind them is run all the same. Absent: none may. */
+	/** Hashes of transactions that may fail without stopping the run. Absent: none may. */
 	readonly mayFail?: ReadonlySet<string>;
-	/** Whether the last one's `paid` is wanted. */
+	/** Whether `paid` of the last transaction is needed. */
 	readonly measured?: boolean;
-	/** Whether those for which the block has no gas left may be run in the block after it, where they would go. */
+	/** Whether transactions that exceed the block's gas limit may run in the following block. */
 	readonly mayWait?: boolean;
 }

@@ -1,30 +1,29 @@
-// A private transaction as the relay holds it (the decoded bytes and what its sender asked for with them), the submission or
-// cancel that clients send, who may cancel, and what can become of them. Pure.
+// Types of submissions, cancels and admitted transactions, and the rule who may cancel. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { SubmissionPath } from "./endpoints.ts";
 import type { Rejection } from "./rejection.ts";
 
-/** What came with a submission beside the transaction itself. */
+/** The options of a submission. */
 export interface SubmissionOptions {
 	readonly path: SubmissionPath;
-	/** A self-transfer of the same nonce ends it without a fee. False on paths where the flag has no effect. */
+	/** Whether a self-transfer with the same nonce cancels it without a fee. False on paths that do not support it. */
 	readonly softCancellations: boolean;
-	/** Lower-case address that gets the rebate, or null: then the sender does. */
+	/** Lower-case address that gets the refund; null: the sender. */
 	readonly refundRecipient: string | null;
 	readonly referrer: string | null;
 }
 
-/** A transaction that was admitted. */
+/** An admitted transaction. */
 export interface PrivateTransaction extends SubmissionOptions {
 	readonly tx: DecodedTransaction;
-	/** The network address that submitted it: who may cancel it. */
+	/** The network address that submitted it, and that may cancel it. */
 	readonly origin: string;
-	/** When it came, in ms since the epoch. */
+	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
 }
 
-/** An admitted transaction of what its client asked for. */
+/** Makes an admitted transaction from its submission. */
 export function privateTransaction(
 	tx: DecodedTransaction,
 	options: SubmissionOptions & { readonly origin: string },
@@ -34,10 +33,7 @@ export function privateTransaction(
 	return { tx, path, softCancellations, refundRecipient, referrer, origin, receivedAt };
 }
 
-/**
- * The transaction without what can be large, for one that never goes out again: no raw bytes, data or lists. Its hash,
- * sender and nonce stay.
- */
+/** The transaction without raw bytes, data and lists, to save memory for one that is never sent again. */
 export function withoutBytes(transaction: PrivateTransaction): PrivateTransaction {
 	const tx = { ...transaction.tx, raw: NO_BYTES, data: NO_BYTES, accessList: [], authorizationList: [] };
 	return { ...transaction, tx };
@@ -45,7 +41,7 @@ export function withoutBytes(transaction: PrivateTransaction): PrivateTransactio
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** What a client sent. */
+/** A submission as received. */
 export interface Submission extends SubmissionOptions {
 	/** The signed transaction as bytes; must not be changed afterwards. */
 	readonly raw: Uint8Array;
@@ -54,48 +50,45 @@ export interface Submission extends SubmissionOptions {
 }
 
 /**
- * What became of a submission. `known`: it was here already, and nothing happened; `cancels`: it took back the one with
- * its nonce, and goes nowhere itself.
+ * The outcome of a submission. `known`: it was submitted before, and nothing happened. `cancels`: it is a self-transfer that
+ * cancelled the transaction with its nonce, and is not sent itself.
  */
 export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** The outcome for what was here already. */
+/** The outcome of a repeated submission. */
 export function known(hash: string): SubmitOutcome {
 	return { outcome: "known", hash };
 }
 
-/** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
+/** Blocks for which a mined or ended transaction is watched, since it may still be mined or reorganised. */
 export const WATCH_BLOCKS = 64;
 
-/**
- * Transactions that one sender may take back within the blocks that they are watched for: each is remembered
- * for long, and costs its sender nothing.
- */
-export const MAX_TAKEN_BACK = 512;
+/** Most unsettled cancelled transactions of one sender: cancels are free, and each is stored for a week. */
+export const MAX_CANCELLED = 512;
 
-/** Who wants a transaction taken back. */
+/** A request to cancel a transaction. */
 export interface CancelRequest {
 	/** Lower case. */
 	readonly hash: string;
-	/** The client's network address, or null where it does not speak for the client: from a web page, or unknown. */
+	/** The client's network address; null if it proves nothing: a request from a web page, or an unknown address. */
 	readonly address: string | null;
 	/** Address whose key signed the request, lower case, or null. */
 	readonly signer: string | null;
 }
 
-/** `origin`: who submitted it, by the network address, or its sender, by signature; `open`: anyone. */
+/** `origin`: only the submitter's network address or the sender's signature may cancel; `open`: anyone may. */
 export const CANCEL_POLICIES = ["origin", "open"] as const;
 export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
 
-/** Whose a transaction is; `origin` is the network address that submitted it, null where that is forgotten. */
+/** The owner of a transaction: its sender, and the network address that submitted it (null if forgotten). */
 export interface TransactionOwner {
 	readonly from: string;
 	readonly origin: string | null;
 }
 
-/** Whether the client may take back the transaction of `owner`. */
+/** Whether the request may cancel a transaction of `owner`. */
 export function mayCancelTransaction(
 	policy: CancelPolicy,
 	{ address, signer }: Pick<CancelRequest, "address" | "signer">,

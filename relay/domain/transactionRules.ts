@@ -1,5 +1,5 @@
-// What a transaction must be to be admitted, as two lists of pure rules: those about the transaction alone, and
-// those about its sender's account. Each answers null or the refusal. Pool rules (replacement, caps) are the pool's.
+// The rules of admission as lists of pure functions: about the transaction alone, and about its sender's account. Each returns
+// null or a refusal. The pool has its own rules (replacement, shares).
 
 import { floorDataGas, intrinsicGas, transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -7,12 +7,12 @@ import type { AccountState, NextBlock } from "./chain.ts";
 import { type Rejection, rejection } from "./rejection.ts";
 import type { SimulationError } from "./simulation.ts";
 
-/** What the chain demands of every transaction. */
+/** The chain's rules for all transactions. */
 export interface ChainRules {
 	readonly chainId: bigint;
-	/** EIP-7825 gas limit of a transaction, or null where the chain has none. */
+	/** EIP-7825 gas limit of a transaction, or null if the chain has none. */
 	readonly maxTxGas: bigint | null;
-	/** Bytes of a creation's code at most. */
+	/** Most bytes of init code. */
 	readonly maxInitCodeBytes: number;
 }
 
@@ -23,14 +23,14 @@ export type StaticRule = (tx: DecodedTransaction, chain: ChainRules, next: NextB
 /** A rule about the sender's account in the state of the head. */
 export type AccountRule = (tx: DecodedTransaction, account: AccountState) => Rejection | null;
 
-/** Bytes of a transaction at most, as in go-ethereum's pools: 128 KiB, with blobs 1 MiB. */
+/** Most bytes of a transaction, as in go-ethereum's pools: 128 KiB, with blobs 1 MiB. */
 export const MAX_TX_BYTES = 128 * 1024;
 export const MAX_BLOB_TX_BYTES = 1024 * 1024;
-/** Blobs of one transaction at most (EIP-7594). */
+/** Most blobs of one transaction (EIP-7594). */
 const MAX_BLOBS_PER_TX = 6;
-/** How far above the account's next nonce a transaction may be. */
+/** Most nonces that a transaction may be ahead of its account. */
 const MAX_NONCE_AHEAD = 64n;
-/** A nonce that can't be used: the account could not count past it (EIP-2681). */
+/** The first invalid nonce (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 1n;
 
 const chainId: ProtocolRule = (tx, chain) =>
@@ -136,7 +136,7 @@ const funds: AccountRule = (tx, account) => {
 			);
 };
 
-/** In the order in which they are told: what is wrong with the transaction itself comes before its chain's state. */
+/** In the order in which they are checked: the transaction's own faults come before the state of the chain. */
 export const STATIC_RULES: readonly StaticRule[] = [
 	chainId,
 	size,
@@ -150,7 +150,7 @@ export const STATIC_RULES: readonly StaticRule[] = [
 	floor,
 	maxNonce,
 ];
-/** Those that are every block's own, and not a pool's: without sizes, blobs' counts and the next block's gas limit. */
+/** The rules that hold in every block: without those of pools (size, blob count) and of the next block (gas limit). */
 export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	chainId,
 	initcode,
@@ -163,12 +163,12 @@ export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 ];
 export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];
 
-/** The base fee falls by an eighth a block at most (EIP-1559). */
+/** The base fee falls by at most an eighth per block (EIP-1559). */
 const FEE_FALLS = { to: 7n, of: 8n };
 
 /**
- * The refusal of a transaction that can't be mined within its life of `ttlBlocks`, however fast the base fee falls; else
- * null. Of the blob fee nothing is said: how fast it falls is for each fork to say.
+ * The refusal of a transaction that can't be mined within `ttlBlocks` even if the base fee falls as fast as possible; else
+ * null. The blob fee is not checked, since its rate of change depends on the fork.
  */
 export function hopelessFeeCap(
 	tx: DecodedTransaction,
@@ -185,7 +185,7 @@ export function hopelessFeeCap(
 	);
 }
 
-/** Why the fees that `tx` offers keep it out of the block, or null. */
+/** Why the fees of `tx` are too low for the block, or null. */
 export function feeProblem(
 	tx: Pick<DecodedTransaction, "maxFeePerGas" | "maxFeePerBlobGas">,
 	block: Pick<NextBlock, "baseFee" | "blobBaseFee">,
@@ -202,7 +202,7 @@ export function feeProblem(
 	return null;
 }
 
-/** Whether `tx` offers fees that the block takes. */
+/** Whether the fees of `tx` are high enough for the block. */
 export function paysFor(...of: Parameters<typeof feeProblem>): boolean {
 	return feeProblem(...of) === null;
 }

@@ -1,5 +1,5 @@
-// The auction. A target is a user's shared transaction that searchers bid to run behind. On each event of a target its winners
-// are recomputed from the live bids, and the builders' bundles are brought in line. Nothing else sends, cancels or ranks a bid.
+// The auction. A target is a user's shared transaction behind which searchers bid to run. On each event of a target its winners
+// are recomputed from the live bids and the builders' bundles are updated to match. Only this file sends and cancels bids.
 
 import { type Award, type Bid, backrunBundle, backrunName, isFor, winners } from "../auction/bids.ts";
 import { type Overtaken, statusIn } from "../auction/bundleTable.ts";
@@ -11,43 +11,43 @@ import { BidChecks } from "./bidChecks.ts";
 import type { BidVerdict } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** How the bids on a target stood when a block came that holds it. */
+/** The bids on a target at the moment of the block that contains it. */
 export interface FinalRound {
 	/** Those that were with builders. */
 	readonly sent: readonly Bid[];
-	/** Those that are in the block behind it. */
+	/** Those that are in the block behind the target. */
 	readonly landed: readonly Bid[];
 	/** Bids that were for the block and are not in it. */
 	readonly lost: readonly Bid[];
 }
 
-/** What a target stands in for the next block. */
+/** A target's state for the next block. */
 interface TargetState {
 	readonly basis: string;
-	/** Names of the builders that have it. */
+	/** Names of the builders that have the target. */
 	readonly builders: ReadonlySet<string>;
 }
 
-/** How many bids beyond those at the builders are simulated, so that one that turns out bad can be replaced at once. */
+/** Bids that are simulated beyond the winners, so that a winner that fails can be replaced at once. */
 const RESERVE = 2;
-/** A block with bids in it is remembered for so many blocks, should it be reorganised away or not be read before. */
+/** Blocks for which landed bids are kept, for reorganisations and for a settlement that comes late. */
 const KEPT_BLOCKS = 64;
 
-/** Keeps the best bids of each target out. */
+/** Keeps the best bids of each target at the builders. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
 	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "clock">;
 	readonly #market: Pick<SearcherMarket, "bids" | "table" | "conduct" | "simulation" | "refunding">;
 	readonly #checks: BidChecks;
-	/** Targets of which something has changed since their winners were worked out. */
+	/** Targets that changed since their winners were computed. */
 	readonly #changed = new Set<string>();
 	/** Bids that have ended and may still be with builders. */
 	readonly #leaving = new Set<Bid>();
-	/** Bids that are in a block, and that. */
+	/** Bids that are in a block, with the block. */
 	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
-	/** By block hash and target; with the number of the block. */
+	/** By block hash and target, with the block's number. */
 	readonly #rounds = new Map<string, FinalRound & { readonly block: number }>();
-	/** Hashes of the bundles that were counted, by target. */
+	/** Hashes of the bundles that have been counted in the target's record, by target. */
 	readonly #counted = new Map<string, Set<string>>();
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
@@ -55,12 +55,12 @@ export class Auctioneer {
 		this.#deps = dependencies;
 		this.#market = market;
 		this.#checks = new BidChecks(dependencies, market, {
-			judged: (bid, verdict) => this.#judged(bid, verdict),
-			again: (targets) => this.reconcile(targets),
+			onVerdict: (bid, verdict) => this.#judged(bid, verdict),
+			onRetry: (targets) => this.reconcile(targets),
 		});
 	}
 
-	/** Takes a bid that was found valid; what must give way to it ends. */
+	/** Adds a valid bid, and evicts others where the limits require it. */
 	add(bid: Bid): void {
 		const { bids, table } = this.#market;
 		const { target, backrun, record } = bid;
@@ -75,39 +75,39 @@ export class Auctioneer {
 		this.reconcile([target]);
 	}
 
-	/** The bid's owner has replaced or cancelled it. */
+	/** Ends a bid that its owner has replaced or cancelled. */
 	withdraw(bid: Bid, how: Overtaken): void {
-		// It is in a block; should that go away, it does not come back.
+		// It is in a block. If that is reorganised away, the bid must not become live again.
 		const landed = this.#landed.get(bid);
 		if (landed === undefined) this.#end(bid, how, null);
 		else {
 			bid.lastBlock = landed.number;
 			this.#market.table.release(bid.submission);
 		}
-		// What it was replaced with is about to come, and takes its place at the builders.
+		// Its replacement is added in the same tick and replaces it at the builders, so no cancel may be sent before.
 		if (how === "REPLACED") queueMicrotask(() => this.reconcile([]));
 		else this.reconcile([]);
 	}
 
-	/** It is the same bundle as another, which stands for it from now on: nobody is told. */
+	/** Removes a bid that has been merged into an identical one; its status does not change. */
 	forget(bid: Bid): void {
 		this.#remove(bid);
 	}
 
-	/** A chain has been looked at: what follows for its links' bids. */
+	/** A chain was planned: recomputes the bids on its transactions. */
 	chainPlanned({ ready, waiting }: SenderChain): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
 		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
 	}
 
-	/** The target has ended otherwise than in a block: so have the bids on it. */
-	gone(target: string): void {
+	/** The target has ended outside a block: ends the bids on it. */
+	targetEnded(target: string): void {
 		this.#counted.delete(target);
 		for (const bid of this.#market.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.reconcile([target]);
 	}
 
-	/** What bidders did has become known, or was undone by a reorganisation: the bids of those who are barred end. */
+	/** Standings may have changed: ends the bids of barred bidders and ranks the others again. */
 	conductChanged(): void {
 		const { bids, conduct } = this.#market;
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
@@ -116,8 +116,8 @@ export class Auctioneer {
 		this.reconcile(bids.targets());
 	}
 
-	/** Blocks have come, and the bids for them end. To be called when the tip is the last of them. */
-	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+	/** Closes the bids for new blocks. Must be called after the tip was set to the update's head. */
+	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const { bids, table } = this.#market;
 		const { pool } = this.#deps;
 		const gone = new Set(reverted.map((block) => block.hash));
@@ -138,7 +138,8 @@ export class Auctioneer {
 				else if (!isPending) this.#end(bid, "DROPPED", "targetGone");
 			}
 		}
-		for (const bid of this.#leaving) if ((bid.out?.block ?? 0) <= head.number) this.#leaving.delete(bid);
+		for (const bid of this.#leaving)
+			if ((bid.placement?.block ?? 0) <= head.number) this.#leaving.delete(bid);
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head.number) continue;
 			this.#landed.delete(bid);
@@ -151,17 +152,17 @@ export class Auctioneer {
 		this.reconcile(bids.targets());
 	}
 
-	/** What was out behind a target for the block with this hash that holds it, where that is remembered. */
+	/** The bids on a target in the block with this hash, if it is still kept. */
 	finalRound(target: string, blockHash: string): FinalRound | null {
 		return this.#rounds.get(`${blockHash} ${target}`) ?? null;
 	}
 
-	/** Begins nothing more. */
+	/** Starts no further simulation. */
 	stop(): void {
 		this.#checks.stop();
 	}
 
-	/** Works the winners of these targets, and of all that have changed, out anew. */
+	/** Recomputes the winners of these targets and of all that have changed. */
 	reconcile(targets: Iterable<string>): void {
 		const { bids, conduct, refunding } = this.#market;
 		const { bidsPerTarget } = this.#options;
@@ -189,12 +190,12 @@ export class Auctioneer {
 		const leaving = [...this.#leaving];
 		this.#leaving.clear();
 		for (const target of affected) {
-			this.#bringOut(target, block, wanted, [
+			this.#applyWinners(target, block, wanted, [
 				...bids.of(target),
 				...leaving.filter((b) => b.target === target),
 			]);
 		}
-		// Bids that were not simulated in this state are ranked as if valid: those that would win, and some more, are simulated next.
+		// Bids not yet simulated in this state are ranked as if valid; those that would win, and a reserve, are simulated next.
 		const stuck = new Set<string>();
 		for (const { target, client, tried } of open) {
 			if (tried !== null && tried.basis === states.get(target)?.basis)
@@ -210,25 +211,25 @@ export class Auctioneer {
 		}
 	}
 
-	/** How the target stands if builders have it for `block`; null: they have not, and no bid goes out behind it. */
+	/** The target's state if builders have it for `block`; else null, and no bid on it is sent. */
 	#stateOf(hash: string, block: number): TargetState | null {
 		const { simulation } = this.#market;
 		const { pool } = this.#deps;
 		const entry = pool.get(hash);
-		const target = entry?.outFor === block ? simulation.target(hash) : null;
+		const target = entry?.sentForBlock === block ? simulation.target(hash) : null;
 		if (entry === undefined || target === null) return null;
-		return { basis: simulation.basis(target), builders: entry.outTo };
+		return { basis: simulation.basis(target), builders: entry.currentBuilders };
 	}
 
-	/** Sends and cancels bundles so that builders hold exactly the winning bids, then tells the owners of `bids` their status. */
-	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
+	/** Sends and cancels bundles so that builders hold exactly the winning bids, then updates the status of `all` bids. */
+	#applyWinners(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
 		const { table, bids } = this.#market;
 		const { sender } = this.#deps;
-		// An owner's next bid goes out under the same name, in the place of the one before.
+		// An owner's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
 		const held = new Set<string>();
-		const makers = [...(this.#deps.pool.get(target)?.outTo ?? [])];
+		const makers = [...(this.#deps.pool.get(target)?.currentBuilders ?? [])];
 		for (const bid of all) {
-			const had = outFor(bid, block);
+			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];
 			for (const name of builders) held.add(`${name} ${bid.owner}`);
 			const fresh = builders.filter((name) => !had.includes(name));
@@ -236,17 +237,17 @@ export class Auctioneer {
 		}
 		for (const bid of all) {
 			const builders = wanted.get(bid)?.builders ?? [];
-			const left = outFor(bid, block).filter(
+			const left = buildersHolding(bid, block).filter(
 				(name) => !builders.includes(name) && !held.has(`${name} ${bid.owner}`),
 			);
-			bid.out = builders.length === 0 ? null : { block, builders, makers };
+			bid.placement = builders.length === 0 ? null : { block, builders, makers };
 			if (left.length === 0) continue;
 			sender.cancelBundle(backrunName(target, bid.owner), block, left, (delivery) => {
 				table.delivered(bid.record, block, delivery);
-				this.#tellTarget(target, block, delivery);
+				this.#recordCancelOnTarget(target, block, delivery);
 			});
 		}
-		// If no bid is at the builders, those that are left wait for their target, or for their simulation.
+		// If builders have no bid, the others are waiting for their target or a simulation and are not outbid.
 		const rest = held.size === 0 ? "ACCEPTED" : "OUTBID";
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
@@ -256,8 +257,8 @@ export class Auctioneer {
 		}
 	}
 
-	/** The target of the cancelled bundles has ended: how builders take the cancel is among its events too. */
-	#tellTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
+	/** If the target has ended, records the builder's response to the cancel in the target's events too. */
+	#recordCancelOnTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
 		const { pool, records } = this.#deps;
 		if (pool.get(target) !== undefined) return;
 		records.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
@@ -270,7 +271,7 @@ export class Auctioneer {
 		if (entry === undefined) return;
 		let told = false;
 		const tell = () => {
-			// Its block may be there by now.
+			// By now the target may be mined or ended.
 			if (told || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			told = true;
 			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
@@ -284,7 +285,7 @@ export class Auctioneer {
 		);
 	}
 
-	/** A bid was simulated again. */
+	/** Handles the result of a repeated simulation. */
 	#judged(bid: Bid, verdict: BidVerdict): void {
 		if (verdict.kind === "unpaid") this.#end(bid, "DROPPED", "paysNothing");
 		if (verdict.kind === "failed")
@@ -292,7 +293,7 @@ export class Auctioneer {
 		this.reconcile([bid.target]);
 	}
 
-	/** Tells each bidder what came of the block; by how much one was outbid, and by whom, the chain must tell first. */
+	/** Sets the status of each bid for a new block. Settlement adds the winner and its payment later. */
 	#close(block: Block): void {
 		const { bids, table } = this.#market;
 		const { number, hash } = block;
@@ -300,15 +301,15 @@ export class Auctioneer {
 		for (const target of bids.targets()) {
 			const place = places.get(target);
 			const all = bids.of(target);
-			// Before its target it is in the block by another way, and no bid.
+			// A backrun before its target was not mined through its bundle.
 			const isIn = ({ backrun }: Bid) => place !== undefined && (places.get(backrun.hash) ?? -1) > place;
 			const own = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
-			const sent = all.filter((bid) => outFor(bid, number).length > 0);
+			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
 			if (place !== undefined)
 				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: own });
 			for (const bid of own) {
-				const reason = place === undefined ? "targetNotIncluded" : this.#whyNot(bid, sent, landed);
+				const reason = place === undefined ? "targetNotIncluded" : this.#lossReason(bid, sent, landed);
 				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
 				if (bid.lastBlock <= number) this.#remove(bid);
 			}
@@ -320,7 +321,7 @@ export class Auctioneer {
 		}
 	}
 
-	#whyNot(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
+	#lossReason(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
 		if (landed.some(({ value }) => value >= bid.value)) return "outbid";
 		if (sent.includes(bid)) return "notChosen";
 		if (bid.basis === null || bid.checking !== null) return "notSimulated";
@@ -329,7 +330,7 @@ export class Auctioneer {
 		return this.#market.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
 	}
 
-	/** Counts a bundle once. */
+	/** Counts the bid in the target's record, each bundle once. */
 	#count({ target, record: { hash } }: Bid): void {
 		const { records, clock } = this.#deps;
 		const counted = this.#counted.get(target) ?? new Set();
@@ -343,16 +344,16 @@ export class Auctioneer {
 		if (this.#remove(bid)) this.#market.table.change(bid.record, block, { stage, reason });
 	}
 
-	/** Takes it out of the live ones; answers false where it was not there. */
+	/** Removes a bid from the live ones; returns false if it was not live. */
 	#remove(bid: Bid): boolean {
 		const { bids, table } = this.#market;
 		if (!bids.holds(bid)) return false;
-		// A nonce that it had is free for other targets' bids.
+		// Its nonce is free for bids on other targets.
 		for (const target of bids.linked([bid.target])) this.#changed.add(target);
 		bids.remove(bid);
 		table.release(bid.submission);
 		bid.checking?.stop.abort();
-		if (bid.out !== null) this.#leaving.add(bid);
+		if (bid.placement !== null) this.#leaving.add(bid);
 		return true;
 	}
 
@@ -361,12 +362,12 @@ export class Auctioneer {
 	}
 }
 
-/** Whether the block with this number that held it has gone, which its owner was told. */
+/** Whether the bid was in a block with this number that was reorganised away. */
 function isReorganised({ record }: Bid, block: number): boolean {
 	return statusIn(record, block)?.reason === "reorganised";
 }
 
-/** The builders that have it for `block`. */
-function outFor({ out }: Bid, block: number): readonly string[] {
-	return out?.block === block ? out.builders : [];
+/** The builders that have the bid for `block`. */
+function buildersHolding({ placement }: Bid, block: number): readonly string[] {
+	return placement?.block === block ? placement.builders : [];
 }

@@ -1,5 +1,5 @@
-// Simulates bids again whose state has changed, and tries again where the node gives no verdict. Which bids are worth it is
-// decided by the auctioneer.
+// Simulates bids again after their target's state has changed, and retries when the node gives no result. The auctioneer
+// decides which bids to check.
 
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -7,18 +7,18 @@ import type { Bid } from "../auction/bids.ts";
 import type { BidVerdict } from "./bundleSimulation.ts";
 import type { MarketDependencies, SearcherMarket } from "./market.ts";
 
-/** Who hears of it. */
+/** Receives the results. */
 export interface BidChecksListener {
-	/** The verdict on a bid that is still live; its basis and value are set by then. */
-	readonly judged: (bid: Bid, verdict: BidVerdict) => void;
-	/** Targets whose bids may be checked again. */
-	readonly again: (targets: readonly string[]) => void;
+	/** Called with the result for a bid that is still live, after its basis and value were set. */
+	readonly onVerdict: (bid: Bid, verdict: BidVerdict) => void;
+	/** Called with targets whose bids may be checked again. */
+	readonly onRetry: (targets: readonly string[]) => void;
 }
 
-/** Between two tries while the node gives no verdict, in ms. */
+/** Delay between attempts while the node gives no result, in ms. */
 const RETRY_MS = 500;
 
-/** Checks bids. */
+/** Runs the checks. */
 export class BidChecks {
 	readonly #deps: Pick<MarketDependencies, "tip" | "background" | "clock">;
 	readonly #market: Pick<SearcherMarket, "bids" | "simulation">;
@@ -37,7 +37,7 @@ export class BidChecks {
 		this.#listener = listener;
 	}
 
-	/** Simulates a bid for the next block, in the state `basis` that its target stands in now; nothing where it is under way. */
+	/** Simulates a bid for the next block in the target's current state `basis`, unless that is already under way. */
 	check(bid: Bid, basis: string): void {
 		const { bids, simulation } = this.#market;
 		const { background, tip } = this.#deps;
@@ -51,17 +51,17 @@ export class BidChecks {
 		background.run("bids", async () => {
 			const one = { backrun, client, signal: check.stop.signal };
 			const verdict = await simulation.bid(target, one, block).catch(unavailable);
-			// Another check has begun, in a later state.
+			// A newer check, in a later state, has started.
 			if (bid.checking !== check) return;
 			bid.checking = null;
 			if (!bids.holds(bid)) return;
 			const now = simulation.target(bid.target);
-			// Or is about to: what was found out is of a state that is no more.
+			// Ignore the result if the target's state has changed meanwhile.
 			if (now !== null && simulation.basis(now) === basis) this.#judge(bid, basis, verdict);
 		});
 	}
 
-	/** Begins nothing more. */
+	/** Starts no further check. */
 	stop(): void {
 		this.#stopped = true;
 		this.#timer?.cancel();
@@ -73,7 +73,7 @@ export class BidChecks {
 		bid.tried = isValid ? null : { basis, isTarget: verdict.kind === "targetFails" };
 		if (isValid) bid.value = verdict.value;
 		if (verdict.kind === "unavailable" || verdict.kind === "outdated") this.#retry(bid.target);
-		this.#listener.judged(bid, verdict);
+		this.#listener.onVerdict(bid, verdict);
 	}
 
 	#retry(target: string): void {
@@ -84,7 +84,7 @@ export class BidChecks {
 			const targets = [...this.#waiting];
 			this.#waiting.clear();
 			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.tried = null;
-			this.#listener.again(targets);
+			this.#listener.onRetry(targets);
 		});
 	}
 }

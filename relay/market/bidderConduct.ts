@@ -1,5 +1,5 @@
-// What bidders did in the last blocks, as the chain stands: who is barred and who ranks behind follows from it. Kept on
-// disk, block by block, since a restart must not be a pardon.
+// Keeps the facts about bidders' conduct by block, and computes from the canonical ones who is barred and who ranks behind. On
+// disk, so that a restart lifts no bar.
 
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
@@ -24,29 +24,29 @@ interface BlockFacts {
 	readonly facts: readonly ConductFact[];
 }
 
-/** Each block's facts are one entry, as JSON, found in the order of the blocks. */
+/** Key prefix: one JSON entry per block, in block order. */
 const PREFIX = "c/";
 const DIGITS = 12;
-/** A block deeper than this is not reorganised away. */
+/** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
 
 type KnownBlock = BlockFacts & { isCanonical: boolean };
 
-/** Remembers, and says how a bidder stands. */
+/** Stores facts and answers how a bidder stands. */
 export class BidderConduct {
 	readonly #deps: Pick<MarketDependencies, "kv" | "payments" | "tip" | "background" | "log" | "onFact">;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
-	/** Blocks with facts, by who they are about. */
+	/** Blocks with facts, by the parties (see partiesOf) that they concern. */
 	readonly #byParty = new Map<string, Set<KnownBlock>>();
-	/** Of those that were asked for since the last change. */
+	/** Standings by party, cached until the next change. */
 	readonly #standings = new Map<string, Standing | null>();
 
 	constructor(dependencies: MarketDependencies) {
 		this.#deps = dependencies;
 	}
 
-	/** Reads what was kept; before the first block. Throws StoreFormatError on a damaged entry. */
+	/** Loads the stored facts; call before the first block. Throws StoreFormatError on a damaged entry. */
 	async load(): Promise<void> {
 		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PREFIX))) {
 			const [, number, hash = ""] = key.split("/");
@@ -59,24 +59,24 @@ export class BidderConduct {
 		}
 	}
 
-	/** How a bidder stands for the next block; null: as anybody. */
+	/** A bidder's standing for the next block; null: nothing against it. */
 	standing(bidder: Bidder): Standing | null {
 		const { barred, all } = partiesOf(bidder);
 		return this.#standing(barred, all);
 	}
 
-	/** As {@link standing}, by the owner alone: before anything else is known of the bid. */
+	/** As {@link standing}, by the owner alone: before the backrun is decoded. */
 	standingOfOwner(owner: string): Standing | null {
 		return this.#standing([`owner ${owner}`], [`owner ${owner}`]);
 	}
 
-	/** How many of those that there are facts about are barred now. */
+	/** How many parties are barred now. */
 	get barred(): number {
 		const parties = [...this.#byParty.keys()].filter((party) => !party.startsWith("client "));
 		return parties.filter((party) => this.#standingOfParty(party)?.bar).length;
 	}
 
-	/** Takes down what a block comes to; resolves when it is on disk. The same may come again. */
+	/** Records the facts of a block; resolves when they are on disk. Repeating it adds nothing. */
 	async judge(block: { readonly number: number; readonly hash: string }, round: Round): Promise<void> {
 		const { kv, onFact } = this.#deps;
 		const known = this.#blocks.get(block.hash)?.facts ?? [];
@@ -90,8 +90,8 @@ export class BidderConduct {
 		for (const { kind } of fresh) onFact(kind);
 	}
 
-	/** The chain has changed: facts of blocks that are no longer in it do not count, unless they come back. */
-	blocksCame({ reverted, applied, head, gap }: ChainUpdate): void {
+	/** The chain has changed: only facts of canonical blocks count. */
+	onChainUpdate({ reverted, applied, head, gap }: ChainUpdate): void {
 		for (const { hash } of reverted) this.#setCanonical(hash, false);
 		for (const { hash } of applied) this.#setCanonical(hash, true);
 		this.#standings.clear();
@@ -108,7 +108,7 @@ export class BidderConduct {
 		});
 	}
 
-	/** Which blocks are in the chain after a time in which nobody looked. */
+	/** After a gap, asks the node which blocks are canonical. */
 	async #verify(head: number): Promise<void> {
 		for (const block of this.#blocks.values()) {
 			if (block.number <= head - REORG_BLOCKS) continue;
@@ -136,7 +136,7 @@ export class BidderConduct {
 		return standing;
 	}
 
-	/** In the order of the blocks, and what was lost in a block before what landed in it. */
+	/** In block order; within a block, losses come before landed bids. */
 	#factsOf(party: string): readonly DatedFact[] {
 		const blocks = [...(this.#byParty.get(party) ?? [])].filter(({ isCanonical }) => isCanonical);
 		return blocks
@@ -171,7 +171,7 @@ export class BidderConduct {
 		}
 	}
 
-	/** Drops what can't count any more; answers what is to be written of it. */
+	/** Drops facts that can't count any more; returns the changed blocks, to be written. */
 	#forget(head: number): readonly BlockFacts[] {
 		const changed: BlockFacts[] = [];
 		for (const block of [...this.#blocks.values()]) {
@@ -199,7 +199,7 @@ function partiesIn({ facts }: BlockFacts): ReadonlySet<string> {
 	return new Set(facts.flatMap(({ bidder }) => partiesOf(bidder).all));
 }
 
-/** Writes the facts of these blocks in the place of what was kept of them; none: forgets the block. */
+/** Overwrites the stored facts of these blocks; a block without facts is deleted. */
 async function put(kv: KeyValueStore, blocks: readonly BlockFacts[]): Promise<void> {
 	const changes = blocks.map(({ number, hash, facts }): Change => {
 		const key = `${PREFIX}${number.toString().padStart(DIGITS, "0")}/${hash}`;

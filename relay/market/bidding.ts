@@ -1,5 +1,5 @@
-// What is done for each bid: decode the backrun, judge it, simulate it behind its target, and hand it to the
-// auctioneer.
+// Handles each incoming bid: decodes the backrun, checks the rules and limits, simulates it behind its target, and passes it
+// to the auctioneer.
 
 import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -19,28 +19,28 @@ import {
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { type BidVerdict, LATER_HEAD_MS, revertedWords } from "./bundleSimulation.ts";
+import { type BidVerdict, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** How often a bid is simulated because the state behind its target, or its sender's account, changed meanwhile. */
+/** Most simulations of one bid when the target's state or the sender's account changes meanwhile. */
 const MAX_TRIES = 3;
 
-/** Why all targets that can't be bid on can't be bid on: whether they are unknown or hidden must not show. */
+/** The refusal for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */
 const TARGET_NOT_FOUND = refusedBundle("TARGET_NOT_FOUND", "target transaction not found");
-/** The same answer, for one whose target was simulated and failed. */
+/** The same refusal after a simulation in which the target failed. */
 const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 
-/** A bid that is being considered. */
+/** A bid that is not accepted yet. */
 interface Considered {
 	readonly request: BidRequest;
 	readonly submission: Submission;
 	readonly bidder: Bidder;
 	readonly backrun: DecodedTransaction;
-	/** The blocks that are still to come of those asked for. */
+	/** The requested blocks that are still to come. */
 	readonly range: Range;
 }
 
-/** Takes bids. */
+/** Accepts or refuses bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding" | "feeRecipient">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "clock">;
@@ -53,7 +53,7 @@ export class Bidding {
 		this.#market = market;
 	}
 
-	/** Resolves once it was simulated behind its target. Throws RpcError where the node fails: nothing is kept then. */
+	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
 	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
 		const { simulation, conduct } = this.#market;
@@ -84,9 +84,9 @@ export class Bidding {
 			const run = { backrun: tx, client: request.network, signal: submission.stop.signal };
 			const verdict = await simulation.bid(target, run, range.first);
 			const { overtaken } = submission;
-			// Nobody wants to know any more.
+			// The simulation was aborted because its owner replaced or cancelled the bid.
 			if (verdict.kind === "unavailable" && overtaken !== null) return this.#overtaken(one, overtaken, null);
-			// The chain went on, or its sender's links are others by now: what was found out is of no use.
+			// The head or the target's chain has changed meanwhile: the result is stale.
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
 			if (verdict.kind === "outdated") {
@@ -99,7 +99,7 @@ export class Bidding {
 		throw nodeUnavailable();
 	}
 
-	/** The refusal where nobody could bid, or no builder that is named would pay the user; else null. */
+	/** The refusal if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
 		const { refunding } = this.#market;
 		const missing = !this.#options.bidding
@@ -112,7 +112,7 @@ export class Bidding {
 		return missing && refusedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
 	}
 
-	/** The refusal where its bidder is barred, or there is no room for one more bid; else null. */
+	/** The refusal if its bidder is barred or a limit is reached; else null. */
 	#refusal(one: Considered): BundleOutcome | null {
 		const { bids, table, conduct } = this.#market;
 		const { request, backrun, bidder, submission } = one;
@@ -123,7 +123,7 @@ export class Bidding {
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
-	/** Live bids that are the very same bundle, for some of the same blocks. */
+	/** The owner's live bids with the same target and backrun, whose blocks overlap. */
 	#twins({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
 		return this.#market.bids
 			.of(target)
@@ -136,12 +136,12 @@ export class Bidding {
 			);
 	}
 
-	/** It pays `value` in the state `basis`. From here on nothing else can come between. */
+	/** Accepts a bid that pays `value` in the state `basis`. Synchronous, so that nothing changes in between. */
 	#accept(one: Considered, value: bigint, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#market;
 		const { request, submission, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
-		// Others may have come while it was simulated.
+		// Other bids may have been accepted during the simulation.
 		const stopped = this.#refusal(one);
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
@@ -168,14 +168,14 @@ export class Bidding {
 		const bid: Bid = {
 			...{ record, bidder, owner, client: network, target, backrun, seq: this.#seq },
 			...terms,
-			...{ checking: null, out: null },
+			...{ checking: null, placement: null },
 		};
 		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
 		return { outcome: "accepted", hash };
 	}
 
-	/** It has ended before it came into its place; a bid that is the same bundle and live has the same record. */
+	/** The outcome of a bid that was replaced or cancelled before it was accepted. A live identical bid keeps its status. */
 	#overtaken(one: Considered, how: Overtaken, bid: bigint | null): BundleOutcome {
 		const { request, bidder, backrun, range } = one;
 		const { owner, network, target } = request;
@@ -188,7 +188,7 @@ export class Bidding {
 	}
 }
 
-/** The refusal of one that is barred; else null. */
+/** The refusal if the bidder is barred; else null. */
 function barred(standing: Standing | null): BundleOutcome | null {
 	if (!standing?.bar) return null;
 	const { until, bid, paid, block } = standing.bar;
@@ -198,7 +198,7 @@ function barred(standing: Standing | null): BundleOutcome | null {
 	);
 }
 
-/** The refusal that a verdict comes to. Throws where there was none. */
+/** The refusal that follows from a simulation's result. Throws if there was none. */
 function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>): BundleOutcome {
 	switch (verdict.kind) {
 		case "unavailable":
@@ -212,7 +212,7 @@ function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>)
 		case "failed": {
 			const { code, message } = verdict.error;
 			if (!EXECUTION_FAILURES.has(code)) return refusedBundle("BACKRUN_INVALID", message, true);
-			return refusedBundle("BACKRUN_REVERTED", revertedWords("backrun", message), true);
+			return refusedBundle("BACKRUN_REVERTED", revertMessage("backrun", message), true);
 		}
 	}
 }

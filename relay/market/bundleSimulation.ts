@@ -1,5 +1,5 @@
-// Says what may be bid on, what a backrun pays behind its target, and whether a plain bundle can be in a block. So what can't
-// be mined takes neither a builder's time nor its lane. It keeps nothing and decides nothing about bids.
+// Finds out what may be bid on, what a backrun pays behind its target, and whether a plain bundle is valid in a block, so that
+// builders get only what can be mined. Keeps no state.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
@@ -20,30 +20,30 @@ import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transacti
 import type { PoolEntry } from "../transactions/pool.ts";
 import type { MarketDependencies, MarketOptions } from "./market.ts";
 
-/** A transaction that may be bid on, and what goes before it. */
+/** A transaction that may be bid on, with the chain before it. */
 export interface BidTarget {
 	readonly entry: PoolEntry;
-	/** Its sender's links up to it, itself the last. */
+	/** Its sender's consecutive transactions up to and including it. */
 	readonly chain: readonly PoolEntry[];
 }
 
-/** A backrun, the client whose bid it is, and who ends the wait for its turn. */
+/** A backrun to simulate, the client that is charged for it, and a signal that removes it from the queue. */
 export interface SimulatedBid {
 	readonly backrun: DecodedTransaction;
 	readonly client: string;
 	readonly signal: AbortSignal;
 }
 
-/** That there is no verdict. */
+/** There is no result. */
 type NoVerdict =
-	/** It fails by an account that is another one by now: it must be tried again. */
+	/** It failed because of an account state that has changed since: retry. */
 	| { readonly kind: "outdated" }
-	/** The node gave none. */
+	/** The node gave no result. */
 	| { readonly kind: "unavailable" };
 
-/** How a backrun fares behind its target. */
+/** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
-	/** It pays so many wei. */
+	/** It pays `value` wei. */
 	| { readonly kind: "valid"; readonly value: bigint }
 	| { readonly kind: "unpaid"; readonly feeRecipient: string }
 	| { readonly kind: "failed"; readonly error: SimulationError }
@@ -51,36 +51,36 @@ export type BidVerdict =
 	| { readonly kind: "targetFails" }
 	| NoVerdict;
 
-/** How a plain bundle fares in a block. */
+/** The result of a plain bundle's simulation. */
 export type PlainVerdict =
 	| { readonly kind: "passes" }
 	| { readonly kind: "fails"; readonly entry: number; readonly error: SimulationError }
 	| NoVerdict;
 
-/** A plain bundle to be tried. */
+/** A plain bundle to be simulated. */
 export interface PlainTrial {
 	readonly transactions: readonly { readonly tx: DecodedTransaction; readonly mayRevert: boolean }[];
-	/** Whose turn it takes at the node: see clientOf. */
+	/** The client that is charged for the simulation: see clientOf. */
 	readonly client: string;
-	/** The next block or a later one; a later one is tried on the state of today. */
+	/** The next block or a later one; a later one is simulated on the current state. */
 	readonly block: number;
-	/** What the next block allows. */
+	/** The fees and limits of the next block. */
 	readonly next: NextBlock;
 	readonly priority: SimulationPriority;
-	/** Nobody wants to know any more. */
+	/** Aborted when the result is no longer needed. */
 	readonly signal: AbortSignal;
 }
 
-/** Until a head that the node is known to have is worked off, about, in ms: then it is worth while to try again. */
+/** Roughly how long it takes to process a head that the node already has, in ms: the delay before a retry. */
 export const LATER_HEAD_MS = 200;
 
-/** Failures by the sender's account as it was remembered. */
+/** Failures that may be due to a cached account. */
 const OF_ACCOUNT: ReadonlySet<SimulationErrorCode> = new Set([
 	"NONCE_TOO_LOW",
 	"NONCE_GAP",
 	"INSUFFICIENT_FUNDS",
 ]);
-/** Failures that a block to come may mend: nonces and funds that are not there yet, fees that have to fall. */
+/** Failures that a later block may resolve: missing nonces and funds, and fees that have to fall. */
 const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"NONCE_GAP",
 	"INSUFFICIENT_FUNDS",
@@ -88,10 +88,10 @@ const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"BLOB_FEE_CAP_TOO_LOW",
 ]);
 
-/** Transactions that are decoded before other work gets its turn: each takes the time of a signature. */
+/** Transactions that are decoded before yielding to other work: each costs a signature recovery. */
 const SLICE = 8;
 
-/** Looks at targets, and tries backruns behind them and plain bundles. */
+/** Finds targets, and simulates backruns and plain bundles. */
 export class BundleSimulation implements SharedTransactions {
 	readonly #options: Pick<MarketOptions, "slotSeconds" | "feeRecipientOf">;
 	readonly #deps: Pick<
@@ -109,8 +109,8 @@ export class BundleSimulation implements SharedTransactions {
 	}
 
 	/**
-	 * The target, or null where none may be bid on: not pending, not shared, behind a gap, or behind a transaction of its
-	 * sender's that is not shared. All of these must look alike to whoever asks.
+	 * The target, or null if it may not be bid on: not pending, not shared, behind a nonce gap, or behind a transaction of the
+	 * same sender that is not shared. Callers must answer all of these alike.
 	 */
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
@@ -119,19 +119,19 @@ export class BundleSimulation implements SharedTransactions {
 		const index = ready.indexOf(entry);
 		if (index < 0) return null;
 		const chain = ready.slice(0, index + 1);
-		// Searchers may learn of the state behind what they see alone.
+		// A simulation must not reveal the effects of transactions that are hidden from searchers.
 		return chain.every((link) => this.#isShared(link)) ? { entry, chain } : null;
 	}
 
-	/** Names the state behind the target: one that was simulated in another one must be simulated again. */
+	/** Identifies the state behind the target. A bid that was simulated in a different state must be simulated again. */
 	basis(target: BidTarget): string {
 		const head = this.#deps.tip.head()?.hash ?? "";
 		return [head, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
 	}
 
 	/**
-	 * Runs the backrun of a bid right behind the target in `block`, the next one or a later one, on the account of the
-	 * client that it came from; not at all where the signal is aborted before its turn. Throws UpstreamError.
+	 * Simulates the backrun directly behind the target in `block`, the next one or a later one. Skipped if the signal is aborted
+	 * while it is queued. Throws UpstreamError.
 	 */
 	async bid(
 		target: BidTarget,
@@ -169,10 +169,7 @@ export class BundleSimulation implements SharedTransactions {
 		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
 	}
 
-	/**
-	 * How a plain bundle fares: the accounts of all its senders in one batch, then all of it as that block. Those that may
-	 * revert may, but they must be valid in the block.
-	 */
+	/** Simulates a plain bundle. Entries that may revert must still be valid in the block. */
 	async plain(trial: PlainTrial): Promise<PlainVerdict> {
 		try {
 			const verdict = await this.#plain(trial);
@@ -211,8 +208,8 @@ export class BundleSimulation implements SharedTransactions {
 	}
 
 	/**
-	 * Whether what failed may pass now: nobody is refused by what was remembered of his account, so the node is asked for it
-	 * once more, in `client`'s turn. Throws UpstreamError.
+	 * Whether a failure is due to an outdated cached account: reads the account afresh, charged to `client`, so that no refusal
+	 * relies on the cache. Throws UpstreamError.
 	 */
 	async #isOutdated(sender: string, client: string, { code }: SimulationError): Promise<boolean> {
 		if (!OF_ACCOUNT.has(code)) return false;
@@ -233,7 +230,7 @@ export class BundleSimulation implements SharedTransactions {
 	}
 }
 
-/** The transactions of a plain bundle, or the refusal of the first that is none or breaks a rule. */
+/** The decoded transactions of a plain bundle, or the refusal of the first invalid one. */
 export async function readTransactions(
 	body: PlainBundleRequest["body"],
 	rules: ChainRules,
@@ -251,13 +248,13 @@ export async function readTransactions(
 	return txs;
 }
 
-/** Whether a plain bundle that failed so may pass in a later block than the one that it was tried in. */
+/** Whether a plain bundle that failed with this error may pass in a later block. */
 export function isMendable({ code }: SimulationError): boolean {
 	return MENDABLE.has(code);
 }
 
-/** Why execution reverted, behind `what`. */
-export function revertedWords(what: string, message: string): string {
+/** A revert's message, starting with `what`. */
+export function revertMessage(what: string, message: string): string {
 	const why = message.replace(/^execution reverted(: )?/, "");
 	return why === "" ? `${what} reverted` : `${what} reverted: ${why}`;
 }
@@ -267,8 +264,8 @@ function notAnAccount({ address }: Pick<AccountState, "address">): SimulationErr
 }
 
 /**
- * What is wrong with a transaction by its sender's account before the bundle: of nonces ahead and of funds nothing can
- * be said but of the `first`, since those before the others may bring them.
+ * Checks a transaction against its sender's account before the bundle. Missing nonces and funds are checked for the `first`
+ * one only, since earlier entries may provide them for the others.
  */
 function accountProblem(
 	tx: DecodedTransaction,

@@ -1,4 +1,4 @@
-// The searchers' side, put together from its parts, and the way in that bids and plain bundles share.
+// Assembles the searchers' market from its parts, and is the common entry point of bids and plain bundles.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -49,11 +49,11 @@ export interface MarketOptions {
 	readonly rules: ChainRules;
 	readonly slotSeconds: number;
 	readonly refundPercent: number;
-	/** Bids of one target that are with the builders at most. */
+	/** Most bids of one target at one builder. */
 	readonly bidsPerTarget: number;
-	/** Whether the node can simulate one transaction behind another: without, there is no bidding. */
+	/** Whether the node can simulate one transaction behind another, which bidding needs. */
 	readonly bidding: boolean;
-	/** The coinbase of all blocks, where it is fixed. */
+	/** The coinbase of all blocks, if it is fixed. */
 	readonly feeRecipient: string | undefined;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
@@ -80,7 +80,7 @@ export interface MarketDependencies {
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
 	/** Told of each fact about a bidder. */
 	readonly onFact: (kind: ConductFact["kind"]) => void;
-	/** Called where the node has a later head than the tracked one: a look at it is due. */
+	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly background: Background;
 	readonly clock: Clock;
@@ -122,7 +122,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.#settlement = new Settlement(options, dependencies, this);
 		records.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
-				this.auctioneer.gone(record.hash);
+				this.auctioneer.targetEnded(record.hash);
 		});
 	}
 
@@ -150,7 +150,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		return this.simulation.shared(hash);
 	}
 
-	/** Shows a transaction to searchers; one that they have been shown is left alone. */
+	/** Shows a transaction to searchers, once. */
 	share({ tx }: PrivateTransaction): void {
 		const { records, publisher, clock } = this.#deps;
 		if (records.get(tx.hash)?.record.shared !== false) return;
@@ -159,26 +159,26 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
 	}
 
-	/** A chain was planned: for the next block it is known what is out and what waits. */
+	/** Called when it is decided which transactions of a chain are sent for the next block and which wait. */
 	chainPlanned(chain: SenderChain): void {
 		this.auctioneer.chainPlanned(chain);
 	}
 
-	/** To be told of each change of the chain, when it is worked off and the tip is its head. */
-	blocksCame(update: ChainUpdate): void {
-		this.conduct.blocksCame(update);
-		this.auctioneer.blocksCame(update);
-		this.#plain.blocksCame(update);
+	/** Must be called for each change of the chain after the tip was set. */
+	onChainUpdate(update: ChainUpdate): void {
+		this.conduct.onChainUpdate(update);
+		this.auctioneer.onChainUpdate(update);
+		this.#plain.onChainUpdate(update);
 		this.#settlement.run();
 	}
 
-	/** Begins nothing more; what runs is joined by its background. */
+	/** Starts no further work; running work is awaited through `background`. */
 	stop(): void {
 		this.auctioneer.stop();
 		this.#plain.stop();
 	}
 
-	/** What `consider` answers for the bundle; meanwhile it holds its place in the order of its uuid. */
+	/** Registers the bundle under its uuid while `consider` decides on it, and reports the outcome. */
 	async #enter(
 		kind: "bid" | "plain",
 		{ owner, uuid }: BundleEnvelope,

@@ -1,5 +1,5 @@
-// Sends signed transactions to the builders for each block of their range in which they pass a simulation, until a
-// block holds them or their owner cancels. Kept in memory alone.
+// Sends plain bundles to the builders for each block of their range in which they pass a simulation, until they are mined or
+// their owner cancels. In memory only.
 
 import { pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -25,24 +25,24 @@ import {
 	LATER_HEAD_MS,
 	type PlainVerdict,
 	readTransactions,
-	revertedWords,
+	revertMessage,
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** Bundles that are considered at once, and those that wait for it at most. */
+/** New bundles that are processed at once, and that may wait. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
-/** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
-const AGAIN_AT_ONCE = 16;
-/** How often one is tried where heads come or accounts change meanwhile. */
+/** Bundles that are simulated again at once: thousands may be due at a head, and other work must not wait for all. */
+const RETRIALS_AT_ONCE = 16;
+/** Most simulations of a new bundle when heads or accounts change meanwhile. */
 const MAX_TRIES = 3;
-/** Between two tries while the node gives no verdict, in ms. */
+/** Delay between attempts while the node gives no result, in ms. */
 const RETRY_MS = 500;
 
-/** So many blocks an included bundle is kept, should its block be reorganised away. */
+/** Blocks for which an included bundle is kept, in case its block is reorganised away. */
 const REORG_BLOCKS = 8;
 
-/** A bundle that is being considered. */
+/** A bundle that is not accepted yet. */
 interface Considered {
 	readonly request: PlainBundleRequest;
 	readonly submission: Submission;
@@ -50,17 +50,20 @@ interface Considered {
 	readonly hash: string;
 }
 
-/** Takes plain bundles and sends them block by block. */
+/** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock">;
 	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refunding">;
-	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
+	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
-	/** Bundles that are considered: half of them of a client that is alone. */
-	readonly #turns = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
-	/** How many may wait is bounded by what is kept. */
-	readonly #again = new FairScheduler({ concurrency: AGAIN_AT_ONCE, maxWaiting: Number.POSITIVE_INFINITY });
+	/** Schedules new bundles fairly by client. */
+	readonly #admissions = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
+	/** Schedules repeated simulations. Their number is bounded by the limits on accepted bundles. */
+	readonly #retrials = new FairScheduler({
+		concurrency: RETRIALS_AT_ONCE,
+		maxWaiting: Number.POSITIVE_INFINITY,
+	});
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
 	#stopped = false;
@@ -73,8 +76,8 @@ export class PlainBundles {
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
 
-	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
-	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+	/** Ends bundles that new blocks contain or that are over, and sends the others for the next block. */
+	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
 			...{ number, hash, holds: new Set(transactions.map((tx) => tx.hash)) },
@@ -89,48 +92,48 @@ export class PlainBundles {
 		}
 	}
 
-	/** None of the new blocks holds any of it. */
+	/** Handles a bundle of which no new block contains any transaction. */
 	#follow(bundle: PlainBundle, head: number, again: boolean): void {
-		const { landed, outFor, firstBlock, lastBlock, record } = bundle;
+		const { landed, sentForBlock, firstBlock, lastBlock, record } = bundle;
 		if (landed !== null) {
 			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
 			return;
 		}
-		if (outFor !== null && outFor <= head && statusIn(record, outFor)?.stage === "SENT") {
-			this.#market.table.change(record, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
+		if (sentForBlock !== null && sentForBlock <= head && statusIn(record, sentForBlock)?.stage === "SENT") {
+			this.#market.table.change(record, sentForBlock, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
-		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && outFor !== head;
+		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sentForBlock !== head;
 		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, again);
 	}
 
-	/** Begins nothing more. */
+	/** Starts no further simulation. */
 	stop(): void {
 		this.#stopped = true;
 		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
 	}
 
-	/** Sends it for the next block once it has passed as that; `again`: also where it was sent for it already. */
+	/** Simulates it for the next block and sends it if it passes; `again`: even if it was already sent for that block. */
 	#try(bundle: PlainBundle, again: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#deps;
 		const { simulation } = this.#market;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
-		if (bundle.outFor === next.number && !again) return;
+		if (bundle.sentForBlock === next.number && !again) return;
 		const trial = new AbortController();
 		const { signal } = trial;
 		bundle.trial = trial;
 		const { outgoing, failedFor } = bundle;
-		// Of one client's what has failed goes behind what has passed.
+		// Among one client's bundles those that failed before go last.
 		const priority = failedFor === next.number - 1 ? "held" : "again";
 		const { client, transactions } = outgoing;
 		const asked = { transactions, client, block: next.number, next, priority, signal } as const;
 		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
-				const verdict = await this.#again
+				const verdict = await this.#retrials
 					.run(turn, () => simulation.plain(asked))
 					.catch((thrown: unknown) => {
 						if (!signal.aborted) throw thrown;
@@ -147,12 +150,12 @@ export class PlainBundles {
 		});
 	}
 
-	/** It can't be in this block: the builders do not get it for it, and forget it where they have it. */
+	/** It failed for this block: cancels it at builders that have it. */
 	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
 		bundle.failedFor = block;
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
-		this.#takeBack(bundle, []);
-		bundle.outFor = null;
+		this.#cancelAtBuilders(bundle, []);
+		bundle.sentForBlock = null;
 		this.#market.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
@@ -162,18 +165,18 @@ export class PlainBundles {
 		this.#market.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
-	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
+	/** Its block has left the chain: it is live again for the rest of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
 		bundle.landed = null;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
 		this.#market.table.change(bundle.record, block, change);
 	}
 
-	/** Takes one, when it is its client's turn. Throws RpcError where the node fails: nothing is kept then. */
+	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
 	async submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const turn = { client: request.network, cost: request.body.length };
 		try {
-			return await this.#turns.run(turn, () => this.#consider(request, submission));
+			return await this.#admissions.run(turn, () => this.#consider(request, submission));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
 			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
@@ -209,7 +212,7 @@ export class PlainBundles {
 				signal: submission.stop.signal,
 			});
 			if (submission.overtaken !== null) return this.#take(one, now, verdict);
-			// The chain went on: what was found out is of a state that is no more.
+			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
 			if (verdict.kind === "outdated") {
@@ -218,15 +221,15 @@ export class PlainBundles {
 			}
 			const isLast = now.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
-			// From here on nothing can come between.
+			// Synchronous from here on, so that nothing changes in between.
 			return this.#take(one, now, verdict);
 		}
 		throw nodeUnavailable();
 	}
 
 	/**
-	 * What gives its room to the bundle: what stands under its uuid; or the same one for blocks that touch its own, since
-	 * what is sent again for a range that moves on, as many do, is one bundle for all of them.
+	 * The bundle that this one replaces: the one under its uuid; or, without a uuid, the same transactions for overlapping or
+	 * adjoining blocks, since many searchers resend a bundle with a moving range.
 	 */
 	#freed({ request, submission, hash }: Considered, range: Range): PlainBundle | undefined {
 		const { owner, uuid } = request;
@@ -234,7 +237,7 @@ export class PlainBundles {
 		return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
-	/** The refusal where the client or all clients together have no room for one more in the place of `freed`; else null. */
+	/** The refusal if the bundle, in place of `freed`, would exceed a limit; else null. */
 	#full({ request, transactions }: Considered, freed: PlainBundle | undefined): BundleOutcome | null {
 		const client = request.network;
 		const own = freed?.outgoing.client === client ? freed : undefined;
@@ -251,7 +254,7 @@ export class PlainBundles {
 		const { table } = this.#market;
 		const { request, submission, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
-		// Others may have come while it was tried.
+		// Other bundles may have been accepted during the simulation.
 		const freed = this.#freed(one, range);
 		const full = this.#full(one, freed);
 		if (full !== null) return full;
@@ -259,7 +262,7 @@ export class PlainBundles {
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const { overtaken } = submission;
-		// One that is live has the same record.
+		// A live identical bundle uses the same record and keeps its status.
 		if (overtaken !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
 		if (overtaken !== null) {
@@ -276,15 +279,15 @@ export class PlainBundles {
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),
-			...{ outFor: null, landed: null, sentTo: [], trial: null, failedFor: null },
+			...{ sentForBlock: null, landed: null, sentTo: [], trial: null, failedFor: null },
 			release: () => table.release(submission),
 		};
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
-			// The very same bundle again: it is out already, and nobody is told.
+			// Identical to one that was sent already: no status change, nothing to send.
 			this.#forget(old);
-			Object.assign(bundle, { outFor: old.outFor, sentTo: old.sentTo, failedFor: old.failedFor });
+			Object.assign(bundle, { sentForBlock: old.sentForBlock, sentTo: old.sentTo, failedFor: old.failedFor });
 		}
 		table.take(submission, (how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
@@ -296,24 +299,24 @@ export class PlainBundles {
 		this.#transactions.force(network, transactions.length);
 		this.#bytes.force(network, bundle.bytes);
 		this.#begin(bundle, range, verdict);
-		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
+		if (old !== undefined) this.#cancelAtBuilders(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
 	}
 
-	/** It goes out for the next block where it was tried as that and passed. */
+	/** Sends it if it was simulated for the next block and passed. */
 	#begin(bundle: PlainBundle, range: Range, verdict: PlainVerdict): void {
 		const next = this.#deps.tip.next()?.number;
 		if (range.first !== next) this.#try(bundle, false);
 		else if (verdict.kind === "fails") this.#fail(bundle, next, verdict.error);
-		else if (bundle.outFor !== next) this.#send(bundle);
+		else if (bundle.sentForBlock !== next) this.#send(bundle);
 	}
 
-	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
+	/** Another bundle took its uuid. If that is a plain one, it also replaces this one at the builders, so no cancel is needed. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#market.table.change(bundle.record, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#market.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
-			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
+			if (!this.#bundles.has(bundle.outgoing.name)) this.#cancelAtBuilders(bundle, []);
 		});
 	}
 
@@ -326,29 +329,29 @@ export class PlainBundles {
 		const { table } = this.#market;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
-		bundle.outFor = block;
+		bundle.sentForBlock = block;
 		bundle.sentTo = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
 			table.delivered(bundle.record, block, delivery),
 		);
 		table.change(bundle.record, block, { stage: "SENT", reason: null });
 	}
 
-	/** Ends it, and tells the builders that have had it for a block to come. */
+	/** Ends it, and cancels it at builders that have it for a coming block. */
 	#end(
 		bundle: PlainBundle,
 		block: number,
 		last: { readonly stage: BundleStage; readonly reason: BundleReason | null } | null,
 	): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#market.table.change(bundle.record, told, last);
-		this.#takeBack(bundle, []);
+		const statusBlock = bundle.sentForBlock ?? Math.max(block, bundle.firstBlock);
+		if (last !== null) this.#market.table.change(bundle.record, statusBlock, last);
+		this.#cancelAtBuilders(bundle, []);
 	}
 
-	/** Tells the builders to forget it, but for those that have got another one in its place. */
-	#takeBack(bundle: PlainBundle, others: readonly string[]): void {
+	/** Cancels it at the builders, except at `others`, which got a replacement. */
+	#cancelAtBuilders(bundle: PlainBundle, others: readonly string[]): void {
 		const { tip, sender } = this.#deps;
-		const block = bundle.outFor;
+		const block = bundle.sentForBlock;
 		if (block === null || block !== tip.next()?.number) return;
 		const builders = bundle.sentTo.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
@@ -377,17 +380,17 @@ function bytesOf(transactions: Considered["transactions"]): number {
 	return transactions.reduce((sum, { tx }) => sum + tx.size, 0);
 }
 
-/** `range` with those blocks of `twin` that are still to come when `next` is the next one. */
+/** `range` extended by the coming blocks of `twin`. */
 function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
 	if (twin === undefined) return range;
 	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
 	return { first, last: Math.max(range.last, twin.lastBlock) };
 }
 
-/** The refusal of a bundle that fails, worded as a backrun's. */
+/** The refusal of a bundle that failed its simulation. */
 function refusalOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
 	const { code, message } = error;
 	if (!EXECUTION_FAILURES.has(code))
 		return refusedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
-	return refusedBundle("BUNDLE_REVERTED", `${revertedWords("bundle", message)} (body[${entry}])`, true);
+	return refusedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
 }

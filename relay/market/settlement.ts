@@ -1,5 +1,5 @@
-// For each block that holds a transaction with bids, reads back from the chain which backrun is behind it, what that
-// brought, and what was owed and paid for it; tells the bidders, and remembers what they did.
+// For each block that contains a transaction with bids, reads from the chain which backrun landed, what it brought, and what
+// refund was due and paid; then updates the bidders' status and records their conduct.
 
 import { safeError } from "../../shared/log.ts";
 import type { Bid } from "../auction/bids.ts";
@@ -13,26 +13,26 @@ import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
 
-/** One backrun that was mined behind its target. */
+/** A backrun that was mined behind its target. */
 export interface Landed {
 	readonly record: TransactionRecord;
 	readonly bundled: Bundled;
 	/** Names of the builders that it was sent to for this block. */
 	readonly builders: readonly string[];
-	/** Its place in the block. */
+	/** The backrun's index in the block. */
 	readonly index: number;
 	readonly from: string;
 	/** Null for a creation. */
 	readonly to: string | null;
 	readonly recipient: string;
-	/** Wei that it brought by transfers; null: the node can't tell. */
+	/** Wei that it brought by transfers; null: the node can't trace it. */
 	readonly transfers: bigint | null;
-	/** Wei that it brought in all; where the node can't tell, as if it had paid what was bid. */
+	/** Wei that it brought in all; if the node can't trace it, the bid is taken for the transfers. */
 	readonly brought: bigint;
 	readonly terms: readonly RefundTerms[];
 }
 
-/** Reads refunds back. */
+/** Reads refunds from the chain. */
 export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "feeRecipient">;
 	readonly #deps: Pick<
@@ -40,9 +40,9 @@ export class Settlement {
 		"records" | "payments" | "sender" | "background" | "clock" | "log"
 	>;
 	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "conduct">;
-	/** The inclusion of each record that was looked at last. */
+	/** The inclusion event of each record that was settled last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
-	/** Whether something may have to be settled that the run under way has not seen. */
+	/** Whether there may be something to settle that the current run has not seen. */
 	#due = false;
 	#running = false;
 
@@ -52,13 +52,13 @@ export class Settlement {
 		this.#market = market;
 	}
 
-	/** Settles what is mined and not settled yet; what the node does not tell now is asked again with the next block. */
+	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
 	run(): void {
 		this.#due = true;
 		if (this.#running) return;
 		this.#running = true;
 		this.#deps.background.run("refunds", async () => {
-			// What comes meanwhile is settled behind it.
+			// Repeats if it was called again meanwhile.
 			while (this.#due) {
 				this.#due = false;
 				for (const [hash, records] of this.#open()) await this.#trySettle(hash, records);
@@ -67,7 +67,7 @@ export class Settlement {
 		});
 	}
 
-	/** Records that are mined with a backrun and not settled, by the hash of their block. */
+	/** Unsettled records that were mined and for which a backrun was sent, by the hash of their block. */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
 		for (const { record } of this.#deps.records.entries()) {
@@ -79,7 +79,7 @@ export class Settlement {
 		return byBlock;
 	}
 
-	/** One block that the node does not tell of holds up no other. */
+	/** A block that the node can't read does not prevent others from being settled. */
 	async #trySettle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {
 		try {
 			await this.#settle(blockHash, records);
@@ -94,7 +94,7 @@ export class Settlement {
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
 		const { payments, records, clock } = this.#deps;
 		const block = await payments.block(blockHash);
-		// Not there any more: a reorganisation is on its way.
+		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
 		const landed: Landed[] = [];
 		for (const record of targets) {
@@ -105,7 +105,7 @@ export class Settlement {
 		const refunds = refundsOf(block, landed);
 		for (const record of targets) {
 			const inclusion = openInclusion(record);
-			// Taken back meanwhile, or moved to another block.
+			// Reorganised meanwhile.
 			if (record.blockHash !== blockHash || inclusion === null) continue;
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
@@ -114,7 +114,7 @@ export class Settlement {
 		}
 	}
 
-	/** The backrun that was mined behind the transaction; null where none of those that were sent was. */
+	/** The backrun that was mined behind the transaction; null if none of those that were sent was. */
 	async #landed(record: TransactionRecord, block: PaidBlock): Promise<Landed | null> {
 		const { payments, sender } = this.#deps;
 		const hashes = block.transactions.map((tx) => tx.hash);
@@ -137,8 +137,8 @@ export class Settlement {
 	}
 
 	/**
-	 * What a block came to for the bids on a target in it: their owners are told what happened, and what bidders did is
-	 * remembered. What was simulated counts for nothing here. Resolves when that is on disk; the same may come again.
+	 * Updates the status of the bids on a target in a block, and records the bidders' conduct, from the chain alone and not from
+	 * simulations. Resolves when that is on disk. Repeating it adds nothing.
 	 */
 	async #report(
 		record: TransactionRecord,
@@ -152,7 +152,7 @@ export class Settlement {
 		const won = round?.landed.filter(({ backrun }) => backrun.hash === landed?.bundled.backrun) ?? [];
 		const bids = [...sent.filter((bid) => !won.includes(bid)), ...won].map((bid) => roundBid(bid, number));
 		if (landed !== null && won.length === 0) {
-			// Its bundle is no longer known: it was sent before a restart.
+			// Its bundle was sent before a restart and is no longer known.
 			const { bundle, backrun, bid } = landed.bundled;
 			const bidder = bidderOf(landed, null, this.#options.feeRecipient);
 			bids.push({ bundle, backrun, bidder, value: BigInt(bid), deliveries: [] });
@@ -161,9 +161,9 @@ export class Settlement {
 		const answers = landed === null ? ofTarget : won.flatMap((bid) => deliveriesOf(bid, number));
 		const answerOf = (name: string) =>
 			answers.findLast(({ builder, kind }) => builder === name && kind === "bundle")?.answer;
-		// One of ours that was not sent for this block is in it: by whom it came there is not known.
+		// A bid landed that was not sent for this block: its builder is unknown.
 		const isStrange = landed === null && (round?.landed.length ?? 0) > 0;
-		const candidates = landed?.builders ?? sent[0]?.out?.makers ?? [];
+		const candidates = landed?.builders ?? sent[0]?.placement?.makers ?? [];
 		const makers = isStrange ? [] : candidates.filter((name) => mayHave(answerOf(name)));
 		const inBlock = landed && {
 			...{ backrun: landed.bundled.backrun, transfers: landed.transfers, brought: landed.brought },
@@ -191,7 +191,7 @@ function deliveriesOf({ record }: Bid, block: number) {
 	return statusIn(record, block)?.deliveries ?? [];
 }
 
-/** Its inclusion, where a backrun was sent behind it for that block of which nothing was told yet; else null. */
+/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
 function openInclusion(record: TransactionRecord): LifeEvent | null {
 	if (!isMined(record.stage) || bundledFor(record).length === 0) return null;
 	const since = record.events.findLastIndex((event) => event.type === "included");
@@ -199,7 +199,7 @@ function openInclusion(record: TransactionRecord): LifeEvent | null {
 	return told < since ? (record.events[since] ?? null) : null;
 }
 
-/** What was sent behind it for the block that holds it, the last one first. */
+/** The backruns that were sent for the record's block, the last one first. */
 function bundledFor(record: TransactionRecord): readonly Bundled[] {
 	return record.events
 		.filter((event): event is Bundled => event.type === "bundled" && event.block === record.block)
@@ -207,8 +207,8 @@ function bundledFor(record: TransactionRecord): readonly Bundled[] {
 }
 
 /**
- * Which transfer of the coinbase is whose: each stands behind its backrun. Those of exactly the owed amount are given
- * out first, then the others in their order; a builder that pays several refunds at once pays the first of them.
+ * Assigns the coinbase's transfers to backruns before them in the block. Transfers of exactly the due amount are assigned
+ * first, then the others in order; one transfer that covers several refunds counts for the first of them.
  */
 export function refundsOf(
 	block: PaidBlock,
@@ -240,8 +240,8 @@ export function refundsOf(
 }
 
 /**
- * The refund as it is told. Which of several builders made the block is not known: it is the one whose terms fit what
- * was paid, or else the one that owes the most.
+ * The refund to record. It is unknown which of several builders made the block: the one whose terms match the payment is
+ * assumed, or else the one that owes the most.
  */
 function refundOf(block: PaidBlock, { bundled, brought, terms, recipient }: Landed, paid: bigint): Refund {
 	const owed = terms.map((one) => owedRefund(brought, block.baseFee, one));

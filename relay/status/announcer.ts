@@ -1,5 +1,5 @@
-// Tells what happens to transactions: the status record to its subscribers whenever an event changed it, each event to those
-// who follow the transaction's event stream, and stages to the log. It keeps nothing of a transaction.
+// Listeners of the transaction records: publish status changes to subscribers, pass each event to the followers of a
+// transaction's event stream, and log stages. They keep no state about transactions.
 
 import { EventEmitter } from "node:events";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -12,11 +12,11 @@ import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publi
 
 export interface AnnouncerDependencies {
 	readonly publisher: Publisher;
-	/** The status record, as `GET /tx/{hash}` answers it. */
+	/** The status record of `GET /tx/{hash}`. */
 	readonly view: (record: TransactionRecord) => unknown;
 }
 
-/** A listener of the records: publishes each change of what the status record says. */
+/** A listener of the records that publishes each change of the status record. */
 export function createAnnouncer({ publisher, view }: AnnouncerDependencies): EventListener {
 	return (record, before, event) => {
 		if (!changesStatus(record, before, event)) return;
@@ -25,8 +25,8 @@ export function createAnnouncer({ publisher, view }: AnnouncerDependencies): Eve
 }
 
 /**
- * Whether the status record of `record`, which has just been through `event`, is another one than before it. Pending and
- * healthy, only its stage and whether it is shared are told; backruns and the error are where it fails.
+ * Whether `event`, the record's last one, changed its status record. While a transaction is pending and healthy, that shows
+ * only the stage and whether it is shared; backruns and the error are shown when it fails.
  */
 function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent): boolean {
 	if (record.stage !== before) return true;
@@ -48,12 +48,12 @@ function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent)
 	}
 }
 
-/** The last event of these types before the one that it has just been through. */
+/** The last event of these types before the current one. */
 function previous(record: TransactionRecord, ...types: readonly TxEvent["type"][]) {
 	return record.events.slice(0, -1).findLast(({ type }) => types.includes(type));
 }
 
-/** Wei that were paid in its block as far as was known before. */
+/** The refund in wei that was known before the current event. */
 function previousRefund(record: TransactionRecord): string {
 	const last = record.events.slice(0, -1).findLast(({ type }) => type === "included" || type === "refunded");
 	return last?.type === "refunded" ? last.paid : "0";
@@ -63,10 +63,10 @@ function isSameError(one: SimulationError, other: SimulationError): boolean {
 	return one.code === other.code && one.message === other.message && one.data === other.data;
 }
 
-/** Tells those who follow a transaction; `tell` is a listener of the records. */
+/** Passes events to the followers of a transaction; `notify` is a listener of the records. */
 export class Followers implements Following {
 	readonly #log: Logger;
-	/** Its events are named by the transactions' hashes. */
+	/** Emits under the transactions' hashes. */
 	readonly #emitter = new EventEmitter().setMaxListeners(0);
 
 	constructor(dependencies: { readonly log: Logger }) {
@@ -74,7 +74,7 @@ export class Followers implements Following {
 	}
 
 	follow: Following["follow"] = (hash, listener) => {
-		// A follower's fault is its own: what happened must not fail for it.
+		// An error in a follower must not affect the transaction or other followers.
 		const follower: typeof listener = (record, event) => {
 			try {
 				listener(record, event);
@@ -86,12 +86,12 @@ export class Followers implements Following {
 		return () => void this.#emitter.off(hash, follower);
 	};
 
-	readonly tell: EventListener = (record, _before, event) => {
+	readonly notify: EventListener = (record, _before, event) => {
 		this.#emitter.emit(record.hash, record, event);
 	};
 }
 
-/** What is said when a transaction comes to a stage. */
+/** The log lines by stage. */
 const LINES: Readonly<Partial<Record<Stage, string>>> = {
 	SIMULATION_FAILED: "transaction held: its simulation fails",
 	BROADCAST: "transaction sent to builders",
@@ -104,8 +104,8 @@ const LINES: Readonly<Partial<Record<Stage, string>>> = {
 };
 
 /**
- * A listener of the records: the lines of the log that follow a transaction, for an operator who has its hash, never its
- * bytes, signature or value. `ms` is counted from when it was received.
+ * A listener of the records that logs a transaction's stages by its hash, never its bytes, signature or value. `ms` counts
+ * from its arrival.
  */
 export function createLifeLog({ log }: { readonly log: Logger }): EventListener {
 	return (record, before, event) => {
@@ -124,16 +124,13 @@ export function createLifeLog({ log }: { readonly log: Logger }): EventListener 
 	};
 }
 
-/** One message: when it happened, in ms since the epoch, and what is told of it. */
+/** One message of the event stream; `at` is the time of the event in ms since the epoch. */
 export interface EventNews {
 	readonly at: number;
 	readonly data: object;
 }
 
-/**
- * What has happened so far, in order of time. The last one alone has `stage` and `cancels`: what they were after the
- * earlier ones is not kept.
- */
+/** All events so far, in order of time. Only the last one has `stage` and `cancels`, since earlier values are not kept. */
 export function eventHistory(record: TransactionRecord, isPublic: IsPublic): readonly EventNews[] {
 	const events = publicEvents(record, isPublic);
 	const last = events.length - 1;
@@ -144,8 +141,8 @@ export function eventHistory(record: TransactionRecord, isPublic: IsPublic): rea
 }
 
 /**
- * What the record has just been through: the event with the `stage` that it led to and, where its user has ended the
- * transaction, how many builders have confirmed it (`cancels`). Null for what is not told.
+ * The message for a new event: with the resulting `stage` and, after a cancel or replacement, how many builders have
+ * confirmed it (`cancels`). Null for events that are not public.
  */
 export function eventNews(record: TransactionRecord, event: TxEvent, isPublic: IsPublic): EventNews | null {
 	const told = publicEvent(record, event, isPublic);

@@ -1,5 +1,5 @@
-// The public events of a transaction, in order of time. Searchers know the hashes of shared transactions, so only the
-// bid that was mined is shown, and nothing by which the transactions before and behind it could be told apart. Pure.
+// The public view of a transaction's events. Anyone with the hash can read it, and searchers know the hashes of shared
+// transactions: so it shows only the bid that was mined, and nothing about hidden transactions of the same sender. Pure.
 
 import type { TxEvent } from "../domain/events.ts";
 import {
@@ -13,15 +13,15 @@ import {
 /** Whether the transaction with a hash is shared or mined. */
 export type IsPublic = (hash: string) => boolean;
 
-/** An event as it may be told. */
+/** The public form of an event. */
 export interface PublicEvent {
 	/** Ms since the epoch. */
 	readonly at: number;
-	/** `type`, `at` in ISO 8601, and what else belongs to it. */
+	/** `type`, `at` in ISO 8601, and the public fields of the event. */
 	readonly view: object;
 }
 
-/** How many of the builders that have had it have confirmed that they forget it. */
+/** How many of the builders that had it have confirmed its cancel. */
 export interface CancelsReport {
 	readonly builders: number;
 	readonly confirmed: number;
@@ -29,7 +29,7 @@ export interface CancelsReport {
 	readonly summary: string;
 }
 
-/** All that is kept of its life, deliveries among the rest. */
+/** All recorded events and deliveries, in order of time. */
 export function publicEvents(record: TransactionRecord, isPublic: IsPublic): readonly PublicEvent[] {
 	const mined = minedBackrun(record);
 	const events = record.events.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
@@ -37,7 +37,7 @@ export function publicEvents(record: TransactionRecord, isPublic: IsPublic): rea
 	return [...events, ...deliveries].sort((a, b) => a.at - b.at);
 }
 
-/** The event that the record has just been through; null for one that is not listed. */
+/** The public form of a new event; null if it is not public. */
 export function publicEvent(
 	record: TransactionRecord,
 	event: TxEvent,
@@ -48,7 +48,7 @@ export function publicEvent(
 	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
 }
 
-/** How far its builders have taken it back; null where its user has not ended it, or builders are not told of. */
+/** How many builders confirmed the cancel; null if its user has not ended it, or its builders are hidden. */
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const end = record.events.findLast(isUserEnd);
 	if (end === undefined || hidesBuilders(record)) return null;
@@ -65,17 +65,17 @@ export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	return { builders, confirmed, summary };
 }
 
-/** Whether searchers know it and could learn from who has it what stood before it: who may have one, and who may not. */
+/** Whether its builders are hidden: searchers know it, and its builders would reveal the path of a hidden one before it. */
 function hidesBuilders(record: TransactionRecord): boolean {
 	return record.behindHidden && isKnown(record);
 }
 
-/** Whether searchers know its hash: also where they were shown it before it expired and came again. */
+/** Whether searchers know its hash, also if it was shared before it expired and was resubmitted. */
 function isKnown({ shared, events }: TransactionRecord): boolean {
 	return shared || events.some(({ type }) => type === "shared");
 }
 
-/** The backrun behind it in its block, where it is in one with a backrun. */
+/** The hash of the backrun that was mined behind it, if any. */
 function minedBackrun(record: TransactionRecord): string | undefined {
 	const refunded = record.events.findLast(({ type }) => type === "refunded");
 	return refunded?.type === "refunded" ? refunded.backrun : undefined;

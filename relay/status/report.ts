@@ -1,11 +1,11 @@
-// The JSON of `GET /tx/{hash}`, from a record. Pure.
+// Makes the JSON of `GET /tx/{hash}` and `GET /tx/{hash}/events` from a record. Pure.
 
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 
-/** What `GET /tx/{hash}` says of a transaction that the relay holds or held. */
+/** The response of `GET /tx/{hash}` for a known transaction. */
 export function statusReport(record: TransactionRecord): StatusRecord {
 	const { stage, shared } = record;
 	const { fastMode } = policyOf(record.path);
@@ -38,22 +38,21 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 	};
 }
 
-/** The given three: mined; fails now or has ended; else pending and healthy, which is told as unknown. */
+/** INCLUDED once mined; FAILED if it fails now or has ended; UNKNOWN while it is pending and healthy, as the interface demands. */
 function statusOf({ stage }: TransactionRecord): StatusRecord["status"] {
 	if (isMined(stage)) return "INCLUDED";
 	return isLive(stage) && stage !== "SIMULATION_FAILED" ? "UNKNOWN" : "FAILED";
 }
 
-/** Wei, as decimal digits, in ETH: the number nearest to it. */
+/** Converts wei (decimal digits) to the nearest number of ETH. */
 function toEther(wei: string): number {
 	const digits = wei.padStart(19, "0");
 	return Number(`${digits.slice(0, -18)}.${digits.slice(-18)}`);
 }
 
 /**
- * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time, times in ISO 8601; where its user has
- * ended it, how many builders have confirmed that (`cancels`). `omitted`: events that no longer fitted. What is told of
- * bids, of hidden neighbours and of who took its place: see publicEvents.ts.
+ * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or replacement how many builders
+ * have confirmed it (`cancels`). `omitted` counts events that were not kept. publicEvents.ts decides what is public.
  */
 export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
 	const { hash, stage, omitted } = record;

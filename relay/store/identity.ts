@@ -1,5 +1,4 @@
-// Binds a store to its chain, and keeps the key that the relay signs with where none was set. A store of another chain
-// is refused.
+// Binds a store to one chain, so that a store of another chain is refused, and keeps the signing key when none is configured.
 
 import { createKey } from "../../shared/ethereum/signatures.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
@@ -19,7 +18,7 @@ export class OtherChainError extends Error {
 	}
 }
 
-/** Ties the store to a chain at its first start; throws {@link OtherChainError} where it is tied to another one. */
+/** Binds the store to the chain at the first start; throws {@link OtherChainError} if it is bound to another chain. */
 export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHash: string): Promise<void> {
 	const identity = `${chainId} ${genesisHash}`;
 	const kept = (await kv.get(CHAIN))?.toString("utf8");
@@ -27,7 +26,7 @@ export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHas
 	else if (kept !== identity) throw new OtherChainError(kept, identity);
 }
 
-/** The signing key that this store keeps, made at the first call; says so, since builders know a key, not a relay. */
+/** The signing key in the store, created at the first call. Logs a warning: builders identify a relay by its key. */
 export async function keptSigningKey(kv: KeyValueStore, log: Logger): Promise<string> {
 	log.warn("SIGNING_KEY is not set: requests to builders are signed with a key kept in the store");
 	const kept = await kv.get(SIGNING_KEY);

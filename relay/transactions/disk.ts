@@ -1,5 +1,5 @@
-// The durable record of transactions: what was submitted is on disk before it is answered, and all of it is there again at the
-// next start. How they lie in the key-value store is decided here; about a transaction nothing is.
+// Stores transactions in the key-value store: a submission is on disk before it is answered, and everything is loaded again at
+// the next start. Defines the stored format; contains no rules about transactions.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -18,10 +18,10 @@ import {
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 
-// Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
-// has a record alone, and an entry in the index by time, from which it is forgotten after a week. One that ended before
-// it was sent is settled as soon as it ends, as a compact record. The last one of each sender and nonce that was
-// submitted with soft cancellations is found by these, and so is a settled one that expired.
+// Keys. A live transaction has a submission, written once, and a record from its first change on. A settled one has only a
+// record, plus an entry in the index by time, through which it is deleted after a week. A transaction that ended before it
+// was sent is settled at once, as a compact record. By sender and nonce one finds the last transaction with soft
+// cancellations, and a settled one that expired.
 const SUBMISSION = "p/";
 const RECORD = "s/";
 const SETTLED = "e/";
@@ -30,14 +30,14 @@ const SOFT = "n/";
 const EXPIRED = "g/";
 const PROBE = "m/probe";
 
-/** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
+/** How long settled records are kept: for seven days the same bytes can't revive what their user ended. */
 export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
-/** Settled records that a purge looks at, beside as many as were settled since the last one. */
+/** Settled records that a purge deletes at most, beyond as many as were settled since the last purge. */
 const PURGE_LEAST = 1_000;
-/** Of these, in one commit at most. */
+/** Records per commit of a purge. */
 const PURGE_PART = 200;
 
-/** Answered where the store does not take or tell what it must: nothing is kept then. */
+/** The error when a read or write of the store fails. */
 function storeUnavailable(): RpcError {
 	return new RpcError("internal", "internal error: nothing can be stored now, try again", {
 		reason: "store unavailable",
@@ -45,14 +45,14 @@ function storeUnavailable(): RpcError {
 }
 
 /**
- * The relay's transactions on a key-value store. Each promise resolves when the change is on disk; what fails is thrown as
- * {@link storeUnavailable}, and told once. `now`: ms, as laterTime tells it; what ended before it was sent is settled then.
+ * The relay's transactions in a key-value store. Each promise resolves when the change is on disk; failures are thrown as
+ * {@link storeUnavailable} and logged once. `now` is the time from laterTime, in ms; it is stored as the time of settling.
  */
 export class TransactionDisk {
 	readonly #kv: KeyValueStore;
 	readonly #log: Logger;
 	#failed = false;
-	/** Records that were settled since the last purge. */
+	/** Records settled since the last purge. */
 	#settled = 0;
 
 	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
@@ -60,13 +60,13 @@ export class TransactionDisk {
 		this.#log = dependencies.log;
 	}
 
-	/** False from a failed write until one succeeds; where nothing else is written, a small one is tried here. */
+	/** False after a failed write until one succeeds; while it is false, each call tries a small write. */
 	async check(): Promise<boolean> {
 		if (this.#failed) await this.#write([{ key: PROBE, value: Buffer.alloc(0) }]).catch(() => {});
 		return !this.#failed;
 	}
 
-	/** A new submission with its record, and in the same commit the records of those that it ended, settled or not. */
+	/** Writes a new submission with its record, and in the same commit the records of the transactions that it ended. */
 	insert(
 		transaction: PrivateTransaction,
 		record: TransactionRecord,
@@ -79,19 +79,19 @@ export class TransactionDisk {
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
 		if (endedUnsent(record)) return this.#write([...changes, ...settled(record, now)]);
 		changes.push({ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) });
-		// A fresh record can be made again from the submission; only one with a past is written.
+		// A fresh record can be rebuilt from the submission, so only one with earlier events is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
 	}
 
-	/** Changed records, in one commit. */
+	/** Writes changed records in one commit. */
 	update(records: readonly TransactionRecord[], now: number): Promise<void> {
 		return this.#write(
 			records.flatMap((record) => (endedUnsent(record) ? settled(record, now) : [recordChange(record)])),
 		);
 	}
 
-	/** Final, in one commit: the raw bytes are forgotten, the record is kept for a week. */
+	/** Settles final records in one commit: deletes the raw bytes, keeps the record for a week. */
 	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
 		return this.#write(records.flatMap((record) => settled({ ...record, origin: null }, now)));
 	}
@@ -102,12 +102,12 @@ export class TransactionDisk {
 		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
 	}
 
-	/** Hash of the last one with this sender and nonce that was submitted with soft cancellations, or null. */
+	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
 	softHolder(from: string, nonce: bigint): Promise<string | null> {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
-	/** The record of the settled one that has expired, and whose bytes could bring it back; or null. */
+	/** The record of the settled transaction with this nonce that has expired and could be submitted again; or null. */
 	async expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
 		const hash = await this.#holder(nonceKey(EXPIRED, { from, nonce: nonce.toString() }));
 		const record = hash === null ? null : await this.settled(hash);
@@ -119,13 +119,13 @@ export class TransactionDisk {
 		return bytes === null ? null : bytes.toString("utf8");
 	}
 
-	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
+	/** All transactions that were live at the last write. Throws StoreFormatError on a damaged entry. */
 	async *load(): AsyncIterable<RecordEntry> {
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
 		let next = await records.next();
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
 			const { transaction, block } = decodeStored(key, bytes);
-			// Both are in the order of their hashes: no entry is asked for by itself.
+			// Both ranges are ordered by hash, so they are merged in one pass.
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
@@ -139,8 +139,8 @@ export class TransactionDisk {
 	}
 
 	/**
-	 * Forgets records that were settled more than a week before `now` (ms), the oldest first: a thousand, and as many as
-	 * were settled since the last call. Answers how many it forgot.
+	 * Deletes records that were settled more than a week before `now` (ms), oldest first: a thousand, plus as many as were
+	 * settled since the last call. Returns how many it deleted.
 	 */
 	async purge(now: number): Promise<number> {
 		let left = PURGE_LEAST + this.#settled;
@@ -159,15 +159,15 @@ export class TransactionDisk {
 		return purged;
 	}
 
-	/** What forgets a settled record by its entry in the index by time. */
+	/** The changes that delete a settled record, given its entry in the index by time. */
 	async #forget(key: string, now: number): Promise<Change[]> {
 		const hash = key.slice(key.lastIndexOf("/") + 1);
 		const changes: Change[] = [{ key, value: null }];
-		// One that was admitted anew and settled again has a later entry too, which then counts.
+		// If it was admitted again and settled later, its later entry counts.
 		const record = await this.settled(hash);
 		if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) return changes;
 		changes.push({ key: SETTLED + hash, value: null });
-		// It has come again: what is found by its nonce is this one.
+		// It was submitted again and is live: keep the entries by nonce.
 		if ((await this.#get(SUBMISSION + hash)) !== null) return changes;
 		changes.push({ key: RECORD + hash, value: null });
 		for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
@@ -208,8 +208,8 @@ function recordChange(record: TransactionRecord): Change {
 }
 
 /**
- * What has ended is written where it is read from: beside its submission, or settled. One that had expired may be on its
- * way from the one to the other: to both.
+ * Writes an ended record where it will be read: beside its submission, or as settled. A record that had expired may be
+ * moving from the one to the other at this moment, so it is written to both.
  */
 function endChanges(record: TransactionRecord, now: number): readonly Change[] {
 	if (record.settledAt !== undefined) return kept(record, now);
@@ -218,7 +218,7 @@ function endChanges(record: TransactionRecord, now: number): readonly Change[] {
 	return hadExpired ? [...kept(record, now), recordChange(record)] : [recordChange(record)];
 }
 
-/** Final: the bytes are forgotten, the record is kept. */
+/** The changes that settle a record: the bytes are deleted, the record is kept. */
 function settled(record: TransactionRecord, now: number): Change[] {
 	return [
 		{ key: SUBMISSION + record.hash, value: null },
@@ -227,7 +227,7 @@ function settled(record: TransactionRecord, now: number): Change[] {
 	];
 }
 
-/** Kept for a week from `now` (ms) on. */
+/** The changes that keep a record for a week from `now` (ms) on. */
 function kept(record: TransactionRecord, now: number): Change[] {
 	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
@@ -247,10 +247,10 @@ function timeKey(ms: number, hash: string): string {
 	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }
 
-/** What is kept beside the raw bytes; `block` is the head at its arrival. */
+/** What is stored beside the raw bytes; `block` is the head at the submission's arrival. */
 type Envelope = Omit<PrivateTransaction, "tx"> & { readonly block: number };
 
-/** Length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
+/** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
 export function encodeTransaction({ tx, ...rest }: PrivateTransaction, block: number): Buffer {
 	const envelope: Envelope = { ...rest, block };
 	const json = JSON.stringify(envelope);
@@ -262,12 +262,12 @@ export function encodeTransaction({ tx, ...rest }: PrivateTransaction, block: nu
 	return bytes;
 }
 
-/** The reverse of {@link encodeTransaction}. Throws {@link StoreFormatError}. */
+/** Decodes what {@link encodeTransaction} wrote. Throws {@link StoreFormatError}. */
 export function decodeStored(key: string, bytes: Buffer): { transaction: PrivateTransaction; block: number } {
 	const { envelope, raw } = readable(key, () => {
 		const length = bytes.readUInt32BE(0);
 		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope;
-		// A copy: the engine's buffer may be its own memory.
+		// A copy, since the engine may reuse its buffer.
 		return { envelope, raw: Buffer.from(bytes.subarray(4 + length)) };
 	});
 	const decoded = decodeTransaction(raw);
@@ -276,7 +276,7 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	return { transaction: { path, tx: decoded.tx, ...rest }, block };
 }
 
-/** A record as JSON bytes, without what is usual. */
+/** A record as JSON bytes, without fields that have their default. */
 export function encodeRecord(record: TransactionRecord): Buffer {
 	const usual: Readonly<Record<string, unknown>> = USUAL;
 	const fields = Object.entries(record).filter(
@@ -285,16 +285,16 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 	return Buffer.from(JSON.stringify(Object.fromEntries(fields)), "utf8");
 }
 
-/** A record without what is usual. */
+/** A record as stored: without fields that have their default. */
 type Stored = Omit<TransactionRecord, "events" | "deliveries" | keyof typeof USUAL> &
 	Partial<TransactionRecord>;
 
-/** The reverse of {@link encodeRecord}. Throws {@link StoreFormatError}. */
+/** Decodes what {@link encodeRecord} wrote. Throws {@link StoreFormatError}. */
 export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	const { events = [], deliveries = [], ...rest } = record;
-	// Those of earlier versions lack the builders.
+	// Records of earlier versions lack `builders`.
 	const whole = events.map((event) =>
 		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
 	);

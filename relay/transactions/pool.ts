@@ -1,5 +1,5 @@
-// The pending transactions, by hash and by sender and nonce, and how many bytes of them each client holds. It does no
-// I/O and emits no events; its callers do.
+// The pending transactions, by hash and by sender and nonce, with the bytes that each client holds. Does no I/O and emits no
+// events.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
@@ -10,28 +10,28 @@ import { type Rejection, rejection } from "../domain/rejection.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import { paysFor } from "../domain/transactionRules.ts";
 
-/** A transaction in the pool, with what is known of its way to the builders. */
+/** A transaction in the pool, with its delivery state. */
 export interface PoolEntry {
 	readonly transaction: PrivateTransaction;
-	/** False while its write is under way: nothing that is not on disk goes out. */
+	/** False while it is being written: nothing is sent before it is on disk. */
 	durable: boolean;
-	/** The last block it was handed to builders for, or null. */
-	outFor: number | null;
-	/** Names of the builders that it was handed to for that block. */
-	outTo: ReadonlySet<string>;
-	/** Names of the builders that it was ever handed to: who must be told when it is withdrawn. */
+	/** The last block that it was sent for, or null. */
+	sentForBlock: number | null;
+	/** Names of the builders that it was sent to for that block. */
+	currentBuilders: ReadonlySet<string>;
+	/** Names of all builders that it was ever sent to, which must receive its cancel. */
 	sentTo: ReadonlySet<string>;
 }
 
-/** What became of an attempt to add. */
+/** The result of {@link Pool.add}. */
 export type AddOutcome =
 	| { readonly outcome: "added"; readonly entry: PoolEntry }
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** One sender's transactions, in nonce order. Those from the first one on whose write is under way are left out. */
+/** One sender's transactions, in nonce order, up to the first that is still being written. */
 export interface SenderChain {
-	/** From the account's nonce on, without a gap. */
+	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
 	/** Behind a gap. */
 	readonly waiting: readonly PoolEntry[];
@@ -41,24 +41,24 @@ interface Sender {
 	/** The account's nonce as of block `asOf`. */
 	nonce: bigint;
 	asOf: number;
-	/** No nonce below it is free in the chain as it stands; 0 where that is not known. */
+	/** All nonces below it are used in the current chain; 0 if unknown. */
 	floor: bigint;
 	/** In nonce order. */
 	entries: PoolEntry[];
 }
 
 export interface PoolOptions {
-	/** Bytes in all; a transaction counts as {@link bytesOf} says. */
+	/** Most bytes in all, as counted by {@link bytesOf}. */
 	readonly maxBytes: number;
 }
 
-/** Transactions of one sender at most. */
+/** Most transactions of one sender. */
 export const MAX_PER_SENDER = 64;
-/** What a transaction counts beside its raw bytes. */
+/** Bytes that a transaction counts in addition to its raw bytes. */
 const OVERHEAD_BYTES = 512;
 /** One client's share of the pool. */
 const CLIENT_SHARE = 1 / 16;
-/** What can't be in the next block: its share of the pool, and one client's bytes of it. */
+/** Limits on transactions that can't be in the next block ("parked"): their share of the pool, and bytes of one client. */
 const PARKED_SHARE = 1 / 2;
 const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
 
@@ -66,10 +66,10 @@ const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
 export class Pool implements PendingReader {
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
-	/** Bytes by client: of all, and of what is parked. */
+	/** Bytes by client: of all transactions, and of parked ones. */
 	readonly #held: Shares;
 	readonly #heldParked: Shares;
-	/** What can't be in the next block, as of the last time that its sender was looked at. */
+	/** Transactions that can't be in the next block, as last computed for their sender. */
 	readonly #parked = new Set<PoolEntry>();
 	#next: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
@@ -82,7 +82,7 @@ export class Pool implements PendingReader {
 		return this.#byHash.size;
 	}
 
-	/** When the oldest of them was received, in ms since the epoch; null where there is none. */
+	/** When the oldest transaction was received, in ms since the epoch; null if the pool is empty. */
 	oldestReceivedAt(): number | null {
 		let oldest: number | null = null;
 		for (const { transaction } of this.#byHash.values())
@@ -94,31 +94,28 @@ export class Pool implements PendingReader {
 		return this.#byHash.get(hash);
 	}
 
-	/** Whether this very entry is here still. */
+	/** Whether this entry itself is still in the pool. */
 	holds(entry: PoolEntry): boolean {
 		return this.#byHash.get(entry.transaction.tx.hash) === entry;
 	}
 
-	/** The transaction with this hash, or null; one whose write is under way is not there yet. */
+	/** The transaction with this hash, or null; one that is still being written does not count. */
 	pending(hash: string): PrivateTransaction | null {
 		const entry = this.#byHash.get(hash);
 		return entry?.durable === true ? entry.transaction : null;
 	}
 
-	/** The holder of a sender's nonce. */
+	/** The entry with this sender and nonce. */
 	at(sender: string, nonce: bigint): PoolEntry | undefined {
 		return this.#bySender.get(sender)?.entries.find((entry) => entry.transaction.tx.nonce === nonce);
 	}
 
-	/** Every sender that has a transaction here. */
+	/** All senders with pending transactions. */
 	senders(): IterableIterator<string> {
 		return this.#bySender.keys();
 	}
 
-	/**
-	 * Adds a transaction that is not here yet, in place of another one with its nonce where its fees allow it.
-	 * The entry is not durable yet.
-	 */
+	/** Adds a new transaction, or replaces the one with its nonce if its fees allow it. The entry is not durable yet. */
 	add(transaction: PrivateTransaction, account: AccountState): AddOutcome {
 		const { tx } = transaction;
 		const sender = this.#bySender.get(tx.from);
@@ -136,11 +133,11 @@ export class Pool implements PendingReader {
 		const entry: PoolEntry = {
 			transaction,
 			durable: false,
-			outFor: null,
-			outTo: new Set(),
+			sentForBlock: null,
+			currentBuilders: new Set(),
 			sentTo: new Set(),
 		};
-		// What it replaces makes room for it.
+		// The replaced transaction's bytes become free.
 		if (old !== undefined) this.#release(old);
 		const full = this.#full(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
@@ -163,7 +160,7 @@ export class Pool implements PendingReader {
 		return { outcome: "replaced", entry, old };
 	}
 
-	/** The refusal where its client, or all together, hold too much for one more; else null. */
+	/** The refusal if the pool or the client's share is full; else null. */
 	#full(
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
@@ -181,8 +178,8 @@ export class Pool implements PendingReader {
 	}
 
 	/**
-	 * Puts an entry at its place without asking: at a start, after a reorganisation, or back after a failed write.
-	 * Answers false where its place is taken.
+	 * Inserts an entry without checking limits: at a start, after a reorganisation, or after a failed write. Returns false if
+	 * the nonce is taken.
 	 */
 	insert(entry: PoolEntry, nonce: bigint, asOf: number): boolean {
 		const { tx } = entry.transaction;
@@ -203,7 +200,7 @@ export class Pool implements PendingReader {
 		return true;
 	}
 
-	/** Takes an entry out; one that is not here any more is left alone. */
+	/** Removes an entry, if it is still in the pool. */
 	remove(entry: PoolEntry): void {
 		const { tx } = entry.transaction;
 		if (!this.holds(entry)) return;
@@ -216,7 +213,7 @@ export class Pool implements PendingReader {
 		else this.#park(sender);
 	}
 
-	/** Takes note of an account's nonce; answers the entries whose nonce is used, which the caller takes out. */
+	/** Records an account's nonce; returns the entries whose nonce is used, which the caller removes. */
 	setAccount(account: AccountState): readonly PoolEntry[] {
 		const sender = this.#bySender.get(account.address);
 		if (sender === undefined) return [];
@@ -229,7 +226,7 @@ export class Pool implements PendingReader {
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
 	}
 
-	/** Takes note that a nonce of the sender's was used in `block`: what stands behind it is next in line. */
+	/** Records that a nonce of the sender was used in `block`. */
 	use(sender: string, nonce: bigint, block: number): void {
 		const known = this.#bySender.get(sender);
 		if (known === undefined || block < known.asOf || nonce < known.nonce) return;
@@ -239,7 +236,7 @@ export class Pool implements PendingReader {
 		this.#park(known);
 	}
 
-	/** Forgets what blocks above `block` said: after a reorganisation an account's nonce may be lower again. */
+	/** Forgets what is known from blocks above `block`: after a reorganisation an account's nonce may be lower. */
 	rewind(block: number): void {
 		for (const sender of this.#bySender.values()) {
 			if (sender.asOf > block) sender.floor = 0n;
@@ -247,18 +244,18 @@ export class Pool implements PendingReader {
 		}
 	}
 
-	/** Takes note of what the next block asks for; what that means for a sender is worked out by {@link canGoOut}. */
+	/** Records the next block's fees; {@link canGoOut} applies them to a sender. */
 	setNext(next: NextBlock): void {
 		this.#next = next;
 	}
 
-	/** Whether the first of the sender's transactions can be in the next block; counts anew which of them can't. */
+	/** Whether the sender's first transaction can be in the next block; also updates which of its transactions are parked. */
 	canGoOut(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#park(sender);
 	}
 
-	/** The sender's transactions, split where the nonces stop following one another. */
+	/** The sender's transactions, split at the first nonce gap. */
 	chain(address: string): SenderChain {
 		const sender = this.#bySender.get(address);
 		if (sender === undefined) return { ready: [], waiting: [] };
@@ -276,8 +273,8 @@ export class Pool implements PendingReader {
 	}
 
 	/**
-	 * `base` raised over the sender's nonces that follow it without a gap. A node that is behind is not believed where
-	 * the chain is known to have used more.
+	 * The next free nonce from `base` on, counting the sender's pending transactions. A lower `base` from a node that lags
+	 * behind is corrected by what is known of the chain.
 	 */
 	pendingNonce(address: string, base: bigint): bigint {
 		const sender = this.#bySender.get(address);
@@ -287,7 +284,7 @@ export class Pool implements PendingReader {
 		}
 		return next;
 	}
-	/** The first nonce from `nonce` on that can't be in the next block with what is here. */
+	/** The first nonce from `nonce` on that can't be in the next block. */
 	#reach(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let reach = nonce;
 		for (const { transaction } of entries) {
@@ -299,7 +296,7 @@ export class Pool implements PendingReader {
 		return reach;
 	}
 
-	/** Parks what can't be in the next block, and no other; answers whether the first can. */
+	/** Updates which of the sender's transactions are parked; returns whether the first one can be in the next block. */
 	#park(sender: Sender): boolean {
 		const reach = this.#reach(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
@@ -328,7 +325,7 @@ export class Pool implements PendingReader {
 	}
 }
 
-/** What a transaction counts in the pool. */
+/** The bytes that a transaction counts in the pool. */
 function bytesOf({ tx }: PrivateTransaction): number {
 	return tx.size + OVERHEAD_BYTES;
 }
@@ -348,8 +345,8 @@ function refused(
 const PRICE_BUMP_PERCENT = 10n;
 
 /**
- * Whether every fee of `fresh` is at least 10 % above that of `held`, fractions of a wei left out as go-ethereum does
- * (core/txpool/legacypool/list.go) and wallets reckon with; of a small fee, at least one wei.
+ * Whether every fee of `fresh` is at least 10 % above that of `held`, and at least one wei. Fractions of a wei are dropped, as
+ * in go-ethereum (core/txpool/legacypool/list.go) and wallets.
  */
 export function mayReplace(fresh: DecodedTransaction, held: DecodedTransaction): boolean {
 	return (

@@ -1,5 +1,5 @@
-// The records of all transactions that are not settled yet. The lifecycle table alone decides what an event does to
-// one; listeners hear of each change.
+// The records of all transactions that are not settled yet. Events change them according to the lifecycle table
+// (domain/record.ts), and listeners are notified of each change.
 
 import type { Logger } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";
@@ -9,25 +9,25 @@ import { type PrivateTransaction, withoutBytes } from "../domain/transaction.ts"
 
 /** A transaction and its record. */
 export interface RecordEntry {
-	/** Without its bytes once it has ended by its user or expired. */
+	/** Without its bytes once it was ended by its user or has expired. */
 	readonly transaction: PrivateTransaction;
 	readonly record: TransactionRecord;
 }
 
-/** Events that leave the stage as it is, and that a restart could not find out again. */
+/** Events that do not change the stage but must be stored, since a restart could not find them out again. */
 const KEPT: ReadonlySet<TxEvent["type"]> = new Set(["ready", "shared", "bundled", "refunded"]);
 
-/** Records by hash; `emit` is the only way to change one. */
+/** Records by hash; only `emit` changes one. */
 export class TransactionRecords implements EventSink {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
-	/** Taken back by their users, by sender. */
-	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
-	/** Expired ones by sender and nonce: at most one of each, since the next one with the nonce ends it. */
+	/** Cancelled ones by sender. */
+	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
+	/** Expired ones by sender and nonce: at most one each, since the next transaction with the nonce replaces it. */
 	readonly #expired = new Map<string, TransactionRecord>();
-	/** Changed since the last flush in a way that a restart could not find out again. */
+	/** Records with changes since the last flush that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
-	/** Changed by deliveries other than cancels alone: written with the next real change, or at stop. */
+	/** Records with minor changes only (such as deliveries): written with the next important change, or at stop. */
 	readonly #annotated = new Set<TransactionRecord>();
 	readonly #log: Logger;
 
@@ -47,9 +47,9 @@ export class TransactionRecords implements EventSink {
 		return this.#entries.values();
 	}
 
-	/** Takes over a record, which nobody else may change from now on; nobody is told. Answers the one it takes the place of. */
+	/** Adds a record without notifying listeners. Returns the one with the same hash that it replaces. */
 	open(entry: RecordEntry): TransactionRecord | undefined {
-		// One that is admitted anew has a record already, which must not be written over the new one later.
+		// The old record of a resubmitted transaction must not be written over the new one later.
 		const past = this.#entries.get(entry.record.hash)?.record;
 		if (past !== undefined) this.close(past);
 		this.#entries.set(entry.record.hash, entry);
@@ -57,33 +57,33 @@ export class TransactionRecords implements EventSink {
 		return past;
 	}
 
-	/** As {@link open}, and tells the last event of what has just come. */
+	/** As {@link open}, and notifies listeners of the record's last event. */
 	receive(entry: RecordEntry): void {
 		const past = this.open(entry);
 		const { record } = entry;
 		const last = record.events.at(-1);
-		if (last !== undefined) this.#tell(record, past?.stage ?? "PENDING", last);
+		if (last !== undefined) this.#notify(record, past?.stage ?? "PENDING", last);
 	}
 
-	/** Forgets a record that is settled; another one of the same hash, admitted anew meanwhile, stays. */
+	/** Removes a settled record; a newer record with the same hash stays. */
 	close(record: TransactionRecord): void {
-		const others = this.#takenBack.get(record.from);
+		const others = this.#cancelled.get(record.from);
 		others?.delete(record);
-		if (others?.size === 0) this.#takenBack.delete(record.from);
-		if (this.#expired.get(placeOf(record)) === record) this.#expired.delete(placeOf(record));
+		if (others?.size === 0) this.#cancelled.delete(record.from);
+		if (this.#expired.get(senderNonceKey(record)) === record) this.#expired.delete(senderNonceKey(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
 		this.#changed.delete(record);
 		this.#annotated.delete(record);
 	}
 
-	/** How many of the sender's its user has taken back, of those that are not settled. */
-	takenBack(sender: string): number {
-		return this.#takenBack.get(sender)?.size ?? 0;
+	/** How many of the sender's transactions are cancelled and not settled yet. */
+	cancelledCount(sender: string): number {
+		return this.#cancelled.get(sender)?.size ?? 0;
 	}
 
-	/** The one with this sender and nonce that has expired, and whose bytes could bring it back. */
+	/** The expired transaction with this sender and nonce, which the same bytes would revive. */
 	expiredAt(from: string, nonce: bigint): TransactionRecord | undefined {
-		return this.#expired.get(placeOf({ from, nonce }));
+		return this.#expired.get(senderNonceKey({ from, nonce }));
 	}
 
 	subscribe(listener: EventListener): void {
@@ -92,7 +92,7 @@ export class TransactionRecords implements EventSink {
 
 	emit(hash: string, event: TxEvent): void {
 		const entry = this.#entries.get(hash);
-		// Settled: only answers of builders can come that late.
+		// Already settled: only builders' responses can come that late.
 		if (entry === undefined) return;
 		const { record } = entry;
 		const before = record.stage;
@@ -104,27 +104,27 @@ export class TransactionRecords implements EventSink {
 		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
 		if (record.stage !== before) this.#ended(entry);
-		this.#tell(record, before, event);
+		this.#notify(record, before, event);
 	}
 
-	/** Of what never goes out again its bytes are forgotten; what its user took back is counted. */
+	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */
 	#ended({ transaction, record }: RecordEntry): void {
-		const place = placeOf(record);
-		if (record.stage === "EXPIRED") this.#expired.set(place, record);
-		else if (this.#expired.get(place) === record) this.#expired.delete(place);
+		const key = senderNonceKey(record);
+		if (record.stage === "EXPIRED") this.#expired.set(key, record);
+		else if (this.#expired.get(key) === record) this.#expired.delete(key);
 		if (!isEndedByUser(record.stage) && record.stage !== "EXPIRED") return;
 		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
 		if (record.stage !== "CANCELLED") return;
-		const others = this.#takenBack.get(record.from);
-		if (others === undefined) this.#takenBack.set(record.from, new Set([record]));
+		const others = this.#cancelled.get(record.from);
+		if (others === undefined) this.#cancelled.set(record.from, new Set([record]));
 		else others.add(record);
 	}
 
-	#tell(record: TransactionRecord, before: Stage, event: TxEvent): void {
+	#notify(record: TransactionRecord, before: Stage, event: TxEvent): void {
 		for (const listener of this.#listeners) listener(record, before, event);
 	}
 
-	/** The record as `event` would leave it, without changing it: for a write that must come first. */
+	/** A copy of the record with `event` applied, for a write that must come before the change. */
 	preview(hash: string, event: TxEvent): TransactionRecord | null {
 		const record = this.#entries.get(hash)?.record;
 		if (record === undefined) return null;
@@ -133,8 +133,8 @@ export class TransactionRecords implements EventSink {
 	}
 
 	/**
-	 * Up to `most` records that have changed and were not taken since, but for those that `isBusy` says of; `all`: those that
-	 * only have new deliveries too.
+	 * Takes up to `most` changed records for writing, except those for which `isBusy` is true; `all`: also those with minor
+	 * changes only.
 	 */
 	takeChanged(
 		all: boolean,
@@ -155,7 +155,7 @@ export class TransactionRecords implements EventSink {
 		return [...taken];
 	}
 
-	/** Puts back what could not be written. */
+	/** Marks records as changed again after a failed write. */
 	putBack(records: readonly TransactionRecord[]): void {
 		for (const record of records) {
 			if (this.#entries.get(record.hash)?.record === record) this.#changed.add(record);
@@ -163,13 +163,13 @@ export class TransactionRecords implements EventSink {
 	}
 }
 
-/** Who has a nonce, with its sender's address in lower case. */
+/** A sender (lower-case address) and nonce. */
 export interface SenderNonce {
 	readonly from: string;
 	readonly nonce: bigint | string;
 }
 
-/** Names a sender's nonce. */
-export function placeOf({ from, nonce }: SenderNonce): string {
+/** The map key of a sender's nonce. */
+export function senderNonceKey({ from, nonce }: SenderNonce): string {
 	return `${from} ${nonce}`;
 }

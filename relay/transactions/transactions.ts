@@ -1,6 +1,6 @@
-// The only writer of transactions: the record of one, its place among the pending ones and what lies on disk are changed
-// together here, one submission or cancel at a time for each sender and nonce, and are as before where the disk fails. Callers
-// decide whether a change is allowed, but for the fees of a replacement and the number of cancels.
+// The only writer of transactions: changes record, pool and disk together, one submission or cancel at a time for each sender
+// and nonce, and restores the previous state if the disk fails. Callers decide whether a change is allowed, except for
+// replacement fees and the limit on cancels.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -10,10 +10,10 @@ import type { TxEvent } from "../domain/events.ts";
 import type { Broadcaster, RecordReader } from "../domain/ports.ts";
 import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
-import { known, MAX_TAKEN_BACK, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
+import { known, MAX_CANCELLED, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
 import type { TransactionDisk } from "./disk.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
-import { placeOf, type RecordEntry, type SenderNonce, type TransactionRecords } from "./records.ts";
+import { type RecordEntry, type SenderNonce, senderNonceKey, type TransactionRecords } from "./records.ts";
 
 export interface TransactionsDependencies {
 	readonly pool: Pool;
@@ -22,22 +22,22 @@ export interface TransactionsDependencies {
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
 	readonly clock: Clock;
-	/** A sender's pending transactions have changed; `fresh`: the account's nonce may have, too. */
+	/** Called when a sender's pending transactions have changed; `fresh`: the account's nonce may have changed too. */
 	readonly onChange: (sender: string, fresh: boolean) => void;
 	readonly onWritten: (seconds: number) => void;
 }
 
-/** Records in one write. */
+/** Records per write. */
 const PART = 200;
 
-/** All transactions of the relay. Whoever changes one does it here; pool, records and store are for looking. */
+/** All transactions of the relay. Other code only reads `pool`, `records` and `store`; changes are made through this class. */
 export class Transactions implements RecordReader {
 	readonly pool: Pool;
 	readonly records: TransactionRecords;
 	readonly store: TransactionDisk;
 	readonly #deps: TransactionsDependencies;
-	/** By sender and nonce: the end of what was asked for last; never rejects. */
-	readonly #turns = new Map<string, Promise<void>>();
+	/** The last queued operation by sender and nonce; the promises never reject. */
+	readonly #queues = new Map<string, Promise<void>>();
 
 	constructor(dependencies: TransactionsDependencies) {
 		this.#deps = dependencies;
@@ -50,33 +50,33 @@ export class Transactions implements RecordReader {
 		return this.records.get(hash)?.record ?? (await this.store.settled(hash));
 	}
 
-	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce, in the order of the calls. */
-	inTurn<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
-		const place = placeOf(at);
-		const running = this.#turns.get(place)?.then(work) ?? work();
+	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */
+	exclusively<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
+		const key = senderNonceKey(at);
+		const running = this.#queues.get(key)?.then(work) ?? work();
 		const forget = () => {
-			if (this.#turns.get(place) === end) this.#turns.delete(place);
+			if (this.#queues.get(key) === end) this.#queues.delete(key);
 		};
 		const end: Promise<void> = running.then(forget, forget);
-		this.#turns.set(place, end);
+		this.#queues.set(key, end);
 		return running;
 	}
 
-	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
+	/** Whether an operation on this sender and nonce is running: an older state must not be written meanwhile. */
 	#isBusy(at: SenderNonce): boolean {
-		return this.#turns.has(placeOf(at));
+		return this.#queues.has(senderNonceKey(at));
 	}
 
-	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
-	refusalOfMore(sender: string): SubmitOutcome | null {
-		if (this.records.takenBack(sender) < MAX_TAKEN_BACK) return null;
-		const message = `txpool is full: ${MAX_TAKEN_BACK} transactions of this sender were taken back lately`;
+	/** The refusal of a submission from a sender that has cancelled too many transactions lately; else null. */
+	cancelLimitRefusal(sender: string): SubmitOutcome | null {
+		if (this.records.cancelledCount(sender) < MAX_CANCELLED) return null;
+		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
 		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
 	/**
-	 * Adds an admitted transaction, in the place of the one with its nonce if its fees allow that. It is sent once it is on disk.
-	 * To be called in turn. Throws where the store fails.
+	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
+	 * Call it within {@link exclusively}. Throws if the store fails.
 	 */
 	async add(
 		transaction: PrivateTransaction,
@@ -85,8 +85,8 @@ export class Transactions implements RecordReader {
 	): Promise<SubmitOutcome> {
 		const { pool } = this;
 		const { hash, from, nonce } = transaction.tx;
-		// A replacement costs its sender more each time; to submit and cancel costs nothing.
-		const refusal = pool.at(from, nonce) === undefined ? this.refusalOfMore(from) : null;
+		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
+		const refusal = pool.at(from, nonce) === undefined ? this.cancelLimitRefusal(from) : null;
 		if (refusal !== null) return refusal;
 		const added = pool.add(transaction, account);
 		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
@@ -105,8 +105,8 @@ export class Transactions implements RecordReader {
 	}
 
 	/**
-	 * Cancels what is pending. Out of the pool at once, so that it goes out no more; builders and listeners are told when
-	 * `write` has it on disk. To be called in turn. Throws where the store fails.
+	 * Cancels a pending transaction. Removes it from the pool at once, so that it is not sent any more; builders and listeners
+	 * are notified once `write` has it on disk. Call it within {@link exclusively}. Throws if the store fails.
 	 */
 	async cancel(
 		entry: PoolEntry,
@@ -124,7 +124,7 @@ export class Transactions implements RecordReader {
 			this.#deps.onChange(from, true);
 			throw thrown;
 		}
-		// A block may have come meanwhile.
+		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
 		const event = this.#cancelled([...entry.sentTo]);
 		this.records.emit(hash, event);
@@ -132,8 +132,8 @@ export class Transactions implements RecordReader {
 	}
 
 	/**
-	 * Takes down that `transaction` has cancelled `earlier`: what is pending, what has expired, or (null) what had been
-	 * cancelled before. To be called in turn. Throws where the store fails.
+	 * Records that the self-transfer `transaction` has cancelled `earlier`: a pending one, an expired one, or (null) one that
+	 * was cancelled before. Call it within {@link exclusively}. Throws if the store fails.
 	 */
 	async cancelBy(
 		transaction: PrivateTransaction,
@@ -155,7 +155,7 @@ export class Transactions implements RecordReader {
 		}
 	}
 
-	/** Another transaction with the sender and nonce of `tx` that expired and that its bytes would bring back, or null. */
+	/** Another transaction with the sender and nonce of `tx` that has expired and could be submitted again, or null. */
 	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const old = this.records.expiredAt(from, nonce) ?? (await this.store.expiredHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
@@ -163,79 +163,79 @@ export class Transactions implements RecordReader {
 		return now.stage === "EXPIRED" ? now : null;
 	}
 
-	/** Takes up what was live when the process last ran; before the first head. */
+	/** Loads the live transactions from disk; call before the first head. */
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
 		for await (const entry of this.store.load()) entries.push(entry);
-		// Where two have one place, it is the later one's.
+		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
 			this.records.open(entry);
 			this.revive(entry, true);
 		}
 	}
 
-	/** It goes out for `block` to `builders`; answers those of them that have not had it for that block. */
-	goesOut(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const had = entry.outFor === block ? [...entry.outTo] : [];
+	/** Marks it as sent to `builders` for `block`; returns those that did not have it for that block. */
+	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
+		const had = entry.sentForBlock === block ? [...entry.currentBuilders] : [];
 		const fresh = builders.filter((name) => !had.includes(name));
-		entry.outFor = block;
-		entry.outTo = new Set([...had, ...fresh]);
+		entry.sentForBlock = block;
+		entry.currentBuilders = new Set([...had, ...fresh]);
 		entry.sentTo = new Set([...entry.sentTo, ...fresh]);
 		return fresh;
 	}
 
-	/** It is out for no block: it waits, or fails. */
-	staysIn(entry: PoolEntry): void {
-		entry.outFor = null;
+	/** Marks it as not sent for the coming block: it waits, or fails. */
+	markUnsent(entry: PoolEntry): void {
+		entry.sentForBlock = null;
 	}
 
-	/** It is in a block. */
+	/** Records that it was mined. */
 	included({ record, transaction }: RecordEntry, { hash, ...place }: Inclusion): void {
 		const { from, nonce } = transaction.tx;
 		const pooled = this.pool.get(hash);
-		// It is being admitted anew: what checks after its write finds that it was mined.
+		// It is being resubmitted: the account check after its write will find that it was mined.
 		if (pooled?.durable === false) return;
 		if (pooled !== undefined) this.pool.remove(pooled);
 		this.pool.use(from, nonce, place.block);
 		if (isMined(record.stage)) {
 			if (record.blockHash === place.blockHash) return;
-			// It moved to another block while nobody looked.
+			// It moved to another block, by a reorganisation that was not seen.
 			this.#emit(hash, { type: "reorged", block: record.block ?? place.block });
 		}
 		this.#emit(hash, { type: "included", ...place });
 	}
 
-	/** It is in a block, and its receipt is not known yet: until then it is neither sent nor ended. */
+	/** Removes a mined transaction from the pool while its receipt is missing, so that it is neither sent nor ended. */
 	withhold(hash: string): void {
 		const pooled = this.pool.get(hash);
 		if (pooled?.durable === true) this.pool.remove(pooled);
 	}
 
-	/** Its block, or the transaction that used its nonce, has left the chain: it is what it was before. */
+	/** Undoes an inclusion or drop after the block has left the chain. */
 	reorged(entry: RecordEntry, block: number): void {
 		this.#emit(entry.record.hash, { type: "reorged", block });
 		this.revive(entry);
 	}
 
-	/** Its nonce was used by another one. */
+	/** Records that another transaction used its nonce. */
 	dropped(entry: PoolEntry, block: number): void {
 		this.pool.remove(entry);
 		this.#emit(entry.transaction.tx.hash, { type: "dropped", block });
 	}
 
-	/** It has lived its blocks. */
+	/** Records that its lifetime is over. */
 	expired(entry: PoolEntry, head: number): void {
 		const { transaction, sentTo } = entry;
 		this.pool.remove(entry);
 		this.#emit(transaction.tx.hash, { type: "expired", block: head });
-		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
+		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
 		if (policyOf(transaction.path).form === "private")
 			this.#deps.broadcaster.cancel(transaction, [...sentTo], head + 1);
 	}
 
 	/**
-	 * What is live goes back to its place among the pending ones; where that is taken, it was replaced. `restored`: the
-	 * process has just begun.
+	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `restored`: the process has
+	 * just started.
 	 */
 	revive(entry: RecordEntry, restored = false): void {
 		const { record } = entry;
@@ -243,8 +243,8 @@ export class Transactions implements RecordReader {
 			this.#restore(entry, restored);
 			return;
 		}
-		// A submission or cancel of its nonce is under way: whether it is still live then is seen behind that.
-		void this.inTurn(record, async () => {
+		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
+		void this.exclusively(record, async () => {
 			this.#restore(entry, restored);
 			this.#deps.onChange(record.from, true);
 		});
@@ -257,7 +257,14 @@ export class Transactions implements RecordReader {
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
 		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
-		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
+		if (
+			pool.insert(
+				{ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo },
+				nonce,
+				0,
+			)
+		)
+			return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;
@@ -265,11 +272,11 @@ export class Transactions implements RecordReader {
 		broadcaster.cancel(transaction, [...sentTo], block + 1);
 	}
 
-	/** Writes changed records; with `all` those too in which only deliveries changed. Throws if the store fails. */
+	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
 	async flush(all: boolean): Promise<void> {
 		const { records, store } = this;
 		for (;;) {
-			// While a change of this sender and nonce is being written, an older one must not be written after it.
+			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
 			const changed = records.takeChanged(all, PART, (record) => this.#isBusy(record));
 			if (changed.length === 0) return;
 			try {
@@ -288,26 +295,26 @@ export class Transactions implements RecordReader {
 	): Promise<void> {
 		const { records, store } = this;
 		for (let i = 0; i < entries.length; i += PART) {
-			// Some may be on their way back by now.
+			// Some may have been revived by now.
 			const part = entries
 				.slice(i, i + PART)
 				.map(({ record }) => record)
 				.filter((record) => isOver(record) && this.#isAtRest(record));
 			const stages = part.map(({ stage }) => stage);
 			await store.settle(part, this.#time());
-			// One that its user has ended meanwhile is settled later.
+			// A record that changed during the write is settled later.
 			part.forEach((record, at) => {
 				if (record.stage === stages[at] && this.#isAtRest(record)) records.close(record);
 			});
 		}
 	}
 
-	/** Neither pending, which needs its bytes, nor being changed. */
+	/** Whether it is neither pending nor being changed. */
 	#isAtRest(record: TransactionRecord): boolean {
 		return this.pool.get(record.hash) === undefined && !this.#isBusy(record);
 	}
 
-	/** Writes what is in the pool already. False where it was mined all the same while this went on. */
+	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile. */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
 		const { records, store } = this;
 		const { broadcaster, clock } = this.#deps;
@@ -330,7 +337,7 @@ export class Transactions implements RecordReader {
 		records.receive({ transaction, record });
 		entry.durable = true;
 		if (expired?.stage === "EXPIRED") this.#emit(expired.hash, { ...replaced, builders: [] });
-		// It may have been mined while the new one was written: then the new one is dropped in its turn.
+		// If the old one was mined meanwhile, the new one is dropped when its account is refreshed.
 		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
 			this.#emit(oldRecord.hash, replaced);
 			broadcaster.cancel(old.transaction, builders, block + 1);
@@ -338,7 +345,7 @@ export class Transactions implements RecordReader {
 		return true;
 	}
 
-	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
+	/** A new record, with the history of the previous one if the transaction is resubmitted. */
 	async #recordOf(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
 		const { hash } = transaction.tx;
 		const past = isResubmitted ? await this.record(hash) : this.records.get(hash)?.record;
@@ -347,7 +354,7 @@ export class Transactions implements RecordReader {
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
 	}
 
-	/** Back in its place as if nothing had been tried, unless it was mined meanwhile. */
+	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
 	#putBack(entry: PoolEntry | null): void {
 		if (entry === null) return;
 		const { hash, nonce } = entry.transaction.tx;
@@ -355,10 +362,7 @@ export class Transactions implements RecordReader {
 		if (stage !== undefined && isLive(stage)) this.pool.insert(entry, nonce, 0);
 	}
 
-	/**
-	 * The record, if there is one, as `event` leaves it: to be written before that is told. What is settled has no one left
-	 * to be told of it.
-	 */
+	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
 	#after(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
 		const preview = this.records.preview(record.hash, event);
@@ -371,12 +375,12 @@ export class Transactions implements RecordReader {
 		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
 	}
 
-	/** It happens now; `at` stands behind the type, as pages show it. */
+	/** Emits an event with the current time; `at` comes after the type, as pages show it. */
 	#emit(hash: string, event: Undated<TxEvent>): void {
 		this.records.emit(hash, Object.assign({ type: event.type, at: this.#deps.clock.now() }, event));
 	}
 
-	/** For what is written, by the machine and the chain. */
+	/** The time for stored records: see laterTime. */
 	#time(): number {
 		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
 	}
@@ -388,7 +392,7 @@ export class Transactions implements RecordReader {
 
 type Undated<E> = E extends TxEvent ? Omit<E, "at"> : never;
 
-/** That `other` has taken the place of a transaction; `builders` are told to forget that. */
+/** The event that `other` has replaced a transaction that `builders` must forget. */
 function replacedBy(other: PrivateTransaction, block: number, builders: readonly string[]) {
 	const discreet = policyOf(other.path).shared === "never";
 	return { type: "replaced", by: other.tx.hash, discreet, block, builders } as const;

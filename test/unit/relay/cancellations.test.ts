@@ -1,10 +1,10 @@
-// Tests cancels, by hash and by a self-transfer, at every moment of a write and on a disk that fails; and that what has ended
-// stays ended: what came before and behind it with its nonce, and a machine whose clock is wrong by days.
+// Tests cancels by hash and by self-transfer while something is being written and on a failing disk, and which cancels are sent
+// to builders again. What integration/cancel shows on a real relay is not repeated here.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
-import { MAX_TAKEN_BACK, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
-import { privateTransaction, testAccount } from "../../support/txFactory.ts";
+import { MAX_CANCELLED, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { privateTransaction } from "../../support/txFactory.ts";
 import {
 	accepted,
 	blocks,
@@ -25,7 +25,7 @@ const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
 const UNTIL_SETTLED = 65;
 
-/** What a promise has come to so far. */
+/** The state of a promise. */
 function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
 	const seen: { now: T | "waits" | "failed" } = { now: "waits" };
 	promise.then(
@@ -39,7 +39,7 @@ function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
 	return seen;
 }
 
-/** The two ways to take a transaction back, each as a promise of true. */
+/** The two ways to cancel a transaction, each as a promise of true. */
 const WAYS: readonly (readonly [
 	string,
 	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<boolean>,
@@ -49,70 +49,76 @@ const WAYS: readonly (readonly [
 	["a self-transfer", async (fixture) => (await fixture.submit(toSelf(10n ** 30n))).outcome === "cancels"],
 ];
 
-for (const [way, takeBack] of WAYS) {
-	scenario(`by ${way} it is gone at once, and everybody is told when that is on disk`, async (fixture) => {
-		const tx = soft();
-		await fixture.take(tx);
-		fixture.builders.take();
-		fixture.disk.hold = true;
-		fixture.node.down = true;
-		const answer = watch(takeBack(fixture, tx));
-		await fixture.quiet();
-		assert.deepEqual([answer.now, fixture.stage(tx), fixture.pool.size], ["waits", "BROADCAST", 0]);
-		fixture.node.down = false;
-		// Neither a block that comes meanwhile nor its bytes take it for lost.
-		const [again, working] = [watch(fixture.submit(tx)), fixture.block()];
-		await fixture.quiet();
-		assert.deepEqual([again.now, fixture.pool.size, fixture.builders.take()], ["waits", 0, []]);
-		fixture.disk.finish(true);
-		await fixture.quiet();
-		assert.deepEqual([answer.now, again.now, fixture.stage(tx)], [true, known(tx), "CANCELLED"]);
-		assert.deepEqual(fixture.builders.take(), ["cancel 0 for 102 at a,b"]);
-		fixture.disk.hold = false;
-		fixture.disk.finish(true);
-		await working;
-		const next = await fixture.restart();
-		assert.deepEqual([next.stage(tx), await next.take(tx), next.pool.size], ["CANCELLED", [known(tx)], 0]);
-		assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
-			...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
-		});
-	});
+for (const [way, cancelBy] of WAYS) {
+	scenario(
+		`by ${way} it leaves the pool at once, and builders are notified when that is on disk`,
+		async (fixture) => {
+			const tx = soft();
+			await fixture.take(tx);
+			fixture.builders.take();
+			fixture.disk.hold = true;
+			fixture.node.down = true;
+			const answer = watch(cancelBy(fixture, tx));
+			await fixture.quiet();
+			assert.deepEqual([answer.now, fixture.stage(tx), fixture.pool.size], ["waits", "BROADCAST", 0]);
+			fixture.node.down = false;
+			// Neither a block that comes meanwhile nor its bytes take it for lost.
+			const [again, working] = [watch(fixture.submit(tx)), fixture.block()];
+			await fixture.quiet();
+			assert.deepEqual([again.now, fixture.pool.size, fixture.builders.take()], ["waits", 0, []]);
+			fixture.disk.finish(true);
+			await fixture.quiet();
+			assert.deepEqual([answer.now, again.now, fixture.stage(tx)], [true, known(tx), "CANCELLED"]);
+			assert.deepEqual(fixture.builders.take(), ["cancel 0 for 102 at a,b"]);
+			fixture.disk.hold = false;
+			fixture.disk.finish(true);
+			await working;
+			const next = await fixture.restart();
+			assert.deepEqual([next.stage(tx), await next.take(tx), next.pool.size], ["CANCELLED", [known(tx)], 0]);
+			assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
+				...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
+			});
+		},
+	);
 
 	scenario(
-		`by ${way} on a disk that fails: told, pending as before, and cancelled later`,
+		`by ${way} on a failing disk it fails, stays pending, and may be cancelled later`,
 		async (fixture) => {
 			const tx = soft({ path: "fullprivacy" });
 			await fixture.take(tx);
 			fixture.disk.broken = true;
-			for (let i = 0; i < 2; i += 1) await assert.rejects(takeBack(fixture, tx), STORE_OUT);
+			for (let i = 0; i < 2; i += 1) await assert.rejects(cancelBy(fixture, tx), STORE_OUT);
 			await fixture.quiet();
 			assert.deepEqual([fixture.stage(tx), fixture.pool.size], ["BROADCAST", 1]);
-			assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"], "builders heard of it once");
+			assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"], "it was sent once");
 			fixture.disk.broken = false;
-			assert.equal(await takeBack(fixture, tx), true);
+			assert.equal(await cancelBy(fixture, tx), true);
 			assert.equal((await fixture.restart()).stage(tx), "CANCELLED");
 			assert.deepEqual(fixture.builders.take(), ["cancel 0 for 101 at b"]);
 		},
 	);
 
-	scenario(`by ${way} it is dead for seven days, and so is its nonce for self-transfers`, async (fixture) => {
-		const tx = soft();
-		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
-		await fixture.take(tx);
-		await takeBack(fixture, tx);
-		await blocks(fixture, UNTIL_SETTLED);
-		assert.equal(fixture.records.size, 0);
-		fixture.builders.take();
-		await fixture.pass(WEEK_MS - HOUR_MS);
-		assert.equal(await fixture.pipeline.cancel(bySender), true);
-		assert.equal(await cancel(fixture, tx), false, "once it is settled the sender's key alone counts");
-		assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
-		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-		// What came last keeps nothing of the earlier ones any longer.
-		await fixture.pass(2 * HOUR_MS);
-		assert.equal(await fixture.pipeline.cancel(bySender), false);
-		assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
-	});
+	scenario(
+		`by ${way} its bytes and self-transfers of its nonce do nothing for seven days`,
+		async (fixture) => {
+			const tx = soft();
+			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
+			await fixture.take(tx);
+			await cancelBy(fixture, tx);
+			await blocks(fixture, UNTIL_SETTLED);
+			assert.equal(fixture.records.size, 0);
+			fixture.builders.take();
+			await fixture.pass(WEEK_MS - HOUR_MS);
+			assert.equal(await fixture.pipeline.cancel(bySender), true);
+			assert.equal(await cancel(fixture, tx), false, "once it is settled the sender's key alone counts");
+			assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
+			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
+			// What came last keeps nothing of the earlier ones any longer.
+			await fixture.pass(2 * HOUR_MS);
+			assert.equal(await fixture.pipeline.cancel(bySender), false);
+			assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
+		},
+	);
 }
 
 /** What is being written when the cancel of the first one comes, whether that fails, and what is true behind both. */
@@ -144,14 +150,14 @@ for (const [what, held, ok, isCancelled, stages] of WRITING) {
 	});
 }
 
-/** How a builder took a cancel. */
+/** A builder's answer to a cancel. */
 function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
-	const told = { block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
-	fixture.records.emit(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...told });
+	const delivery = { block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
+	fixture.records.emit(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...delivery });
 }
 
-/** Path; how builder a and b took the cancel; who is told again: with the next block, after a restart, after both. */
-const TOLD_AGAIN = [
+/** Path; answers of builders a and b; who gets the cancel again: with the next block, after a restart, after both. */
+const REPEATED_CANCELS = [
 	["nochecks", "accepted", "failed", ["b", "b", "b"]],
 	["nochecks", "accepted", "timeout", ["b", "b", "b"]],
 	["nochecks", "accepted", "unsent", ["b", "b", "b"]],
@@ -165,7 +171,7 @@ const TOLD_AGAIN = [
 	["fast", "accepted", "timeout", ["", "b", ""]],
 ] as const;
 
-for (const [path, a, b, expected] of TOLD_AGAIN) {
+for (const [path, a, b, expected] of REPEATED_CANCELS) {
 	const name = `a cancel on /${path} that was ${a ?? "not answered"} and ${b ?? "not answered"}`;
 	scenario(
 		`${name} is sent again to ${expected.map((who) => who || "nobody").join("; ")}`,
@@ -182,31 +188,28 @@ for (const [path, a, b, expected] of TOLD_AGAIN) {
 			await fixture.block();
 			await same.work([], []);
 			await later.block();
-			const told = [fixture, same, later].map(({ builders }, i) => {
+			const lines = [fixture, same, later].map(({ builders }, i) => {
 				const line = builders.take().join();
 				return line.replace(`cancel 0 for ${i === 1 ? 101 : 102} at `, "");
 			});
-			assert.deepEqual(told, expected);
+			assert.deepEqual(lines, expected);
 		},
 	);
 }
 
-scenario(
-	"builders that could not be told of an expiry are told behind the next of its nonce",
-	async (fixture) => {
-		const tx = privateTransaction({ path: "nochecks" });
-		await fixture.take(tx);
-		await blocks(fixture, LIFE_BLOCKS);
-		for (const builder of ["a", "b"]) answer(fixture, tx, builder, "failed");
-		await fixture.take(privateTransaction({ value: 1 }));
-		assert.equal(fixture.stage(tx), "REPLACED");
-		fixture.builders.take();
-		await fixture.block();
-		assert.equal(fixture.builders.take()[0], "cancel 0 for 127 at a,b");
-	},
-);
+scenario("an expiry's cancel that failed is repeated after a replacement of its nonce", async (fixture) => {
+	const tx = privateTransaction({ path: "nochecks" });
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS);
+	for (const builder of ["a", "b"]) answer(fixture, tx, builder, "failed");
+	await fixture.take(privateTransaction({ value: 1 }));
+	assert.equal(fixture.stage(tx), "REPLACED");
+	fixture.builders.take();
+	await fixture.block();
+	assert.equal(fixture.builders.take()[0], "cancel 0 for 127 at a,b");
+});
 
-scenario("what has ended keeps no bytes in memory, also after a restart", async (fixture) => {
+scenario("an ended transaction keeps no bytes in memory, also after a restart", async (fixture) => {
 	const large = privateTransaction({ data: Buffer.alloc(50_000, 1), gasLimit: 2_500_000 });
 	await fixture.take(large);
 	assert.equal(await cancel(fixture, large), true);
@@ -218,121 +221,14 @@ scenario("what has ended keeps no bytes in memory, also after a restart", async 
 	assert.equal(await cancel(next, large), true);
 });
 
-const DAY_MS = 24 * HOUR_MS;
-
-const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) =>
-	(await fixture.take(tx))[0]?.outcome;
-
-/** How long after its life: one that has expired is watched still, or settled. */
-const EXPIRED = [
-	["watched", LIFE_BLOCKS],
-	["settled", LIFE_BLOCKS + UNTIL_SETTLED],
-] as const;
-
-/** Transactions of one nonce. The first one is there at the start. */
-const OF_ONE_NONCE: Readonly<Record<string, PrivateTransaction>> = {
-	first: soft(),
-	next: soft({ value: 1 }),
-	fast: privateTransaction({ value: 2 }),
-	dear: soft(DEAR),
-	self: toSelf(),
-};
-/**
- * What happens to the nonce, the last of which builders hear of as the next column says; how the first one has ended.
- * Submissions are answered `accepted`, but for the self-transfer's.
- */
-const LIVES: readonly (readonly [steps: string, builders: RegExp, stage: string])[] = [
-	["expire next", /^send 0 for \d+ to a,b$/, "REPLACED"],
-	["expire next self", /^cancel 0 for \d+ at a,b$/, "REPLACED"],
-	["expire self", /^$/, "CANCELLED"],
-	["expire first expire first", /^send 0 for \d+ to a,b$/, "BROADCAST"],
-	["expire first self", /^cancel 0 for \d+ at a,b$/, "CANCELLED"],
-	["expire first dear", /^cancel 0 for \d+ at a,b,send 0 for \d+ to a,b$/, "REPLACED"],
-	["expire first cancel next", /^send 0 for \d+ to a,b$/, "CANCELLED"],
-	["cancel fast expire self", /^$/, "CANCELLED"],
-];
-
-for (const [steps, told, stage] of LIVES) {
-	for (const [when, wait] of EXPIRED) {
-		scenario(`${steps}, expired ones being ${when}: ${stage}`, async (fixture) => {
-			const first = OF_ONE_NONCE.first ?? soft();
-			await fixture.take(first);
-			const came = new Set([first]);
-			for (const step of steps.split(" ")) {
-				fixture.builders.take();
-				const tx = OF_ONE_NONCE[step];
-				if (step === "expire") await blocks(fixture, wait);
-				else if (tx === undefined) assert.equal(await cancel(fixture, first), true);
-				else {
-					came.add(tx);
-					assert.equal(await outcome(fixture, tx), step === "self" ? "cancels" : "accepted", step);
-				}
-			}
-			assert.match(fixture.builders.take().join(), told);
-			assert.equal(await fixture.stageOrKept(first), stage);
-			const next = await fixture.restart();
-			await next.work([], [], true);
-			next.builders.take();
-			for (const each of [fixture, next]) {
-				for (const tx of came) assert.deepEqual(await each.take(tx), [known(tx)]);
-				assert.deepEqual([each.pool.size, each.builders.take()], [told.source.includes("send") ? 1 : 0, []]);
-			}
-		});
+scenario("a sender's cancels are limited, by self-transfers too", async (fixture) => {
+	for (let i = 0; i < MAX_CANCELLED; i += 1) {
+		const tx = soft({ value: i + 1 });
+		assert.deepEqual(await fixture.submit(tx), accepted(tx));
+		await cancel(fixture, tx);
 	}
-}
-
-for (const [_when, _wait] of EXPIRED) {
-}
-
-scenario("what is found by its nonce is not forgotten while it is pending again", async (fixture) => {
-	const tx = soft();
-	await fixture.take(tx);
-	await blocks(fixture, LIFE_BLOCKS + UNTIL_SETTLED);
-	await fixture.pass(7 * DAY_MS - HOUR_MS);
-	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
-	await fixture.pass(2 * HOUR_MS);
-	assert.equal(await cancel(fixture, tx), true);
-	assert.deepEqual(await fixture.take(toSelf()), [cancels(toSelf())]);
+	for (const more of await fixture.take(soft(), toSelf()))
+		assert.equal(more.outcome === "refused" && more.rejection.code, "SENDER_FULL");
+	await blocks(fixture, UNTIL_SETTLED);
+	assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
 });
-
-/** One that was sent and one that waits behind a gap, of two accounts. */
-const pair = (first: number) => [
-	privateTransaction({ by: testAccount(first), path: "nochecks" }),
-	privateTransaction({ by: testAccount(first + 1), nonce: 5 }),
-];
-
-for (const days of [8, -8]) {
-	scenario(`a clock ${days} days off for a while brings back nothing that was cancelled`, async (fixture) => {
-		const [before, meanwhile] = [pair(0), pair(2)];
-		await fixture.take(...before);
-		for (const tx of before) await cancel(fixture, tx);
-		await blocks(fixture, UNTIL_SETTLED);
-		await fixture.take(...meanwhile);
-		fixture.clock.set(days * DAY_MS);
-		for (const tx of meanwhile) await cancel(fixture, tx);
-		fixture.builders.take();
-		for (let i = 0; i < 2; i += 1) {
-			await blocks(fixture, UNTIL_SETTLED);
-			for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
-			fixture.clock.set(i === 0 ? -days * DAY_MS : 0);
-		}
-		await fixture.pass(6 * DAY_MS);
-		for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
-		assert.deepEqual([fixture.builders.take(), fixture.pool.size], [[], 0]);
-	});
-}
-
-scenario(
-	"one sender takes back so many in so many blocks, and no self-transfer is a way round it",
-	async (fixture) => {
-		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
-			const tx = soft({ value: i + 1 });
-			assert.deepEqual(await fixture.submit(tx), accepted(tx));
-			await cancel(fixture, tx);
-		}
-		for (const more of await fixture.take(soft(), toSelf()))
-			assert.equal(more.outcome === "refused" && more.rejection.code, "SENDER_FULL");
-		await blocks(fixture, UNTIL_SETTLED);
-		assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
-	},
-);

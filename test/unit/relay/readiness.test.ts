@@ -1,4 +1,4 @@
-// The checks of /readyz: each names what is not well in words of ours, and nothing else.
+// Tests the checks of /readyz: which one fails in which state, and with what text.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,10 +12,10 @@ const WELL = {
 	ageMs: MAX_HEAD_AGE_MS,
 	isHeld: true,
 	isWritten: true,
-	isHeard: true,
+	isAnswered: true,
 };
 
-/** Which checks fail where all is well but this; the head is as old as it may be. */
+/** The checks that fail if all is well except this; the head is as old as it may be. */
 const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly string[]])[] = [
 	[{}, []],
 	[{ head: null }, ["node: the node does not answer"]],
@@ -23,15 +23,15 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 	[{ ageMs: MAX_HEAD_AGE_MS + 1 }, ["head: the head is too old"]],
 	[{ isWritten: false }, ["store: the last write failed"]],
 	[{ isHeld: false }, ["store: the store does not answer, or is another relay's"]],
-	[{ isHeard: false }, ["delivery: no builder answers"]],
+	[{ isAnswered: false }, ["delivery: no builder answers"]],
 ];
 
-test("what is not well is named by /readyz", async () => {
+test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
-		const { head, isUnavailable, ageMs, isHeld, isWritten, isHeard } = { ...WELL, ...row };
+		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
 		const checks = readinessChecks(MAX_HEAD_AGE_MS, {
 			...{ tip: { head: () => head }, heads: { isUnavailable, ageMs: () => ageMs }, kv: { isHeld } },
-			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isHeard } },
+			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isAnswered } },
 		} as unknown as RelayParts);
 		const failed: string[] = [];
 		for (const { name, check } of checks) {

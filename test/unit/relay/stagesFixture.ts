@@ -6,7 +6,6 @@ import { test } from "node:test";
 import { BlockLoop } from "../../../relay/blockLoop.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
-import type { TxEventType } from "../../../relay/domain/events.ts";
 import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
@@ -155,10 +154,8 @@ export class StagesFixture {
 	readonly failing = new Set<string>();
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
-	/** How often a simulation was wanted no more. */
-	withdrawn = 0;
 	blobBaseFee = 1n;
-	/** Waited for before each simulation is answered. */
+	/** Awaited before each simulation is answered. */
 	simulationGate: Promise<void> = Promise.resolve();
 	#chain: Block[] = [];
 
@@ -195,7 +192,6 @@ export class StagesFixture {
 					simulate: ({ transactions, signal }) => {
 						return new Promise((resolve, reject) => {
 							signal?.addEventListener("abort", () => {
-								this.withdrawn += 1;
 								resolve([{ ok: false, error: { code: "NODE_UNAVAILABLE", message: "withdrawn" } }]);
 							});
 							this.#simulate(transactions).then(resolve, reject);
@@ -276,11 +272,6 @@ export class StagesFixture {
 
 	stages(...transactions: readonly PrivateTransaction[]): (string | undefined)[] {
 		return transactions.map((transaction) => this.stage(transaction));
-	}
-
-	/** What happened to it, without deliveries. */
-	life(transaction: PrivateTransaction): TxEventType[] {
-		return this.records.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
 	}
 
 	/** Another process on the same disk, before its first block. */

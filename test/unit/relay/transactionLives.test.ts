@@ -1,5 +1,5 @@
-// Tests transactions where a running relay comes only by chance or after hours: long waits, the end of watching, a node or disk
-// that is slow or fails, simulations that are overtaken, and what each head costs the node.
+// Tests what a running relay meets only by chance or after hours: long waits, the end of watching, a node or disk that is slow or
+// fails, writes of one nonce in any order, and what each head costs the node.
 
 import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
@@ -20,7 +20,7 @@ import {
 const GAP_BLOCKS = GAP_LIFE_S / 12;
 const at = (nonce: number, path: PrivateTransaction["path"] = "fast") => privateTransaction({ nonce, path });
 
-scenario("what waits behind a gap is given up after three hours", async (fixture) => {
+scenario("a transaction behind a gap expires after three hours", async (fixture) => {
 	const tx = at(5);
 	await fixture.take(tx);
 	await blocks(fixture, GAP_BLOCKS - 1);
@@ -34,23 +34,26 @@ for (const [name, end] of [
 	["dropped", (fixture: StagesFixture) => fixture.block({ used: { [SENDER]: 1n } })],
 	["expired", (fixture: StagesFixture) => blocks(fixture, LIFE_BLOCKS)],
 ] as const) {
-	scenario(`what is ${name} is watched for 64 blocks; then its bytes are forgotten`, async (fixture) => {
-		const tx = at(0);
-		await fixture.take(tx);
-		await end(fixture, tx);
-		const stage = fixture.stage(tx);
-		await blocks(fixture, WATCH_BLOCKS - 1);
-		assert.equal(fixture.stage(tx), stage);
-		await fixture.block();
-		assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
-		for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
-		assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
-		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
-		assert.equal(await fixture.pipeline.cancel(bySender), false);
-	});
+	scenario(
+		`a transaction that is ${name} is watched for 64 blocks; then its bytes are deleted`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await end(fixture, tx);
+			const stage = fixture.stage(tx);
+			await blocks(fixture, WATCH_BLOCKS - 1);
+			assert.equal(fixture.stage(tx), stage);
+			await fixture.block();
+			assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
+			for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
+			assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
+			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
+			assert.equal(await fixture.pipeline.cancel(bySender), false);
+		},
+	);
 }
 
-scenario("while the node is silent no block is passed over", async (fixture) => {
+scenario("no block is skipped while the node does not answer", async (fixture) => {
 	const tx = at(0);
 	await fixture.take(tx);
 	fixture.node.down = true;
@@ -68,27 +71,30 @@ for (const [when, watched, stage] of [
 	["its former end is settled", WATCH_BLOCKS - 1, "BROADCAST"],
 	["a block with it comes", 10, "INCLUDED"],
 ] as const) {
-	scenario(`what is admitted anew while ${when} is ${stage}, here and on disk`, async (fixture) => {
-		const tx = at(0);
-		await fixture.take(tx);
-		await blocks(fixture, LIFE_BLOCKS + watched);
-		assert.equal(fixture.stage(tx), "EXPIRED");
-		fixture.disk.hold = true;
-		const submitting = fixture.submit(tx);
-		await fixture.clock.advance(0);
-		const working = fixture.block({ mined: stage === "INCLUDED" ? [tx] : [] });
-		for (let i = 0; i < 20; i += 1) {
-			fixture.disk.finish(true, 1);
+	scenario(
+		`a transaction that is resubmitted while ${when} is ${stage}, in memory and on disk`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await blocks(fixture, LIFE_BLOCKS + watched);
+			assert.equal(fixture.stage(tx), "EXPIRED");
+			fixture.disk.hold = true;
+			const submitting = fixture.submit(tx);
 			await fixture.clock.advance(0);
-		}
-		fixture.disk.hold = false;
-		await Promise.all([submitting, working]);
-		await fixture.quiet();
-		const pending = stage === "BROADCAST" ? 1 : 0;
-		assert.deepEqual([fixture.pool.size, fixture.stage(tx)], [pending, stage]);
-		await fixture.transactions.flush(false);
-		assert.equal((await fixture.restart()).pool.size, pending, "on disk it is not so");
-	});
+			const working = fixture.block({ mined: stage === "INCLUDED" ? [tx] : [] });
+			for (let i = 0; i < 20; i += 1) {
+				fixture.disk.finish(true, 1);
+				await fixture.clock.advance(0);
+			}
+			fixture.disk.hold = false;
+			await Promise.all([submitting, working]);
+			await fixture.quiet();
+			const pending = stage === "BROADCAST" ? 1 : 0;
+			assert.deepEqual([fixture.pool.size, fixture.stage(tx)], [pending, stage]);
+			await fixture.transactions.flush(false);
+			assert.equal((await fixture.restart()).pool.size, pending, "on disk it is not so");
+		},
+	);
 }
 
 scenario("a block that comes while one is replaced does not undo that on disk", async (fixture) => {
@@ -119,7 +125,7 @@ function work(fixture: StagesFixture): readonly [number, number, number] {
 	return [asked, fixture.simulated.splice(0).length, fixture.builders.take().length];
 }
 
-/** Simulations wait from now on, until the answer is called. */
+/** Simulations wait from now on, until the returned function is called. */
 function holdSimulations(fixture: StagesFixture): () => void {
 	let open = () => {};
 	fixture.simulationGate = new Promise((resolve) => {
@@ -128,27 +134,25 @@ function holdSimulations(fixture: StagesFixture): () => void {
 	return open;
 }
 
-/** What happens while it is simulated; what became of it; what is sent; simulations that were taken out of the queue. */
+/** What happens while it is simulated; its stage; what is sent. */
 const OVERTAKEN: readonly (readonly [
 	string,
 	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<unknown>,
 	string,
 	readonly string[],
-	number,
 ])[] = [
-	["a block comes", (fixture) => fixture.block(), "BROADCAST", ["send 0 for 102 to a,b"], 0],
+	["a block comes", (fixture) => fixture.block(), "BROADCAST", ["send 0 for 102 to a,b"]],
 	[
 		"it is replaced",
 		(fixture) => fixture.submit(privateTransaction(DEAR)),
 		"REPLACED",
 		["send 0 for 101 to a,b"],
-		1,
 	],
-	["it is cancelled", cancel, "CANCELLED", [], 1],
+	["it is cancelled", cancel, "CANCELLED", []],
 ];
 
-for (const [event, happens, stage, sent, withdrawn] of OVERTAKEN) {
-	scenario(`what its simulation found out does not count where ${event} meanwhile`, async (fixture) => {
+for (const [event, happens, stage, sent] of OVERTAKEN) {
+	scenario(`the result of a simulation is ignored if ${event} meanwhile`, async (fixture) => {
 		const tx = privateTransaction();
 		const open = holdSimulations(fixture);
 		await fixture.submit(tx);
@@ -160,7 +164,6 @@ for (const [event, happens, stage, sent, withdrawn] of OVERTAKEN) {
 		await happening;
 		await fixture.quiet();
 		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], [stage, sent]);
-		assert.equal(fixture.withdrawn, withdrawn);
 	});
 }
 
@@ -197,7 +200,7 @@ for (const [what, options] of [
 	["wait behind a gap", { nonce: 3 }],
 	["wait for a blob fee", { type: 3, maxFeePerBlobGas: 1, nonce: 0 }],
 ] satisfies [string, TxOptions & Partial<PrivateTransaction>][]) {
-	scenario(`those that ${what} cost nothing at a head`, async (fixture) => {
+	scenario(`transactions that ${what} cost nothing at a head`, async (fixture) => {
 		fixture.blobBaseFee = 10n;
 		await fixture.block();
 		const crowd = Array.from({ length: CROWD }, (_, i) =>
@@ -213,25 +216,7 @@ for (const [what, options] of [
 	});
 }
 
-scenario("who waited for the base fee goes out at once when it has fallen", async (fixture) => {
-	const [first, second, dearer] = [
-		privateTransaction(LOW),
-		privateTransaction({ ...LOW, by: testAccount(1), path: "noreverts" }),
-		privateTransaction({ ...LOW, by: testAccount(2), maxFeePerGas: GWEI / 4n }),
-	];
-	await fixture.take(first, second, dearer);
-	for (const over of [1n, 2n]) await fixture.block({ baseFee: GWEI + over });
-	assert.deepEqual(work(fixture).slice(1), [0, 0]);
-	for (const tx of [first, second, dearer]) {
-		assert.equal(fixture.records.get(tx.tx.hash)?.record.simulationError?.code, "FEE_CAP_TOO_LOW");
-		assert.equal(fixture.life(tx).filter((type) => type === "simulationFailed").length, 1, "told once");
-	}
-	await fixture.block({ baseFee: GWEI / 2n });
-	assert.deepEqual(work(fixture).slice(1), [2, 2]);
-	assert.deepEqual(fixture.stages(first, second, dearer), ["BROADCAST", "BROADCAST", "SIMULATION_FAILED"]);
-});
-
-scenario("what must pass again is told as held once the base fee has risen above it", async (fixture) => {
+scenario("a resimulated transaction is held once the base fee has risen above its cap", async (fixture) => {
 	const [checked, once] = [
 		privateTransaction({ path: "noreverts" }),
 		privateTransaction({ by: testAccount(1) }),
@@ -254,7 +239,7 @@ function bid(step: number) {
 	return privateTransaction({ maxFeePerGas: fee, maxPriorityFeePerGas: fee });
 }
 
-scenario("it is answered when it is on disk, and nothing is sent before", async (fixture) => {
+scenario("a submission is answered when it is on disk, and nothing is sent before", async (fixture) => {
 	const tx = bid(0);
 	fixture.disk.hold = true;
 	let answer: unknown = null;
@@ -339,7 +324,7 @@ for (const isMinedAgain of [false, true]) {
 			const entry = fixture.records.get(tx.tx.hash);
 			assert.ok(entry);
 			let end = (): void => {};
-			const turn = fixture.transactions.inTurn(tx.tx, () => new Promise<void>((resolve) => (end = resolve)));
+			const turn = fixture.transactions.exclusively(tx.tx, () => new Promise<void>((resolve) => (end = resolve)));
 			fixture.node.nonces.clear();
 			fixture.node.mined.clear();
 			fixture.transactions.reorged(entry, 101);

@@ -1,5 +1,5 @@
-// The auction's rules as tables: the blocks that a bundle is for and the names under which it goes out; what a bidder's
-// backruns did in blocks, and how long that is held against it; what searchers see of a shared transaction.
+// Tests the auction's rules as tables: block ranges, bundle names, facts about bidders' conduct and their consequences, and the
+// fields of a shared transaction that searchers see.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -53,29 +53,29 @@ const COMING: readonly (readonly [bigint | null, bigint | null, number, Expected
 	[105n, 107n, 100, [105, 107]],
 ];
 
-const told = (range: ReturnType<typeof blockRange>) =>
+const textOf = (range: ReturnType<typeof blockRange>) =>
 	range.ok ? [range.first, range.last] : `${range.code} ${range.message}`;
 
-test("the blocks of a bundle are those asked for that are to come, 30 ahead at most", () => {
+test("a bundle is for the requested blocks that are still to come, 30 ahead at most", () => {
 	for (const [first, last, expected] of RANGES) {
-		assert.deepEqual(told(blockRange({ first, last }, 100)), expected, `${first} to ${last}`);
+		assert.deepEqual(textOf(blockRange({ first, last }, 100)), expected, `${first} to ${last}`);
 	}
 	for (const [first, last, next, expected] of COMING) {
 		const asked = { first, last };
 		const range = blockRange(asked, 100);
 		assert.ok(range.ok);
-		assert.deepEqual(told(comingOf(asked, range, next)), expected, `${first} to ${last} at ${next}`);
+		assert.deepEqual(textOf(comingOf(asked, range, next)), expected, `${first} to ${last} at ${next}`);
 	}
 });
 
-test("a bundle's hash is the keccak256 of its transactions' hashes in a row, and of nothing where there are none", () => {
+test("a bundle's hash is the keccak256 of its transactions' concatenated hashes", () => {
 	const [a, b] = [`0x${"0a".repeat(32)}`, `0x${"b0".repeat(32)}`];
 	const of = (hex: string) => `0x${Buffer.from(keccak256(Buffer.from(hex, "hex"))).toString("hex")}`;
 	assert.equal(bundleHash([a, b]), of("0a".repeat(32) + "b0".repeat(32)));
 	assert.equal(bundleHash([]), "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
 });
 
-test("bids of one owner on one target have one name; an owner's uuid is a name; without one the bundle itself is", () => {
+test("a bid is named by owner and target, a plain bundle by its uuid or its content, and no two names collide", () => {
 	const names = [
 		...[backrunName("0xt", "me"), backrunName("0xu", "me"), backrunName("0xt", "you")],
 		nameOf("me", "u", ["0xb", 101, 101]),
@@ -86,7 +86,7 @@ test("bids of one owner on one target have one name; an owner's uuid is a name; 
 		nameOf("me", '["0xb",101,101]', []),
 		nameOf('me","u', "u", []),
 	];
-	assert.equal(new Set(names).size, names.length, "no two of them meet");
+	assert.equal(new Set(names).size, names.length, "names collide");
 	assert.equal(nameOf("me", "u", ["0xb"]), nameOf("me", "u", ["0xc"]));
 });
 
@@ -140,7 +140,7 @@ const LOST: readonly (readonly [string, Partial<Round>, boolean])[] = [
 	["to none", {}, true],
 	["to a dearer one", { landed: landed("y", 101n) }, false],
 	["to one that brought as much with its fees", { landed: landed("y", 50n, 100n) }, false],
-	["where nobody can be told to have made the block", { makers: [] }, false],
+	["where the maker of the block is unknown", { makers: [] }, false],
 	[
 		"where one of those who may have made it refused it",
 		{ bids: [bid("x", 100n, { a: "accepted", b: "rejected" })] },
@@ -155,13 +155,13 @@ const LOST: readonly (readonly [string, Partial<Round>, boolean])[] = [
 		true,
 	],
 ];
-test("a bid has lost where whoever may have made the block had it in time and took less", () => {
+test("a bid has lost if every possible maker of the block had it in time and took less", () => {
 	for (const [name, round, isLoss] of LOST) {
 		assert.deepEqual(facts({ bids: [bid("x", 100n)], ...round }), isLoss ? ["lost of x null"] : [], name);
 	}
 });
 
-test("a builder surely has not got what failed, was rejected or never left", () => {
+test("a builder does not have what failed, was rejected or was never sent", () => {
 	assert.deepEqual(
 		(["accepted", "timeout", undefined, "failed", "rejected", "unsent"] as const).map(mayHave),
 		[true, true, true, false, false, false],
@@ -172,7 +172,7 @@ const dated = (kind: ConductFact["kind"], block: number): DatedFact => ({
 	...{ kind, block, bundle: "b", bidder: BIDDER, bid: "100", paid: kind === "short" ? "1" : null },
 });
 
-test("who was short is barred for 32 blocks, twice as long with each time, 7,200 at most", () => {
+test("a short bid bars for 32 blocks, each further one twice as long, 7,200 at most", () => {
 	const blocks = Array.from({ length: 10 }, (_, i) => 1_000_000 + i * 10_000);
 	for (const [i, block] of blocks.entries()) {
 		const known = blocks.slice(0, i + 1).map((one) => dated("short", one));
@@ -191,7 +191,7 @@ const BEHIND: readonly (readonly [string, readonly DatedFact[], number | null])[
 	["a short one between", [dated("lost", 1), dated("lost", 2), dated("short", 3), dated("lost", 4)], 68],
 	["many, the last three count", [1, 30, 60, 90].map((n) => dated("lost", n)), 154],
 ];
-test("who has lost three times in 64 blocks without landing ranks behind for 64", () => {
+test("three losses in 64 blocks without a landed bid rank a bidder behind for 64", () => {
 	for (const [name, known, until] of BEHIND) {
 		assert.equal(standingOf(known, 66)?.behindUntil ?? null, until, name);
 		if (until !== null) assert.equal(standingOf(known, until + 1)?.behindUntil ?? null, null, name);
@@ -212,7 +212,7 @@ test("a creation and a transfer to the fixed coinbase call no contract: they cou
 	});
 });
 
-test("what can't count any more is not kept", () => {
+test("facts that can't count any more are not kept", () => {
 	assert.deepEqual([isKept({ kind: "lost" }, 100, 291), isKept({ kind: "lost" }, 100, 292)], [true, false]);
 	assert.ok(isKept({ kind: "short" }, 100, 50_000) && !isKept({ kind: "short" }, 100, 50_500));
 });
@@ -259,7 +259,7 @@ function secretsOf(tx: DecodedTransaction): string[] {
 	return halves.flatMap((one) => [one.toString(16), one.toString(16).padStart(64, "0"), one.toString()]);
 }
 
-test("of each type the interface's fields are shown in its order, and nothing of a signature", () => {
+test("each type shows the interface's fields in order, and nothing of a signature", () => {
 	for (const [options, expected] of SENT) {
 		const tx = signedTransaction(options);
 		const shown = partialPendingTransaction(tx);

@@ -1,5 +1,5 @@
-// Tests the record of a transaction: the lifecycle as a matrix written by hand from the status promises, lives as a table,
-// and the bounds of what is kept.
+// Tests the record of a transaction: the table of transitions as a matrix written by hand, lives as rows, and the bounds of
+// what is kept.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -94,7 +94,7 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 
 const NAMES = Object.keys(EVENTS) as (keyof typeof EVENTS)[];
 
-test("every stage meets every event as the matrix says; what is illegal changes nothing", () => {
+test("every event changes every stage as the matrix says; illegal ones change nothing", () => {
 	const order = Object.values(LETTERS);
 	assert.deepEqual(order, [...STAGES]);
 	assert.deepEqual(
@@ -144,7 +144,7 @@ function after(...events: readonly TxEvent[]): TransactionRecord {
 
 const OUT = [received(), ready(), broadcast()];
 const PAID = [...OUT, bid, bundled("5"), included(), refunded("4")];
-/** What is told; its life; what the record says then. */
+/** Name; events; the fields of the record after them. */
 const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<TransactionRecord>])[] = [
 	["behind a gap its life has not begun", [received(), queued], { stage: "QUEUED", firstBlock: null }],
 	["it begins when its turn comes", [received(), queued, ready(140)], { stage: "PENDING", firstBlock: 140 }],
@@ -152,7 +152,7 @@ const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<Transaction
 	["where it waits again it has not begun", [...OUT, queued], { firstBlock: null }],
 	["and begins anew", [...OUT, { ...queued, reason: "behindHeld" }, ready(110)], { firstBlock: 110 }],
 
-	["a failing simulation is told", [...OUT, simulationFailed], { simulationError: error, passed: false }],
+	["a failing simulation is shown", [...OUT, simulationFailed], { simulationError: error, passed: false }],
 	[
 		"until one passes",
 		[...OUT, simulationFailed, simulated],
@@ -211,11 +211,11 @@ const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<Transaction
 	["which has its own", [...PAID, reorged(), included(102), refunded("3")], { refund: "3" }],
 ];
 
-test("a record says what its life has come to", () => {
+test("events set the record's fields", () => {
 	for (const [name, events, expected] of LIVES) {
 		const record = after(...events);
-		const told = Object.keys(expected).map((key) => [key, record[key as keyof TransactionRecord]]);
-		assert.deepEqual(Object.fromEntries(told), expected, name);
+		const fields = Object.keys(expected).map((key) => [key, record[key as keyof TransactionRecord]]);
+		assert.deepEqual(Object.fromEntries(fields), expected, name);
 	}
 });
 
@@ -223,7 +223,7 @@ const many = (count: number, make: (i: number) => TxEvent) =>
 	Array.from({ length: count }, (_, i) => make(i));
 const typesOf = ({ events }: TransactionRecord) => events.map(({ type }) => type);
 
-test("events and deliveries are bounded, what no longer fits is counted, and the end is told all the same", () => {
+test("events and deliveries are bounded, dropped ones are counted, and the end is always kept", () => {
 	const record = after(received(), ...many(MAX_EVENTS + 50, (i) => broadcast(101 + i)));
 	for (const event of many(MAX_DELIVERIES + 30, () => delivered("bundle"))) fold(record, event);
 	assert.deepEqual([record.events.length, record.deliveries.length], [MAX_EVENTS, MAX_DELIVERIES]);

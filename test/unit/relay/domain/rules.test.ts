@@ -1,5 +1,5 @@
-// The rules of the domain as tables, copied by hand from interface and decisions: the submission paths, the plan for each link
-// of a chain of nonces, what a builder owes of a backrun, and what a transaction must be.
+// Tests the domain's rules as tables, copied by hand from the interface: submission paths, plans of nonce chains, refunds, and
+// the rules of admission.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -38,7 +38,7 @@ const PATHS = [
 	["nochecks", no, no, "never", yes, "all", "private", no, no],
 ] as const;
 
-test("there are these five paths, / is /fast, and each is treated as its row says", () => {
+test("there are five paths, / is /fast, and each has the policy of its row", () => {
 	assert.deepEqual([Object.keys(ENDPOINTS), DEFAULT_PATH], [PATHS.map(([path]) => path), "fast"]);
 	for (const row of PATHS) {
 		const [path, simulated, resimulated, shared, mayRevert, builders, form, fastMode, soft] = row;
@@ -118,10 +118,10 @@ test("each link of a chain is sent, held or waits as its row says", () => {
 			links,
 			[...outcomes].map((one) => (one === "+" ? OK : FAIL)),
 		);
-		const words = plans.map((one) =>
+		const results = plans.map((one) =>
 			one.do === "send" ? one.builders.join("") : one.do === "hold" ? "hold" : one.reason,
 		);
-		assert.equal(words.join(" "), plan, `${chain} with outcomes "${outcomes}"`);
+		assert.equal(results.join(" "), plan, `${chain} with outcomes "${outcomes}"`);
 	}
 });
 
@@ -203,7 +203,7 @@ const TABLE: readonly (readonly [string, Row, Expected])[] = [
 		"TX_GAS_LIMIT: transaction gas limit too high (cap: 16777216, tx: 16777217)",
 	],
 	["over the cap, where the chain has none", { tx: { gasLimit: 16_777_217 }, oldChain: true }, null],
-	// What is too little for both is told as intrinsic gas.
+	// Too little for both is reported as intrinsic gas.
 	[
 		"a byte, under its intrinsic gas",
 		{ tx: { data: "0x01", gasLimit: 21_015 } },
@@ -218,11 +218,11 @@ const TABLE: readonly (readonly [string, Row, Expected])[] = [
 ];
 
 test("a transaction is refused by the first rule that it breaks, and only then", () => {
-	for (const [name, row, expected] of TABLE) assert.equal(told(judge(row)), expected, name);
+	for (const [name, row, expected] of TABLE) assert.equal(textOf(judge(row)), expected, name);
 });
 
-/** A refusal as the tables tell it; it has nothing else. */
-function told(refusal: Rejection | null): Expected {
+/** A refusal as text; it must have no other fields. */
+function textOf(refusal: Rejection | null): Expected {
 	if (refusal === null) return null;
 	const { code, message, ...rest } = refusal;
 	assert.deepEqual(rest, {});
@@ -235,7 +235,7 @@ function judge(row: Row): Rejection | null {
 	return firstRefusal(STATIC_RULES, tx, chain, { ...NEXT, ...row.next });
 }
 
-test("a used nonce is told before an empty purse: wallets match on the first", () => {
+test("a used nonce is reported before missing funds, since wallets match on the first", () => {
 	const broke = { ...ACCOUNT, balance: 0n };
 	const of = (nonce: number) => firstRefusal(ACCOUNT_RULES, signedTransaction({ nonce }), broke)?.code;
 	assert.deepEqual([9, 10, 74, 75].map(of), [
@@ -257,7 +257,7 @@ const HOPELESS: readonly (readonly [bigint, number, bigint, boolean])[] = [
 	[7n, 25, 1n, false],
 ];
 
-test("a fee cap is hopeless where the base fee can't fall to it within the life", () => {
+test("a fee cap is refused if the base fee can't fall to it within the lifetime", () => {
 	for (const [baseFee, ttlBlocks, maxFeePerGas, isRefused] of HOPELESS) {
 		const tx = signedTransaction({ maxFeePerGas, maxPriorityFeePerGas: 0 });
 		const refusal = hopelessFeeCap(tx, { baseFee }, ttlBlocks);
@@ -265,7 +265,7 @@ test("a fee cap is hopeless where the base fee can't fall to it within the life"
 	}
 });
 
-test("what keeps a transaction out of the block for its fees", () => {
+test("fees below the block's keep a transaction out", () => {
 	const block = { baseFee: 100n, blobBaseFee: 10n };
 	for (const [maxFeePerGas, maxFeePerBlobGas, code] of [
 		[100n, null, undefined],

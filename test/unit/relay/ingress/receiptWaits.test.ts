@@ -45,7 +45,7 @@ class ReceiptFixture {
 	#gate: Promise<void> = Promise.resolve();
 
 	constructor() {
-		this.records.subscribe((record, _before, event) => this.#followers.tell(record, "QUEUED", event));
+		this.records.subscribe((record, _before, event) => this.#followers.notify(record, "QUEUED", event));
 		this.waits = createReceiptWaits({
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
 			records: this.reader,

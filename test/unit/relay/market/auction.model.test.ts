@@ -1,7 +1,6 @@
-// The auction against a small model: random bids, replacements, cancels, heads, reorganisations, simulations that fail or do
-// not come, restricted builders, barred and ranked-down bidders, targets that fail, end or come back. After each step
-// each builder has exactly the best distinct bids that are valid now, as the model finds them by looking for the next best
-// again and again.
+// Tests the auction against a small model with random bids, replacements, cancels, heads, reorganisations, failing or missing
+// simulations, restricted builders, barred bidders, and targets that fail, end or come back. After each step each builder must
+// have exactly the best distinct valid bids, which the model finds by brute force.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,8 +9,8 @@ import type { Block } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { type Command, command, OWNERS, TARGETS } from "./auctionCommands.ts";
+import type { Pays } from "./auctionFakes.ts";
 import { AuctionFixture } from "./auctionFixture.ts";
-import type { Pays } from "./auctionHands.ts";
 
 const RUNS = Number(process.env.AUCTION_RUNS ?? 100);
 const BUILDERS = ["a", "b"];
@@ -170,10 +169,8 @@ class Run {
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
-			fixture.pool.insert(
-				{ transaction: entry, durable: true, outFor: null, outTo: new Set(), sentTo: new Set() },
-				...([0n, 0] as const),
-			);
+			const unsent = { sentForBlock: null, currentBuilders: new Set<string>(), sentTo: new Set<string>() };
+			fixture.pool.insert({ transaction: entry, durable: true, ...unsent }, 0n, 0);
 			this.#targets[i] = entry;
 		}
 		for (const one of this.#bids) {

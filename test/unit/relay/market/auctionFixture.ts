@@ -1,5 +1,4 @@
-// The market with a real pool, records, bids and table, around fake simulations, accounts and builders that the test
-// controls. Time stands still.
+// The market with a real pool, records, bids and table, around fake simulations, accounts and builders. Time stands still.
 
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
@@ -8,7 +7,6 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import type { PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { SearcherMarket } from "../../../../relay/market/market.ts";
@@ -33,7 +31,7 @@ import {
 	FakeSimulations,
 	nextOf,
 	type Pays,
-} from "./auctionHands.ts";
+} from "./auctionFakes.ts";
 
 export interface FixtureOptions {
 	readonly bids?: Partial<BidsOptions>;
@@ -75,14 +73,12 @@ export class AuctionFixture {
 	readonly chain = new FakeChain();
 	readonly tip = new ChainTip();
 	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
-	/** Faults of ours that were logged. */
+	/** Logged errors. */
 	readonly faults: string[] = [];
-	/** What subscribers of bundles were told: `label block STAGE reason`. */
-	readonly told: string[] = [];
+	/** What subscribers of bundles received: `label block STAGE reason`. */
+	readonly published: string[] = [];
 	readonly outcomes: string[] = [];
-	/** What the node tells of a block whose refunds are read back. */
-	readBlock: PaymentReader["block"] = async () => null;
-	/** How often a look at a later head was asked for. */
+	/** How often a later head was reported. */
 	laterHeads = 0;
 	readonly records: TransactionRecords;
 	readonly market: SearcherMarket;
@@ -115,13 +111,13 @@ export class AuctionFixture {
 				...{ pool, records: this.records, accounts, tip, simulations, clock, log },
 				...{ sender: builders, background: new Background({}, { log }), kv: new FakeDisk() },
 				payments: {
-					block: (hash) => this.readBlock(hash),
+					block: async () => null,
 					brought: async () => ({ fees: 0n, transfers: null }),
 					canonicalHash: async (number) => this.chain.hashAt(number),
 				},
 				publisher: { publish: (_topic, make) => void make() },
 				view: ({ hash }, { block, stage, reason }) => {
-					this.told.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
+					this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
 				},
 				onBundle: (_, outcome) => void this.outcomes.push(outcome),
 				onFact: () => {},
@@ -158,7 +154,7 @@ export class AuctionFixture {
 		this.#labels.set(hash, label);
 	}
 
-	/** A transaction that is shared and out for the next block, unless said otherwise. */
+	/** A transaction that is shared and sent for the next block, unless said otherwise. */
 	target(
 		label: string,
 		options: Parameters<typeof privateTransaction>[0] & { shared?: boolean; out?: boolean } = {},
@@ -184,11 +180,11 @@ export class AuctionFixture {
 		return entry;
 	}
 
-	/** The target is out for the next block; the auctioneer is not told. */
+	/** Marks the target as sent for the next block, without notifying the auctioneer. */
 	sendTarget(transaction: PrivateTransaction): void {
 		const entry = this.entry(transaction);
-		entry.outFor = this.next;
-		entry.outTo = new Set(this.builders.all);
+		entry.sentForBlock = this.next;
+		entry.currentBuilders = new Set(this.builders.all);
 		this.emit(transaction, { type: "broadcast", at: 1, block: this.next });
 	}
 
@@ -199,12 +195,12 @@ export class AuctionFixture {
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
-			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);
+			if (this.entry(transaction).sentForBlock !== this.next) this.sendTarget(transaction);
 		for (const { tx } of transactions) this.market.chainPlanned(this.pool.chain(tx.from));
 		await this.turn();
 	}
 
-	/** A bid that pays as said when it is simulated; named `label`, also as a bundle. */
+	/** Sends a bid with this simulation result; transaction and bundle are named `label`. */
 	bid(
 		label: string,
 		target: PrivateTransaction,
@@ -254,7 +250,7 @@ export class AuctionFixture {
 		return outcome.hash;
 	}
 
-	/** The next block with these of ours in it, worked off; targets that were mined leave the pool. */
+	/** Processes a new block with these transactions; mined targets leave the pool. */
 	async block(mined: readonly { tx: { hash: string; from: string } }[] = [], fork = ""): Promise<Block> {
 		const block = this.chain.make(mined, fork);
 		await this.came({ applied: [block], reverted: [] });
@@ -273,7 +269,7 @@ export class AuctionFixture {
 			}
 		}
 		this.tip.set(this.head, nextOf(this.head));
-		this.market.blocksCame({ head: this.head, applied, reverted, gap });
+		this.market.onChainUpdate({ head: this.head, applied, reverted, gap });
 		await this.turn();
 	}
 
@@ -307,7 +303,7 @@ export class AuctionFixture {
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 
-	/** Whatever can go on without the node does. */
+	/** Runs everything that is ready. */
 	turn(): Promise<void> {
 		return this.clock.advance(0);
 	}
@@ -324,7 +320,7 @@ export interface PlainOptions extends Partial<Omit<PlainBundleRequest, "blocks" 
 	readonly mayRevert?: readonly number[];
 }
 
-/** The market with plain bundles. A transaction is named by a number: `1` is the one of its own signer, told as `t1`. */
+/** The market with plain bundles. A transaction is named by a number: `1` has its own signer and is shown as `t1`. */
 export class PlainFixture extends AuctionFixture {
 	signerOf(label: number): TestAccount {
 		return testAccount(300 + label);
@@ -365,7 +361,7 @@ export class PlainFixture extends AuctionFixture {
 		return `${outcome.code} ${outcome.message}`;
 	}
 
-	/** What the builders were told since the last time; a bundle that they are to forget is `it`. */
+	/** The calls to builders since the last time; a cancelled bundle is `it`. */
 	lines(): string[] {
 		return this.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 	}

@@ -1,42 +1,13 @@
-// The auctioneer within one block: what a target is told of its bids, whose bid gives way where the book is full, and
-// when a backrun counts as sent. Which bids are out is in `auction.model.test.ts`.
+// Tests what the auctioneer reports of bids: their status after a block or a failed check, evictions, and when a backrun counts
+// as sent. auction.model.test.ts tests which bids are sent.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
-import type { Pays } from "./auctionHands.ts";
-
-test("a bid goes out at once, and its target's life tells of it", async () => {
-	const { fixture, target } = withTarget();
-	const hash = await fixture.accepted("A", target, 5n);
-	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
-	assert.equal(fixture.builders.sent[0]?.refund?.percent, 90);
-	const backrun = fixture.builders.sent[0]?.transactions[1]?.tx.hash;
-	const event = { type: "bundled", at: fixture.clock.now(), block: 101, bundle: hash, backrun };
-	assert.deepEqual(fixture.events(target, "bundled"), [{ ...event, bid: "5", builders: ["a", "b"] }]);
-	assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
-	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["BEST", 5n]);
-});
-
-test("the target ends: its bids have ended, their uuids are free, and how builders take the cancel is in its life", async () => {
-	const { fixture, target } = withTarget();
-	const a = await fixture.accepted("A", target, 5n, { uuid: "u", last: 105 });
-	const b = await fixture.accepted("B", target, 4n);
-	fixture.builders.take();
-	fixture.pool.remove(fixture.entry(target));
-	fixture.emit(target, { type: "cancelled", at: 2, block: 100, builders: [] });
-	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
-	const answer = { at: 3, builder: "a", kind: "cancel", answer: "accepted", ms: 1 } as const;
-	fixture.builders.last?.(answer);
-	const { deliveries } = fixture.records.get(target.tx.hash)?.record ?? {};
-	assert.deepEqual(deliveries?.at(-1), { ...answer, block: 101, backrun: true });
-	await fixture.accepted("C", fixture.target("U"), 3n, { uuid: "u" });
-	assert.deepEqual(fixture.statuses(101, a, b), ["DROPPED targetGone", "DROPPED targetGone"]);
-	assert.equal(fixture.bids.size, 1);
-});
 
 describe("a full book", () => {
-	test("the cheapest of the network with the most bids gives way, is told, and gives its uuid back; nobody is refused", async () => {
+	test("the cheapest bid of the client with the most bids is evicted and its uuid is free", async () => {
 		const { fixture, target: one } = withTarget({ bids: { maxTotal: 4 } });
 		const two = fixture.target("U");
 		const a = await fixture.accepted("A", one, 5n);
@@ -44,7 +15,7 @@ describe("a full book", () => {
 		const c = await fixture.accepted("C", two, 9n);
 		const d = await fixture.accepted("D", two, 1n, { owner: "you" });
 		fixture.builders.take();
-		// Cheaper than all, and another network's: it comes in all the same.
+		// Cheaper than all, but of another client: accepted.
 		const e = await fixture.accepted("E", two, 1n, { owner: "her" });
 		assert.deepEqual(fixture.statuses(101, a, b, c), ["BEST", "DROPPED outbid", "BEST"]);
 		assert.deepEqual([fixture.status(d, 101, "you"), fixture.status(e, 101, "her")], ["OUTBID", "OUTBID"]);
@@ -63,8 +34,8 @@ describe("a backrun counts as sent", () => {
 		assert.deepEqual([fixture.status(hash, 101), fixture.events(target, "bundled")], ["BEST", []]);
 		await fixture.clock.advance(7);
 		for (let i = 0; i < 2; i += 1) leaves?.();
-		const told = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
-		assert.deepEqual(told, [["5", 101, fixture.clock.now()]]);
+		const events = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
+		assert.deepEqual(events, [["5", 101, fixture.clock.now()]]);
 	});
 });
 
@@ -77,7 +48,7 @@ function backrun(fixture: AuctionFixture) {
 	return { tx };
 }
 
-/** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been looked at there yet. */
+/** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent for 102 yet. */
 async function atNextHead(pays: Pays = 9n) {
 	const { fixture, target } = withTarget();
 	const a = await fixture.accepted("A", target, 9n, { ...RANGE, uuid: "u" });
@@ -89,7 +60,7 @@ async function atNextHead(pays: Pays = 9n) {
 }
 
 describe("what a block says of the bids on a target", () => {
-	/** What block 101 holds, and what is told of the best bid and of one for later blocks too. */
+	/** What block 101 contains; the status of the best bid there, and of one for later blocks too, there and in 102. */
 	const rows = [
 		["neither", [], "NOT_INCLUDED targetNotIncluded", "NOT_INCLUDED targetNotIncluded", "ACCEPTED"],
 		["the target alone", ["T"], "NOT_INCLUDED notChosen", "NOT_INCLUDED outbid", "DROPPED targetGone"],
@@ -117,7 +88,7 @@ describe("what a block says of the bids on a target", () => {
 		});
 	}
 
-	test("where the node gave no verdict: it was not simulated, and by nobody outbid", async () => {
+	test("where the node gave no result it is notSimulated and not outbid", async () => {
 		const { fixture, target, a } = await atNextHead("NODE_UNAVAILABLE");
 		await fixture.look(target);
 		await fixture.block([target]);
@@ -130,7 +101,7 @@ for (const [pays, reason] of [
 	["EXECUTION_REVERTED", "reverted"],
 	["NONCE_TOO_LOW", "invalid"],
 ] as const) {
-	test(`the best one comes to ${pays} behind the new head: it is dropped as ${reason}, the next one is out`, async () => {
+	test(`a best bid that gives ${pays} at the new head is dropped as ${reason}, and the next one is sent`, async () => {
 		const { fixture, target, a } = await atNextHead(pays);
 		await fixture.accepted("B", target, 5n, { first: 102 });
 		fixture.builders.take();
@@ -141,7 +112,7 @@ for (const [pays, reason] of [
 }
 
 for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
-	test(`the node gives no verdict (${pays}): the bid is kept and tried again, others play meanwhile`, async () => {
+	test(`without a result from the node (${pays}) the bid is kept and retried, and others are sent meanwhile`, async () => {
 		const { fixture, target, a } = await atNextHead(pays);
 		const b = await fixture.accepted("B", target, 5n, { first: 102, owner: "you" });
 		await fixture.look(target);
@@ -154,19 +125,16 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 	});
 }
 
-describe("while a bid is simulated again", () => {
-	test("the next head comes, and is looked at: the verdict counts for nothing there", async () => {
-		const { fixture, target, a } = await atNextHead();
-		fixture.simulations.holding.add("A");
-		await fixture.look(target);
-		await fixture.block();
-		assert.equal(fixture.status(a, 102), "NOT_INCLUDED targetNotIncluded");
-		await fixture.look(target);
-		fixture.simulations.finish("A");
-		await fixture.turn();
-		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [[], 1]);
-		fixture.simulations.finish("A");
-		await fixture.turn();
-		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
-	});
+test("a failure in the state before a new head is ignored, and the bid is simulated again", async () => {
+	const { fixture, target } = await atNextHead("EXECUTION_REVERTED");
+	fixture.simulations.holding.add("A");
+	await fixture.look(target);
+	fixture.simulations.holding.clear();
+	fixture.simulations.pays.set("A", 9n);
+	await fixture.block();
+	fixture.simulations.finish("A");
+	await fixture.turn();
+	assert.equal(fixture.bids.size, 1);
+	await fixture.look(target);
+	assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
 });

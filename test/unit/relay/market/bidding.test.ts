@@ -1,18 +1,16 @@
-// The admission of bids: the answer to each fault, what a good one is simulated behind and for which block, and how many
-// there may be. No answer may show what hides a target.
+// Tests the admission of bids: refusals, limits, and what happens to a bid while it is simulated. No answer may show what hides
+// a target.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BidRequest, BundleOutcome } from "../../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
-import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { AuctionFixture, type FixtureOptions, withTarget } from "./auctionFixture.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
+import { type FixtureOptions, withTarget } from "./auctionFixture.ts";
 
-const TO = `0x${"70".repeat(20)}`;
 const UNAVAILABLE = { code: -32603, data: { reason: "node unavailable" } };
 
 /** `CODE message` where it was refused, and whether a simulation was spent; else `accepted`. */
-function told(outcome: BundleOutcome): readonly [string, boolean] {
+function resultOf(outcome: BundleOutcome): readonly [string, boolean] {
 	if (outcome.outcome === "accepted") return ["accepted", true];
 	return [`${outcome.code} ${outcome.message}`, outcome.simulated];
 }
@@ -23,30 +21,6 @@ function raw(target: string, backrun: Buffer): BidRequest {
 	return { ...rest, blocks: { first: null, last: null }, target, backrun };
 }
 
-test("a backrun is simulated right behind its target and the links before it, with the accounts as they are", async () => {
-	const fixture = new AuctionFixture();
-	const by = testAccount(7);
-	fixture.target("first", { by, nonce: 0 });
-	const target = fixture.target("T", { by, nonce: 1 });
-	fixture.target("behind", { by, nonce: 2 });
-	fixture.accounts.nonces.set(testAccount(40).address, 6n);
-	const hash = await fixture.accepted("A", target, 5n, { by: 40, nonce: 6, to: TO });
-	const backrun = signedTransaction({ by: testAccount(40), nonce: 6, to: TO });
-	// Both hashes in a row, hashed.
-	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.hash.slice(2), "hex");
-	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
-	assert.deepEqual(fixture.outcomes, ["accepted"]);
-	const [request] = fixture.simulations.requests;
-	assert.deepEqual(
-		request?.transactions.map(({ nonce }) => nonce),
-		[0n, 1n, 6n],
-	);
-	const nonces = [by, testAccount(40)].map(({ address }) => request?.accounts.get(address)?.nonce);
-	assert.deepEqual([nonces, request?.client], [[0n, 6n], "me"]);
-	const { stateBlock, number, timestamp, feeRecipient } = request?.block ?? {};
-	assert.deepEqual([stateBlock, number, timestamp, feeRecipient], [100, 101, 101 * 12, "0xfee101"]);
-});
-
 test("a bid ahead of time is simulated on today's state with its own block's number and time", async () => {
 	const { fixture, target } = withTarget();
 	await fixture.accepted("A", target, 5n, { first: 110 });
@@ -56,7 +30,7 @@ test("a bid ahead of time is simulated on today's state with its own block's num
 
 const NOT_FOUND = "TARGET_NOT_FOUND target transaction not found";
 
-test("a node that gives no verdict: thrown as such, nothing is kept", async () => {
+test("if the node gives no result, the bid fails and nothing is kept", async () => {
 	for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		const { fixture, target } = withTarget();
 		await assert.rejects(fixture.bid("A", target, pays), UNAVAILABLE);
@@ -64,7 +38,7 @@ test("a node that gives no verdict: thrown as such, nothing is kept", async () =
 	}
 });
 
-test("what its simulation finds is what a bid is refused for, and a refused one replaces nothing", async () => {
+test("a failing simulation decides the refusal, and a refused bid replaces nothing", async () => {
 	for (const [pays, answer] of [
 		["OUT_OF_GAS", "BACKRUN_REVERTED backrun reverted: it is OUT_OF_GAS"],
 		["NONCE_GAP", "BACKRUN_INVALID it is NONCE_GAP"],
@@ -73,49 +47,36 @@ test("what its simulation finds is what a bid is refused for, and a refused one 
 	] as const) {
 		const { fixture, target } = withTarget();
 		const held = await fixture.accepted("A", target, 5n, { uuid: "u" });
-		assert.deepEqual(told(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
+		assert.deepEqual(resultOf(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
 		assert.deepEqual([fixture.status(held, 101), fixture.bids.size], ["BEST", 1]);
 	}
-});
-
-test("a contract's address can't bid", async () => {
-	const { fixture, target } = withTarget();
-	fixture.accounts.contracts.add(testAccount(40).address);
-	assert.match(told(await fixture.bid("A", target, 5n, { by: 40 }))[0], /sender not an eoa/);
 });
 
 for (const [name, options, message] of [
 	["the node can't run sequences", { enabled: false }, "this node"],
 	["no builder refunds", { refunding: [] }, "these builders: none pays refunds"],
 ] as const satisfies readonly (readonly [string, FixtureOptions, string])[]) {
-	test(`${name}: there is no bidding, whatever the target`, async () => {
+	test(`${name}: bidding is refused for every target`, async () => {
 		const { fixture, target } = withTarget(options);
 		for (const one of [target, privateTransaction({ nonce: 50 })]) {
-			const answer = told(await fixture.bid("A", one, 5n));
+			const answer = resultOf(await fixture.bid("A", one, 5n));
 			assert.deepEqual(answer, [`NO_BIDDING bidding is not available with ${message}`, false]);
 		}
 	});
 }
 
-test("builders named that all pay no refund: refused; one that does is enough", async () => {
-	const { fixture, target } = withTarget({ refunding: ["b"] });
-	assert.match(told(await fixture.bid("A", target, 5n, { builders: ["a"] }))[0], /^NO_BIDDING/);
-	await fixture.accepted("B", target, 5n, { builders: ["a", "b"] });
-	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to b"]);
-});
-
 test("a transaction can't be its own backrun", async () => {
 	const { fixture, target } = withTarget();
-	assert.deepEqual(told(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
+	assert.deepEqual(resultOf(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
 });
 
 describe("how many there may be", () => {
-	test("a full target: a dearer bid puts out the cheapest one, which is told; an equal or cheaper one is refused", async () => {
+	test("on a full target a higher bid evicts the lowest one; an equal or lower one is refused", async () => {
 		const { fixture, target } = withTarget({ bids: { maxPerTarget: 2 } });
 		const a = await fixture.accepted("A", target, 5n, { uuid: "a" });
 		const b = await fixture.accepted("B", target, 7n);
 		for (const value of [5n, 4n]) {
-			const [answer] = told(await fixture.bid(`C${value}`, target, value));
+			const [answer] = resultOf(await fixture.bid(`C${value}`, target, value));
 			assert.equal(answer, "LIMIT limit exceeded: too many better bids on this transaction");
 		}
 		const e = await fixture.accepted("E", target, 6n);
@@ -134,7 +95,7 @@ describe("how many there may be", () => {
 		test(`${name}: refused before anything is simulated; its own may be replaced, and others' are taken`, async () => {
 			const { fixture, target } = withTarget({ bids });
 			for (const label of ["A", "B"]) await fixture.accepted(label, target, 5n, { uuid: label });
-			const [answer, simulated] = told(await fixture.bid("C", target, 9n));
+			const [answer, simulated] = resultOf(await fixture.bid("C", target, 9n));
 			assert.match(answer, message);
 			assert.equal(simulated, false);
 			const d = await fixture.accepted("D", target, 9n, { uuid: "A" });
@@ -167,31 +128,7 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual([fixture.status(hash, 101), fixture.status(hash, 102)], [undefined, "BEST"]);
 	});
 
-	for (const [end, code] of [
-		["replaced", "TARGET_NOT_FOUND"],
-		["mined", "TARGET_NOT_FOUND"],
-		["cancelled", "TARGET_NOT_FOUND"],
-		["past its block", "BLOCK_PAST"],
-	] as const) {
-		test(`its target is ${end}: ${code}`, async () => {
-			const { fixture, target } = held("A");
-			const last = end === "past its block" ? 101 : 105;
-			const bid = fixture.bid("A", target, 5n, { first: 101, last });
-			await fixture.turn();
-			if (end === "past its block") await fixture.block();
-			else if (end === "mined") await fixture.block([target]);
-			else fixture.pool.remove(fixture.entry(target));
-			const event = { at: 2, block: 100, builders: [] };
-			if (end === "cancelled") fixture.emit(target, { type: "cancelled", ...event });
-			if (end === "replaced") fixture.emit(target, { type: "replaced", by: "0xother", ...event });
-			fixture.simulations.finish("A");
-			const outcome = await bid;
-			assert.equal(outcome.outcome === "refused" && outcome.code, code);
-			assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.faults], [0, [], []]);
-		});
-	}
-
-	test("a cancel ends it, and none of its uuid that is sent after that", async () => {
+	test("a cancel ends it, but no bid with its uuid that is sent later", async () => {
 		const { fixture, target } = held("A", "B");
 		const before = fixture.accepted("A", target, 9n, { uuid: "u" });
 		await fixture.turn();
@@ -206,7 +143,7 @@ describe("while a bid is simulated", () => {
 		assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
 	});
 
-	test("a later one of its uuid is faster: that one stays, and it is replaced", async () => {
+	test("a later bid with its uuid is faster: the later one stays, the earlier one is replaced", async () => {
 		const { fixture, target } = held("A", "B");
 		const first = fixture.accepted("A", target, 9n, { uuid: "u" });
 		const second = fixture.accepted("B", target, 5n, { uuid: "u" });
@@ -219,7 +156,7 @@ describe("while a bid is simulated", () => {
 	});
 
 	for (const between of ["nothing", "a cancel"] as const) {
-		test(`the very same one of its uuid, with ${between} between, is faster: it is out once, and told so`, async () => {
+		test(`an identical bid with its uuid, with ${between} between, is faster: it is sent once and BEST`, async () => {
 			const { fixture, target } = held("A");
 			const first = fixture.accepted("A", target, 9n, { uuid: "u" });
 			await fixture.turn();
@@ -232,22 +169,6 @@ describe("while a bid is simulated", () => {
 			assert.equal(await first, hash);
 			assert.deepEqual([fixture.status(hash, 101), fixture.bids.size], ["BEST", 1]);
 			assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
-		});
-	}
-});
-
-describe("the very same bundle again", () => {
-	for (const uuid of [undefined, "u"]) {
-		test(`${uuid === undefined ? "without a uuid" : "under its uuid"}: counted once, told to nobody, not sent again`, async () => {
-			const { fixture, target } = withTarget();
-			const options = uuid === undefined ? {} : { uuid };
-			const a = await fixture.accepted("A", target, 9n, options);
-			fixture.builders.take();
-			fixture.told.length = 0;
-			assert.equal(await fixture.accepted("A", target, 9n, options), a);
-			assert.deepEqual([fixture.bids.size, fixture.status(a, 101)], [1, "BEST"]);
-			assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
-			assert.deepEqual([fixture.builders.take(), fixture.told], [[], []]);
 		});
 	}
 });

@@ -1,5 +1,5 @@
-// Plain bundles: for which blocks and to whom they go out, how they end, how much room a client has, and what is found out when
-// they are simulated: what is refused, what waits for a later block, and what meets a head or a cancel on its way.
+// Tests plain bundles: when and to whom they are sent, how they end, limits, simulations and their failures, and heads or
+// cancels that come meanwhile.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -8,20 +8,20 @@ import type { SimulationErrorCode } from "../../../../relay/domain/simulation.ts
 import { PlainFixture as Fixture, type PlainOptions } from "./auctionFixture.ts";
 
 const RANGE = { first: 101, last: 105, uuid: "u" };
-const TOLD = "send t1 for 101 to a,b";
+const SENT = "send t1 for 101 to a,b";
 
 describe("a bundle that is taken", () => {
-	test("goes out for the next block at once, to all builders, under the hash of its transactions", async () => {
+	test("is sent at once for the next block to all builders, under the hash of its transactions", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1, 2]);
 		assert.equal(hash, bundleHash([1, 2].map((label) => fixture.mined(label).tx.hash)));
 		assert.deepEqual(fixture.lines(), ["send t1 t2 for 101 to a,b"]);
-		assert.deepEqual(fixture.told, ["? 101 ACCEPTED", "? 101 SENT"]);
+		assert.deepEqual(fixture.published, ["? 101 ACCEPTED", "? 101 SENT"]);
 		assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["SENT", null]);
 		assert.deepEqual(fixture.outcomes, ["accepted"]);
 	});
 
-	test("is sent for every block of its range, told for each, and takes no room behind it", async () => {
+	test("is sent for every block of its range, with a status for each, and is gone afterwards", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], { first: 102, last: 103, uuid: "u" });
 		assert.deepEqual([fixture.lines(), fixture.status(hash, 102)], [[], "ACCEPTED"]);
@@ -48,14 +48,14 @@ for (const [name, refunding, builders, isTaken] of [
 		const fixture = new Fixture({ refunding });
 		const outcome = await fixture.plainBundle([1], { refund: REFUND, builders });
 		assert.equal(outcome.outcome === "refused" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
-		if (!isTaken) assert.deepEqual([fixture.lines(), fixture.told], [[], []]);
+		if (!isTaken) assert.deepEqual([fixture.lines(), fixture.published], [[], []]);
 		await fixture.taken([1], { builders });
 	});
 }
 
 /**
- * What happens to a bundle of t1 and t2 that is out for 101 to 105, or is for later blocks; what builders are told behind that,
- * and how it has ended in its first block.
+ * What happens to a bundle of t1 and t2 for 101 to 105 or for later blocks; the calls to builders after that,
+ * and its final status in its first block.
  */
 const ENDS: readonly (readonly [
 	name: string,
@@ -96,7 +96,7 @@ const ENDS: readonly (readonly [
 	],
 ];
 
-test("what has ended goes out no more, and builders that have it for a block to come are told", async () => {
+test("an ended bundle is not sent again, and is cancelled at builders that have it for a coming block", async () => {
 	for (const [name, options, ends, lines, status] of ENDS) {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1, 2], { ...RANGE, ...options });
@@ -111,11 +111,11 @@ test("what has ended goes out no more, and builders that have it for a block to 
 });
 
 describe("a uuid", () => {
-	test("goes to a new bundle under the same name; a builder that does not get that is told to forget the old one", async () => {
+	test("passes to a new bundle under the same name; builders that do not get that one receive a cancel", async () => {
 		const fixture = new Fixture();
 		const old = await fixture.taken([1], RANGE);
 		const same = await fixture.taken([2], RANGE);
-		assert.deepEqual([fixture.lines(), fixture.names], [[TOLD, "send t2 for 101 to a,b"], 1]);
+		assert.deepEqual([fixture.lines(), fixture.names], [[SENT, "send t2 for 101 to a,b"], 1]);
 		const fewer = await fixture.taken([3], { ...RANGE, builders: ["a"] });
 		assert.deepEqual(fixture.lines(), ["send t3 for 101 to a", "cancel it for 101 at b"]);
 		assert.deepEqual(
@@ -128,25 +128,6 @@ describe("a uuid", () => {
 });
 
 describe("without a uuid", () => {
-	test("a range that moves on block by block: sent once for each under one name, told for each, never cancelled", async () => {
-		const fixture = new Fixture();
-		const hash = await fixture.taken([1], { first: 101, last: 103 });
-		for (const first of [102, 103, 104]) {
-			await fixture.block();
-			assert.equal(await fixture.taken([1], { first, last: first + 2 }), hash);
-		}
-		for (let i = 0; i < 3; i += 1) await fixture.block();
-		assert.deepEqual(
-			fixture.lines(),
-			[101, 102, 103, 104, 105, 106].map((block) => `send t1 for ${block} to a,b`),
-		);
-		assert.equal(fixture.names, 1);
-		assert.deepEqual(
-			[101, 104, 106].map((block) => fixture.status(hash, block)),
-			Array(3).fill("NOT_INCLUDED notChosen"),
-		);
-	});
-
 	const ONE = 1;
 	const OWN = 2;
 	for (const [name, first, last, bundles, more] of [
@@ -175,7 +156,7 @@ describe("without a uuid", () => {
 	}
 });
 
-test("a client has so many transactions in bundles at most, whatever keys it signs with", async () => {
+test("the limit on a client's transactions in bundles holds whatever keys it signs with", async () => {
 	const bytes = { total: 10_000, perClient: 10_000 };
 	const fixture = new Fixture({ plain: { transactions: { total: 7, perClient: 5 }, bytes } });
 	const network = "me";
@@ -202,18 +183,18 @@ for (const [fails, expected] of [
 	["NONCE_GAP", "BAD_TRANSACTION it is NONCE_GAP (body[1])"],
 	["FEE_CAP_TOO_LOW", "BAD_TRANSACTION it is FEE_CAP_TOO_LOW (body[1])"],
 ] as const) {
-	test(`${fails} in its only block: refused, told why, nothing goes out; what holds its uuid stays`, async () => {
+	test(`${fails} in its only block: refused with the reason, nothing is sent, and the bundle with its uuid stays`, async () => {
 		const fixture = new Fixture();
 		const old = await fixture.taken([3], RANGE);
 		fixture.lines();
-		fixture.told.length = 0;
+		fixture.published.length = 0;
 		fixture.simulations.fails.set("t2", fails);
 		assert.equal(await fixture.refused([1, 2], { ...NEXT, uuid: "u" }), expected);
-		assert.deepEqual([fixture.lines(), fixture.told, fixture.status(old, 101)], [[], [], "SENT"]);
+		assert.deepEqual([fixture.lines(), fixture.published, fixture.status(old, 101)], [[], [], "SENT"]);
 	});
 }
 
-test("what may revert may; what may revert and can't be in the block may not", async () => {
+test("an entry that may revert may fail in execution, but must be valid in the block", async () => {
 	const fixture = new Fixture();
 	fixture.simulations.fails.set("t1", "EXECUTION_REVERTED");
 	await fixture.taken([1, 2], { ...NEXT, mayRevert: [1] });
@@ -222,14 +203,14 @@ test("what may revert may; what may revert and can't be in the block may not", a
 	assert.match(await fixture.refused([1, 3], { ...NEXT, mayRevert: [1] }), /^BAD_TRANSACTION/);
 });
 
-test("of a later entry's funds and nonce nothing is said by its account: those before it may bring them", async () => {
+test("funds and nonces of later entries are not checked against the account, since earlier entries may provide them", async () => {
 	const fixture = new Fixture();
 	fixture.accounts.balances.set(fixture.signerOf(2).address, 0n);
 	await fixture.taken([1, 2, { by: fixture.signerOf(1), nonce: 1 }]);
 	assert.match(await fixture.refused([2]), /^BAD_TRANSACTION insufficient funds/);
 });
 
-test("before it is refused for an account that is asked for once more, and it is tried again where it has changed", async () => {
+test("before a refusal the account is read again, and the bundle is retried if it has changed", async () => {
 	const fixture = new Fixture();
 	const { address } = fixture.signerOf(1);
 	fixture.accounts.balances.set(address, 1n);
@@ -244,7 +225,7 @@ test("before it is refused for an account that is asked for once more, and it is
 });
 
 for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as const) {
-	test(`${fails} while its range has later blocks: it is kept, replaces, goes out when it passes, and says so`, async () => {
+	test(`${fails} while its range has later blocks: it is accepted and sent when it passes`, async () => {
 		const fixture = new Fixture();
 		await fixture.taken([2], RANGE);
 		fixture.simulations.fails.set("t1", fails);
@@ -262,7 +243,7 @@ for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as co
 }
 
 describe("at each head", () => {
-	test("it is tried again: what fails goes to nobody for that block, and is tried for the next", async () => {
+	test("it is simulated again: if it fails it is not sent for that block, and is tried again for the next", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], RANGE);
 		const fails: readonly (SimulationErrorCode | null)[] = ["EXECUTION_REVERTED", "INSUFFICIENT_FUNDS", null];
@@ -292,7 +273,7 @@ const MEANWHILE: readonly (readonly [
 	["a block that holds it", (f) => f.block([f.mined(1)]), [], "INCLUDED"],
 ];
 for (const [name, happens, lines, status] of MEANWHILE) {
-	test(`while it is tried comes ${name}: that trial is ended, and its verdict counts for nothing`, async () => {
+	test(`${name} during its simulation aborts that, and its result is ignored`, async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], RANGE);
 		fixture.simulations.holding.add("t1");
@@ -307,8 +288,8 @@ for (const [name, happens, lines, status] of MEANWHILE) {
 		fixture.simulations.finish("t1");
 		await fixture.turn();
 		assert.deepEqual(fixture.lines(), []);
-		const told = status === "CANCELLED" ? 101 : 102;
-		assert.equal(fixture.status(hash, told), status);
+		const block = status === "CANCELLED" ? 101 : 102;
+		assert.equal(fixture.status(hash, block), status);
 	});
 }
 
@@ -333,7 +314,7 @@ const RACES: readonly (readonly [
 	["the very same one is faster", RANGE, (f) => f.taken([1], RANGE), "SENT", ["send t1 for 101 to a,b"]],
 ];
 
-test("what happens while a new one is looked at counts", async () => {
+test("what happens while a new bundle is simulated counts", async () => {
 	for (const [name, options, happens, expected, lines] of RACES) {
 		const fixture = new Fixture();
 		const open = fixture.holdAccounts();
@@ -343,13 +324,13 @@ test("what happens while a new one is looked at counts", async () => {
 		await happens(fixture);
 		open();
 		const outcome = await sent;
-		const told = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, fixture.next);
-		assert.deepEqual([told, fixture.lines()], [expected, lines], name);
+		const result = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, fixture.next);
+		assert.deepEqual([result, fixture.lines()], [expected, lines], name);
 	}
 });
 
 describe("the chain", () => {
-	test("took back the block that held it: it goes out for the rest of its range, and may still be cancelled", async () => {
+	test("drops the block that contains it: it is sent for the rest of its range, and may still be cancelled", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], RANGE);
 		await fixture.block([fixture.mined(1)]);
@@ -366,7 +347,4 @@ describe("the chain", () => {
 			["CANCELLED", ["cancel it for 102 at a,b"]],
 		);
 	});
-
-	for (const _kind of ["bid", "bundle"] as const) {
-	}
 });

@@ -1,5 +1,5 @@
-// Refunds read back: which transfer of the coinbase is whose, and what was owed by whose terms. The chain is laid down by hand;
-// that the node is asked again, and what a reorganisation takes back, is tested in test/integration/auction/auctionRefund.test.ts.
+// Tests which transfer of the coinbase counts for which refund, and what was due by whose terms.
+// test/integration/auction/auctionRefund.test.ts tests reading refunds from a real chain, retries and reorganisations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,6 @@ import { newRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
 import { type Landed, refundsOf } from "../../../../relay/market/settlement.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
-import { withTarget } from "./auctionFixture.ts";
 
 const COINBASE = "0xc01";
 const USER = `0x${"77".repeat(20)}`;
@@ -39,7 +38,7 @@ function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly R
 }
 
 /** Cost, owed and paid of each. */
-function told(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
+function amountsOf(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
 	const refunds = refundsOf(block, landed);
 	return landed.map(({ record }) => {
 		const { cost, owed, paid } = refunds.get(record) ?? {};
@@ -47,7 +46,7 @@ function told(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
 	});
 }
 
-test("a refund is told with the bid, what it brought, and who paid it to whom", () => {
+test("a refund names the bid, its proceeds, the payer and the recipient", () => {
 	const block = blockOf(["T", "0xa", { value: 990n }]);
 	const landed = { ...landedIn(block, "0xa", 1_000n), brought: 1_100n };
 	assert.deepEqual(refundsOf(block, [landed]).get(landed.record), {
@@ -70,10 +69,10 @@ const PAYMENTS: readonly (readonly [name: string, rows: readonly (string | Parti
 		["a payment before the backrun is not for it", [PAID, "T", PAID, "0xa"], 0n],
 	];
 
-test("what the coinbase pays the user behind the backrun is the refund", () => {
+test("the coinbase's payment to the user behind the backrun is the refund", () => {
 	for (const [name, rows, paid] of PAYMENTS) {
 		const block = blockOf(rows);
-		assert.deepEqual(told(block, [landedIn(block, "0xa", 1_000n)]), [`0 900 ${paid}`], name);
+		assert.deepEqual(amountsOf(block, [landedIn(block, "0xa", 1_000n)]), [`0 900 ${paid}`], name);
 	}
 });
 
@@ -85,16 +84,16 @@ const TWO: readonly (readonly [name: string, bigint, readonly bigint[], readonly
 	["the same amount once: it is the first one's", 1_000n, [900n], ["0 900 900", "0 900 0"]],
 ];
 
-test("of two targets of one recipient each payment is one's", () => {
+test("with two targets of one recipient each payment counts once", () => {
 	for (const [name, bid, payments, expected] of TWO) {
 		const block = blockOf(["T", "0xa", "U", "0xb", ...payments.map((value) => ({ value }))]);
 		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", bid)];
-		assert.deepEqual(told(block, both), expected, name);
+		assert.deepEqual(amountsOf(block, both), expected, name);
 	}
 });
 
 /** Terms of the builders that had the backrun, and what was paid. */
-const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: bigint, told: string])[] = [
+const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: bigint, amounts: string])[] = [
 	["the one whose terms fit what was paid", [B, A], 470n, "30 470 470"],
 	["the other one, whose terms fit", [B, A], 900n, "0 900 900"],
 	["the one that owes the most where none fits", [B, A], 7n, "0 900 7"],
@@ -102,50 +101,9 @@ const TERMS: readonly (readonly [name: string, readonly RefundTerms[], paid: big
 	["nobody's where no builder is in the list any more", [], 42n, "0 0 42"],
 ];
 
-test("what was owed is told by the terms of the builder that fits what was paid", () => {
+test("the amount due follows the terms of the builder that matches the payment", () => {
 	for (const [name, terms, paid, expected] of TERMS) {
 		const block = blockOf(["T", "0xa", { value: paid }]);
-		assert.deepEqual(told(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
-	}
-});
-
-/** What the block holds, what happens while it is read, and whether the user is told of a refund. */
-const READ: readonly (readonly [string, readonly ("T" | "A")[], "nothing" | "it is taken back", boolean])[] =
-	[
-		["the backrun behind its target", ["T", "A"], "nothing", true],
-		["the backrun before its target", ["A", "T"], "nothing", false],
-		["both", ["T", "A"], "it is taken back", false],
-	];
-
-test("a refund is told of a backrun behind its target in a block that is still in the chain", async () => {
-	for (const [name, order, meanwhile, isTold] of READ) {
-		const { fixture, target } = withTarget();
-		await fixture.accepted("A", target, 5n);
-		const [, backrun] = fixture.builders.sent[0]?.transactions ?? [];
-		assert.ok(backrun !== undefined);
-		const held = { T: target, A: backrun };
-		let open = () => {};
-		const gate = new Promise<void>((resolve) => {
-			open = resolve;
-		});
-		fixture.readBlock = async () => {
-			await gate;
-			return blockOf(order.map((one) => held[one].tx.hash));
-		};
-		await fixture.block(order.map((one) => held[one]));
-		if (meanwhile === "it is taken back") {
-			fixture.emit(target, { type: "reorged", at: 3, block: 101 });
-			fixture.emit(target, {
-				type: "included",
-				at: 4,
-				block: 101,
-				blockHash: "0x101b",
-				index: 0,
-				reverted: false,
-			});
-		}
-		open();
-		await fixture.turn();
-		assert.deepEqual([fixture.events(target, "refunded").length, fixture.faults], [isTold ? 1 : 0, []], name);
+		assert.deepEqual(amountsOf(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
 	}
 });

@@ -1,5 +1,4 @@
-// What is told as it happens: of the status record exactly its changes, each once and on its own topic; and the event
-// stream's messages, each as the JSON page lists the event, which hides what the page hides.
+// Tests that exactly the changes of the status record are published, each once, and how confirmed cancels are counted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -21,10 +20,10 @@ const TRANSACTION = privateTransaction({ nonce: 7 });
 const { hash } = TRANSACTION.tx;
 
 class Published implements Publisher {
-	readonly told: [string, string][] = [];
+	readonly messages: [string, string][] = [];
 
 	publish(topic: string, make: () => unknown): void {
-		this.told.push([topic, JSON.stringify(make())]);
+		this.messages.push([topic, JSON.stringify(make())]);
 	}
 }
 
@@ -80,7 +79,7 @@ const ENDING: readonly TxEvent[] = [
 	{ type: "dropped", ...BLOCK },
 ];
 
-test("any life: what is published are the changes of the status, no more and no less", () => {
+test("exactly the changes of the status are published, for random events", () => {
 	// Ends are rare in a life: else few would get anywhere.
 	const event = fc.oneof(
 		{ weight: 6, arbitrary: fc.constantFrom(...ONGOING) },
@@ -101,14 +100,14 @@ test("any life: what is published are the changes of the status, no more and no 
 				expected.push(now);
 				if (before === record.stage) seen.add(one.type);
 			}
-			const told = published.told.filter(([, text], i) => i === 0 || text !== expected[i - 1]);
+			const changes = published.messages.filter(([, text], i) => i === 0 || text !== expected[i - 1]);
 			assert.deepEqual(
-				published.told.map(([, text]) => text),
+				published.messages.map(([, text]) => text),
 				expected,
 			);
-			assert.equal(told.length, published.told.length);
+			assert.equal(changes.length, published.messages.length);
 			assert.ok(
-				published.told.every(([topic]) => topic === transactionTopic(hash)),
+				published.messages.every(([topic]) => topic === transactionTopic(hash)),
 				"its own topic",
 			);
 		}),
@@ -136,7 +135,7 @@ const cancel = (builder: string, answer: "accepted" | "rejected" | "timeout", ms
 
 const CANCELLED: TxEvent = { type: "cancelled", at: at + 10, block: 102, builders: ["a", "b", "c"] };
 
-/** What its user did and builders answered; how many were told, and have confirmed. */
+/** The user's cancel and the builders' answers; how many builders received it, and have confirmed. */
 const CANCELS: readonly (readonly [string, readonly TxEvent[], readonly [number, number]])[] = [
 	["nobody has answered", [CANCELLED], [3, 0]],
 	[
@@ -150,7 +149,7 @@ const CANCELS: readonly (readonly [string, readonly TxEvent[], readonly [number,
 		[3, 1],
 	],
 	["an earlier cancel, of an order within a block", [cancel("a", "accepted", 5), CANCELLED], [3, 0]],
-	["a builder that was never told", [CANCELLED, cancel("d", "accepted", 11)], [3, 0]],
+	["a builder that received no cancel", [CANCELLED, cancel("d", "accepted", 11)], [3, 0]],
 	["a bundle that was delivered", [CANCELLED, { ...cancel("a", "accepted", 11), kind: "bundle" }], [3, 0]],
 	[
 		"replaced counts the same",
@@ -159,7 +158,7 @@ const CANCELS: readonly (readonly [string, readonly TxEvent[], readonly [number,
 	],
 ];
 
-test("a builder counts as confirmed once it was told and has accepted behind the end", () => {
+test("a builder counts as confirmed if it received the cancel and accepted it after the end", () => {
 	for (const [name, events, [builders, confirmed]] of CANCELS) {
 		const record = live(() => {}, [{ type: "received", at, block: 100 }, ...events]);
 		const summary = `${confirmed} of ${builders} builders confirmed`;

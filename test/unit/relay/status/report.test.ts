@@ -1,5 +1,5 @@
-// What the public pages say of a transaction at every stage of its life, as JSON written by hand; what the events of a shared
-// one keep to themselves, since searchers know its hash; and of bids and refunds: of bids only the one that was mined.
+// Tests the public pages of a transaction: the status at every stage, and that events of shared transactions reveal neither
+// hidden ones nor bids that lost.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -51,15 +51,15 @@ const STATUS: Readonly<Record<Stage, "INCLUDED" | "FAILED" | "UNKNOWN">> = {
 	},
 };
 
-test("each stage has its status, told whole", () => {
+test("each stage has its complete status record", () => {
 	for (const stage of STAGES) {
 		const record = recordAt(stage);
-		const told = JSON.parse(JSON.stringify(statusReport(record)));
+		const status = JSON.parse(JSON.stringify(statusReport(record)));
 		if (STATUS[stage] === "UNKNOWN") {
-			assert.deepEqual(told, { ...BLANK, ...stageReport(stage) }, stage);
+			assert.deepEqual(status, { ...BLANK, ...stageReport(stage) }, stage);
 			continue;
 		}
-		assert.deepEqual(told, {
+		assert.deepEqual(status, {
 			...{ status: STATUS[stage], hash, rpc_timestamp: "2026-02-03T04:05:06.007Z" },
 			transaction: { from, to, gas: "50000", nonce: "7", value: (10n ** 30n).toString() },
 			...{ fastMode: false, shared: false, simulationError: null, backruns: 0 },
@@ -71,7 +71,7 @@ test("each stage has its status, told whole", () => {
 
 const OTHER = "0xother";
 
-/** What is told of such events; `known`: hashes that are shared or mined. */
+/** The public form of such events; `known`: hashes that are shared or mined. */
 function eventsOf(shared: boolean, events: readonly TxEvent[], known: readonly string[] = []): object[] {
 	const record = newRecord(privateTransaction());
 	for (const event of [{ type: "received", at, block: 100 } as const, ...events]) {
@@ -82,7 +82,7 @@ function eventsOf(shared: boolean, events: readonly TxEvent[], known: readonly s
 	return report.events.slice(1).map(({ at: _, ...event }: { at?: string }) => event);
 }
 
-test("why it waited is told of one that nobody was shown, and not of a shared one: all of those look alike", () => {
+test("the reason for waiting is shown only for a transaction that was not shared", () => {
 	const waiting = (reason: Extract<TxEvent, { type: "queued" }>["reason"]): TxEvent[] => [
 		{ type: "queued", at, block: 100, reason },
 		{ type: "ready", at, block: 101 },
@@ -94,7 +94,7 @@ test("why it waited is told of one that nobody was shown, and not of a shared on
 	assert.notDeepEqual(eventsOf(false, waiting("behindHeld")), eventsOf(false, waiting("nonceGap")));
 });
 
-/** Whether searchers were shown it, whether the other one came discreetly and is known; whether that one's hash is told. */
+/** Whether it is shared; whether the replacement is discreet, and known; whether the replacement's hash is shown. */
 const REPLACED: readonly (readonly [shared: boolean, discreet: boolean, known: boolean, isNamed: boolean])[] =
 	[
 		[false, false, false, true],
@@ -106,16 +106,16 @@ const REPLACED: readonly (readonly [shared: boolean, discreet: boolean, known: b
 		[true, true, true, true],
 	];
 
-test("who took its place is told where that tells nothing of a hidden one, how it came to it never", () => {
+test("the replacement's hash is shown only if that reveals no hidden transaction, and `discreet` never", () => {
 	for (const [shared, discreet, known, isNamed] of REPLACED) {
 		const about = { at, block: 101, by: OTHER, builders: [], ...(discreet ? { discreet } : {}) };
 		const expected = { type: "replaced", block: 101, builders: [], ...(isNamed ? { by: OTHER } : {}) };
-		const told = eventsOf(shared, [{ type: "replaced", ...about }], known ? [OTHER] : []);
-		assert.deepEqual(told, [expected], `${shared} ${discreet} ${known}`);
+		const events = eventsOf(shared, [{ type: "replaced", ...about }], known ? [OTHER] : []);
+		assert.deepEqual(events, [expected], `${shared} ${discreet} ${known}`);
 	}
 });
 
-test("who has had it is told to nobody of one that searchers know and that went out behind a hidden one", () => {
+test("builders are hidden for a transaction that searchers know and that was sent behind a hidden one", () => {
 	const life = (behindHidden: boolean): TxEvent[] => [
 		{ type: "simulationFailed", at, block: 101, error },
 		{ type: "simulated", at, block: 101, gasUsed: 21_000 },
@@ -141,8 +141,8 @@ test("who has had it is told to nobody of one that searchers know and that went 
 	const all = [{ ...failed, error }, ...out, { type: "cancelled", block: 101, builders: ["vault"] }];
 	assert.deepEqual(eventsOf(true, life(false)), [...all, bundle, cancel]);
 	const gas = { type: "simulated", block: 101, gasUsed: 21_000 };
-	const untold = all.map((event) => (event.type === "simulated" ? gas : event));
-	assert.deepEqual(eventsOf(false, life(true)), [...untold, bundle, cancel]);
+	const withGas = all.map((event) => (event.type === "simulated" ? gas : event));
+	assert.deepEqual(eventsOf(false, life(true)), [...withGas, bundle, cancel]);
 });
 
 const bundled = (name: string, block: number): TxEvent => ({
@@ -190,15 +190,7 @@ function withBids(...more: readonly TxEvent[]): TransactionRecord {
 
 const textOf = (one: TransactionRecord) => JSON.stringify(eventsReport(one, () => false));
 
-test("while it may still be mined nothing is told of any bid but that there are some", () => {
-	const one = withBids();
-	for (const secret of ["bundle of", "backrun ", "wei of"]) assert.ok(!textOf(one).includes(secret), secret);
-	const { events } = eventsReport(one, () => false) as { events: { type: string; builders?: unknown }[] };
-	assert.deepEqual(events.filter(({ type }) => type === "bundled").length, 3);
-	assert.equal(statusReport(one).backruns, 0);
-});
-
-test("the bids that lost stay between the searchers and the builders, however it ended", () => {
+test("bids that lost are never shown, however the transaction ended", () => {
 	const about = { at, block: 102 };
 	const ends: readonly TxEvent[] = [
 		{ type: "cancelled", ...about, builders: [] },
@@ -215,7 +207,7 @@ test("the bids that lost stay between the searchers and the builders, however it
 	}
 });
 
-test("mined with a backrun: that one is told with its bid and refund, the others are not", () => {
+test("of the bids only the mined one is shown, with its refund", () => {
 	const one = withBids(mined, refunded("4"));
 	assert.ok(!textOf(one).includes("L1") && !textOf(one).includes("L2"));
 	const { events } = eventsReport(one, () => false) as { events: Record<string, unknown>[] };
@@ -231,7 +223,7 @@ test("mined with a backrun: that one is told with its bid and refund, the others
 	assert.deepEqual(events.at(-1), { ...refunded("4"), at });
 });
 
-test("a refund is told in ETH, or as the nearest number to it", () => {
+test("a refund is shown as the nearest number of ETH", () => {
 	for (const [wei, ether] of [
 		["0", "0"],
 		["1", "1e-18"],

@@ -1,5 +1,5 @@
-// What is on disk of a transaction at every step of its life: what must be written at once, that all is
-// read back as it was at the next start, and that what is damaged is refused.
+// Tests what is on disk of a transaction at every step of its life: what is written at once, what a restart reads back, what a
+// purge deletes, and that damaged entries are refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -63,7 +63,7 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 	}
 });
 
-test("one that comes back after its end is live again with its past, and settles anew", async () => {
+test("a resubmitted transaction is live again with its history, and settles again", async () => {
 	const first = onDisk();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
@@ -83,7 +83,7 @@ test("one that comes back after its end is live again with its past, and settles
 	assert.deepEqual([...again.kv.map.keys()], []);
 });
 
-test("what is old is forgotten, the oldest first: a thousand, and as many as have come since", async () => {
+test("a purge deletes the oldest records: a thousand, plus as many as were settled since the last one", async () => {
 	const { store, kv } = onDisk();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
 	const hashOf = (i: number) => `0x${i.toString(16).padStart(64, "0")}`;
@@ -119,7 +119,7 @@ const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 		false,
 	],
 	["sent and expired", [SENT, EXPIRED], true],
-	["cancelled where a builder was told", [{ ...CANCELLED, builders: ["a"] }], true],
+	["cancelled after a builder had it", [{ ...CANCELLED, builders: ["a"] }], true],
 ];
 
 for (const [name, events, wasSent] of ENDS) {
@@ -147,7 +147,7 @@ for (const [name, events, wasSent] of ENDS) {
 	});
 }
 
-test("what was never sent and is mined all the same is told so behind a restart", async () => {
+test("a transaction that was never sent and is mined anyway is INCLUDED after a restart", async () => {
 	const first = onDisk();
 	const transaction = privateTransaction();
 	const place = { block: 103, blockHash: "0xb", index: 0, reverted: false };
@@ -217,7 +217,7 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"a path of every object": changed({ path: "toString" }),
 };
 
-test("a damaged entry is refused, and its key alone is told", () => {
+test("a damaged entry is refused, and the error names only its key", () => {
 	const message = "the store's entry p/0xkey can't be read";
 	for (const [name, bytes] of Object.entries(DAMAGED)) {
 		assert.throws(
@@ -257,7 +257,7 @@ const LIFE: readonly (readonly [TxEvent, boolean])[] = [
 	[{ type: "cancelled", ...AT, builders: [] }, true],
 ];
 
-test("what a restart could not find out again must be written at once, the rest with that or at the end", () => {
+test("changes that a restart could not find out again are written at once, others later", () => {
 	const records = new TransactionRecords({ log: silentLogger });
 	const record = recordOf(TRANSACTION);
 	records.open({ transaction: TRANSACTION, record });
@@ -268,7 +268,7 @@ test("what a restart could not find out again must be written at once, the rest 
 	}
 });
 
-test("a record comes back with its bids and its refund, to the wei; one of an earlier version lacks none", () => {
+test("a record is read back exactly, also one of an earlier version", () => {
 	const record = recordOf(TRANSACTION, SENT, { type: "bid", at: 1, bundle: "0xb" }, INCLUDED, REFUNDED);
 	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record)), record);
 	const { backruns, refund, ...old } = recordOf(TRANSACTION, CANCELLED);

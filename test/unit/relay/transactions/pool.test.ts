@@ -1,5 +1,4 @@
-// Tests the pool's rules as tables: what may replace what, whose share is full, what of a chain may go out, and which of
-// two states of an account counts.
+// Tests the pool's rules as tables: replacements, shares, parked transactions, and which of two account states counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -104,23 +103,13 @@ const REPLACEMENTS: readonly (readonly [TxOptions, TxOptions, boolean])[] = [
 	[fees(100, 10), blob(110, 11, 1), true],
 ];
 
-test("ten percent more on every fee, and at least a wei", () => {
+test("a replacement needs ten percent more on every fee, and at least a wei", () => {
 	for (const [held, fresh, may] of REPLACEMENTS) {
 		const text = JSON.stringify([held, fresh], (_, value) =>
 			typeof value === "bigint" ? `${value}` : value,
 		);
 		assert.equal(mayReplace(signedTransaction(fresh), signedTransaction(held)), may, text);
 	}
-});
-
-test("one that is not dear enough is refused in go-ethereum's words and changes nothing", () => {
-	const pool = poolOf([0]);
-	const before = pool.at(SENDER, 0n);
-	const outcome = pool.add(dearer(0, 9), account(0));
-	assert.ok(outcome.outcome === "refused");
-	assert.equal(outcome.rejection.code, "UNDERPRICED");
-	assert.match(outcome.rejection.message, /^replacement transaction underpriced/);
-	assert.equal(pool.at(SENDER, 0n), before);
 });
 
 interface Made {
@@ -155,21 +144,6 @@ function add(pool: Pool, one: Made): string {
 	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
 }
 
-test("a client has a sixteenth of the pool, whatever its keys, and others notice nothing", () => {
-	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
-	const [client, twin, other] = ["2001:db8:1:100::1", "2001:db8:1:1ff::2", "2001:db8:1:200::1"] as const;
-	assert.equal(add(pool, { client, bytes: MIB }), "added");
-	assert.equal(add(pool, { client: twin, bytes: MIB }), "added");
-	const outcome = pool.add(made({ client, bytes: 513 }), NEW);
-	assert.ok(outcome.outcome === "refused");
-	assert.deepEqual(outcome.rejection, {
-		code: "CLIENT_FULL",
-		message: "too many pending transactions from this client",
-		data: { scope: "client" },
-	});
-	assert.equal(add(pool, { client: other, bytes: 2 * MIB }), "added");
-});
-
 const NEXT = {
 	...{ number: 101, timestamp: 0, baseFee: 100n, blobBaseFee: 10n, gasLimit: 30_000_000n },
 };
@@ -185,7 +159,7 @@ const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
 ];
 
 for (const [name, one, expected] of PARKED) {
-	test(`4 MiB of a client's may wait; one more that ${name} is ${expected}`, () => {
+	test(`with 4 MiB of a client parked, one more that ${name} is ${expected}`, () => {
 		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
 		pool.setNext(NEXT);
 		const client = "10.0.0.1";
@@ -197,7 +171,7 @@ for (const [name, one, expected] of PARKED) {
 	});
 }
 
-test("half of the pool at most waits, however many clients it is of", () => {
+test("at most half of the pool is parked", () => {
 	const pool = poolOf([], account(0), { maxBytes: 128 * MIB });
 	for (let client = 0; client < 16; client += 1) {
 		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes: 4 * MIB, nonce: 1 }), "added");
@@ -206,7 +180,7 @@ test("half of the pool at most waits, however many clients it is of", () => {
 	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
 });
 
-test("a gap that closes, or a nonce that is used, frees the share of what waited behind it", () => {
+test("a closed gap or a used nonce frees the parked share", () => {
 	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
 	const client = "10.0.0.1";
 	for (const nonce of [1, 2]) {
@@ -222,7 +196,7 @@ test("a gap that closes, or a nonce that is used, frees the share of what waited
 	assert.equal(add(pool, waits), "added");
 });
 
-test("an older state never counts against a newer one, until a reorganisation", () => {
+test("an older account state is ignored, until a reorganisation", () => {
 	const pool = poolOf([3, 4], account(3));
 	pool.setAccount(account(4, 105));
 	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), [3]);
@@ -232,7 +206,7 @@ test("an older state never counts against a newer one, until a reorganisation", 
 	assert.deepEqual(split(pool), [[3, 4], []]);
 });
 
-test("a node that is behind is not believed about the pending nonce, unless blocks have gone", () => {
+test("the pending nonce ignores a node that lags behind, unless blocks were reorganised", () => {
 	const pool = poolOf([3, 4, 6], account(3, 100));
 	assert.deepEqual([pool.pendingNonce(SENDER, 2n), pool.pendingNonce(SENDER, 9n)], [5n, 9n]);
 	pool.rewind(99);

@@ -1,5 +1,4 @@
-// The fakes of the market's tests: simulations that answer when they may, accounts, builders that record what they
-// are told, and blocks.
+// Fakes for the market's tests: simulations that answer on demand, accounts, builders that record their calls, and blocks.
 
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";
@@ -11,7 +10,7 @@ import type {
 } from "../../../../relay/domain/simulation.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
-/** How a backrun fares: wei that it pays, why it fails, that its target fails, that the node is out, or that it throws. */
+/** A backrun's result: wei that it pays, an error, a failing target, an unavailable trace, or a thrown error. */
 export type Pays = bigint | SimulationErrorCode | "targetFails" | "blind" | "throws";
 
 /** One simulation that waits. */
@@ -23,9 +22,9 @@ interface Held {
 /** Simulations by the backruns' labels. */
 export class FakeSimulations implements Simulations {
 	names: (hash: string) => string = () => "?";
-	/** How backruns fare that are asked for from now on. */
+	/** Results of backruns, by label. */
 	readonly pays = new Map<string, Pays>();
-	/** Those asked for, as `label block stateBlock`. */
+	/** Requests, as `label block stateBlock`. */
 	readonly asked: string[] = [];
 	readonly requests: SimulationRequest[] = [];
 	/** Those of plain bundles, with their transactions' labels. */
@@ -34,7 +33,7 @@ export class FakeSimulations implements Simulations {
 	readonly fails = new Map<string, SimulationErrorCode>();
 	/** Labels whose simulations wait for {@link finish}. */
 	readonly holding = new Set<string>();
-	/** Those of plain bundles have their verdict also where it comes too late to be withdrawn. */
+	/** Simulations of plain bundles answer even after they were aborted. */
 	isLate = false;
 	#held: Held[] = [];
 
@@ -62,7 +61,7 @@ export class FakeSimulations implements Simulations {
 		return [...before, typeof pays === "bigint" ? passed(pays) : failed(pays)];
 	}
 
-	/** Of a plain bundle: each transaction by its own label; all pass that nothing is laid down for. */
+	/** A plain bundle: each transaction by its own label; those without an entry in `fails` pass. */
 	async #plain(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
 		const labels = request.transactions.map(({ hash }) => this.names(hash));
 		this.plain.push({ ...request, labels: labels.join(" ") });
@@ -88,7 +87,7 @@ export class FakeSimulations implements Simulations {
 		return this.#held.length;
 	}
 
-	/** Answers the oldest one that waits for `label`, as it was laid down when it was asked for. */
+	/** Answers the oldest simulation that waits for `label`. */
 	finish(label: string): void {
 		this.#finish(
 			label,
@@ -110,7 +109,7 @@ export class FakeSimulations implements Simulations {
 		held.go();
 	}
 
-	/** What was asked for since the last time. */
+	/** The requests since the last time. */
 	take(): string[] {
 		return this.asked.splice(0);
 	}
@@ -130,7 +129,7 @@ export class FakeAccounts {
 	readonly contracts = new Set<string>();
 	/** 1,000 ether unless said. */
 	readonly balances = new Map<string, bigint>();
-	/** Called where the node is asked for its own latest state; answers the number of that block. */
+	/** Called for a fresh read; returns the number of its block. */
 	onFresh: () => number = () => 100;
 	/** Waited for before each answer. */
 	gate: Promise<void> = Promise.resolve();
@@ -154,16 +153,16 @@ export class FakeAccounts {
 	setHead(): void {}
 }
 
-/** Builders that write down what they are told: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`. */
+/** Builders that record their calls: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`. */
 export class FakeBundleSender implements BundleSender {
 	labelOf: (hash: string) => string = () => "?";
 	all: readonly string[] = ["a", "b"];
-	/** Those that take a bundle with a refund. */
+	/** Builders that accept a bundle with a refund. */
 	refunding: readonly string[] = ["a", "b"];
 	readonly lines: string[] = [];
 	readonly sent: OutgoingBundle[] = [];
 	last: BundleAnswered | null = null;
-	/** From now on: what is sent waits in the lanes, and leaves when one of {@link waiting} is called. */
+	/** If set, bundles wait in the lanes until one of {@link waiting} is called. */
 	holding = false;
 	readonly waiting: (() => void)[] = [];
 
@@ -197,7 +196,7 @@ export class FakeBundleSender implements BundleSender {
 		return this.refunding.includes(name) ? { percent, refundGas: 0 } : null;
 	}
 
-	/** What they were told since the last time. */
+	/** The calls since the last time. */
 	take(): string[] {
 		return this.lines.splice(0);
 	}
@@ -226,7 +225,7 @@ export class FakeChain {
 		return this.#blocks.at(-1) ?? blockOf(0, "", "0x0");
 	}
 
-	/** One block more, with these in it. */
+	/** Adds a block with these transactions. */
 	make(mined: readonly { tx: { hash: string; from: string } }[] = [], fork = ""): Block {
 		const number = this.head.number + 1;
 		const transactions = mined.map(({ tx }) => ({ hash: tx.hash, from: tx.from }));
@@ -240,7 +239,7 @@ export class FakeChain {
 		return this.#blocks.find((block) => block.number === number)?.hash ?? null;
 	}
 
-	/** Takes the last `count` blocks away; answers them, the newest first. */
+	/** Removes the last `count` blocks; returns them, newest first. */
 	unmake(count: number): Block[] {
 		return this.#blocks.splice(-count).reverse();
 	}
