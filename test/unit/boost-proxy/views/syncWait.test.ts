@@ -1,5 +1,4 @@
-// Waits for receipts behind boost: when it is asked and whom, what ends a wait, and in which words. How many may wait is the
-// relay's rule as well: see receiptWaits.test.ts.
+// Waits for receipts behind boost: when it is asked and whom, what ends a wait, and in which words.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, type TestContext, test } from "node:test";
-import { BUILDER_TIMEOUT_MS, BuilderClient } from "../../../../relay/broadcast/builderClient.ts";
+import { BuilderClient } from "../../../../relay/broadcast/builderClient.ts";
 import { DeliveryHealth } from "../../../../relay/broadcast/health.ts";
 import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { until } from "../../../support/until.ts";
 import { startFakeBuilder } from "./fanoutFixture.ts";
 
 const PAGE = "<html><body>502 Bad Gateway</body></html>";
@@ -75,24 +74,6 @@ test("a body goes out byte for byte with its signature, and answers count as the
 		assert.equal(request.contentType, "application/json");
 	}
 	assert.equal(builder.seen.length, TABLE.length);
-	await client.close();
-});
-
-test("a builder that does not answer is a timeout, and no sooner than its time is up", async () => {
-	const clock = new ManualClock();
-	const client = new BuilderClient(builder.row("b"), { clock });
-	builder.answerWith(null);
-	let answer: DeliveryAnswer | null = null;
-	const sending = client.send(BODY, "s", ALWAYS).then((how) => {
-		answer = how;
-	});
-	await until("the request", () => builder.held === 1);
-	await clock.advance(BUILDER_TIMEOUT_MS - 1);
-	assert.equal(answer, null);
-	await clock.advance(1);
-	await sending;
-	assert.equal(answer, "timeout");
-	builder.release();
 	await client.close();
 });
 

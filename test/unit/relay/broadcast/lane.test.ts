@@ -5,7 +5,6 @@ import { test } from "node:test";
 import { Lane, type LaneItem, type LaneOptions } from "../../../../relay/broadcast/lane.ts";
 import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { until } from "../../../support/until.ts";
 
 /**
  * A lane whose sends wait until they are answered by name. `a1` is an item of client and sender `a`, `a/1` one with a key
@@ -204,23 +203,6 @@ test("what is withdrawn is not sent, is answered unsent, makes room, and can be 
 	assert.deepEqual(await drain(), ["a1", "cancel a2", "b1", "a3", "a2"]);
 });
 
-test("what is withdrawn or replaced while it is under way is not sent a second time; a cancel is", async () => {
-	const { lane, push, answer, repeats } = fixture();
-	push("a1");
-	lane.withdraw("a", "a2");
-	assert.equal(repeats("a1"), true);
-	lane.withdraw("a", "a1");
-	assert.equal(repeats("a1"), false);
-	push("cancel a1");
-	await answer("a1");
-	lane.withdraw("a", "a1");
-	assert.equal(repeats("cancel a1"), true);
-	await answer("cancel a1");
-	push("b1");
-	push("b1", 102);
-	assert.equal(repeats("b1"), false);
-});
-
 test("what waits for the head or a block before it is answered unsent and takes nobody's place; cancels are sent", async () => {
 	const { push, drain, unsent, lane, sent, clock } = fixture({ capacity: 2, concurrency: 1 });
 	push("out", 101);
@@ -238,26 +220,4 @@ test("what waits for the head or a block before it is answered unsent and takes 
 	lane.setHead(100);
 	push("fresh", 101);
 	assert.equal(sent.at(-1), "fresh");
-});
-
-test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {
-	const { push, lane, unsent, drain } = fixture({ capacity: 100_000, concurrency: 1 });
-	push("running", 999);
-	const fill = () => {
-		for (let i = 0; i < 30_000; i += 1) push(`${i}`, 101, { key: `key ${i}`, client: `c${i % 8}` });
-	};
-	fill();
-	assert.deepEqual(lane.fullness, { all: 0.3, client: 0.3 });
-	const begun = performance.now();
-	// The last one first: a search from the front would take minutes.
-	for (let i = 29_999; i >= 0; i -= 1) lane.withdraw(`key ${i}`, `${i}`);
-	assert.deepEqual([lane.depth, unsent().length], [1, 30_000]);
-	fill();
-	lane.setHead(101);
-	const first = unsent().length - 30_000;
-	assert.ok(first > 0 && first <= 1_000, `${first} at once`);
-	push("user", 102);
-	await until("an empty lane", () => lane.depth === 2);
-	assert.ok(performance.now() - begun < 30_000);
-	assert.deepEqual(await drain(), ["running", "user"]);
 });

@@ -17,7 +17,6 @@ import { silentLogger } from "../../../../shared/log.ts";
 import { Listener } from "../../../support/feeds.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
-import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 type Header = Readonly<Record<string, unknown>>;
@@ -46,18 +45,6 @@ function fixture() {
 }
 
 const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(number));
-
-test("no more than 64 wait: of more, the newest are told", async () => {
-	const { feed, background, listen, heads } = fixture();
-	listen();
-	const release = proxy.hold();
-	feed.onHeads(blocks.slice(0, 1));
-	await until("the node is asked", () => proxy.requests === 1);
-	for (const block of blocks.slice(1)) feed.onHeads([block]);
-	release();
-	await background.join();
-	assert.deepEqual(numbers(heads()), [1, ...Array.from({ length: 64 }, (_, i) => BLOCKS - 63 + i)]);
-});
 
 const FAULTS: Readonly<Record<string, NodeFault>> = {
 	"is gone": { kind: "destroy" },

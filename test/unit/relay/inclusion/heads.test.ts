@@ -10,9 +10,7 @@ import { HeadTracker } from "../../../../relay/inclusion/heads.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { startTcpProxy, type TcpProxy } from "../../../support/tcpProxy.ts";
 import { until } from "../../../support/until.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
@@ -57,41 +55,6 @@ beforeEach(() => {
 	heads = [];
 	logged = [];
 	changes = 0;
-});
-
-describe("HeadSubscription on a chain", () => {
-	let chain: DevChain;
-	let wire: TcpProxy;
-	const mine = async () => {
-		await chain.rpc("anvil_mine", ["0x1"]);
-		return ((await chain.rpc("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
-	};
-
-	before(async () => {
-		chain = await startDevChain();
-		wire = await startTcpProxy(chain.port);
-	});
-	afterEach(async () => {
-		await subscription.stop();
-		wire.mend();
-	});
-	after(async () => {
-		await wire.stop();
-		await chain.stop();
-	});
-
-	test("a connection through which nothing comes any more is given up, and made anew", async () => {
-		subscribe(`ws://127.0.0.1:${wire.port}`, { pingMs: 60 });
-		await until("live", () => subscription.live);
-		const { accepted } = wire;
-		wire.freeze();
-		await until("given up", () => !subscription.live);
-		wire.mend();
-		await until("live again", () => subscription.live);
-		assert.ok(wire.accepted > accepted);
-		const hash = await mine();
-		await until("its head", () => heads.includes(hash));
-	});
 });
 
 describe("HeadSubscription and a server that is not as expected", () => {
@@ -214,16 +177,6 @@ describe("a node whose connection hangs", () => {
 		await clock.advance(0);
 		return { clock, deadlines, tracker };
 	}
-
-	test("a question that is not answered is asked again each half second, all within one deadline", async () => {
-		const { clock, deadlines, tracker } = await follow(["hang"]);
-		await clock.advance(4_999);
-		assert.deepEqual(deadlines, [5_000, 4_500, 4_000, 3_500, 3_000, 2_500, 2_000, 1_500, 1_000, 500]);
-		assert.equal(tracker.isUnavailable, false);
-		await clock.advance(1);
-		assert.equal(tracker.isUnavailable, true);
-		await tracker.stop();
-	});
 
 	test("the first answer counts, whichever question it is to", async () => {
 		const { clock, deadlines, tracker } = await follow(["hang", "hang", { ok: true, result: null }]);

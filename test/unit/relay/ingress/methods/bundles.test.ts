@@ -147,16 +147,6 @@ test("a plain bundle over a range of blocks", async () => {
 	});
 });
 
-test("a bid with the target's hash first", async () => {
-	const { bid } = await asked(BID);
-	assert.deepEqual(bid, {
-		...envelope,
-		blocks: { first: 8n, last: null },
-		target: TARGET.toLowerCase(),
-		backrun: bytes(raw("cc")),
-	});
-});
-
 test("everything that may be left out may be null", async () => {
 	const { plain: expected } = await asked(PLAIN);
 	for (const more of [
@@ -211,48 +201,6 @@ test("a bid may repeat its user's terms, promise more, and say to whom: it chang
 	]) {
 		assert.deepEqual((await asked({ ...BID, validity })).bid, (await asked(BID)).bid);
 	}
-});
-
-const PAGE = "https://app.example";
-const EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn";
-const WEB = `web ${ADDRESS}`;
-
-/** Who calls, whose its bundles are, and whether it may cancel them. */
-const OWNERS: Readonly<Record<string, readonly [Caller, string, boolean]>> = {
-	unsigned: [{}, ADDRESS, true],
-	signed: [{ signer: SIGNER }, SIGNER, true],
-	"over a websocket": [{ websocket: true }, ADDRESS, true],
-	"an extension": [{ origin: EXTENSION }, ADDRESS, true],
-	"a scheme that only begins so": [{ origin: "httpsx://a" }, ADDRESS, true],
-	"a page": [{ origin: PAGE }, WEB, false],
-	"a page in a sandboxed frame": [{ origin: "null" }, WEB, false],
-	"a page over a websocket": [{ origin: PAGE, websocket: true }, WEB, false],
-	"a signer's page over a websocket": [{ origin: PAGE, websocket: true, signer: SIGNER }, WEB, false],
-};
-
-for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
-	test(`${name}: bundles are of ${owner}, which ${cancels ? "may" : "may not"} cancel them; the answer is the same`, async () => {
-		assert.equal((await asked({ ...PLAIN, replacementUuid: "mine" }, caller)).plain?.owner, owner);
-		const { market, result } = startBundleMethods();
-		await result("eth_sendBundle", [{ ...SEND, replacementUuid: "mine" }], caller);
-		assert.equal(market.bids.pop()?.owner, owner);
-		const cancel = { replacementUuid: "mine", signingAddress: SIGNER };
-		assert.equal(await result("eth_cancelBundle", [cancel], caller), 200);
-		assert.equal(await result("eth_sendBundle", [{ txs: [], replacementUuid: "mine" }], caller), NO_BUNDLE);
-		const cancelled = [owner, "mine"];
-		assert.deepEqual(market.cancels, cancels ? [cancelled, cancelled] : []);
-		assert.equal(market.asked, market.cancels.length);
-	});
-}
-
-test("uuids of 1 to 256 characters are taken as they are", async () => {
-	const { market, result } = startBundleMethods();
-	const uuids = ["0", " ", "u".repeat(256), "\u{1f600}".repeat(256), "__proto__", "\0"];
-	for (const replacementUuid of uuids) await result("eth_sendBundle", [{ ...SEND, replacementUuid }]);
-	assert.deepEqual(
-		market.bids.map(({ uuid }) => uuid),
-		uuids,
-	);
 });
 
 test("every refusal is told by its code, and what it cost the node is charged to who asked", async () => {

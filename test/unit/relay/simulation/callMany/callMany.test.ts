@@ -140,27 +140,3 @@ test("a chain's first block has no parent: one call goes by eth_call, several no
 	const refused = await refusal(callMany.runCalls(callsRequest({ block: 0n, bundles })));
 	assert.equal(refused[1], "node cannot replay block 0");
 });
-
-test("calls that can't be executed are found, and those between and behind them run", async () => {
-	const bad = `0x${"bad".padStart(40, "0")}`;
-	const { node, callMany } = startCallMany({
-		eth_simulateV1: simulateV1((calls, { blockStateCalls }) => {
-			if (blockStateCalls.some((block) => block.calls.some(({ from }) => from === bad))) {
-				throw new NodeError(-38014, "secret of the upstream's");
-			}
-			return calls.map(({ input }) => simulatedCall(input ?? "0x"));
-		}),
-	});
-	const bundles = [
-		{ transactions: [call({ data: "0x01" }), call({ from: bad })], blockOverride: { blockNumber: 101 } },
-		{ transactions: [], blockOverride: {} },
-		{ transactions: [call({ from: bad }), call({ data: "0x02" })], blockOverride: {} },
-	];
-	const poor = { value: "", error: "insufficient funds for gas * price + value" };
-	assert.deepEqual(await callMany.runCalls(callsRequest({ bundles })), [
-		[{ value: "01" }, poor],
-		[],
-		[poor, { value: "02" }],
-	]);
-	assert.ok(node.asked.filter((method) => method === "eth_simulateV1").length < 12);
-});
