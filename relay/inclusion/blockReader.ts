@@ -16,17 +16,6 @@ import {
 /** Recovers the signer of an EIP-7702 authorization: a lower-case address, or null if the signature is invalid. */
 export type AuthorityOf = (authorization: Authorization) => string | null;
 
-export interface BlockRef {
-	readonly number: number;
-	readonly hash: string;
-}
-
-/** Number and hash of a block, with or without full transactions. Throws an UpstreamError. */
-export function readBlockRef(json: unknown): BlockRef {
-	const block = record(json);
-	return { number: Number(quantity(block.number)), hash: hash(block.hash) };
-}
-
 /**
  * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Throws an UpstreamError.
  */

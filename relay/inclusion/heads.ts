@@ -6,7 +6,7 @@ import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.t
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
-import { type AuthorityOf, type BlockRef, readBlock, readBlockRef } from "./blockReader.ts";
+import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
 
@@ -194,15 +194,15 @@ export class HeadTracker implements Component {
 		// An announced head is most likely new, so its transactions are requested at once.
 		const whole = current === null || this.#announced !== null;
 		const json = await this.#ask("eth_getBlockByNumber", ["latest", whole]);
-		const ref: BlockRef = readBlockRef(json);
-		if (ref.hash === current?.hash) {
+		const hash = hashOf(record(json).hash);
+		if (hash === current?.hash) {
 			this.#backSince = null;
 			return null;
 		}
-		const kept = this.#chain.find(({ hash }) => hash === ref.hash);
+		const kept = this.#chain.find((block) => block.hash === hash);
 		if (kept !== undefined) return kept;
 		if (whole) return readBlock(json, this.#deps.authorityOf);
-		const block = await this.#blockByHash(ref.hash);
+		const block = await this.#blockByHash(hash);
 		this.#checkAgain = block === null;
 		return block;
 	}

@@ -12,7 +12,7 @@ import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
-import { startProxiedChain } from "./nodeFixture.ts";
+import { fails, startProxiedChain } from "./nodeFixture.ts";
 
 const READS = ["eth_getBalance", "eth_getCode", "eth_getTransactionCount"];
 
@@ -69,6 +69,22 @@ test("an account is asked for once a head, however many want it and however its 
 	accounts.setHead(head);
 	await accounts.get(mixed, "a");
 	assert.equal(proxy.calls().length, 6);
+});
+
+test("a read that the head overtakes is made again, and one that fails is not kept", async () => {
+	const head = await mine(2);
+	const accounts = newAccounts({ timeoutMs: 300 });
+	accounts.setHead(head - 1);
+	const release = proxy.hold();
+	const asked = accounts.get(account(5), "a");
+	await until("the request", () => proxy.requests === 1);
+	accounts.setHead(head);
+	release();
+	assert.equal((await asked).block, head);
+	proxy.setFault({ kind: "error", code: -32000, message: "header not found" });
+	await assert.rejects(accounts.get(account(8), "a"), fails("notJsonRpc"));
+	proxy.setFault(null);
+	assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
 });
 
 describe("accounts of two clients", () => {
