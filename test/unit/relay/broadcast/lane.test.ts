@@ -1,4 +1,4 @@
-// One builder's lane with scripted answers: order, turns, shares, staleness, cancels, end.
+// One builder's lane with scripted answers: order, fairness between clients, shares, staleness, cancels.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,11 +13,10 @@ import { ManualClock } from "../../../support/manualClock.ts";
 function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const clock = new ManualClock();
 	const sent: string[] = [];
-	const answers: [string, DeliveryAnswer, number][] = [];
+	const answers: [string, DeliveryAnswer][] = [];
 	const open = new Map<string, (answer: DeliveryAnswer) => void>();
 	const mayRepeat = new Map<string, () => boolean>();
 	const held = { is: true };
-	let made = 0;
 	const lane = new Lane(options, {
 		clock,
 		maySend: () => held.is,
@@ -36,11 +35,8 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 		const key = isPlain || subject.includes("/") ? subject : client;
 		lane.push({
 			...{ key, subject, client, isPlain, block, urgent: name.startsWith("cancel ") },
-			make: () => {
-				made += 1;
-				return { body: Buffer.from(name), signature: `signed ${name}` };
-			},
-			answered: (answer, ms) => answers.push([name, answer, ms]),
+			make: () => ({ body: Buffer.from(name), signature: `signed ${name}` }),
+			answered: (answer) => answers.push([name, answer]),
 			...more,
 		});
 	};
@@ -60,14 +56,14 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	};
 	const unsent = () => answers.filter(([, how]) => how === "unsent").map(([name]) => name);
 	const repeats = (name: string) => mayRepeat.get(name)?.();
-	return { lane, push, answer, drain, sent, answers, unsent, repeats, clock, held, made: () => made };
+	return { lane, push, answer, drain, sent, unsent, repeats, clock, held };
 }
 
 interface Row {
 	readonly pushed: readonly string[];
-	/** In the order in which they go out, one at a time; the first one of them at once. */
+	/** In sending order, one at a time; the first one at once. */
 	readonly sent: readonly string[];
-	/** What finds no place, in the order in which it is told so. */
+	/** Answered `unsent`, in this order. */
 	readonly unsent?: readonly string[];
 	readonly capacity?: number;
 }
@@ -85,11 +81,11 @@ const TURNS: Readonly<Record<string, Row>> = {
 		sent: ["a", "cancel x", "cancel y", "b", "c"],
 		unsent: ["cancel z"],
 	},
-	"clients take turns, however many keys and items one of them has": {
+	"clients are served in turn, however many keys and items one of them has": {
 		pushed: [...Array.from({ length: 12 }, (_, i) => `x/${i}`), "a1", "a2", "b1"],
 		sent: ["x/0", "a1", "b1", "x/1", "a2", ...Array.from({ length: 10 }, (_, i) => `x/${i + 2}`)],
 	},
-	"clients take turns with their plain bundles and their cancels too": {
+	"clients are served in turn with their plain bundles and their cancels too": {
 		pushed: ["r", "plain a1", "plain a2", "plain a3", "plain b1", "cancel c/1", "cancel c/2", "cancel d/1"],
 		sent: ["r", "cancel c/1", "cancel d/1", "cancel c/2", "plain a1", "plain b1", "plain a2", "plain a3"],
 	},
@@ -131,7 +127,7 @@ for (const [name, { pushed, sent, unsent = [], capacity = 100 }] of Object.entri
 	});
 }
 
-test("while another relay may have the store nothing is sent or repeated but cancels; what waits for a later turn goes", async () => {
+test("while another relay may have the store only cancels are sent or repeated; what waits for later is sent afterwards", async () => {
 	const { push, answer, sent, unsent, repeats, held, clock } = fixture();
 	for (const name of ["a1", "b1", "cancel a2"]) push(name);
 	assert.equal(repeats("a1"), true);
@@ -155,7 +151,7 @@ test("while another relay may have the store nothing is sent or repeated but can
 	assert.deepEqual(sent, ["a1", "cancel a2", "d1"]);
 });
 
-test("of one client's what was sent least recently goes first, so that none is left out for ever", async () => {
+test("of one client's items the one sent least recently goes first", async () => {
 	const { lane, push, answer, drain, sent } = fixture();
 	const one = (name: string, block: number) => push(name, block, { client: "one" });
 	for (const name of ["a1", "b1", "c1"]) one(name, 101);
@@ -173,7 +169,7 @@ test("of one client's what was sent least recently goes first, so that none is l
 	assert.deepEqual(await drain(), ["e1", "b1", "c1", "d1", "a1"]);
 });
 
-test("a sender's items go one behind another, whatever they are answered, its cancels next; senders take turns", async () => {
+test("a sender's items are sent one after another, whatever the answers, its cancels first; senders are served in turn", async () => {
 	const { push, answer, sent } = fixture({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);
 	assert.deepEqual(sent, ["a1", "b1"]);
@@ -203,7 +199,7 @@ test("what is withdrawn is not sent, is answered unsent, makes room, and can be 
 	assert.deepEqual(await drain(), ["a1", "cancel a2", "b1", "a3", "a2"]);
 });
 
-test("what waits for the head or a block before it is answered unsent and takes nobody's place; cancels are sent", async () => {
+test("what waits for the head or an earlier block is answered unsent; cancels are sent", async () => {
 	const { push, drain, unsent, lane, sent, clock } = fixture({ capacity: 2, concurrency: 1 });
 	push("out", 101);
 	push("stale", 101);
