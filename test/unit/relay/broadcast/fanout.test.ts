@@ -118,7 +118,7 @@ for (const path of ["fast", "nochecks"] as const) {
 	});
 }
 
-test("of what waits under one name only the newest goes out, and nothing of what is cancelled or stale", async () => {
+test("of waiting bundles with one name only the newest is sent, and none that is cancelled or stale", async () => {
 	const { fanout, finish, noted } = await busy();
 	const { told, answered } = listener();
 	const left: string[] = [];
@@ -140,7 +140,7 @@ test("of what waits under one name only the newest goes out, and nothing of what
 	assert.equal(noted.filter((line) => line === "b bundle unsent").length, 1);
 });
 
-test("a builder is told to forget only what has left for it, in its words, once; it may leave and be cancelled again", async () => {
+test("a builder gets one cancel, in its own form, and only for what was sent to it; a bundle may be sent and cancelled again", async () => {
 	const [one, two, silent] = [await startBuilder(), await startBuilder(), await startBuilder()];
 	const { fanout, noted } = fixture([
 		one.row("one"),

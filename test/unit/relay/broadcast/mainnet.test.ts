@@ -11,7 +11,7 @@ function parsedRows(): readonly BuilderRow[] {
 	return parsed.rows;
 }
 
-test("the mainnet list is valid: one to six builders, each reached by https at a host of its own, and told to forget", () => {
+test("the mainnet list is valid: one to six builders, each by https at a host of its own, and with cancels", () => {
 	const rows = parsedRows();
 	assert.ok(rows.length >= 1 && rows.length <= 6, `${rows.length} rows`);
 	for (const { url, cancel, name } of rows) {

@@ -1,5 +1,4 @@
-// Account states at the tracked head, on a real chain: their values, how often the node is asked, and what becomes of them
-// when it fails, lags or is asked too much.
+// Account states at the tracked head: how often the node is asked, fairness between clients, and nodes that fail or lag.
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
@@ -24,7 +23,7 @@ const newAccounts = (options: { timeoutMs?: number } = {}) =>
 	new NodeAccounts(options, { node: reader(), background, clock: systemClock });
 const account = (i: number) => chain.accounts[i]?.address.toLowerCase() ?? "";
 
-test("tells delegated accounts from contracts", async () => {
+test("delegated accounts are distinguished from contracts", async () => {
 	const codes: readonly [string, AccountState["code"]][] = [
 		["0x", "none"],
 		[`0xef0100${"ab".repeat(20)}`, "delegated"],

@@ -1,5 +1,4 @@
-// New heads for subscribers: the node's headers without bodies, in order, and the relay's own data where the
-// node fails. Without subscribers nothing is asked.
+// New heads for subscribers if the node fails, and the filters that clients poll.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -53,7 +52,7 @@ const FAULTS: Readonly<Record<string, NodeFault>> = {
 	"never answers": { kind: "hang" },
 };
 for (const [name, fault] of Object.entries(FAULTS)) {
-	test(`are told as far as the relay knows them where the node ${name}`, async () => {
+	test(`new heads have the fields that the relay knows if the node ${name}`, async () => {
 		const { feed, background, listen, heads, failed } = fixture();
 		listen();
 		proxy.setFault(fault);

@@ -1,5 +1,4 @@
-// What the next block asks of transactions: its fees by formulas, a real chain and nodes that can't tell, and its fork's
-// rules by what nodes say of them.
+// The next block's fees by formulas and by the node, its fork's rules, and the coinbases of the last blocks.
 
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";

@@ -1,4 +1,4 @@
-// Who the node is, and the start's wait for it: until it answers, not longer than half a minute, and never for another chain.
+// Identifying the node, and waiting for it at the start: half a minute at most, and never for another chain.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

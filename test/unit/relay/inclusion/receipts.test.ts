@@ -1,4 +1,4 @@
-// Where transactions were mined, read from a real chain; and that "not mined" is never said for "cannot tell".
+// Where transactions were mined, read from a real chain. A node's failure never counts as "not mined".
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// A bundle's status as JSON: its blocks, by how much it was outbid, and how its bidder stands.
+// A bundle's status as JSON: by how much it was outbid, and its bidder's standing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

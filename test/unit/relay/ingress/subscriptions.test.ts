@@ -1,5 +1,4 @@
-// The hub: who listens is told, each under an id of its own, in text that was made once; nobody stops the others, nothing
-// is told before the id was, and nothing is kept of a connection that has ended. And a transaction that moves while somebody
+// The subscription hub: failing subscribers, results before the id was sent, and a transaction that changes while a client
 // subscribes to it.
 
 import assert from "node:assert/strict";
@@ -26,7 +25,7 @@ function fixture() {
 }
 
 describe("publishing", () => {
-	test("neither a broken connection nor a result that can't be made stops anybody, and none of their words is logged", () => {
+	test("neither a broken connection nor a result that can't be made stops the others, and no error text is logged", () => {
 		const { hub, lines } = fixture();
 		const [first, broken, behind] = [new Listener(), new Listener(), new Listener()];
 		for (const one of [first, broken, behind]) hub.subscribe(one, "a");
@@ -47,7 +46,7 @@ describe("publishing", () => {
 	});
 });
 
-describe("before the id was told", () => {
+describe("before the id was sent", () => {
 	test("nothing is sent; then all of it, in order; other subscriptions of the connection don't wait", () => {
 		const { hub } = fixture();
 		const one = new Listener();
@@ -65,7 +64,7 @@ describe("before the id was told", () => {
 		);
 	});
 
-	test("who leaves its message open while megabytes come is closed as too slow", () => {
+	test("a connection that leaves its request open while megabytes arrive is closed as too slow", () => {
 		const { hub } = fixture();
 		const one = new Listener();
 		hub.subscribe(one, "a", new OpenExchange());
@@ -129,7 +128,7 @@ describe("a transaction's status", () => {
 		["it moves while its record is read", true, ["BROADCAST", "INCLUDED"]],
 		["it comes while the store is asked, which knows nothing of it", false, ["PENDING"]],
 	] as const) {
-		test(`${name}: told once, as it is by then, behind the id`, async () => {
+		test(`${name}: sent once, as it is by then, after the id`, async () => {
 			const client = await WsClient.open(server.wsUrl);
 			const record = known(10);
 			if (!isHeld) server.records.delete(record.hash);

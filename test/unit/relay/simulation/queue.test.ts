@@ -86,7 +86,7 @@ describe("the order", () => {
 		assert.equal(queue.waiting + queue.running, 0);
 	});
 
-	it("is by turns of clients: 700 dear bids of one delay another's by nothing", async () => {
+	it("is fair between clients: 700 expensive bids of one do not delay another's", async () => {
 		const { ask, begun, end } = setUp({ concurrency: 16 });
 		for (let i = 0; i < 700; i++) void ask(`dear ${i}`, "bid", { client: "attacker", gas: 16_000_000n });
 		assert.equal(begun().length, 8);

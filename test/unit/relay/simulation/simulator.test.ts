@@ -1,4 +1,4 @@
-// What the simulator asks a node, and what it makes of a node that is a block behind, gives little gas, or takes not all.
+// The simulator on a node that is a block behind, and the probe of a node's abilities.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

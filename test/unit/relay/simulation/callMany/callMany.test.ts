@@ -1,5 +1,4 @@
-// What eth_callMany refuses, and what it says where the node is slow, out, or does not have it: before a scripted node,
-// on a clock that is moved by hand.
+// The refusals of eth_callMany, and its errors for a node that is slow, fails or lacks a method, on a scripted node.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +18,7 @@ import {
 } from "../../../../support/simulationFakes.ts";
 import { signedTransaction, testAccount } from "../../../../support/txFactory.ts";
 
-/** The kind and words of the RpcError that `promise` rejects with. */
+/** Kind, message and data of the RpcError that `promise` rejects with. */
 async function refusal(promise: Promise<unknown>): Promise<[string, string, unknown]> {
 	try {
 		await promise;
