@@ -141,7 +141,7 @@ async function makeParts(
 	);
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
-	const onLaterHead = () => heads.lookNow();
+	const onLaterHead = () => heads.checkNow();
 
 	const store = new TransactionDisk({ kv, log: log.child("store") });
 	const records = new TransactionRecords({ log: log.child("records") });

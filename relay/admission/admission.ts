@@ -15,36 +15,35 @@ import {
 	STATIC_RULES,
 } from "../domain/transactionRules.ts";
 
-/** What admission says of a transaction. */
+/** Whether a transaction is admitted, with its sender's account or the reason against it. */
 export type AdmissionVerdict =
 	| { readonly ok: true; readonly account: AccountState }
 	| { readonly ok: false; readonly rejection: Rejection };
 
-/** Answered where the node does not tell the account's state in time: nothing is kept then. */
+/** The error for a node that does not answer with the account's state in time. The transaction is not kept. */
 export function nodeUnavailable(): RpcError {
 	return new RpcError("internal", "internal error: the account's state can't be had now, try again", {
 		reason: "node unavailable",
 	});
 }
 
-/** What a transaction is judged by. */
 export interface AdmissionOptions {
-	/** Read for each transaction: a fork may come. */
+	/** Read anew for each transaction, because a fork may change them. */
 	readonly rules: ChainRules;
-	/** Blocks that a transaction lives. */
+	/** Blocks for which a transaction stays pending at most. */
 	readonly txTtlBlocks: number;
 }
 
 export interface AdmissionDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
-	/** The node has a later head than the tracked one: it is to be looked at now. */
+	/** Called when the node has a later head than the tracked one, which should then be read at once. */
 	readonly onLaterHead: () => void;
 }
 
 /**
- * Judges `tx` of `client` (see clientOf) by every rule. Throws {@link nodeUnavailable} when the account's state can't be
- * had within a second.
+ * Checks `tx` of `client` (see clientOf) by every rule. Throws {@link nodeUnavailable} when the node does not answer with
+ * the account's state within a second.
  */
 export async function admit(
 	tx: DecodedTransaction,
@@ -63,8 +62,8 @@ export async function admit(
 }
 
 /**
- * Judges `tx` by the rules about its sender's account. Nothing is refused by a state that may be old: the node is asked
- * once more for its latest. Throws {@link nodeUnavailable}.
+ * Checks `tx` by the rules about its sender's account. Before it is refused, the account's latest state is read from the
+ * node, because the known one may be old. Throws {@link nodeUnavailable}.
  */
 export async function judgeAccount(
 	tx: DecodedTransaction,
@@ -78,13 +77,13 @@ export async function judgeAccount(
 	if (isLater) onLaterHead();
 	const rejection = firstRefusal(ACCOUNT_RULES, tx, fresh);
 	if (rejection !== null) return { ok: false, rejection };
-	// Which nonces are used is told to the pool when that head is worked off, with what stands in its blocks.
+	// The pool learns of used nonces with the head that used them, so it must not see them earlier here.
 	return { ok: true, account: isLater && fresh.nonce > account.nonce ? account : fresh };
 }
 
-async function orUnavailable<T>(asked: Promise<T>): Promise<T> {
+async function orUnavailable<T>(reading: Promise<T>): Promise<T> {
 	try {
-		return await asked;
+		return await reading;
 	} catch (thrown) {
 		throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 	}

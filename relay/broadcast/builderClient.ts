@@ -1,5 +1,5 @@
-// How the relay speaks to a builder: bundles, private transactions and cancels in the dialect that the builder's row in the
-// setting BUILDERS names, signed with the relay's key, sent, and the odd answers that real builders give classified.
+// Requests to one builder: bundles, private transactions and cancels in the dialect of its row in BUILDERS, signed with the
+// relay's key. Builders answer in many ways, so answers are classified here.
 
 import { createHash } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
@@ -23,20 +23,20 @@ function rawHex(tx: DecodedTransaction): string {
 	return bytesToHex(tx.raw);
 }
 
-/** A transaction of its own, not a bundle, by the method the builder's row names; kept until `lastBlock` at most. */
+/** Sends a private transaction without a bundle, by the method in the builder's row; valid until `lastBlock`. */
 export function privateCall(row: BuilderRow, tx: DecodedTransaction, lastBlock: number): BuilderCall {
 	const raw = rawHex(tx);
 	if (row.privateMethod !== "eth_sendPrivateTransaction") return { method: row.privateMethod, params: [raw] };
 	return { method: row.privateMethod, params: [{ tx: raw, maxBlockNumber: toQuantity(lastBlock) }] };
 }
 
-/** The calls that make the builder forget a private transaction; none where it knows no way to cancel. */
+/** The calls that cancel a private transaction; none where the builder supports no cancels. */
 export function cancelPrivateCalls(row: BuilderRow, hash: string): readonly BuilderCall[] {
 	if (row.cancel === "none") return [];
 	return [{ method: "eth_cancelPrivateTransaction", params: [{ txHash: hash }] }];
 }
 
-/** The calls that make the builder forget the bundle under `uuid`, as far as it knows any. `block`: the next one. */
+/** The calls that cancel the bundle `uuid`; none where the builder supports no cancels. `block`: the next block. */
 export function cancelBundleCalls(row: BuilderRow, uuid: string, block: number): readonly BuilderCall[] {
 	if (row.cancel === "none") return [];
 	const endpoint: BuilderCall = { method: "eth_cancelBundle", params: [{ replacementUuid: uuid }] };
@@ -48,20 +48,20 @@ export function cancelBundleCalls(row: BuilderRow, uuid: string, block: number):
 	return row.cancel === "empty" ? [empty] : [endpoint, empty];
 }
 
-/** The terms on which the builder of `row` refunds when `percent` (0 to 100) is asked for; null: it pays none. */
+/** The refund that the builder of `row` pays when `percent` (0 to 100) is requested; null where it pays none. */
 export function refundTerms(row: BuilderRow, percent: number): RefundTerms | null {
 	if (!row.refund || row.maxRefundPercent === 0) return null;
 	return { percent: Math.min(percent, row.maxRefundPercent), refundGas: row.refundGas };
 }
 
 /**
- * The call that hands over `bundle` under `uuid` (UUIDv4) in the row's dialect, in the place of what went out under it
- * before. A refund is asked for as far as the row pays it; one of 0 percent is left out.
+ * The call that sends `bundle` in the row's dialect. It replaces what was sent before with the same `uuid` (UUIDv4). The
+ * refund is limited to what the builder pays, and left out at 0 percent.
  */
 export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string): BuilderCall {
 	if (row.dialect === "mev-share") return mevShareCall(row, bundle, uuid);
 	const { transactions, block, refund } = bundle;
-	const wire = {
+	const params = {
 		txs: transactions.map(({ tx }) => rawHex(tx)),
 		blockNumber: toQuantity(block),
 		revertingTxHashes: transactions.filter(({ mayRevert }) => mayRevert).map(({ tx }) => tx.hash),
@@ -69,7 +69,7 @@ export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string
 		replacementUuid: uuid,
 		...(refund === null ? {} : refundFields(row, refund)),
 	};
-	return { method: "eth_sendBundle", params: [wire] };
+	return { method: "eth_sendBundle", params: [params] };
 }
 
 /** `droppingTxHashes`, only for builders that know it: others may refuse a bundle that has it. */
@@ -113,7 +113,7 @@ function validityOf(row: BuilderRow, refund: BundleRefund | null): object {
 	};
 }
 
-/** A request's body, and what stands in X-Flashbots-Signature. */
+/** A request's body, and its X-Flashbots-Signature. */
 export interface SignedBody {
 	readonly body: Buffer;
 	readonly signature: string;
@@ -128,8 +128,8 @@ export function createIdentity(signingKey: string) {
 	const signer = createBodySigner(signingKey);
 	return {
 		/**
-		 * The identifier of what goes out under `name`: a UUIDv4 (RFC 9562) made from the name and our key, so that it is
-		 * the same after a restart and can't be guessed from a hash in the name, which searchers may know.
+		 * The bundle identifier for `name`: a UUIDv4 (RFC 9562) derived from the name and the relay's key. So it is the same
+		 * after a restart, and a searcher who knows the name can't guess it.
 		 */
 		uuid(name: string): string {
 			const bytes = Buffer.from(keccak256(Buffer.from(`${name} ${signingKey}`))).subarray(0, UUID_BYTES);
@@ -140,33 +140,33 @@ export function createIdentity(signingKey: string) {
 				"-",
 			);
 		},
-		/** For the calls of one fan-out to `builders` builders: identical bodies are signed once. */
+		/** Returns a function that signs the calls of one fan-out to `builders` builders; identical bodies are signed once. */
 		signing(builders: number): (call: BuilderCall) => SignedBody {
-			// By digest: the bodies themselves would be kept until the slowest builder has taken its own.
-			const made = new Map<string, string>();
+			// Keyed by digest, because the bodies would stay in memory until the slowest builder got its own.
+			const signatures = new Map<string, string>();
 			return (call) => {
 				const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }));
 				if (builders === 1) return { body, signature: signer.sign(body) };
 				const digest = createHash("sha256").update(body).digest("base64");
-				const signature = made.get(digest) ?? signer.sign(body);
-				made.set(digest, signature);
+				const signature = signatures.get(digest) ?? signer.sign(body);
+				signatures.set(digest, signature);
 				return { body, signature };
 			};
 		},
 	};
 }
 
-/** How long a builder may take to answer one request, in ms: after that its block is nearly built. */
+/** Deadline for one request to a builder, in ms: after that its block is nearly built. */
 export const BUILDER_TIMEOUT_MS = 4_000;
-/** Requests under way to one builder at most: public ones cut off clients that hold more than ten connections. */
+/** Requests in flight to one builder at most: public builders disconnect clients with more than ten connections. */
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** Checks made before each attempt. */
-export interface SendRights {
-	/** When it is about to be written: false where it may not leave any more. */
+/** Whether a request may be sent, checked at each attempt. */
+export interface SendChecks {
+	/** Called right before the request is written; false if it must no longer be sent. */
 	readonly shouldSend: () => boolean;
-	/** Before it is sent a second time. */
+	/** Called before the request is sent a second time. */
 	readonly mayRepeat: () => boolean;
 }
 
@@ -187,13 +187,13 @@ export class BuilderClient {
 	}
 
 	/**
-	 * Posts `body`, signed in X-Flashbots-Signature. Never throws. What failed as unreachable is sent a second time:
-	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice.
+	 * Posts `body` with its signature. Never throws. An unreachable builder is tried a second time, because a connection
+	 * that it closed while idle fails once; sending a bundle twice does no harm.
 	 */
-	async send(body: Buffer, signature: string, rights: SendRights): Promise<DeliveryAnswer> {
-		const answer = await this.#post(body, signature, rights);
+	async send(body: Buffer, signature: string, checks: SendChecks): Promise<DeliveryAnswer> {
+		const answer = await this.#post(body, signature, checks);
 		if (answer !== "unreachable") return answer;
-		const second = rights.mayRepeat() ? await this.#post(body, signature, rights) : answer;
+		const second = checks.mayRepeat() ? await this.#post(body, signature, checks) : answer;
 		// Not `unsent`: the first attempt may have arrived.
 		return second === "unreachable" || second === "unsent" ? "failed" : second;
 	}
@@ -205,7 +205,7 @@ export class BuilderClient {
 	async #post(
 		body: Buffer,
 		signature: string,
-		{ shouldSend }: SendRights,
+		{ shouldSend }: SendChecks,
 	): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
@@ -223,17 +223,17 @@ export class BuilderClient {
 }
 
 /**
- * How an answer counts. Builders answer `{"result":200,"error":null}`, `result:null` and plain text where they took
- * a bundle, and errors under any status; an HTML page or a 5xx without JSON is a transport failure, not an answer.
+ * Classifies an answer. Builders that accept a bundle answer `{"result":200,"error":null}`, `result:null` or plain text,
+ * and they send errors with any status. An HTML page, or a 5xx without JSON, is a transport failure.
  */
 export function judge(status: number, text: string): DeliveryAnswer {
 	let parsed: unknown;
 	try {
 		parsed = JSON.parse(text);
 	} catch {
-		const page = /^\s*</.test(text);
-		const cut = /^\s*[[{]/.test(text);
-		return status >= 200 && status < 300 && !page && !cut ? "accepted" : "failed";
+		const isPage = /^\s*</.test(text);
+		const isCutOff = /^\s*[[{]/.test(text);
+		return status >= 200 && status < 300 && !isPage && !isCutOff ? "accepted" : "failed";
 	}
 	if (typeof parsed === "object" && parsed !== null && "error" in parsed && parsed.error) return "rejected";
 	return status >= 200 && status < 300 ? "accepted" : "failed";

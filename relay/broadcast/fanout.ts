@@ -1,6 +1,5 @@
-// Sends each call to the builders: signed in the builder's dialect, through the builder's lane, with the answer
-// reported. Only builders that pay refunds get a bundle that asks for one; who else may have a transaction is decided
-// elsewhere.
+// Sends bundles, transactions and cancels to the builders, each through the builder's own lane, and reports the answers.
+// A bundle that asks for a refund goes only to builders that pay one; the caller chooses all other recipients.
 
 import type { Clock } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
@@ -39,7 +38,7 @@ export interface FanoutOptions {
 export interface FanoutDependencies {
 	readonly events: EventSink;
 	readonly clock: Clock;
-	/** Asked before each request: false where another relay may be the one that sends now. Cancels go out all the same. */
+	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
 	readonly maySend: () => boolean;
 	readonly onDelivery: DeliveryListener;
 }
@@ -50,15 +49,15 @@ interface Builder {
 	readonly lane: Lane;
 }
 
-/** What is still to be known of a bundle that has left: what its cancel takes. */
-interface LeftBundle extends Pick<LaneItem, "client" | "isPlain"> {
+/** A bundle that was sent to a builder, as far as a later cancel needs it. */
+interface SentBundle extends Pick<LaneItem, "client" | "isPlain"> {
 	readonly block: number;
 }
 
-/** What was delivered; `backrun`: a bundle that is not a target alone. */
+/** What was delivered; `backrun` is any bundle except one that holds a target alone. */
 export type DeliveredKind = DeliveryKind | "backrun";
 
-/** Told of every delivery, for metrics and readiness. */
+/** Called for every delivery, for metrics and readiness. */
 export type DeliveryListener = (
 	builder: string,
 	kind: DeliveredKind,
@@ -74,8 +73,8 @@ export class Fanout implements Broadcaster, BundleSender {
 	readonly #events: EventSink;
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
-	/** Bundles that have left for a builder, by both names: it may have to be told to forget them. */
-	readonly #left = new Map<string, LeftBundle>();
+	/** Sent bundles by builder and name: only these need a cancel. */
+	readonly #sent = new Map<string, SentBundle>();
 
 	constructor(options: FanoutOptions, dependencies: FanoutDependencies) {
 		const marked = options.builders.filter((row) => row.fullPrivacy);
@@ -108,11 +107,10 @@ export class Fanout implements Broadcaster, BundleSender {
 		const { transaction, block, lastBlock } = dispatch;
 		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
-		// Private transactions go out under their hash alone.
 		const uuid = kind === "bundle" ? this.#identity.uuid(targetName(tx.hash)) : "";
 		const bundle = targetBundle(dispatch);
 		const signed = this.#identity.signing(builders.length);
-		for (const { row, lane } of this.#chosen(builders)) {
+		for (const { row, lane } of this.#recipients(builders)) {
 			const call = () =>
 				kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
@@ -129,7 +127,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		const isBundle = policyOf(path).form === "bundle";
 		const uuid = isBundle ? this.#identity.uuid(targetName(tx.hash)) : "";
 		const signed = this.#identity.signing(builders.length);
-		for (const { row, lane } of this.#chosen(builders)) {
+		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			pushCancels(lane, calls, signed, {
@@ -140,49 +138,49 @@ export class Fanout implements Broadcaster, BundleSender {
 	}
 
 	/**
-	 * As {@link BundleSender.sendBundle}. Of what waits in a lane under one name only the newest goes out; what it took
-	 * the place of is answered `unsent`. `answered` may be called before this returns, where a lane is full or closed.
+	 * As {@link BundleSender.sendBundle}. In a lane, a newer bundle replaces a waiting one of the same name, which is
+	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
-		leaves: () => void = () => {},
+		onSend: () => void = () => {},
 	): readonly string[] {
 		const { name, block, refund, client, isPlain } = bundle;
-		const chosen = this.#chosen(builders).filter(
+		const recipients = this.#recipients(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
 		const key = laneKey(name);
 		const uuid = this.#identity.uuid(key);
-		const signed = this.#identity.signing(chosen.length);
-		for (const { row, lane } of chosen) {
+		const signed = this.#identity.signing(recipients.length);
+		for (const { row, lane } of recipients) {
 			lane.push({
 				make: () => {
-					this.#left.set(leftKey(row, name), { block, client, isPlain });
-					leaves();
+					this.#sent.set(sentKey(row, name), { block, client, isPlain });
+					onSend();
 					return signed(bundleCall(row, bundle, uuid));
 				},
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
 				...{ key, subject: name, client, isPlain, block, urgent: false },
 			});
 		}
-		return chosen.map(({ row }) => row.name);
+		return recipients.map(({ row }) => row.name);
 	}
 
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
 		const key = laneKey(name);
 		const uuid = this.#identity.uuid(key);
 		const signed = this.#identity.signing(builders.length);
-		for (const { row, lane } of this.#chosen(builders)) {
+		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(key, name);
-			// What only waited has never left: the builder knows nothing of it.
-			const left = this.#left.get(leftKey(row, name));
-			if (left === undefined) continue;
-			this.#left.delete(leftKey(row, name));
+			// Never sent, so the builder has nothing to cancel.
+			const sent = this.#sent.get(sentKey(row, name));
+			if (sent === undefined) continue;
+			this.#sent.delete(sentKey(row, name));
 			pushCancels(lane, cancelBundleCalls(row, uuid, block), signed, {
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
-				...{ key, subject: name, client: left.client, isPlain: left.isPlain, block },
+				...{ key, subject: name, client: sent.client, isPlain: sent.isPlain, block },
 			});
 		}
 	}
@@ -191,15 +189,15 @@ export class Fanout implements Broadcaster, BundleSender {
 		return this.#eligible.all;
 	}
 
-	/** The terms on which a builder refunds when `percent` is asked for; null: it pays none, or there is no such one. */
+	/** The refund that a builder pays when `percent` is requested; null where it pays none or is not known. */
 	terms(name: string, percent: number): RefundTerms | null {
 		const builder = this.#builders.get(name);
 		return builder === undefined ? null : refundTerms(builder.row, percent);
 	}
 
-	/** What waits for `head` or a block before it is no longer sent. */
+	/** Drops what waits for `head` or an earlier block. */
 	setHead(head: number): void {
-		for (const [key, { block }] of this.#left) if (block <= head) this.#left.delete(key);
+		for (const [key, { block }] of this.#sent) if (block <= head) this.#sent.delete(key);
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 
@@ -215,14 +213,14 @@ export class Fanout implements Broadcaster, BundleSender {
 		return fullest([...this.#builders.values()].map(({ lane }) => lane.fullness));
 	}
 
-	/** Ends the lanes: what is under way is finished, what waits is dropped (it is in the store). */
+	/** Finishes what is in flight and drops what waits, which is still in the store. */
 	async close(): Promise<void> {
 		const builders = [...this.#builders.values()];
 		await Promise.all(builders.map(({ lane }) => lane.close()));
 		await Promise.all(builders.map(({ client }) => client.close()));
 	}
 
-	#chosen(names: readonly string[]): Builder[] {
+	#recipients(names: readonly string[]): Builder[] {
 		return names.flatMap((name) => this.#builders.get(name) ?? []);
 	}
 
@@ -251,7 +249,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	}
 }
 
-/** Puts the calls that make a builder forget something before all else of their kind. */
+/** Queues cancels, which go before everything else of the same kind. */
 function pushCancels(
 	lane: Lane,
 	calls: readonly BuilderCall[],
@@ -261,21 +259,21 @@ function pushCancels(
 	for (const call of calls) lane.push({ ...item, make: () => signed(call), urgent: true });
 }
 
-/** The lane key of a bundle, and what its identifier is made from: never a sender's address or a target's name. */
+/** A bundle's lane key, from which its identifier is derived. It can't equal a sender's address or a target's name. */
 function laneKey(name: string): string {
 	return `bundle ${name}`;
 }
 
-function leftKey(row: BuilderRow, name: string): string {
+function sentKey(row: BuilderRow, name: string): string {
 	return `${row.name} ${name}`;
 }
 
-/** The name of a target's own bundle; no bundle of {@link OutgoingBundle.name} goes out under one like it. */
+/** The name of the bundle that holds a target alone; no {@link OutgoingBundle.name} looks like it. */
 function targetName(hash: string): string {
 	return `target ${hash}`;
 }
 
-/** The transaction alone, without refund: what it brings is the builder's. */
+/** A bundle of the transaction alone, without a refund. */
 export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
 	const { tx, path, origin } = transaction;
 	return {

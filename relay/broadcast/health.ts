@@ -1,10 +1,9 @@
-// Whether transactions reach builders at all, for /readyz. A rejection counts as an answer; a builder that is slow or
-// down does not.
+// Tracks for /readyz whether any builder answers deliveries. A rejection counts as an answer; a timeout or a failed
+// connection does not.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 
-/** Remembers when deliveries were last tried and last answered. */
 export class DeliveryHealth {
 	readonly #clock: Clock;
 	readonly #windowMs: number;
@@ -17,7 +16,7 @@ export class DeliveryHealth {
 		this.#windowMs = options.windowMs;
 	}
 
-	/** Takes note of one delivery. What never left (`unsent`) says nothing of the builders. */
+	/** Records one delivery. One that was never sent (`unsent`) says nothing about the builders. */
 	note(answer: DeliveryAnswer): void {
 		if (answer === "unsent") return;
 		this.#lastTried = this.#clock.monotonic();

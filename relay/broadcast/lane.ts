@@ -1,38 +1,37 @@
-// One builder's lane: a bounded queue in front of its wire. Users' transactions go before searchers' plain bundles, and
-// clients take turns, so that nobody's crowd delays another's delivery. Items of one sender go one behind another: a chain
-// of nonces arrives in order, and a cancel behind what it cancels. A slow builder delays nobody else.
+// One builder's lane: a bounded queue of requests to it, so that a slow builder delays no other. Users' transactions go
+// before searchers' plain bundles, and clients are served in fair order. The items of one sender are sent one after another,
+// so that nonces arrive in order and a cancel arrives after what it cancels.
 
 import { LRUCache } from "lru-cache";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
-import type { SendRights } from "./builderClient.ts";
+import type { SendChecks } from "./builderClient.ts";
 
-/** Something to be sent. */
 export interface LaneItem {
-	/** Items of one key are never in flight at the same time: the sender's address. */
+	/** The sender's address, or a bundle's name. Items with the same key are never in flight at the same time. */
 	readonly key: string;
-	/** What it is about: the transaction's hash. Of what waits for one subject and is not urgent only the newest is sent. */
+	/** The transaction's hash, or a bundle's name. A newer item replaces a waiting one of the same subject unless it is urgent. */
 	readonly subject: string;
-	/** Whose turn and share it takes: see clientOf in shared/http/callContext.ts. */
+	/** The client whose share of the lane it uses: see clientOf in shared/http/callContext.ts. */
 	readonly client: string;
-	/** A searcher's plain bundle, or its cancel: goes behind all that is a user's. */
+	/** A searcher's plain bundle or its cancel, which go after everything of users. */
 	readonly isPlain: boolean;
-	/** The block it is for; once that is the head, it is no longer worth sending. */
+	/** Its target block; once that is the head, the item is dropped. */
 	readonly block: number;
-	/** Cancels go before all else of their kind, and are sent whatever the block. */
+	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
-	/** Made when its turn comes, so that a waiting item takes no memory. */
+	/** Builds the request right before it is sent, so that waiting items use little memory. */
 	readonly make: () => { body: Buffer; signature: string };
-	/** Called once; `unsent` where it never left. */
+	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
 }
 
 export interface LaneOptions {
 	/**
-	 * Items that may wait, of users and of searchers each, and as many cancels of each; an eighth of one client. One more
-	 * is answered `unsent` and comes again with the next head.
+	 * Items of users that may wait; the same number of searchers' items, and of the cancels of each. One client may have
+	 * an eighth. An item beyond that is answered `unsent`; it is sent again with the next head.
 	 */
 	readonly capacity: number;
 	/** Requests in flight at most. */
@@ -40,57 +39,56 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
-	readonly send: (body: Buffer, signature: string, rights: SendRights) => Promise<DeliveryAnswer>;
-	/** Asked before each item that is not urgent; what may not be sent is answered `unsent`. */
+	readonly send: (body: Buffer, signature: string, rights: SendChecks) => Promise<DeliveryAnswer>;
+	/** Checked before each item that is not urgent; if false, the item is answered `unsent`. */
 	readonly maySend: () => boolean;
 	readonly clock: Clock;
 }
 
-/** What one key has to send. At most 64 items wait in one, as many as a sender may have, and their cancels. */
+/** The items of one key: at most the 64 that a sender may have, and their cancels. */
 interface Queue {
 	readonly key: string;
-	/** In the order in which they are sent: urgent ones first, of the others one for each subject. */
+	/** In sending order: urgent items first, then one for each subject. */
 	waiting: LaneItem[];
 	inFlight: InFlight | null;
-	/** What waits in the scheduler for its first item. */
+	/** The scheduled job for its first item. */
 	job: WaitingJob | null;
 }
 
-/** What is being sent; once it is withdrawn, it is not sent a second time. */
+/** The item being sent. A withdrawn one is not retried. */
 interface InFlight {
 	readonly item: LaneItem;
 	withdrawn: boolean;
 }
 
-/** What waits, of one kind. */
-interface Room {
+/** The shares of waiting items, for users or for searchers. */
+interface WaitingShares {
 	readonly waiting: Shares;
 	readonly cancels: Shares;
 }
 
-/** Queues that are looked through at once for what is stale: few ms. */
-const SWEEP = 500;
+/** Queues checked for stale items before other work gets a turn: few ms. */
+const QUEUES_PER_SLICE = 500;
 
-/** Sends items, some at a time. */
 export class Lane {
 	readonly #deps: LaneDependencies;
-	readonly #turns: FairScheduler;
-	readonly #users: Room;
-	readonly #searchers: Room;
+	readonly #scheduler: FairScheduler;
+	readonly #users: WaitingShares;
+	readonly #searchers: WaitingShares;
 	readonly #queues = new Map<string, Queue>();
-	/** By subject the block for which it was last sent: of one client's, what was sent least recently goes first. */
+	/** By subject, the block it was last sent for: of one client's items the one sent least recently goes first. */
 	readonly #sentFor: LRUCache<string, number>;
 	#inFlight = 0;
 	#head = 0;
 	#closed = false;
-	/** What is still to be looked through for stale items; null: nothing. */
+	/** The queues not yet checked for stale items; null if no check is running. */
 	#unswept: Iterator<Queue> | null = null;
 	#idle: (() => void)[] = [];
 
 	constructor({ capacity, concurrency }: LaneOptions, dependencies: LaneDependencies) {
 		this.#deps = dependencies;
-		// What waits is bounded by the shares.
-		this.#turns = new FairScheduler({ concurrency, maxWaiting: Number.POSITIVE_INFINITY });
+		// The shares bound what waits.
+		this.#scheduler = new FairScheduler({ concurrency, maxWaiting: Number.POSITIVE_INFINITY });
 		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
 		this.#users = { waiting: shares(), cancels: shares() };
 		this.#searchers = { waiting: shares(), cancels: shares() };
@@ -99,43 +97,43 @@ export class Lane {
 
 	/** Items that wait or are in flight. */
 	get depth(): number {
-		return this.#rooms.reduce(
+		return this.#allShares.reduce(
 			(sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken,
 			this.#inFlight,
 		);
 	}
 
-	/** How full the fullest of its shares is. */
+	/** How full its fullest share is. */
 	get fullness(): Fullness {
-		return fullest(this.#rooms.flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]));
+		return fullest(this.#allShares.flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]));
 	}
 
-	/** Takes the place of what waits for its subject: that is answered `unsent`, and what is in flight is not repeated. */
+	/** Queues an item. A waiting item of the same subject is answered `unsent`, and one in flight is not retried. */
 	push(item: LaneItem): void {
 		const queue = this.#queues.get(item.key) ?? this.#open(item.key);
 		const { waiting } = queue;
 		const at = item.urgent ? waiting.findIndex(({ urgent }) => !urgent) : indexOf(waiting, item.subject);
-		const overtaken = item.urgent ? undefined : waiting[at];
-		if (overtaken !== undefined) this.#shares(overtaken).give(overtaken.client, 1);
+		const replaced = item.urgent ? undefined : waiting[at];
+		if (replaced !== undefined) this.#shares(replaced).give(replaced.client, 1);
 		const isRefused = this.#closed || this.#shares(item).take(item.client, 1) !== null;
-		// Where the newer one is refused the older one is not sent either: it is no longer what shall be.
+		// The older item is outdated, so it is dropped even if the newer one is refused.
 		const added = isRefused ? [] : [item];
-		waiting.splice(at < 0 ? waiting.length : at, overtaken === undefined ? 0 : 1, ...added);
-		if (!item.urgent) notAgain(queue, item.subject);
+		waiting.splice(at < 0 ? waiting.length : at, replaced === undefined ? 0 : 1, ...added);
+		if (!item.urgent) markWithdrawn(queue, item.subject);
 		this.#enqueue(queue);
-		overtaken?.answered("unsent", 0);
+		replaced?.answered("unsent", 0);
 		if (isRefused) item.answered("unsent", 0);
 	}
 
-	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. What is in flight ends as it may. */
+	/** Drops the waiting item of `subject` unless it is urgent: it is answered `unsent`. One in flight is finished, not retried. */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);
 		if (queue === undefined) return;
-		notAgain(queue, subject);
+		markWithdrawn(queue, subject);
 		this.#dropIf(queue, (item) => item.subject === subject);
 	}
 
-	/** Everything that waits for `head` or a block before it is stale: it makes room for what the new head brings. */
+	/** Drops what waits for `head` or an earlier block. */
 	setHead(head: number): void {
 		this.#head = head;
 		const isSweeping = this.#unswept !== null;
@@ -144,8 +142,8 @@ export class Lane {
 	}
 
 	/**
-	 * Takes no more and resolves when all cancels and what is in flight are answered; what else waits is answered
-	 * `unsent`, for it is in the store and goes out again.
+	 * Refuses new items, and resolves when all cancels and the items in flight are answered. Other waiting items are
+	 * answered `unsent`: they are in the store and are sent again after the restart.
 	 */
 	async close(): Promise<void> {
 		this.#closed = true;
@@ -159,7 +157,7 @@ export class Lane {
 		return queue;
 	}
 
-	get #rooms(): readonly Room[] {
+	get #allShares(): readonly WaitingShares[] {
 		return [this.#users, this.#searchers];
 	}
 
@@ -168,46 +166,51 @@ export class Lane {
 		return item.urgent ? room.cancels : room.waiting;
 	}
 
-	/** Takes out what is not urgent and `matches`; answers how many that were. */
+	/** Drops the items that match and are not urgent; returns how many. */
 	#dropIf(queue: Queue, matches: (item: LaneItem) => boolean): number {
-		const gone = queue.waiting.filter((item) => !item.urgent && matches(item));
-		if (gone.length === 0) return 0;
-		queue.waiting = queue.waiting.filter((item) => !gone.includes(item));
-		for (const item of gone) this.#shares(item).give(item.client, 1);
+		const dropped = queue.waiting.filter((item) => !item.urgent && matches(item));
+		if (dropped.length === 0) return 0;
+		queue.waiting = queue.waiting.filter((item) => !dropped.includes(item));
+		for (const item of dropped) this.#shares(item).give(item.client, 1);
 		this.#enqueue(queue);
-		for (const item of gone) item.answered("unsent", 0);
-		return gone.length;
+		for (const item of dropped) item.answered("unsent", 0);
+		return dropped.length;
 	}
 
-	/** In slices, for there may be many; one that is stale and whose turn comes before is not sent either. */
+	/** Checks all queues in slices, because there may be many. #maySend covers stale items not reached yet. */
 	async #sweep(): Promise<void> {
 		while (this.#unswept !== null) {
-			for (let looked = 0; looked < SWEEP && this.#unswept !== null; looked += 1) {
+			for (let checked = 0; checked < QUEUES_PER_SLICE && this.#unswept !== null; checked += 1) {
 				const { value: queue, done } = this.#unswept.next();
 				if (done === true) this.#unswept = null;
-				else looked += this.#dropIf(queue, ({ block }) => block <= this.#head);
+				else checked += this.#dropIf(queue, ({ block }) => block <= this.#head);
 			}
 			if (this.#unswept !== null) await nextTurn();
 		}
 	}
 
-	/** Gives the key the turn that its first item has a claim to; forgets it where it has nothing left. */
+	/** Schedules the queue's first item, or forgets an empty queue. */
 	#enqueue(queue: Queue): void {
 		if (queue.inFlight !== null) return;
 		const [first] = queue.waiting;
 		if (first === undefined) this.#queues.delete(queue.key);
-		const claim = first === undefined ? null : this.#claimOf(first);
-		const had = queue.job?.options;
-		if (had?.client === claim?.client && had?.urgent === claim?.urgent && had?.rank === claim?.rank) return;
-		if (queue.job !== null) this.#turns.withdraw(queue.job);
+		const wanted = first === undefined ? null : this.#jobOptions(first);
+		const current = queue.job?.options;
+		if (
+			current?.client === wanted?.client &&
+			current?.urgent === wanted?.urgent &&
+			current?.rank === wanted?.rank
+		)
+			return;
+		if (queue.job !== null) this.#scheduler.withdraw(queue.job);
 		queue.job = null;
-		if (claim === null) return;
-		const job = this.#turns.enqueue(claim, () => this.#begin(queue));
-		// Not where it has begun, and ended even.
+		if (wanted === null) return;
+		const job = this.#scheduler.enqueue(wanted, () => this.#begin(queue));
+		// Null if the job has already begun.
 		if (job !== null) queue.job = job;
 	}
 
-	/** Sends the first item that may be sent; those before it that may not are answered. */
+	/** Sends the first item that may be sent; items before it are answered `unsent`. */
 	async #begin(queue: Queue): Promise<void> {
 		queue.job = null;
 		const sendable = queue.waiting.findIndex((item) => this.#maySend(item));
@@ -237,8 +240,8 @@ export class Lane {
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 
-	/** The turn that an item may have. What somebody sends as a user is not held up by what he sends as a searcher. */
-	#claimOf({ client, subject, isPlain, urgent }: LaneItem): JobOptions {
+	/** How an item is scheduled. A client's items as a user are not delayed by its items as a searcher. */
+	#jobOptions({ client, subject, isPlain, urgent }: LaneItem): JobOptions {
 		const rank = urgent ? -1 : (this.#sentFor.get(subject) ?? 0);
 		return isPlain
 			? { client: `searcher ${client}`, cost: 1, background: true, rank }
@@ -250,11 +253,11 @@ export class Lane {
 	}
 }
 
-function notAgain({ inFlight }: Queue, subject: string): void {
+function markWithdrawn({ inFlight }: Queue, subject: string): void {
 	if (inFlight?.item.subject === subject && !inFlight.item.urgent) inFlight.withdrawn = true;
 }
 
-/** Where in `waiting` the one for `subject` stands that is not urgent; -1: nowhere. */
+/** The index of the item of `subject` that is not urgent; -1 if there is none. */
 function indexOf(waiting: readonly LaneItem[], subject: string): number {
 	return waiting.findIndex((item) => item.subject === subject && !item.urgent);
 }

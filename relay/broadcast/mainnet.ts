@@ -1,5 +1,5 @@
-// The block builders of BUILDERS=mainnet, checked by parseBuilders like an operator's own rows. Nothing here was called,
-// and an address that changes hands is not noticed.
+// The block builders of BUILDERS=mainnet, checked by parseBuilders like an operator's own rows. The addresses were not
+// tried out, and a change of their owner would go unnoticed.
 //
 // An entry is active only where the builder's own public documents are current, since whoever holds an address
 // reads the private transactions sent to it. The date of a row is the last day on which a dated public copy of those

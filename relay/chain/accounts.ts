@@ -1,5 +1,5 @@
-// Account states, each asked of the node once per head. Clients take turns, so that one with thousands of accounts
-// delays nobody else; their questions share batches.
+// Account states, each read from the node once per head, in batches. Clients are served in fair order, so that one with
+// thousands of accounts does not delay the others.
 
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
@@ -18,9 +18,9 @@ import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
 
 export interface NodeAccountsOptions {
-	/** How long one who asks waits, in ms. Default 1,000. */
+	/** Deadline of a read, in ms. Default 1,000. */
 	readonly timeoutMs?: number;
-	/** Accounts that wait for their turn at most. Default 20,000. */
+	/** Accounts that may wait. Default 20,000. */
 	readonly maxWaiting?: number;
 }
 
@@ -31,33 +31,32 @@ export interface NodeAccountsDependencies {
 }
 
 const TIMEOUT_MS = 1_000;
-/** Accounts remembered; the one not asked for longest goes. */
+/** Accounts cached; the least recently used is dropped first. */
 const MAX_ACCOUNTS = 100_000;
-/** More than the node answers within a second; beyond, whoever has the most of them is refused. */
+/** More than the node answers within a second. Beyond it, the client with the most waiting accounts is refused. */
 const MAX_WAITING = 20_000;
 /** Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after them. */
 const CALLS = 3;
 const CALLS_LATEST = 5;
 /** Accounts asked for in one request. */
 const BATCH_ACCOUNTS = 100;
-/** Of an answer so many are told in one turn of the event loop. */
+/** Lookups of one answer that are resolved before other work gets a turn. */
 const SETTLED_AT_ONCE = 8;
-/** Requests under way at the same time; what is asked meanwhile waits and goes together in the next one. */
+/** Requests in flight at once; lookups made meanwhile wait for the next one. */
 const BATCHES_AT_ONCE = 4;
-/** Before the node is asked again where it failed, in ms; doubled each time. */
+/** Pause before a failed read is tried again, in ms; doubled each time. */
 const RETRY_MS = 40;
 
-/** What a client wants to know. */
 interface Question {
 	/** Lower case. */
 	readonly address: string;
 	readonly client: string;
 	readonly urgent: boolean;
-	/** At the node's own latest block instead of the tracked head. */
+	/** Read at the node's latest block instead of the tracked head. */
 	readonly latest: boolean;
 }
 
-/** A request for one account; `state` once it has come. */
+/** A request for one account; `state` is set when it was answered. */
 interface Lookup {
 	readonly address: string;
 	readonly latest: boolean;
@@ -72,17 +71,17 @@ export class NodeAccounts implements Accounts {
 	readonly #node: Pick<JsonRpcClient, "batch">;
 	readonly #background: Background;
 	readonly #clock: Clock;
-	/** Hands out whose account goes into the next request. */
+	/** Decides which accounts go into the next request. */
 	readonly #scheduler: FairScheduler;
 	readonly #turns: SharedJobs<AccountState>;
-	/** For the next request, by address and block; they get the state of whatever is the head when it is sent. */
+	/** Lookups for the next request, by address and block. They are read at the head of the time it is sent. */
 	#batch = new Map<string, Lookup>();
-	/** Of the tracked head: had, or in a request under way. */
+	/** Lookups at the tracked head, answered or in flight. */
 	readonly #states: LRUCache<string, Lookup>;
 	#head: number | null = null;
-	/** Counts the heads that were set: two of them may have the same number. */
+	/** Counts the heads that were set, because two may have the same number. */
 	#epoch = 0;
-	#underWay = 0;
+	#inFlight = 0;
 	#scheduled = false;
 
 	constructor(options: NodeAccountsOptions, dependencies: NodeAccountsDependencies) {
@@ -94,12 +93,12 @@ export class NodeAccounts implements Accounts {
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,
-			mayStart: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
+			mayStart: () => this.#inFlight < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
 		});
 		this.#turns = new SharedJobs(this.#scheduler);
 	}
 
-	/** Tells it the new head; everything known of older ones is forgotten. */
+	/** Sets the new head, and forgets all states of older ones. */
 	setHead(block: number): void {
 		this.#head = block;
 		this.#epoch += 1;
@@ -107,20 +106,20 @@ export class NodeAccounts implements Accounts {
 	}
 
 	/**
-	 * State of `address` after the tracked head. Where the node fails, or does not know that block yet (one of many
-	 * behind a balancer), it is asked again. Throws an UpstreamError when there is none within a second.
+	 * State of `address` after the tracked head. If the node fails, or does not have that block yet (one of many behind a
+	 * load balancer), it is asked again. Throws an UpstreamError after a second without an answer.
 	 */
 	async get(address: string, client: string, urgent = false): Promise<AccountState> {
 		const key = address.toLowerCase();
 		const had = this.#states.get(key)?.state;
-		// The usual case: no timer is set for it.
+		// The usual case, without a timer.
 		if (had !== undefined && had !== null) return had;
 		return this.#answer({ address: key, client, urgent, latest: false });
 	}
 
 	/**
-	 * State of `address` as the node has it now, asked for in any case: after the tracked head, or a later block where
-	 * the node is ahead of it. Throws like {@link get}.
+	 * State of `address` at the node's latest block, never from the cache: after the tracked head, or a later block if the
+	 * node is ahead. Throws like {@link get}.
 	 */
 	async fresh(address: string, client: string): Promise<AccountState> {
 		const key = address.toLowerCase();
@@ -150,10 +149,10 @@ export class NodeAccounts implements Accounts {
 		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
 			const epoch = this.#epoch;
 			try {
-				const state = await this.#turn(question, signal);
-				// The head moved on while the node was asked: once more, so that it is rarely of a head gone by.
+				const state = await this.#lookUp(question, signal);
+				// The head has changed meanwhile: read once more, so that the state is rarely an old one.
 				if (epoch === this.#epoch || question.latest) return state;
-				return await this.#turn(question, signal);
+				return await this.#lookUp(question, signal);
 			} catch (thrown) {
 				if (!(thrown instanceof UpstreamError)) throw thrown;
 				failure.last = thrown;
@@ -163,8 +162,8 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	/** What is had or under way, or will be when it is the client's turn; who has given up leaves the queue. */
-	#turn(question: Question, signal: AbortSignal): Promise<AccountState> {
+	/** Returns a known or pending state, or waits in the queue until `signal` aborts. */
+	#lookUp(question: Question, signal: AbortSignal): Promise<AccountState> {
 		const lookup = this.#known(question);
 		if (lookup !== undefined) return lookup.promise;
 		if (this.#head === null) return Promise.reject(new UpstreamError("unreachable"));
@@ -175,7 +174,7 @@ export class NodeAccounts implements Accounts {
 		return turn.answer;
 	}
 
-	/** Into the next request, unless somebody else's turn has brought it there. */
+	/** Adds the account to the next request, unless another client has done so already. */
 	#begin(question: Question): Promise<AccountState> {
 		const known = this.#known(question);
 		if (known !== undefined) return known.promise;
@@ -186,13 +185,13 @@ export class NodeAccounts implements Accounts {
 		return lookup.promise;
 	}
 
-	/** What is had, or under way and not too old for who asks now. */
+	/** The lookup that answers this question, if there is one. */
 	#known(question: Question): Lookup | undefined {
 		const lookup = this.#batch.get(batchKey(question));
 		return lookup ?? (question.latest ? undefined : this.#states.get(question.address));
 	}
 
-	/** Not at once: what is asked for in the same turn of the event loop goes together. */
+	/** Sends at the end of this turn of the event loop, so that its lookups share a request. */
 	#sendSoon(): void {
 		if (this.#scheduled) return;
 		this.#scheduled = true;
@@ -206,7 +205,7 @@ export class NodeAccounts implements Accounts {
 		const lookups = [...this.#batch.values()];
 		this.#batch = new Map();
 		for (const lookup of lookups) if (!lookup.latest) this.#states.set(lookup.address, lookup);
-		this.#underWay += 1;
+		this.#inFlight += 1;
 		this.#background.run("accounts", () => this.#fetch(lookups, this.#head ?? 0));
 	}
 
@@ -216,12 +215,12 @@ export class NodeAccounts implements Accounts {
 			const answers = await this.#node.batch(asked.flat(), this.#timeoutMs);
 			let next = 0;
 			for (const [i, lookup] of lookups.entries()) {
-				// Those who wait go on at once: a crowd of them would keep everybody else waiting.
+				// Resolving many callers at once would hold up everything else.
 				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1) await nextTurn();
 				const from = next;
 				next += asked[i]?.length ?? 0;
 				const state = readState(lookup, head, answers.slice(from, next));
-				// No state though the node answered: most likely it does not have that block.
+				// An answer without a state: most likely the node does not have that block.
 				this.#finish(lookup, state ?? new UpstreamError("notJsonRpc"));
 			}
 		} catch (thrown) {
@@ -229,7 +228,7 @@ export class NodeAccounts implements Accounts {
 			for (const lookup of lookups) this.#finish(lookup, error);
 			if (error !== thrown) throw thrown;
 		} finally {
-			this.#underWay -= 1;
+			this.#inFlight -= 1;
 			this.#scheduler.resume();
 		}
 	}
@@ -258,7 +257,7 @@ function batchKey({ address, latest }: Question): string {
 	return latest ? `latest ${address}` : address;
 }
 
-/** At the latest block the node's own number goes around them: where it changes, nobody knows which block they are of. */
+/** At the latest block, the block number is read before and after: only if both agree is the state's block known. */
 function callsFor({ address, latest }: Lookup, head: number): readonly RpcCall[] {
 	const block = latest ? "latest" : toQuantity(head);
 	const reads = ACCOUNT_METHODS.map((method) => ({ method, params: [address, block] }));

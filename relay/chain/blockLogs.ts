@@ -1,4 +1,4 @@
-// The logs of single blocks, each asked for once however many clients want some of them.
+// Reads the logs of single blocks. Each block is read once, however many clients ask for its logs.
 
 import { LRUCache } from "lru-cache";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -6,14 +6,13 @@ import { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import type { Log } from "../../shared/jsonrpc/logs.ts";
 import type { NodeReader } from "./nodeReader.ts";
 
-/** How long the node may take for a block's logs, in ms. */
+/** Deadline of a block's logs, in ms. */
 const LOGS_MS = 3_000;
-/** Blocks whose logs are remembered: no reorganisation goes back further without far worse trouble. */
+/** Blocks whose logs are cached; reorganisations do not go further back in practice. */
 const KEPT_BLOCKS = 64;
-/** Bytes of an answer at most: blocks of the mainnet have under a million. */
+/** Maximum size of an answer in bytes; mainnet blocks have under a million. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** Reads the logs of single blocks. */
 export class BlockLogs {
 	readonly #node: Pick<NodeReader, "call">;
 	readonly #kept = new LRUCache<string, Promise<readonly Log[]>>({ max: KEPT_BLOCKS });
@@ -22,7 +21,7 @@ export class BlockLogs {
 		this.#node = dependencies.node;
 	}
 
-	/** All logs of the block with this hash, in their order. Throws UpstreamError where the node gives none. */
+	/** All logs of the block with this hash, in order. Throws UpstreamError if the node does not answer with logs. */
 	of(blockHash: string): Promise<readonly Log[]> {
 		const known = this.#kept.get(blockHash);
 		if (known !== undefined) return known;

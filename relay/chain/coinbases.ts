@@ -1,5 +1,5 @@
-// The coinbases of the last blocks. Nobody knows whose the next block will be, so a simulated one is drawn from them: as
-// often as they came, with what they really hold, so that no contract can tell the one from the other.
+// The coinbases of the last 64 blocks. The next block's coinbase is not known beforehand, so simulations draw one of these,
+// each as likely as it was frequent. Contracts then can't tell a simulation by an unusual coinbase or balance.
 
 import { randomInt } from "node:crypto";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
@@ -12,12 +12,11 @@ import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
 const BLOCKS = 64;
 const READ_MS = 5_000;
 
-/** Who was paid for the last 64 canonical blocks. */
 export class Coinbases {
 	/** By block number, lower case. */
 	readonly #miners = new Map<number, string>();
 
-	/** Asks the node for those before the relay's start. Without an answer there are those of the blocks that come. */
+	/** Reads the blocks before the relay's start. If the node fails, only new blocks are known. */
 	async read(node: Pick<JsonRpcClient, "call" | "batch">, log: Logger): Promise<void> {
 		try {
 			const answer = await node.call({ method: "eth_blockNumber", params: [] }, READ_MS);
@@ -37,18 +36,18 @@ export class Coinbases {
 		}
 	}
 
-	/** Takes a change of the canonical chain. */
+	/** Applies a change of the canonical chain. */
 	blocksCame({ reverted, applied }: Pick<ChainUpdate, "reverted" | "applied">): void {
 		for (const { number } of reverted) this.#miners.delete(number);
 		for (const { number, miner } of applied) this.#miners.set(number, miner);
 		const newest = Math.max(...this.#miners.keys());
 		for (const number of this.#miners.keys()) {
-			// Nobody made the genesis.
+			// The genesis block has no real coinbase.
 			if (number <= newest - BLOCKS || (number === 0 && newest > 0)) this.#miners.delete(number);
 		}
 	}
 
-	/** One of them, by chance, lower case; before the first block nobody's. */
+	/** A random one in lower case; the zero address before the first block. */
 	draw(): string {
 		const miners = [...this.#miners.values()];
 		return miners[randomInt(Math.max(miners.length, 1))] ?? `0x${"0".repeat(40)}`;

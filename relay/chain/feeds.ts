@@ -1,5 +1,5 @@
-// Tells websocket subscribers of new heads and of logs as the chain changes, in order and in the node's own JSON: the logs
-// of blocks that left the chain come again as removed, as go-ethereum does. The node is asked nothing while nobody listens.
+// Publishes new heads and logs to websocket subscribers, in order and in the node's JSON. Logs of reverted blocks are sent
+// again as removed, like go-ethereum does. Without subscribers the node is not asked.
 
 import type { Background } from "../../shared/background.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
@@ -16,22 +16,22 @@ import type { NodeReader } from "./nodeReader.ts";
 
 interface FeedDependencies {
 	readonly publisher: Publisher & {
-		/** Whether anybody listens to `topic`. */
-		isHeard(topic: string): boolean;
-		/** What the topics that begin with `prefix` and that somebody listens to go on with. */
-		heardAfter(prefix: string): readonly string[];
+		/** Whether `topic` has subscribers. */
+		hasSubscribers(topic: string): boolean;
+		/** The rest, after `prefix`, of each subscribed topic that begins with it. */
+		subscribedSuffixes(prefix: string): readonly string[];
 	};
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;
 }
 
-/** How long the node may take for the headers, in ms: a head that comes late is worth little. */
+/** Deadline of the headers, in ms: a late head is worth little. */
 const HEADERS_MS = 1_000;
-/** Heads, or changes of the chain, that may wait for the node; beyond that subscribers miss the oldest. */
+/** Heads, or chain updates, that may wait for the node; beyond that, the oldest are skipped. */
 const MAX_WAITING = 64;
 
-/** Hands what comes to `work`, one round after another so that all stays in order; what comes meanwhile goes together. */
-function inRounds<T>(
+/** Passes items to `work`, one batch after another so that they stay in order; items that arrive meanwhile form the next batch. */
+function inBatches<T>(
 	background: FeedDependencies["background"],
 	task: string,
 	work: (items: readonly T[]) => Promise<void>,
@@ -57,7 +57,7 @@ function inRounds<T>(
 	};
 }
 
-/** The feed of `NEW_HEADS`: headers as geth's `newHeads` has them; what the relay knows itself where the node fails. */
+/** The feed of `NEW_HEADS`: headers as in geth's `newHeads`, or the fields that the relay knows if the node fails. */
 export function createHeadFeed(
 	dependencies: FeedDependencies & { readonly node: Pick<NodeReader, "batch"> },
 ) {
@@ -72,25 +72,25 @@ export function createHeadFeed(
 			return [];
 		}
 	};
-	const tell = inRounds<Header>(background, "heads", async (heads) => {
+	const publish = inBatches<Header>(background, "heads", async (heads) => {
 		const answers = await askHeaders(heads);
 		for (const [i, head] of heads.entries()) {
-			publisher.publish(NEW_HEADS, () => toldHeader(answers[i], head) ?? knownHeader(head));
+			publisher.publish(NEW_HEADS, () => nodeHeader(answers[i], head) ?? knownHeader(head));
 		}
 	});
 	return {
-		/** Takes new blocks of the canonical chain, oldest first; returns at once. */
+		/** Publishes new canonical blocks, oldest first; returns at once. */
 		onHeads(blocks: readonly Block[]): void {
-			if (publisher.isHeard(NEW_HEADS)) tell(blocks);
+			if (publisher.hasSubscribers(NEW_HEADS)) publish(blocks);
 		},
 	};
 }
 
-/** The feed of the topics that begin with `LOGS` and go on with a filter as JSON. */
+/** The feed of logs: its topics are `LOGS` followed by a filter as JSON. */
 export function createLogFeed(dependencies: FeedDependencies & { readonly logs: BlockLogs }) {
 	const { logs, publisher, background, log } = dependencies;
-	const tellBlock = async (blockHash: string, removed: boolean): Promise<void> => {
-		const filters = publisher.heardAfter(LOGS);
+	const publishBlock = async (blockHash: string, removed: boolean): Promise<void> => {
+		const filters = publisher.subscribedSuffixes(LOGS);
 		if (filters.length === 0) return;
 		try {
 			const all = await logs.of(blockHash);
@@ -105,27 +105,27 @@ export function createLogFeed(dependencies: FeedDependencies & { readonly logs: 
 			log.warn("subscribers miss the logs of a block", { code: thrown.code });
 		}
 	};
-	const tell = inRounds<ChainUpdate>(background, "logs", async (updates) => {
+	const publish = inBatches<ChainUpdate>(background, "logs", async (updates) => {
 		for (const { reverted, applied } of updates) {
-			for (const { hash } of reverted) await tellBlock(hash, true);
-			for (const { hash } of applied) await tellBlock(hash, false);
+			for (const { hash } of reverted) await publishBlock(hash, true);
+			for (const { hash } of applied) await publishBlock(hash, false);
 		}
 	});
 	return {
-		/** Takes a change of the chain; returns at once. */
+		/** Publishes a chain update's logs; returns at once. */
 		onUpdate(update: ChainUpdate): void {
-			if (publisher.heardAfter(LOGS).length > 0) tell([update]);
+			if (publisher.subscribedSuffixes(LOGS).length > 0) publish([update]);
 		},
 	};
 }
 
-/** The node's header of `head`; null where it did not tell, or told of another block. */
-function toldHeader(answer: RpcAnswer | undefined, head: Header): Record<string, unknown> | null {
+/** The node's header of `head`; null if it failed or answered with another block. */
+function nodeHeader(answer: RpcAnswer | undefined, head: Header): Record<string, unknown> | null {
 	const block = answer?.ok === true ? fieldsOf(answer.result) : null;
 	return block !== null && block.hash === head.hash ? headerOf(block) : null;
 }
 
-/** The fields that the relay has itself, as a node writes them. */
+/** A header of the fields that the relay knows, in a node's JSON. */
 function knownHeader(head: Header): Record<string, unknown> {
 	return {
 		number: toQuantity(head.number),

@@ -1,5 +1,5 @@
-// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`): each is its client's own, and ends when it was not asked
-// for five minutes. What has changed since the last poll is read from one history of the chain's changes.
+// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`). A filter belongs to the client that made it, and expires
+// when not polled for five minutes. All filters share one history of the chain's changes.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-eth
 
 import { randomBytes } from "node:crypto";
@@ -14,14 +14,14 @@ import type { BlockLogs } from "./blockLogs.ts";
 
 interface Filter {
 	readonly client: string;
-	/** Null: a filter of blocks. */
+	/** Null for a block filter. */
 	readonly logs: LogCriteria | null;
-	/** The number of the first change that it was not told. */
+	/** Number of the first change that the client has not polled yet. */
 	next: number;
 	usedAt: number;
 }
 
-/** A block that came to the chain, or left it. */
+/** A block that was added to the chain or removed from it. */
 interface Step {
 	readonly hash: string;
 	readonly number: number;
@@ -29,20 +29,19 @@ interface Step {
 	readonly at: number;
 }
 
-/** How long a filter lives that nobody asks for, in ms: as in go-ethereum. */
+/** How long a filter lives without a poll, in ms, as in go-ethereum. */
 const LIFE_MS = 300_000;
 const MAX_FILTERS = 8_192;
 const MAX_PER_CLIENT = 64;
 const ID_BYTES = 16;
 
-/** The filters of all clients. */
 export class PolledFilters implements Filters {
 	readonly #logs: BlockLogs;
 	readonly #clock: Clock;
 	/** By id, least recently used first. */
 	readonly #filters = new Map<string, Filter>();
 	readonly #shares = new Shares({ total: MAX_FILTERS, perClient: MAX_PER_CLIENT });
-	/** The changes of the last {@link LIFE_MS}, and how many there were before. */
+	/** The changes of the last {@link LIFE_MS}, and the count of older ones. */
 	#steps: Step[] = [];
 	#dropped = 0;
 
@@ -51,18 +50,18 @@ export class PolledFilters implements Filters {
 		this.#clock = dependencies.clock;
 	}
 
-	/** Takes a change of the chain. */
+	/** Records a chain update. */
 	onUpdate({ reverted, applied }: ChainUpdate): void {
 		const at = this.#clock.monotonic();
 		const oldest = this.#steps.findIndex((step) => step.at > at - LIFE_MS);
-		const gone = oldest < 0 ? this.#steps.length : oldest;
-		this.#dropped += gone;
-		this.#steps = this.#steps.slice(gone);
+		const expired = oldest < 0 ? this.#steps.length : oldest;
+		this.#dropped += expired;
+		this.#steps = this.#steps.slice(expired);
 		for (const { hash, number } of reverted) this.#steps.push({ hash, number, removed: true, at });
 		for (const { hash, number } of applied) this.#steps.push({ hash, number, removed: false, at });
 	}
 
-	/** Makes one, of logs or of blocks; answers its id. Throws RpcError `limit` where its client has too many. */
+	/** Creates a filter of logs, or of blocks if `logs` is null; returns its id. Throws RpcError `limit`. */
 	open(client: string, logs: LogCriteria | null): string {
 		this.#sweep();
 		if (this.#shares.take(client, 1) !== null) {
@@ -74,7 +73,7 @@ export class PolledFilters implements Filters {
 		return id;
 	}
 
-	/** What has changed since it was asked last: hashes of new blocks, or logs. Throws RpcError. */
+	/** The block hashes or logs since the last poll. Throws RpcError. */
 	async changes(client: string, id: string): Promise<readonly unknown[]> {
 		const filter = this.#use(client, id);
 		const steps = this.#steps.slice(Math.max(0, filter.next - this.#dropped));
@@ -96,14 +95,14 @@ export class PolledFilters implements Filters {
 		return found;
 	}
 
-	/** What the log filter asks for. Throws RpcError. */
+	/** The query of a log filter, for eth_getLogs. Throws RpcError. */
 	query(client: string, id: string): object {
 		const { logs } = this.#use(client, id);
 		if (logs === null) throw unknown();
 		return logs.query;
 	}
 
-	/** Ends it; false where its client has none with this id. */
+	/** Removes a filter; false if the client has none with this id. */
 	close(client: string, id: string): boolean {
 		const filter = this.#filters.get(id);
 		if (filter?.client !== client) return false;
@@ -140,7 +139,7 @@ export class PolledFilters implements Filters {
 	}
 }
 
-/** go-ethereum's words. */
+/** The same error as go-ethereum's. */
 function unknown(): RpcError {
 	return new RpcError("rejected", "filter not found");
 }

@@ -1,5 +1,5 @@
-// What the next block asks of transactions: base fee, blob base fee and gas limit, and the rules of the chain's fork, as the node
-// tells it by `eth_config` (https://eips.ethereum.org/EIPS/eip-7910). Where it can't tell, the protocol's formulas do.
+// What the next block requires of transactions: base fee, blob base fee, gas limit and the fork's rules. They come from the
+// node (`eth_feeHistory`, and `eth_config`, https://eips.ethereum.org/EIPS/eip-7910), or else from the protocol's formulas.
 
 import type { Background } from "../../shared/background.ts";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
@@ -11,7 +11,7 @@ import type { ChainRules } from "../domain/transactionRules.ts";
 
 /**
  * Ethereum's blobs since the second blob-parameter-only fork of 2026-01-07 (https://eips.ethereum.org/EIPS/eip-7892). Only used
- * where the node does not tell the blob base fee, which is why later forks need not be known here.
+ * if the node does not answer with the blob base fee, so later forks need not be known here.
  */
 const TARGET_BLOBS = 14n;
 const MAX_BLOBS = 21n;
@@ -26,22 +26,22 @@ const BLOB_BASE_COST = 8_192n;
 const FEE_HISTORY_MS = 1_000;
 
 /**
- * A function from a head to what the block after it allows; it never throws. `slotSeconds` is the time between
- * blocks. `eth_feeHistory` of the head tells both fees of the next block; should it not answer within a second, be
- * of another block, or know no blobs, {@link nextBaseFee} and {@link nextBlobBaseFee} do.
+ * Returns a function from a head to the next block; it never throws. Both fees come from `eth_feeHistory`. If the node does
+ * not answer within a second, answers for another block or knows no blobs, {@link nextBaseFee} and {@link nextBlobBaseFee}
+ * compute them. `slotSeconds` is the time between blocks.
  */
 export function nextBlockReader(
 	options: { readonly slotSeconds: number },
 	dependencies: { readonly node: Pick<JsonRpcClient, "call"> },
 ): (head: Header) => Promise<NextBlock> {
 	return async (head) => {
-		const told = await askFees(dependencies.node, head);
+		const fees = await askFees(dependencies.node, head);
 		return {
 			number: head.number + 1,
 			timestamp: head.timestamp + options.slotSeconds,
-			baseFee: told.baseFee ?? nextBaseFee(head),
-			blobBaseFee: told.blobBaseFee ?? nextBlobBaseFee(head),
-			// A proposer may move it by 1/1024; nobody knows by how much before.
+			baseFee: fees.baseFee ?? nextBaseFee(head),
+			blobBaseFee: fees.blobBaseFee ?? nextBlobBaseFee(head),
+			// The proposer may change it by 1/1024, which can't be known beforehand.
 			gasLimit: head.gasLimit,
 			parentHash: head.hash,
 		};
@@ -79,10 +79,10 @@ function blobBaseFee(excessBlobGas: bigint): bigint {
 	return sum / BLOB_UPDATE_FRACTION;
 }
 
-/** What `eth_feeHistory` tells of the next block's fees. */
-type ToldFees = Partial<Pick<NextBlock, "baseFee" | "blobBaseFee">>;
+/** The next block's fees from `eth_feeHistory`. */
+type NodeFees = Partial<Pick<NextBlock, "baseFee" | "blobBaseFee">>;
 
-async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise<ToldFees> {
+async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise<NodeFees> {
 	try {
 		const params = ["0x1", toQuantity(head.number), []];
 		const answer = await node.call({ method: "eth_feeHistory", params }, FEE_HISTORY_MS);
@@ -93,13 +93,13 @@ async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise
 	}
 }
 
-/** Each list has the head's fee and then the next block's; a head's fee that differs is of another fork's block. */
-function readFees(result: unknown, head: Header): ToldFees {
+/** Each list has the head's fee, then the next block's. If the head's fee differs, the answer is for another block. */
+function readFees(result: unknown, head: Header): NodeFees {
 	const { baseFeePerGas, baseFeePerBlobGas } = fieldsOf(result) ?? {};
 	const [own, baseFee] = quantities(baseFeePerGas);
 	if (own !== head.baseFee || baseFee == null) return {};
 	const [, blobBaseFee] = quantities(baseFeePerBlobGas);
-	// 0 is told of chains without blobs.
+	// Nodes answer 0 on chains without blobs.
 	return blobBaseFee ? { baseFee, blobBaseFee } : { baseFee };
 }
 
@@ -107,7 +107,7 @@ function quantities(list: unknown): (bigint | null)[] {
 	return Array.isArray(list) ? list.map(readQuantity) : [];
 }
 
-/** What a fork sets. */
+/** The rules that depend on the fork. */
 type Fork = Pick<ChainRules, "maxTxGas" | "maxInitCodeBytes">;
 
 /** https://eips.ethereum.org/EIPS/eip-7954 */
@@ -115,7 +115,7 @@ const AMSTERDAM_INITCODE_BYTES = 131_072;
 const BEFORE_OSAKA: Fork = { maxTxGas: null, maxInitCodeBytes: MAX_INITCODE_BYTES };
 /** EIP-7825 limits the gas of a transaction. */
 const OSAKA: Fork = { ...BEFORE_OSAKA, maxTxGas: MAX_TX_GAS };
-/** EIP-8037 lifts that limit again; what is left of it, 2^32 - 1, is above every block's. */
+/** EIP-8037 raises that limit to 2^32 - 1, which is above every block's. */
 const AMSTERDAM: Fork = { maxTxGas: null, maxInitCodeBytes: AMSTERDAM_INITCODE_BYTES };
 /** Mainnet, Sepolia and Hoodi, which have had Osaka since 2025: for nodes that do not serve `eth_config`. */
 const OSAKA_CHAINS: readonly bigint[] = [1n, 11_155_111n, 560_048n];
@@ -123,15 +123,15 @@ const OSAKA_CHAINS: readonly bigint[] = [1n, 11_155_111n, 560_048n];
 const ASK_EACH_BLOCKS = 100;
 const ASK_MS = 5_000;
 
-/** The rules of the chain's next block, read by whoever judges a transaction. */
+/** The rules of the chain's next block. */
 export class ForkRules implements ChainRules {
 	readonly chainId: bigint;
 	readonly #node: Pick<JsonRpcClient, "call">;
 	readonly #background: Pick<Background, "run">;
 	#current: Fork;
-	/** The one that is announced, and from when on it holds, in seconds since the epoch. */
+	/** The announced fork, and its activation time in seconds since the epoch. */
 	#next: { readonly fork: Fork; readonly since: number } | null = null;
-	/** Of the next block, in seconds since the epoch. */
+	/** Time of the next block, in seconds since the epoch. */
 	#timestamp = 0;
 	#askedAt = 0;
 
@@ -156,40 +156,40 @@ export class ForkRules implements ChainRules {
 		return this.#fork.maxInitCodeBytes;
 	}
 
-	/** Takes what the next block is; the node is asked again now and then, and when a fork comes. */
+	/** Sets the next block. The node is asked again every hundred blocks and at a fork. */
 	setNext({ number, timestamp }: Pick<NextBlock, "number" | "timestamp">): void {
 		this.#timestamp = timestamp;
-		if (!this.#hasCome && Math.abs(number - this.#askedAt) < ASK_EACH_BLOCKS) return;
+		if (!this.#isForkActive && Math.abs(number - this.#askedAt) < ASK_EACH_BLOCKS) return;
 		this.#askedAt = number;
 		this.#background.run("fork rules", () => this.read());
 	}
 
-	/** Asks the node. Where it does not tell, what is known stays. */
+	/** Reads the rules from the node. If it does not answer, the known ones stay. */
 	async read(): Promise<void> {
 		try {
 			const answer = await this.#node.call({ method: "eth_config", params: [] }, ASK_MS);
-			const told = (answer.ok ? fieldsOf(answer.result) : null) ?? {};
-			const current = forkOf(told.current);
+			const config = (answer.ok ? fieldsOf(answer.result) : null) ?? {};
+			const current = forkOf(config.current);
 			if (current === null) return;
 			this.#current = current;
-			const fork = forkOf(told.next);
-			const since = fieldsOf(told.next)?.activationTime;
+			const fork = forkOf(config.next);
+			const since = fieldsOf(config.next)?.activationTime;
 			this.#next = fork !== null && typeof since === "number" ? { fork, since } : null;
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 		}
 	}
 
-	get #hasCome(): boolean {
+	get #isForkActive(): boolean {
 		return this.#next !== null && this.#timestamp >= this.#next.since;
 	}
 
 	get #fork(): Fork {
-		return this.#next !== null && this.#hasCome ? this.#next.fork : this.#current;
+		return this.#next !== null && this.#isForkActive ? this.#next.fork : this.#current;
 	}
 }
 
-/** Which fork's `config` it is, by what came with it: Osaka's P256VERIFY (EIP-7951), Amsterdam's builder deposits (EIP-8282). */
+/** The fork of `config`, recognised by what it introduced: Osaka P256VERIFY (EIP-7951), Amsterdam builder deposits (EIP-8282). */
 function forkOf(config: unknown): Fork | null {
 	const { precompiles, systemContracts } = fieldsOf(config) ?? {};
 	const known = fieldsOf(precompiles);

@@ -1,5 +1,5 @@
-// What is asked of the node beside heads: at the start, until it answers, which chain it is; then what the relay's own methods
-// are built of. Nothing of it is remembered.
+// Identifies the node and its chain at the start, waiting until it answers, and offers the reads that the relay's own methods
+// need. Nothing is cached.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -10,18 +10,17 @@ import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import type { NodeReads } from "../domain/ports.ts";
 import type { Passthrough } from "./passthrough.ts";
 
-/** Which node and chain it is. */
 export interface NodeProbe {
 	readonly chainId: bigint;
 	/** Lower-case. */
 	readonly genesisHash: string;
-	/** As the node calls itself, in 100 printable characters at most; "unknown" where it does not say. */
+	/** The node's `web3_clientVersion`, in 100 printable characters at most; "unknown" if it has none. */
 	readonly clientVersion: string;
 }
 
 const PROBE_MS = 5_000;
 
-/** Asks the node who it is, within five seconds. Throws an UpstreamError where it does not tell. */
+/** Reads the node's chain and version within five seconds. Throws an UpstreamError. */
 export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<NodeProbe> {
 	const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
 		const answer = await node.call({ method, params }, PROBE_MS);
@@ -38,12 +37,12 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 	return { chainId, genesisHash, clientVersion: printable(version) };
 }
 
-/** The reads for the relay's own methods, which stand in no list: shared like those that do, and never remembered. */
+/** The reads for the relay's own methods. They are shared like the listed ones, but never cached. */
 export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): NodeReads {
 	return {
 		async pendingCount(address, caller) {
-			const told = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
-			const count = readQuantity(told);
+			const answer = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
+			const count = readQuantity(answer);
 			if (count !== null) return count;
 			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
 		},
@@ -70,7 +69,7 @@ export class WrongNodeError extends Error {
 }
 
 export interface AwaitNodeOptions {
-	/** The chain that it must be on. */
+	/** The chain that the node must be on, if set. */
 	readonly chainId: bigint | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -78,9 +77,9 @@ export interface AwaitNodeOptions {
 	readonly stopped?: AbortSignal;
 }
 
-/** How long a start waits for the node, in ms: hosts start both at the same time. */
+/** How long a start waits for the node, in ms: a host may start both at the same time. */
 const WAIT_MS = 30_000;
-/** It is asked again after this, twice as long each time, in ms. */
+/** Pauses between two tries, doubled each time, in ms. */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 4_000;
 

@@ -1,5 +1,5 @@
-// Sends reads to the node, cut into batches that it accepts. A read that did not arrive is sent a second time, so this
-// is for reads alone.
+// Sends reads to the node in batches that it accepts. A read that did not arrive is sent a second time, so only reads may go
+// through here.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
@@ -11,7 +11,7 @@ import {
 import type { Logger } from "../../shared/log.ts";
 
 export interface NodeReaderOptions {
-	/** The deadline where the caller gives none, in ms. */
+	/** Default deadline, in ms. */
 	readonly timeoutMs: number;
 }
 
@@ -21,11 +21,11 @@ export interface NodeReaderDependencies {
 	readonly log: Logger;
 }
 
-/** Of one request; go-ethereum takes 1,000, providers between 10 and 1,000. */
+/** Calls in one request; go-ethereum accepts 1,000, providers between 10 and 1,000. */
 const MAX_BATCH_CALLS = 300;
-/** Pieces of one batch that are under way at the same time. */
+/** Requests of one batch in flight at once. */
 const PIECES_AT_ONCE = 8;
-/** How long the node is believed to take only small batches, in ms: one bad answer shall not cost forever. */
+/** How long a smaller limit is assumed, in ms, so that one bad answer has no lasting cost. */
 const SMALL_FOR_MS = 3600 * 1000;
 
 /** A client for reads, with the methods of {@link JsonRpcClient} and its errors. */
@@ -34,7 +34,7 @@ export class NodeReader {
 	readonly #client: Pick<JsonRpcClient, "call" | "batch">;
 	readonly #clock: Clock;
 	readonly #log: Logger;
-	/** The largest piece that the node was seen to take after it had refused a larger one, and until when. */
+	/** The largest request that the node accepted after it had refused a larger one, and until when that limit is assumed. */
 	#small: { readonly calls: number; readonly until: number } | null = null;
 
 	constructor(options: NodeReaderOptions, dependencies: NodeReaderDependencies) {
@@ -73,8 +73,8 @@ export class NodeReader {
 	}
 
 	/**
-	 * One request. Where the node does not take it, the first half is tried, down to a call on its own; only what
-	 * then works tells that it was the size, so that an outage is neither mistaken for it nor made worse.
+	 * One request. If the node refuses it, the first half is tried, down to a single call. Only a half that works proves
+	 * that the size was the problem, so an outage is neither mistaken for a limit nor made worse.
 	 */
 	async #piece(calls: readonly RpcCall[], until: number): Promise<RpcAnswer[]> {
 		const [only, ...others] = calls;
@@ -91,7 +91,7 @@ export class NodeReader {
 		return [...first, ...(await this.#all(calls.slice(half), until))];
 	}
 
-	/** A connection that the node closed while it was idle fails as unreachable once, and works the next time. */
+	/** Tries an unreachable node twice, because a connection that it closed while idle fails once. */
 	async #twice<T>(until: number, send: (leftMs: number) => Promise<T>): Promise<T> {
 		try {
 			return await send(this.#left(until));
@@ -120,8 +120,8 @@ export class NodeReader {
 }
 
 /**
- * Whether a failed batch may have been too large: servers say so by a status, by one error for all, by the answer
- * to the first call alone (go-ethereum), or their answer was too large for us.
+ * Whether a failed batch may have been too large. Servers answer with a status, with one error for all calls, or to the
+ * first call alone (go-ethereum), or the answer itself was too large.
  */
 function mayBeSize(thrown: unknown): boolean {
 	if (!(thrown instanceof UpstreamError)) return false;

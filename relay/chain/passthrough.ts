@@ -1,6 +1,6 @@
-// Passes the standard reads of clients on to the node, and refuses all other methods: signing, mining, accounts, and what lives
-// in one node's memory and does not work behind a load balancer. Clients take turns, so that nobody's slow reads shut others
-// out; equal reads under way are asked once, and what cannot change is remembered.
+// Passes clients' standard reads on to the node. Other methods are refused: signing, mining, accounts, and those that depend on
+// one node's memory and fail behind a load balancer. Clients are served in fair order, so that slow reads of one do not block
+// others; equal reads in flight are sent once, and results that cannot change are cached.
 
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
@@ -20,7 +20,7 @@ import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
 
 export interface PassthroughOptions {
-	/** Of light reads and of heavy ones, how many wait at most. Default 1,000. */
+	/** Light reads that may wait, and heavy ones too. Default 1,000. */
 	readonly maxWaiting?: number;
 }
 
@@ -29,30 +29,30 @@ export interface PassthroughDependencies {
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
-	/** The real one unless given. */
+	/** Default: the system clock. */
 	readonly clock?: Clock;
 }
 
-/** Of answers that are remembered. */
+/** Size of the cache. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
-/** When this many wait, the newest read of the client with the most waiting reads is refused. */
+/** When so many wait, the newest read of the client with the most waiting reads is refused. */
 const MAX_WAITING = 1_000;
 /**
- * How many the node is asked for at the same time, half of it for a client that is alone: light reads do not wait for
- * heavy ones, and each of these may keep a core of the node busy.
+ * Reads in flight at once, half of them for a client that is alone. Light reads do not wait for heavy ones, each of which
+ * may keep a core of the node busy.
  */
 const LIGHT_AT_ONCE = 24;
 const HEAVY_AT_ONCE = 12;
-/** Larger answers are not remembered: a few of them would push out everything else. */
+/** Larger answers are not cached: a few would push out everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
-/** Larger answers are refused: as many of them as run at once must fit into the memory of the process. */
+/** Larger answers are refused, so that all reads in flight fit into the process's memory. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
+/** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
 /**
  * Codes of errors that are about the read itself: reverted, invalid input and its kin (EIP-1474), not found, invalid
  * params, OpenEthereum's execution errors, pruned history (EIP-4444). Any other may be about the operator's account
- * at a provider, and its words are nobody's business.
+ * at a provider, so its text is kept from clients.
  */
 const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, -32602, -32015]);
 /** Codes of `eth_simulateV1`: -38999 to -38000. */
@@ -64,7 +64,6 @@ const INTERNAL = -32603;
 const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
 const HEX = /^0x[0-9a-f]+$/i;
 
-/** Passes reads on. */
 export class Passthrough {
 	readonly #node: Pick<JsonRpcClient, "call">;
 	readonly #head: PassthroughDependencies["head"];
@@ -72,10 +71,10 @@ export class Passthrough {
 	readonly #clock: Clock;
 	readonly #light: SharedJobs<unknown>;
 	readonly #heavy: SharedJobs<unknown>;
-	/** What the node is being asked. */
-	readonly #underWay = new Map<string, Promise<unknown>>();
-	/** Each in an object, because `false` is a result too. */
-	readonly #kept: LRUCache<string, { readonly result: unknown }>;
+	/** Reads in flight. */
+	readonly #inFlight = new Map<string, Promise<unknown>>();
+	/** Results in objects, because `false` is a result too. */
+	readonly #cache: LRUCache<string, { readonly result: unknown }>;
 
 	constructor(options: PassthroughOptions, dependencies: PassthroughDependencies) {
 		this.#node = dependencies.node;
@@ -85,14 +84,14 @@ export class Passthrough {
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
-		this.#kept = new LRUCache({
+		this.#cache = new LRUCache({
 			maxSize: MAX_CACHE_BYTES,
 			maxEntrySize: MAX_ENTRY_BYTES,
 			sizeCalculation: ({ result }, key) => key.length + jsonText(result).length + 1,
 		});
 	}
 
-	/** What a call of `method` weighs in the rate limit; undefined for one that is not passed on. */
+	/** The weight of `method` in the rate limit; undefined if it is not passed on. */
 	weigh(method: string): number | undefined {
 		return PASSED_METHODS.get(method)?.weight;
 	}
@@ -103,9 +102,10 @@ export class Passthrough {
 	}
 
 	/**
-	 * The node's answer to a read of the list, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the node's own error
-	 * where that is about the read, RpcError `methodNotFound` for what is not in the list or not known to the node,
-	 * `limit` where it asks too much or too much waits, `internal` with `reason: "node unavailable"` where the node failed.
+	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
+	 * node's error if that is about the read. Throws RpcError: `methodNotFound` for a method that is not listed or not known
+	 * to the node, `limit` if the answer is too large or too many reads wait, `internal` with `reason: "node unavailable"`
+	 * if the node failed.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method);
@@ -113,7 +113,7 @@ export class Passthrough {
 		return this.#read({ method, params }, passed, caller);
 	}
 
-	/** The same for a read of the relay's own, whether listed or not; never remembered, and always parsed. */
+	/** The same for the relay's own reads, listed or not; never cached, and always parsed. */
 	async read(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method) ?? READ;
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
@@ -127,14 +127,14 @@ export class Passthrough {
 
 	#read(call: RpcCall, passed: PassedMethod, caller: Caller): Promise<unknown> {
 		const name = `${call.method} ${JSON.stringify(call.params)}`;
-		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
-		if (kept !== undefined) return Promise.resolve(kept.result);
-		// A client that has heard of a head must not get an answer that was asked for before it.
+		const cached = passed.keep === "once" ? undefined : this.#cache.get(name);
+		if (cached !== undefined) return Promise.resolve(cached.result);
+		// A client that knows the new head must not get an answer from before it.
 		const sharedAs = `${this.#head()?.hash} ${name}`;
-		return this.#underWay.get(sharedAs) ?? this.#wait(call, name, sharedAs, passed, caller);
+		return this.#inFlight.get(sharedAs) ?? this.#wait(call, name, sharedAs, passed, caller);
 	}
 
-	/** Asks the node when it is the client's turn; who has gone, or waits for too long, leaves the queue. */
+	/** Queues the read. It leaves the queue if its client disconnects or its deadline passes. */
 	async #wait(
 		call: RpcCall,
 		name: string,
@@ -146,7 +146,7 @@ export class Passthrough {
 		const turns = weight === 1 ? this.#light : this.#heavy;
 		try {
 			return await withDeadline(this.#clock, "read", timeoutMs, (signal) => {
-				const begin = () => this.#underWay.get(sharedAs) ?? this.#begin(call, name, sharedAs, passed);
+				const begin = () => this.#inFlight.get(sharedAs) ?? this.#begin(call, name, sharedAs, passed);
 				const { answer, leave } = turns.join(sharedAs, { client, cost: weight }, begin);
 				signal.addEventListener("abort", leave);
 				life.onGone(leave);
@@ -164,11 +164,11 @@ export class Passthrough {
 	#begin(call: RpcCall, name: string, sharedAs: string, passed: PassedMethod): Promise<unknown> {
 		const reading = this.#ask(call, passed)
 			.then((result) => {
-				if (isLasting(passed, call.params, result, this.#head()?.number)) this.#kept.set(name, { result });
+				if (isLasting(passed, call.params, result, this.#head()?.number)) this.#cache.set(name, { result });
 				return result;
 			})
-			.finally(() => this.#underWay.delete(sharedAs));
-		this.#underWay.set(sharedAs, reading);
+			.finally(() => this.#inFlight.delete(sharedAs));
+		this.#inFlight.set(sharedAs, reading);
 		return reading;
 	}
 
@@ -199,7 +199,7 @@ function isVerdict(code: number): boolean {
 	return VERDICTS.has(code) || (code >= SIMULATION_CODES.from && code <= SIMULATION_CODES.to);
 }
 
-/** Whether the same question will be answered like this forever. */
+/** Whether the result can never change. */
 function isLasting(
 	{ keep }: PassedMethod,
 	params: readonly unknown[],
@@ -208,7 +208,7 @@ function isLasting(
 ): boolean {
 	if (keep === "once" || result === null) return false;
 	if (keep !== "deep") return true;
-	// By a tag ("finalized", "latest") it is another block tomorrow.
+	// A tag ("finalized", "latest") means another block later.
 	if (typeof params[0] !== "string" || !HEX.test(params[0]) || head === undefined) return false;
 	const { blockNumber, number } = result as Record<string, unknown>;
 	const block = blockNumber ?? number;
@@ -220,20 +220,19 @@ function unavailable(): RpcError {
 }
 
 /**
- * How long an answer is good. `once`: it is asked for each time. `always`: as long as the process. `found`: it is of
- * a block named by its hash and never changes once it is there. `deep`: it never changes once its block is so deep
- * that no reorganisation reaches it.
+ * How long an answer is cached. `once`: not at all. `always`: as long as the process runs. `found`: for a block named by
+ * its hash, as soon as it exists. `deep`: as soon as its block is too deep for a reorganisation.
  */
 export type Keep = "once" | "always" | "found" | "deep";
 
 /** How one method is passed on. */
 export interface PassedMethod {
 	readonly keep: Keep;
-	/** What a call weighs in the rate limit. */
+	/** Weight in the rate limit. */
 	readonly weight: number;
 	/** Deadline in ms; the client's whole call has 28 s. */
 	readonly timeoutMs: number;
-	/** It runs code: an internal error may be that code's own. */
+	/** It runs contract code, which may be the cause of an internal error. */
 	readonly executes: boolean;
 }
 
@@ -241,12 +240,12 @@ const READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, execute
 const ALWAYS: PassedMethod = { ...READ, keep: "always" };
 const FOUND: PassedMethod = { ...READ, keep: "found" };
 const DEEP: PassedMethod = { ...READ, keep: "deep" };
-/** The node may work long on these. */
+/** Reads on which the node may work long. */
 const HEAVY: PassedMethod = { ...READ, weight: 10, timeoutMs: 20_000 };
 const EXECUTION: PassedMethod = { ...HEAVY, executes: true };
 
 /**
- * The list. Not in it, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
+ * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
  * eth_getTransactionByHash, eth_callMany, eth_callBundle. https://ethereum.github.io/execution-apis/
  */
 export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
@@ -287,7 +286,7 @@ export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
 		eth_getTransactionByBlockHashAndIndex: FOUND,
 		eth_getTransactionByBlockNumberAndIndex: READ,
 		eth_getTransactionReceipt: DEEP,
-		// The node knows only what is public: what is sent here never reaches its mempool.
+		// Finds public transactions only: private ones never reach the node's mempool.
 		eth_getRawTransactionByHash: READ,
 		eth_getRawTransactionByBlockHashAndIndex: FOUND,
 		eth_getRawTransactionByBlockNumberAndIndex: READ,

@@ -1,4 +1,4 @@
-// Parses a node's block with full transactions, and pieces of its JSON; what does not fit is an UpstreamError.
+// Parses blocks, and single fields of them, from the node's JSON. Malformed JSON is an UpstreamError.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
@@ -13,24 +13,11 @@ import {
 	readHeader,
 } from "../domain/nodeJson.ts";
 
-/** Who signed an EIP-7702 authorization: a lower-case address, or null where the signature is none. */
+/** Recovers the signer of an EIP-7702 authorization: a lower-case address, or null if the signature is invalid. */
 export type AuthorityOf = (authorization: Authorization) => string | null;
 
-/** A block's name: enough to see whether it is known. */
-export interface BlockRef {
-	readonly number: number;
-	readonly hash: string;
-}
-
-/** Number and hash of a block given with or without its transactions. Throws an UpstreamError for anything else. */
-export function readBlockRef(json: unknown): BlockRef {
-	const block = record(json);
-	return { number: Number(quantity(block.number)), hash: hash(block.hash) };
-}
-
 /**
- * The block of `json`, the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Throws an
- * UpstreamError where it is no such thing.
+ * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Throws an UpstreamError.
  */
 export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
 	const block = record(json);
@@ -52,12 +39,12 @@ export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
 }
 
 /**
- * Accounts whose nonce an authorization list raised, or would have: one that the chain skipped (wrong nonce, other
- * chain) is named too, which costs a look at the account and nothing else. https://eips.ethereum.org/EIPS/eip-7702
+ * The signers of an authorization list, whose nonces it may have raised. Those of invalid authorizations (wrong nonce, other
+ * chain) are included too, which only costs a read of the account. https://eips.ethereum.org/EIPS/eip-7702
  */
 function authorities(list: unknown, authorityOf: AuthorityOf): string[] {
 	if (!Array.isArray(list)) return [];
-	// One odd entry shall not keep the relay from following the chain.
+	// A malformed entry is skipped, so that the relay can still follow the chain.
 	return list.flatMap((entry) => {
 		const authorization = readAuthorization(entry);
 		const authority = authorization === null ? null : authorityOf(authorization);
@@ -65,12 +52,12 @@ function authorities(list: unknown, authorityOf: AuthorityOf): string[] {
 	});
 }
 
-/** The fields of an object. Throws an UpstreamError for anything else. */
+/** The fields of an object. Throws an UpstreamError. */
 export function record(value: unknown): Fields {
 	return known(fieldsOf(value));
 }
 
-/** Not as strict as with clients: some nodes pad with zeros. Throws an UpstreamError. */
+/** A number; less strict than with clients, because some nodes pad with zeros. Throws an UpstreamError. */
 export function quantity(value: unknown): bigint {
 	return known(readQuantity(value));
 }

@@ -1,26 +1,25 @@
-// Finds the way from the tracked chain to the node's head: which blocks were reverted, which applied. It asks the node
-// only for parents by hash.
+// Finds how the tracked chain leads to the node's head: which blocks were reverted and which were applied. It reads parents by
+// their hash until it meets a known block.
 
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 
-/** How far back and ahead the way is looked for. */
 export interface WalkLimits {
-	/** Blocks kept behind the head: a reorganisation that goes deeper is a gap. */
+	/** Blocks remembered below the head; a deeper reorganisation is a gap. */
 	readonly kept: number;
-	/** Blocks missed that are caught up one by one: more are a gap. */
+	/** Missed blocks that are read one by one; more are a gap. */
 	readonly missed: number;
 }
 
-/** The new canonical chain, oldest first, and how it came about. */
+/** The new canonical chain, oldest first, and the change that led to it. */
 export interface Walk {
 	readonly chain: readonly Block[];
 	readonly update: ChainUpdate;
 }
 
 /**
- * The way from `chain` (oldest first, linked, the tracked head last; empty before the first head) to `head`.
- * `parentOf` answers the parent of a block, or null where the node no longer has it: then the chain moved while it
- * was walked, and the answer is null too.
+ * Walks from `chain` (oldest first, linked, ending with the tracked head; empty before the first head) to `head`. `parentOf`
+ * returns a block's parent, or null if the node no longer has it. Then the chain has changed meanwhile, and the result is
+ * null too.
  */
 export async function walk(
 	chain: readonly Block[],
@@ -32,13 +31,13 @@ export async function walk(
 	const last = chain.at(-1);
 	if (first === undefined || last === undefined) return jump(head);
 	if (head.number > last.number + limits.missed) return jump(head);
-	const places = new Map(chain.map((block, place) => [block.hash, place]));
-	const back = places.get(head.hash);
-	if (back !== undefined) return step(chain, back, [], limits);
+	const indexes = new Map(chain.map((block, index) => [block.hash, index]));
+	const known = indexes.get(head.hash);
+	if (known !== undefined) return step(chain, known, [], limits);
 	/** Newest first. */
 	const path = [head];
 	for (let oldest = head; ; ) {
-		const ancestor = places.get(oldest.parentHash);
+		const ancestor = indexes.get(oldest.parentHash);
 		if (ancestor !== undefined) return step(chain, ancestor, path.reverse(), limits);
 		if (oldest.number <= first.number) return jump(head);
 		const parent = await parentOf(oldest);
@@ -48,21 +47,21 @@ export async function walk(
 	}
 }
 
-/** Keeps `chain` up to `ancestor` and puts `applied`, oldest first, on it. */
+/** Keeps `chain` up to `ancestor`, followed by `applied`, oldest first. */
 function step(
 	chain: readonly Block[],
 	ancestor: number,
 	applied: readonly Block[],
 	limits: WalkLimits,
 ): Walk | null {
-	const whole = [...chain.slice(0, ancestor + 1), ...applied];
-	const head = whole.at(-1);
+	const blocks = [...chain.slice(0, ancestor + 1), ...applied];
+	const head = blocks.at(-1);
 	if (head === undefined) return null;
 	const reverted = chain.slice(ancestor + 1).reverse();
-	return { chain: whole.slice(-limits.kept), update: { head, reverted, applied, gap: false } };
+	return { chain: blocks.slice(-limits.kept), update: { head, reverted, applied, gap: false } };
 }
 
-/** What lies between is not known. */
+/** Starts anew at `head`; the blocks in between are unknown. */
 function jump(head: Block): Walk {
 	return { chain: [head], update: { head, reverted: [], applied: [head], gap: true } };
 }

@@ -1,5 +1,5 @@
-// Subscribes to the node's new heads over a websocket, and reconnects when it closes or falls silent. It reads no
-// blocks.
+// Subscribes to the node's new heads over a websocket, and reconnects when the connection closes or stops answering pings. It
+// reads no blocks.
 
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -7,27 +7,27 @@ import { type Logger, safeError } from "../../shared/log.ts";
 import { type Fields, fieldsOf, readHash } from "../domain/nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
-	/** ws or wss; never printed, for it may hold a key. */
+	/** ws or wss; never printed, because it may contain a key. */
 	readonly url: string;
-	/** Between two pings, in ms; without a sign of life from one to the next the connection is given up. */
+	/** Interval of pings, in ms. The connection is closed if nothing arrives between two of them. */
 	readonly pingMs?: number;
 }
 
 export interface HeadSubscriptionDependencies {
 	/** The hash of a head that the node announced. */
 	readonly onHead: (hash: string) => void;
-	/** Called when `live` has changed. */
+	/** Called after `live` has changed. */
 	readonly onChange: () => void;
-	/** 0 to 1, for the pause before the next try. */
+	/** 0 to 1, to vary the pause before the next try. */
 	readonly random: () => number;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
 
 const PING_MS = 15_000;
-/** From connecting to the node's yes, in ms. */
+/** Deadline from connecting to the confirmed subscription, in ms. */
 const SETUP_MS = 5_000;
-/** Before the first new try, doubled each time up to the second, in ms. */
+/** Pauses between two tries, doubled each time, in ms. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 /** A header is 2 KB. */
@@ -39,21 +39,21 @@ export class HeadSubscription {
 	readonly #options: HeadSubscriptionOptions;
 	readonly #deps: HeadSubscriptionDependencies;
 	#socket: WebSocket | null = null;
-	/** The subscription's id, once the node has said yes. */
+	/** The subscription's id, once the node has confirmed it. */
 	#id: string | null = null;
-	/** The next thing to do with the connection: give it up, ping it, or make it anew. */
+	/** Closes, pings or reopens the connection. */
 	#timer: Timer | null = null;
 	#tries = 0;
-	#heard = false;
+	#isAnswering = false;
 	#stopped = true;
-	#told = false;
+	#isOutageLogged = false;
 
 	constructor(options: HeadSubscriptionOptions, dependencies: HeadSubscriptionDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
 	}
 
-	/** Whether heads are being announced, as far as is known. */
+	/** Whether the node announces heads, as far as is known. */
 	get live(): boolean {
 		return this.#id !== null;
 	}
@@ -63,7 +63,7 @@ export class HeadSubscription {
 		this.#connect();
 	}
 
-	/** Makes the connection anew: for one that is up and announces nothing. */
+	/** Reconnects, for a connection that is open but announces nothing. */
 	restart(): void {
 		this.#socket?.terminate();
 	}
@@ -91,18 +91,18 @@ export class HeadSubscription {
 		socket.on("open", () => socket.send(SUBSCRIBE));
 		socket.on("message", (data) => this.#read(socket, data));
 		socket.on("pong", () => {
-			this.#heard = true;
+			this.#isAnswering = true;
 		});
-		// What is wrong is told once an outage, at its end: "close" comes behind every "error".
+		// A "close" follows every "error", so the error is logged there, once for each outage.
 		let fault: unknown;
 		socket.on("error", (error) => {
 			fault = error;
 		});
-		socket.on("close", () => this.#lost(fault));
+		socket.on("close", () => this.#closed(fault));
 	}
 
 	#read(socket: WebSocket, data: RawData): void {
-		this.#heard = true;
+		this.#isAnswering = true;
 		const message = parse(data);
 		if (message === null) return;
 		if (message.id === 1) {
@@ -120,37 +120,37 @@ export class HeadSubscription {
 		this.#timer?.cancel();
 		this.#id = id;
 		this.#tries = 0;
-		this.#told = false;
+		this.#isOutageLogged = false;
 		this.#deps.log.info("heads are announced by the node");
 		this.#ping(socket);
 		this.#deps.onChange();
 	}
 
 	#ping(socket: WebSocket): void {
-		this.#heard = false;
+		this.#isAnswering = false;
 		socket.ping();
 		this.#timer = this.#deps.clock.after(this.#options.pingMs ?? PING_MS, () => {
-			if (this.#heard) this.#ping(socket);
+			if (this.#isAnswering) this.#ping(socket);
 			else socket.terminate();
 		});
 	}
 
-	#lost(fault: unknown): void {
+	#closed(fault: unknown): void {
 		const { clock, log, random, onChange } = this.#deps;
 		this.#timer?.cancel();
 		this.#socket = null;
 		const wasLive = this.live;
 		this.#id = null;
 		if (this.#stopped) return;
-		if (!this.#told) {
-			this.#told = true;
+		if (!this.#isOutageLogged) {
+			this.#isOutageLogged = true;
 			log.warn("heads are not announced by the node: polling", {
 				...(fault === undefined ? {} : { fault: safeError(fault) }),
 			});
 		}
 		const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#tries, LONGEST_PAUSE_MS);
 		this.#tries = Math.min(this.#tries + 1, 16);
-		// Half of it drawn, so that many relays do not come back to a node at once.
+		// Half of it is random, so that many relays do not reconnect at the same time.
 		this.#timer = clock.after(pauseMs * (0.5 + random() / 2), () => this.#connect());
 		if (wasLive) onChange();
 	}

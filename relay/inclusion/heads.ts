@@ -1,29 +1,29 @@
-// Follows the chain: heads come from a subscription or from polling, and each change of the canonical chain is
-// reported block by block, reorganisations included.
+// Follows the chain by a subscription or by polling, and reports each change of the canonical chain block by block, with
+// reorganisations.
 
 import { type Clock, pause, type Timer } from "../../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
-import { type AuthorityOf, type BlockRef, readBlock, readBlockRef } from "./blockReader.ts";
+import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
 
 export interface HeadTrackerOptions {
-	/** Between two questions for the head where it is not announced, in ms. */
+	/** Polling interval where heads are not announced, in ms. */
 	readonly pollMs: number;
 	readonly slotSeconds: number;
-	/** Where heads are announced; absent: they are polled. */
+	/** Websocket for announced heads; if absent, heads are polled. */
 	readonly wsUrl?: string | undefined;
-	/** Between two questions where it is announced, in ms: a rollback is not. Default: half a slot, 2 s at least. */
+	/** Polling interval where heads are announced, in ms, because rollbacks are not announced. Default: half a slot, at least 2 s. */
 	readonly safetyPollMs?: number;
 	readonly limits?: WalkLimits;
 }
 
 export interface HeadTrackerDependencies {
 	readonly node: Pick<JsonRpcClient, "call">;
-	/** What the block after a head allows. */
+	/** Describes the block after a head. */
 	readonly nextBlock: (head: Block) => Promise<NextBlock>;
 	readonly authorityOf: AuthorityOf;
 	readonly clock: Clock;
@@ -33,19 +33,19 @@ export interface HeadTrackerDependencies {
 }
 
 const LIMITS: WalkLimits = { kept: 128, missed: 64 };
-/** Deadline of one question for a block, in ms. */
+/** Deadline for reading a block, in ms. */
 const BLOCK_MS = 5_000;
-/** An answer that has not come by then may hang with its connection: it is asked for again, by another one. In ms. */
+/** After this time without an answer the read is sent again, because its connection may hang. In ms. */
 const ASK_AGAIN_MS = 500;
 const MIN_SAFETY_POLL_MS = 2_000;
-/** Before the next look where the node's answers did not fit together, in ms. */
-const LOOK_AGAIN_MS = 250;
-/** The head is believed to have gone back when it stays so for this long, in ms: see `#isBelieved`. */
+/** Pause before the next check if the node's answers were inconsistent, in ms. */
+const CHECK_AGAIN_MS = 250;
+/** How long the head must stay lower before a rollback is accepted, in ms: see `#isBelieved`. */
 const BACK_MS = 1_000;
-/** Heads found by asking and never announced: then the subscription is dead though its connection is not. */
+/** Heads found by polling but not announced, after which the subscription is taken for dead. */
 const UNANNOUNCED = 3;
 
-/** Follows the chain of one node, or of many behind a balancer. */
+/** Follows the chain of one node, or of many behind a load balancer. */
 export class HeadTracker implements Component {
 	readonly name = "heads";
 	readonly #options: HeadTrackerOptions;
@@ -57,14 +57,14 @@ export class HeadTracker implements Component {
 	/** The last blocks, oldest first; the last one is the tracked head. */
 	#chain: readonly Block[] = [];
 	#next: NextBlock | null = null;
-	/** Ends the pause between two looks. */
+	/** Ends the pause before the next check. */
 	#rest = new AbortController();
-	/** The head that was announced last, until it is tracked or a slot has passed (`until`, monotonic). */
+	/** The last announced head, until it is tracked or a slot has passed (`until`, monotonic). */
 	#announced: { readonly hash: string; readonly until: number } | null = null;
 	#unannounced = 0;
-	/** Since when the node says that the head is one of the blocks before it; null while it does not. */
+	/** Since when the node's head is an ancestor of the tracked one; null if it is not. */
 	#backSince: number | null = null;
-	#lookAgain = false;
+	#checkAgain = false;
 	#isUnavailable = false;
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
@@ -79,47 +79,47 @@ export class HeadTracker implements Component {
 				: new HeadSubscription({ url: options.wsUrl }, { onHead, onChange, random, clock, log });
 	}
 
-	/** The tracked head, or null before the first one. It moves before the listeners are called. */
+	/** The tracked head, or null before the first one. It changes before the listeners are called. */
 	current(): Block | null {
 		return this.#chain.at(-1) ?? null;
 	}
 
-	/** What the block after the tracked head allows; null before the first head. */
+	/** The block after the tracked head; null before the first head. */
 	next(): NextBlock | null {
 		return this.#next;
 	}
 
 	/**
-	 * `listener` is called for each change, one at a time: the next change waits for its promise, and heads that come
-	 * meanwhile are one change. The first change after the start has `gap` set. A listener that throws is only logged.
+	 * Calls `listener` for each change, one at a time: the next change waits for its promise, and heads that arrive meanwhile
+	 * become one change. The first change after the start has `gap` set. An error of a listener is only logged.
 	 */
 	subscribe(listener: (update: ChainUpdate) => Promise<void>): void {
 		this.#listeners.push(listener);
 	}
 
-	/** Looks at the node's head now instead of when it is due: whoever asked the node has seen a later one. */
-	lookNow(): void {
+	/** Checks the node's head at once, because a later one was seen. */
+	checkNow(): void {
 		this.#rest.abort();
 	}
 
-	/** How long ago the tracked head was made, by its timestamp, in ms; Infinity before the first one. */
+	/** Age of the tracked head by its timestamp, in ms; Infinity before the first one. */
 	ageMs(): number {
 		const head = this.current();
 		return head === null ? Infinity : Math.max(0, this.#deps.clock.now() - head.timestamp * 1000);
 	}
 
-	/** Whether the last look at the node failed. */
+	/** Whether the last check of the node's head failed. */
 	get isUnavailable(): boolean {
 		return this.#isUnavailable;
 	}
 
-	/** Begins to follow; does not wait for the node. */
+	/** Starts to follow the chain, without waiting for the node. */
 	async start(): Promise<void> {
 		this.#subscription?.start();
 		this.#running = this.#follow();
 	}
 
-	/** Ends it; resolves when the listeners have ended too. */
+	/** Stops, and resolves when the listeners have ended too. */
 	async stop(): Promise<void> {
 		this.#stopping.abort();
 		this.#rest.abort();
@@ -132,7 +132,7 @@ export class HeadTracker implements Component {
 		while (!this.#stopping.signal.aborted) {
 			this.#rest = new AbortController();
 			try {
-				await this.#look();
+				await this.#check();
 				if (this.#isUnavailable) log.info("the node tells its head again");
 				this.#isUnavailable = false;
 			} catch (thrown) {
@@ -148,8 +148,8 @@ export class HeadTracker implements Component {
 	#restMs(): number {
 		const { pollMs, slotSeconds, safetyPollMs } = this.#options;
 		if (this.#isUnavailable) return pollMs;
-		if (this.#lookAgain) return Math.min(pollMs, LOOK_AGAIN_MS);
-		// Announced, and yet not to be had: a balancer's other node has it.
+		if (this.#checkAgain) return Math.min(pollMs, CHECK_AGAIN_MS);
+		// Announced but not found yet: another node behind the load balancer has it.
 		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;
 		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slotSeconds * 500);
 	}
@@ -162,9 +162,9 @@ export class HeadTracker implements Component {
 		this.#rest.abort();
 	}
 
-	/** Compares the node's head with the tracked one and goes the way from one to the other. */
-	async #look(): Promise<void> {
-		this.#lookAgain = false;
+	/** Compares the node's head with the tracked one, and applies the difference. */
+	async #check(): Promise<void> {
+		this.#checkAgain = false;
 		const { clock } = this.#deps;
 		const begun = clock.monotonic();
 		const wasAnnounced = this.#announced !== null;
@@ -172,45 +172,45 @@ export class HeadTracker implements Component {
 		const head = await this.#newHead();
 		if (head === null) return;
 		const limits = this.#options.limits ?? LIMITS;
-		const way = await walk(this.#chain, head, ({ parentHash }) => this.#blockByHash(parentHash), limits);
-		if (way === null || !this.#isBelieved(way.update)) {
-			this.#lookAgain = true;
+		const found = await walk(this.#chain, head, ({ parentHash }) => this.#blockByHash(parentHash), limits);
+		if (found === null || !this.#isBelieved(found.update)) {
+			this.#checkAgain = true;
 			return;
 		}
-		const next = await this.#deps.nextBlock(way.update.head);
+		const next = await this.#deps.nextBlock(found.update.head);
 		if (this.#stopping.signal.aborted) return;
 		const isFirst = this.#chain.length === 0;
-		this.#chain = way.chain;
+		this.#chain = found.chain;
 		this.#next = next;
 		if (this.#chain.some(({ hash }) => hash === this.#announced?.hash)) this.#announced = null;
 		if (!wasAnnounced && this.#subscription?.live === true) this.#onUnannounced();
-		this.#tell(way.update, isFirst, clock.monotonic() - begun);
-		for (const listener of this.#listeners) await this.#call(listener, way.update);
+		this.#logChange(found.update, isFirst, clock.monotonic() - begun);
+		for (const listener of this.#listeners) await this.#call(listener, found.update);
 	}
 
-	/** The node's head with its transactions; null where it is the tracked one, or gone before it was read. */
+	/** The node's head with its transactions; null if it is the tracked one, or vanished before it was read. */
 	async #newHead(): Promise<Block | null> {
 		const current = this.current();
-		// Announced: most likely it is a new one, so it is asked for whole at once.
+		// An announced head is most likely new, so its transactions are requested at once.
 		const whole = current === null || this.#announced !== null;
 		const json = await this.#ask("eth_getBlockByNumber", ["latest", whole]);
-		const ref: BlockRef = readBlockRef(json);
-		if (ref.hash === current?.hash) {
+		const hash = hashOf(record(json).hash);
+		if (hash === current?.hash) {
 			this.#backSince = null;
 			return null;
 		}
-		const kept = this.#chain.find(({ hash }) => hash === ref.hash);
+		const kept = this.#chain.find((block) => block.hash === hash);
 		if (kept !== undefined) return kept;
 		if (whole) return readBlock(json, this.#deps.authorityOf);
-		const block = await this.#blockByHash(ref.hash);
-		this.#lookAgain = block === null;
+		const block = await this.#blockByHash(hash);
+		this.#checkAgain = block === null;
 		return block;
 	}
 
 	/**
-	 * Whether the change is taken for true. Behind a balancer "latest" is now and then that of a node that lags: the
-	 * head seems to go back to a block before it. So that is believed only when it stays; on a chain that was really
-	 * rolled back (anvil_rollback, evm_revert) it does. Another branch is believed at once.
+	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that lags, and then the head seems
+	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert). Another
+	 * branch is accepted at once.
 	 */
 	#isBelieved(update: ChainUpdate): boolean {
 		if (update.applied.length > 0) {
@@ -224,7 +224,7 @@ export class HeadTracker implements Component {
 		return true;
 	}
 
-	/** Null where the node does not have it any more, or not yet. */
+	/** Null if the node does not have the block. */
 	async #blockByHash(hash: string): Promise<Block | null> {
 		const json = await this.#ask("eth_getBlockByHash", [hash, true]);
 		if (json === null) return null;
@@ -241,7 +241,7 @@ export class HeadTracker implements Component {
 		return answer.result;
 	}
 
-	/** Rejects when each of the questions has failed. */
+	/** Sends the call again every half second until the first answer; rejects if all fail. */
 	#firstAnswer(call: Parameters<JsonRpcClient["call"]>[0]): ReturnType<JsonRpcClient["call"]> {
 		const { node, clock } = this.#deps;
 		const until = clock.monotonic() + BLOCK_MS;
@@ -278,7 +278,7 @@ export class HeadTracker implements Component {
 		this.#subscription?.restart();
 	}
 
-	#tell(update: ChainUpdate, isFirst: boolean, ms: number): void {
+	#logChange(update: ChainUpdate, isFirst: boolean, ms: number): void {
 		const { log } = this.#deps;
 		const block = update.head.number;
 		if (update.gap && !isFirst) log.warn("blocks were missed", { block });
@@ -298,7 +298,7 @@ export class HeadTracker implements Component {
 	}
 }
 
-/** Rejects as soon as `signal` is aborted; `work` is left to its own deadline then. */
+/** Rejects as soon as `signal` is aborted, without waiting for `work`. */
 function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 	return new Promise((resolve, reject) => {
 		const onAbort = () => reject(new UpstreamError("unreachable"));

@@ -1,5 +1,5 @@
-// Reads from the node what was paid in a block: its transfers, and what a transaction brought to the coinbase. It knows
-// nothing of bids and refunds.
+// Reads payments from the node: the transfers of a block, and what a transaction paid to the coinbase. Bids and refunds are
+// judged elsewhere.
 
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -9,16 +9,15 @@ import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;
 
-/** Wei that `address` got in a frame of the call tracer and in those within, less what it gave. */
+/** Wei that `address` received in a frame of the call tracer and its nested frames, less what it sent. */
 export type ReceivedByFrames = (frame: Readonly<Record<string, unknown>>, address: string) => bigint;
 
-/** Reads payments from `node`; `received` reads its traces. */
 export function paymentReader(dependencies: {
 	readonly node: Pick<JsonRpcClient, "call">;
 	readonly received: ReceivedByFrames;
 }): PaymentReader {
 	const { node, received } = dependencies;
-	/** The result as an object; null where there is none. */
+	/** The result as an object, or null. */
 	const ask = async (method: string, params: readonly unknown[]): Promise<Fields | null> => {
 		const answer = await node.call({ method, params }, ASK_MS);
 		if (!answer.ok) throw new UpstreamError("notJsonRpc");

@@ -1,4 +1,4 @@
-// Reads from receipts where transactions were mined, and how they ended. It says "not mined" only where the node does.
+// Reads from receipts where transactions were mined, and how they ended. Only the node's explicit null means "not mined".
 
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -6,14 +6,13 @@ import type { Inclusion } from "../domain/chain.ts";
 import type { InclusionReader } from "../domain/ports.ts";
 import { hash as hashOf } from "./blockReader.ts";
 
-/** Receipts asked for in one request: their logs can be large. */
+/** Receipts in one request: their logs can be large. */
 const BATCH_RECEIPTS = 100;
-/** Requests under way at the same time. */
+/** Requests in flight at once. */
 const BATCHES_AT_ONCE = 4;
 const BATCH_MS = 5_000;
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 
-/** Reads inclusions from `node`. */
 export function receiptReader(dependencies: {
 	readonly node: Pick<JsonRpcClient, "batch">;
 }): InclusionReader {
@@ -42,9 +41,9 @@ function receiptCall(hash: string) {
 	return { method: "eth_getTransactionReceipt", params: [hash] };
 }
 
-/** Null where it is not mined, or above `maxBlock`. Throws an UpstreamError where the node did not say. */
+/** Null if not mined, or mined above `maxBlock`. Throws an UpstreamError for any other answer. */
 function readInclusion(hash: string, answer: RpcAnswer | undefined, maxBlock: number): Inclusion | null {
-	// An error is no "no": the node may be indexing, or short of memory.
+	// An error does not mean "not mined": the node may be indexing, or out of memory.
 	if (answer === undefined || !answer.ok || answer.result === undefined)
 		throw new UpstreamError("notJsonRpc");
 	if (answer.result === null) return null;

@@ -1,8 +1,8 @@
-// What all requests about bundles share: their parameters, whose a bundle is (the verified signer, or else the client), and the
-// answer that the market's outcome becomes. A refusal that cost a simulation is charged for.
+// What all requests about bundles share: their parameters, the owner of a bundle (the verified signer, or else the client), and
+// the answer for the market's outcome. A refusal after a simulation is charged to the client.
 //
-// The keys of a bundle are a closed list: with a `minTimestamp` that is ignored, or behind a misspelt `privacy`, it would
-// run when nobody wanted it to, or go to everybody. What depends on settings or on the chain is checked elsewhere.
+// Unknown keys of a bundle are refused. Otherwise an ignored `minTimestamp` or a misspelt `privacy` would run a bundle at the
+// wrong time or show it to everybody. What depends on settings or on the chain is checked elsewhere.
 
 import { z } from "zod";
 import { type CallContext, type Client, clientOf, isWebPage } from "../../shared/http/callContext.ts";
@@ -11,33 +11,32 @@ import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jso
 import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 
 /**
- * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket
- * always the latter. What a web page sends from a visitor's browser comes from the visitor's address without being
- * the visitor's: it has a name of its own, so that no page can replace or watch what the visitor has sent.
+ * The owner of a bundle: the address that signed the request, else the network address; over a websocket always the latter.
+ * A web page sends from its visitor's address without the visitor's knowledge. So its bundles have a separate owner, and a
+ * page can't replace or watch the visitor's bundles.
  */
 export function bundleOwner({ transport, client, origin }: OwnerContext): string {
 	if (transport === "http" && client.signer !== null) return client.signer;
 	return isWebPage(origin) ? `web ${client.address}` : client.address;
 }
 
-/** Who sent a bundle: its owner, and the network by which bundles are bounded, whatever keys sign them. */
+/** The owner of a bundle, and the network by which the number of bundles is limited, whatever keys sign them. */
 export function bundleClient(context: OwnerContext): { readonly owner: string; readonly network: string } {
 	return { owner: bundleOwner(context), network: clientOf(context.client.address) };
 }
 
-/** Whether the request may cancel what its client has sent; unsigned from a web page, it counts as a stranger's. */
+/** Whether the request may cancel its client's bundles; an unsigned one of a web page may not. */
 export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
 	return (transport === "http" && client.signer !== null) || !isWebPage(origin);
 }
 
-/** What it needs to know of a request. */
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 
-/** What a bundle that fails its simulation weighs beyond the one of its call: as much as an eth_call in all. */
+/** Extra weight of a bundle that fails its simulation: with its call's own weight as much as an eth_call. */
 const FAILED_SIMULATION_WEIGHT = 9;
 
-/** The hash of a bundle that was taken. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
-export function takenHash(
+/** The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
+export function acceptedHash(
 	outcome: BundleOutcome,
 	client: Client,
 	charge: (client: Client, weight: number) => void,
@@ -53,13 +52,12 @@ export const MAX_BUNDLE_TRANSACTIONS = 100;
 /** Characters of a `replacementUuid` at most. */
 export const MAX_UUID_LENGTH = 256;
 
-/** Where a value is wrong, and what was expected there. */
 interface Fault {
 	readonly path: readonly (string | number)[];
 	readonly expected: string;
 }
 
-/** What a faulty value becomes: the whole parameter is refused then. */
+/** Reports a faulty value, so that the whole parameter is refused. */
 function refuse(context: { issues: object[] }, { path, expected }: Fault): never {
 	context.issues.push({ code: "custom", message: `expected ${expected}`, input: undefined, path: [...path] });
 	return z.NEVER;
@@ -67,7 +65,7 @@ function refuse(context: { issues: object[] }, { path, expected }: Fault): never
 
 const UUID = `a text of 1 to ${MAX_UUID_LENGTH} characters`;
 
-/** Any text of the searcher's, which needs not be a UUID (interface, section 2.4). */
+/** Any text of the searcher; it need not be a UUID. */
 const uuid = z
 	.string({ error: `expected ${UUID}` })
 	.transform((text, context) =>
@@ -83,19 +81,19 @@ const BID = "two entries, the target's hash and a signed backrun, or none to can
 const NO_TARGET = "the target's hash first: 32 bytes as 0x hex";
 const NO_BACKRUN = "a signed transaction as 0x hex behind the target's hash";
 
-/** What a call of eth_sendBundle asks for. */
+/** A parsed call of eth_sendBundle. */
 export type SendBundle =
 	| { readonly kind: "cancel"; readonly uuid: string }
 	| {
 			readonly kind: "bid";
 			readonly target: string;
 			readonly backrun: Uint8Array;
-			/** Null: the next one. */
+			/** Null for the next block. */
 			readonly block: bigint | null;
 			readonly uuid: string | null;
 	  };
 
-/** The parameter of eth_sendBundle (interface, section 2.4). */
+/** The parameter of eth_sendBundle. */
 export const sendBundle = z
 	.strictObject(
 		{
@@ -116,7 +114,7 @@ export const sendBundle = z
 		const target = hash.safeParse(first);
 		if (!target.success) return refuse(context, { path: ["txs", 0], expected: NO_TARGET });
 		const backrun = rawTransaction.safeParse(second);
-		// No transaction is as short as a hash, which is what somebody has put there then.
+		// 32 bytes are too short for a transaction: most likely a hash.
 		if (!backrun.success || backrun.data.length === 32) {
 			return refuse(context, { path: ["txs", 1], expected: NO_BACKRUN });
 		}
@@ -133,7 +131,7 @@ export const sendBundle = z
 export const cancelBundle = z.object({ replacementUuid: uuid }, { error: BUNDLE });
 
 /**
- * What searchers may be shown of a bundle on MEV-Share. Here a bundle is shown to nobody, whatever it allows.
+ * What MEV-Share may show searchers of a bundle. Accepted but ignored: the relay shows bundles to nobody.
  * https://docs.flashbots.net/flashbots-mev-share/searchers/understanding-bundles#bundle-privacy
  */
 const HINTS = [
@@ -144,7 +142,7 @@ const HINT_NAMES = `names of hints: ${HINTS.join(", ")}`;
 const BUILDER_NAMES = "names of builders, one at least";
 const MAX_NAMES = 100;
 
-/** One transaction of a body, or the hash of the target that the bundle bids on. */
+/** A transaction of the body, or the hash of the target that the bundle bids on. */
 const bodyEntry = z
 	.strictObject(
 		{
@@ -214,7 +212,7 @@ function percents(entries: readonly { readonly percent: number }[] | null | unde
 	return (entries ?? []).reduce((sum, entry) => sum + entry.percent, 0);
 }
 
-/** What a call of mev_sendBundle asks for, as far as the form goes. */
+/** A parsed call of mev_sendBundle. */
 export type ShareBundle = z.output<typeof shareBundle>;
 
 /** The parameter of mev_sendBundle, v0.1. https://github.com/flashbots/mev-share/blob/main/specs/bundles/v0.1.md */
@@ -272,7 +270,7 @@ export const shareBundle = z
 		};
 	});
 
-/** What is wrong with a body, or with what its entries are owed. */
+/** The first fault of a body or of its refunds. */
 function faultOf(
 	body: readonly z.output<typeof bodyEntry>[],
 	refund: readonly { readonly bodyIdx: number }[],

@@ -1,5 +1,5 @@
-// `GET /bundle/{hash}`: what became of a bundle, for the client that sent it. Everybody else gets what unknown hashes get, to the
-// byte. Wei are decimal strings, times ISO 8601.
+// `GET /bundle/{hash}`: a bundle's status, for the client that sent it. Others get the same answer as for an unknown hash. Wei
+// are decimal strings, times ISO 8601.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import type { VerifySignature } from "../../shared/http/callContext.ts";
@@ -11,13 +11,12 @@ import { bundleOwner } from "./bundleRequests.ts";
 
 export interface BundleRouteDependencies {
 	readonly bundles: BundleReader;
-	/** Checks `X-Flashbots-Signature`; a GET has no body, so it is over the bundle's hash as lower-case hex. */
+	/** Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a GET has no body. */
 	readonly verifySignature: VerifySignature;
 }
 
 const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no bundle of yours with this hash was seen here" });
 
-/** The route. */
 export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencies): Route {
 	const handle = ({ params, headers, address }: RouteRequest): HttpAnswer => {
 		const hash = parseHash(params.hash ?? "");
@@ -53,7 +52,7 @@ export function bundleView(record: BundleRecord, standing: Standing | null): unk
 	};
 }
 
-/** What a subscriber is told of a bundle in one block. */
+/** A bundle's status in one block, for subscribers. */
 export function bundleBlockView(
 	record: BundleRecord,
 	status: BundleBlockStatus,
@@ -65,7 +64,7 @@ export function bundleBlockView(
 	};
 }
 
-/** How its bidder stands: absent for one who stands as anybody. */
+/** The bidder's standing; absent if it is normal. */
 function standingFields(standing: Standing | null) {
 	if (standing === null) return {};
 	const { bar, behindUntil } = standing;
@@ -74,7 +73,7 @@ function standingFields(standing: Standing | null) {
 	return { barred, rankedBehindUntil: behindUntil };
 }
 
-/** Wei that the bid in the block really paid more than was bid here; null where that is not known, or none did. */
+/** Wei by which the payment of the included bid exceeded this one; null if it did not, or is not known. */
 function outbidBy({ bid, winner }: BundleBlockStatus): bigint | null {
 	const paid = winner?.paid ?? null;
 	return bid === null || paid === null || paid < bid ? null : paid - bid;

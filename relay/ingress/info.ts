@@ -1,11 +1,10 @@
-// What `GET /info` says of the relay: its chain, how bids must pay, its limits. Pure.
+// The JSON of `GET /info`: the relay's chain, how bids must pay, and its limits.
 
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleRequests.ts";
 
-/** The settings that are told. */
 export interface InfoSettings {
-	/** The builders' shared coinbase, or undefined where each block has its own. */
+	/** The builders' shared coinbase, if they have one. */
 	readonly FEE_RECIPIENT: string | undefined;
 	readonly REFUND_PERCENT: number;
 	readonly TX_TTL_BLOCKS: number;

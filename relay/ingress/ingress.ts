@@ -1,5 +1,5 @@
-// Makes the relay's servers. HTTP and websocket share one port unless a setting separates them; methods, routes and
-// limits live elsewhere.
+// Creates the relay's servers for HTTP, websockets and metrics, which share one port unless settings separate them. Methods and
+// routes are defined elsewhere.
 
 import { pause } from "../../shared/clock.ts";
 import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
@@ -34,7 +34,7 @@ import { type RecordViews, relayRoutes } from "./routes.ts";
 export interface IngressOptions {
 	readonly host: string;
 	readonly port: number;
-	/** Where the websocket and the metrics have ports of their own. */
+	/** Separate ports for the websocket and the metrics, if set. */
 	readonly searcherPort: number | undefined;
 	readonly metricsPort: number | undefined;
 	readonly metricsToken: string | undefined;
@@ -44,28 +44,28 @@ export interface IngressOptions {
 	readonly maxBodyBytes: number;
 	readonly maxBatch: number;
 	readonly rateLimitRps: number;
-	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	/** How long requests are still served after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
-	/** What `GET /info` answers. */
+	/** The answer of `GET /info`. */
 	readonly info: unknown;
-	/** What `rpc.discover` says of the service. */
+	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
 
 export interface IngressDependencies
 	extends Omit<MethodDependencies, "describe" | "charge" | "statusView" | "receipts"> {
-	/** The reads that are passed to the node. */
+	/** Reads that the node answers. */
 	readonly reads: Fallback<CallContext>;
 	readonly views: RecordViews;
 	readonly checks: readonly ReadinessCheck[];
-	/** Null until the first head: nothing can be judged before. */
+	/** Its head is null until the first one: nothing can be judged before. */
 	readonly tip: { head(): unknown };
-	/** Whether a hash is of a transaction that the relay holds: its receipt may be polled for free once a second. */
+	/** Whether the relay holds the transaction with this hash: polling it once a second is free. */
 	readonly isOwn: (hash: string) => boolean;
 	readonly registry: Metrics;
 	readonly onCall: (call: { readonly method: string; readonly outcome: CallOutcome }) => void;
 	readonly verifySignature: VerifySignature;
-	/** Has the main port until it starts. */
+	/** Answers on the main port until the servers start. */
 	readonly standby: Standby;
 	readonly log: Logger;
 }
@@ -76,10 +76,10 @@ export interface Ingress extends Component {
 	readonly port: number;
 }
 
-/** Polls of one's own transactions that are free once a second. */
+/** Polls that are free once a second for transactions that the relay holds. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
-/** For the home page. */
+/** Shown on the home page. */
 const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
 	{ path: "/fast", about: "the usual one: searchers may bid to run behind you, and you get the refund" },
 	{ path: "/noreverts", about: "mined only if it succeeds; searchers may bid, and you get the refund" },
@@ -88,7 +88,7 @@ const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
 	{ path: "/nochecks", about: "sent at once, without a simulation; nobody but builders sees it" },
 ];
 
-/** Makes the servers; nothing listens yet. */
+/** Creates the servers; `start` makes them listen. */
 export function createIngress(options: IngressOptions, dependencies: IngressDependencies): Ingress {
 	const { clock, log, isOwn, registry } = dependencies;
 	const { host, port, searcherPort, metricsPort, maxBodyBytes, maxBatch } = options;

@@ -1,4 +1,4 @@
-// What the relay's methods need of the process, and what they get of a request: two types, for the method files.
+// The dependencies of the relay's JSON-RPC methods, and how a method is defined with them.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
@@ -39,25 +39,25 @@ export interface MethodDependencies {
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;
 	readonly filters: Filters;
-	/** Names that mean the subscription to pending transactions as well. */
+	/** Other names of the subscription to pending transactions. */
 	readonly subscriptionAliases: readonly string[];
 	readonly market: Market;
 	readonly bundles: BundleReader;
-	/** Names of all builders: a searcher may choose among them. */
+	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
-	/** Percent of what a backrun brings that its target's user gets. */
+	/** Percent of a backrun's payment that the target's user gets. */
 	readonly refundPercent: number;
-	/** Takes `weight` more of the client's rate limit, for a call that turned out dear. */
+	/** Charges `weight` more to the client's rate limit, for a call that turned out to be expensive. */
 	readonly charge: (client: Client, weight: number) => void;
 	readonly clock: Clock;
-	/** The OpenRPC document of all methods, made once. */
+	/** The OpenRPC document of all methods. */
 	readonly describe: () => JsonText;
 }
 
-/** Defines a method of the relay's. */
+/** Defines one of the relay's methods. */
 export const relayMethod = defineMethod<MethodDependencies, CallContext>();
 
-/** For whom the node is asked what a call needs. */
+/** The client for whose call the node is read. */
 export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {
 	return { client: clientOf(client.address), life };
 }

@@ -1,4 +1,4 @@
-// Waits for a transaction's receipt, or for the error that says why there will be none soon (EIP-7966).
+// Waits of eth_sendRawTransactionSync (EIP-7966): for a transaction's receipt, or for the reason why there will be none soon.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import {
@@ -20,14 +20,14 @@ export interface ReceiptWaitsDependencies {
 }
 
 const MAX_WAITS = 4_096;
-/** How soon a node is asked again that has no receipt yet, or did not answer, in ms. */
+/** Pause before the node is asked again for a receipt, in ms. */
 const RETRY_MS = 250;
 
 const STOPPING = "the relay is shutting down, and keeps it";
 
 /**
- * All waits of the process. Who comes when there is no room is told at once that the time is up. What has
- * ended, stands behind a nonce gap or fails its simulation ends its wait with `notSoon`.
+ * All waits of the process. When there are too many, a further one times out at once. A transaction that has ended, waits
+ * behind a nonce gap or fails its simulation ends its wait with `notSoon`.
  */
 export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): SyncWaits {
 	return new SyncWaits(
@@ -37,8 +37,8 @@ export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): Sync
 }
 
 /**
- * Follows first, and reads the record then: what has happened since the submission is in the record, and what happens
- * from now on is told. So nothing is missed, and the hash need not be known before the submission.
+ * Follows the transaction first and then reads its record: past events are in the record, and later ones are reported, so
+ * nothing is missed.
  */
 function findReceipt(
 	call: SyncCall,
@@ -46,10 +46,10 @@ function findReceipt(
 	signal: AbortSignal,
 ): Promise<unknown> {
 	return new Promise((resolve, reject) => {
-		/** In a block, as far as the relay knows. */
+		/** Whether it is mined, as far as the relay knows. */
 		let isInBlock = false;
 		let isAsking = false;
-		// A reorganisation may take the receipt away, and bring another one.
+		// A reorganisation may remove the receipt, and later bring another one.
 		const ask = async (): Promise<void> => {
 			isAsking = true;
 			while (isInBlock && !signal.aborted) {
@@ -71,7 +71,7 @@ function findReceipt(
 	});
 }
 
-/** The node's receipt, or null where it has none yet or does not answer: it may at the next try. */
+/** The node's receipt, or null if it has none yet or does not answer. */
 async function receiptOf(call: SyncCall, node: Pick<NodeReads, "receipt">): Promise<unknown> {
 	try {
 		return (await node.receipt(call.hash, call)) ?? null;
@@ -81,17 +81,17 @@ async function receiptOf(call: SyncCall, node: Pick<NodeReads, "receipt">): Prom
 	}
 }
 
-/** Why it can't be mined soon, or null: it is mined, or may be in the next block. */
+/** Why the transaction can't be mined soon; null if it is mined or may be in the next block. */
 function whyNotSoon({ stage, simulationError, events }: TransactionRecord): string | null {
 	if (stage === "QUEUED") {
 		const last = events.findLast((event) => event.type === "queued");
 		const reason = last?.type === "queued" ? last.reason : null;
 		if (reason === "nonceGap") return WHY_NOT_SOON.nonceGap;
-		// Behind one that is out unchecked its turn comes with the next block.
+		// Behind an unchecked transaction of the same sender it is sent for the next block.
 		return reason === "behindHeld" ? WHY_NOT_SOON.behindHeld : null;
 	}
 	if (stage === "SIMULATION_FAILED") {
-		// The node could not tell: it is asked again in a second.
+		// Without a verdict it is simulated again in a second.
 		if (simulationError === null || simulationError.code === "NODE_UNAVAILABLE") return null;
 		return failingSimulation(simulationError.message);
 	}

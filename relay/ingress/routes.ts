@@ -1,5 +1,5 @@
-// The relay's GET routes: a transaction's status, and its life as one JSON page or, for clients that accept
-// `text/event-stream`, event by event as it happens; a bundle's status; what the relay is.
+// The relay's GET routes: a transaction's status, its events (as JSON, or live for clients that accept `text/event-stream`), a
+// bundle's status, and information about the relay.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
@@ -17,7 +17,7 @@ import type { Following, RecordReader } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 
-/** How a record is shown: the status stage's views. */
+/** How a record is shown. */
 export interface RecordViews extends EventViews {
 	readonly status: (record: TransactionRecord) => StatusRecord;
 	readonly unknown: (hash: string) => unknown;
@@ -25,11 +25,10 @@ export interface RecordViews extends EventViews {
 
 export interface RouteDependencies extends BundleRouteDependencies, TransactionEventsDependencies {
 	readonly views: RecordViews;
-	/** What `GET /info` answers. */
+	/** The answer of `GET /info`. */
 	readonly info: () => unknown;
 }
 
-/** The routes. */
 export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 	const { records, views, info } = dependencies;
 	return [
@@ -48,7 +47,7 @@ export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 	];
 }
 
-/** One thing that happened; `at` in ms since the epoch, `data` JSON values. */
+/** One event; `at` in ms since the epoch, `data` JSON values. */
 export interface EventNews {
 	readonly at: number;
 	readonly data: object;
@@ -58,9 +57,9 @@ export interface EventNews {
 interface EventViews {
 	/** The JSON page. */
 	readonly events: (record: TransactionRecord) => unknown;
-	/** What has happened so far, in order of time. */
+	/** The past events, in order of time. */
 	readonly history: (record: TransactionRecord) => readonly EventNews[];
-	/** What the record has just been through; null where that is not told. */
+	/** The view of a new event; null if it is not shown. */
 	readonly news: (record: TransactionRecord, event: TxEvent) => EventNews | null;
 }
 
@@ -68,33 +67,32 @@ interface TransactionEventsDependencies {
 	readonly records: RecordReader;
 	readonly following: Following;
 	readonly views: EventViews;
-	/** Whether anything can still happen to the transaction with a hash. */
+	/** Whether the transaction with this hash can still have events. */
 	readonly isOpen: (hash: string) => boolean;
 	readonly streams: EventStreams;
 }
 
 const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no transaction with this hash was seen here" });
-/** For a hash that is none. */
 const NO_HASH: HttpAnswer = jsonAnswer(400, {
 	error: "expected a transaction hash of 32 bytes as 0x hex",
 });
-/** A cache must not give the one form to who asked for the other. */
+/** Caches must keep the two forms apart. */
 const VARY = { vary: "accept" };
 
 /**
- * The route. As server-sent events: first what has happened, in order of time, then each further event as it happens, one
- * message each and all of them for `onmessage`:
+ * The route. As server-sent events: first the past events in order of time, then each new one, one message each, for
+ * `onmessage`:
  *
  *     id: 1769900706007
  *     data: {"type":"included","at":"2026-01-31T23:05:06.007Z","block":7,…,"stage":"INCLUDED"}
  *
- * `data` is the event as the JSON page lists it; with `stage`, where the transaction stands after it, and where its user
- * has ended it `cancels`, how many builders have confirmed that. Of those that happened before the client came the last
- * one alone has the two. What is told later of an earlier event, such as the bid that was mined, is in the JSON page only.
+ * `data` is the event as in the JSON page, with `stage`, the transaction's stage after it, and after a cancel `cancels`, the
+ * number of builders that have confirmed it. Of the past events only the last one has these two. What becomes known later
+ * about an earlier event, such as the bid that was mined, is in the JSON page only.
  *
- * `id` is the event's time in ms. A client that comes back with `Last-Event-ID` gets what happened at that time or
- * after: what falls into that very millisecond may come twice. Where nothing more can happen the answer ends behind the
- * last event, and a client that comes back then gets 204, by which an EventSource stops.
+ * `id` is the event's time in ms. A client that reconnects with `Last-Event-ID` gets the events from that time on, so events
+ * of that millisecond may come twice. When no more events can follow, the answer ends, and a client that reconnects gets
+ * 204, which stops an EventSource.
  */
 export function transactionEventsRoute(dependencies: TransactionEventsDependencies): Route {
 	const { records, views } = dependencies;
@@ -126,8 +124,8 @@ function eventStream(
 			.filter(({ at }) => at >= since)
 			.map(message);
 	if (!isOpen(hash)) {
-		const isTold = views.history(record).every(({ at }) => at <= since);
-		return isTold ? EVENTS_OVER : wholeEventStream(past());
+		const isComplete = views.history(record).every(({ at }) => at <= since);
+		return isComplete ? EVENTS_OVER : wholeEventStream(past());
 	}
 	return streams.answer(address, {
 		begin(send) {
@@ -145,7 +143,7 @@ function message({ at, data }: EventNews): EventMessage {
 	return { id: String(at), data };
 }
 
-/** The time that a client has been told everything before, in ms; before everything where it says none. */
+/** The time up to which the client has all events, in ms; -Infinity without a valid header. */
 function readEventId(header: string | string[] | undefined): number {
 	return typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NEGATIVE_INFINITY;
 }

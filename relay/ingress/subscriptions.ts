@@ -1,5 +1,5 @@
-// Delivers published results to the websocket subscriptions of a topic, as `eth_subscription`; one to a transaction's status
-// starts with the current record. A result is serialized once, however many listen. Who may hear what is decided elsewhere.
+// Sends published results to the websocket subscriptions of a topic, as `eth_subscription`. A result is serialized once for all
+// subscribers. Which results a subscriber may see is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
 import type { CallContext, Connection, Exchange } from "../../shared/http/callContext.ts";
@@ -11,15 +11,15 @@ import type { MethodDependencies } from "./methodDependencies.ts";
 
 /** Subscriptions of one connection at most. */
 export const MAX_SUBSCRIPTIONS = 16;
-/** Characters that one subscription may have waiting until its id was told. */
+/** Characters that one subscription may hold until the client has its id. */
 const MAX_HELD_CHARS = 8 * 1024 * 1024;
 const TRY_AGAIN_LATER = 1013;
 const ID_BYTES = 16;
 
-/** All subscriptions of the process; nothing of a connection is kept after its end. */
+/** All subscriptions of the process. Those of a connection end with it. */
 export class SubscriptionHub implements Publisher {
 	readonly #log: Logger;
-	/** Only topics that somebody listens to. */
+	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
 	readonly #connections = new Map<Connection, Map<string, Subscription>>();
 	#size = 0;
@@ -28,26 +28,26 @@ export class SubscriptionHub implements Publisher {
 		this.#log = dependencies.log;
 	}
 
-	/** How many subscriptions there are. */
+	/** The number of subscriptions. */
 	get size(): number {
 		return this.#size;
 	}
 
-	/** Whether anybody listens to `topic`. */
-	isHeard(topic: string): boolean {
+	/** Whether `topic` has subscribers. */
+	hasSubscribers(topic: string): boolean {
 		return this.#topics.has(topic);
 	}
 
-	/** What the topics that begin with `prefix` and that somebody listens to go on with. */
-	heardAfter(prefix: string): readonly string[] {
+	/** The rest, after `prefix`, of each subscribed topic that begins with it. */
+	subscribedSuffixes(prefix: string): readonly string[] {
 		return [...this.#topics.keys()]
 			.filter((topic) => topic.startsWith(prefix))
 			.map((topic) => topic.slice(prefix.length));
 	}
 
 	/**
-	 * Subscribes `connection`; answers the subscription's id, 16 random bytes as 0x hex. Where the message that asked
-	 * for it is given, nothing is sent before its answer, which tells the id. Throws an RpcError of the kind `limit`.
+	 * Subscribes `connection`; returns the subscription's id, 16 random bytes as 0x hex. If `exchange` is given, results are
+	 * held until its answer, which carries the id, was sent. Throws RpcError `limit`.
 	 */
 	subscribe(connection: Connection, topic: string, exchange: Exchange | null = null): string {
 		const known = this.#connections.get(connection);
@@ -55,7 +55,7 @@ export class SubscriptionHub implements Publisher {
 		if (own.size >= MAX_SUBSCRIPTIONS) {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		}
-		// Each would be sent every transaction whole.
+		// Each would get all transactions in full.
 		if (topic === PENDING_TRANSACTIONS && [...own.values()].some((one) => one.topic === topic)) {
 			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
@@ -70,11 +70,11 @@ export class SubscriptionHub implements Publisher {
 			subscription.held = { texts: [], chars: 0 };
 			exchange.onAnswered(() => this.#release(subscription));
 		}
-		if (known === undefined) this.#watch(connection, own);
+		if (known === undefined) this.#removeOnClose(connection, own);
 		return id;
 	}
 
-	/** Ends a subscription of `connection`'s own; false where it has none with this id. */
+	/** Ends a subscription of `connection`; false if it has none with this id. */
 	unsubscribe(connection: Connection, id: string): boolean {
 		const subscription = this.#connections.get(connection)?.get(id);
 		if (subscription === undefined) return false;
@@ -83,7 +83,7 @@ export class SubscriptionHub implements Publisher {
 		return true;
 	}
 
-	/** See {@link Publisher.publish}. A fault of `make` is logged: what is published must not fail for it. */
+	/** See {@link Publisher.publish}. An error of `make` is logged, so that the publisher can't fail by it. */
 	publish(topic: string, make: () => unknown): void {
 		const listeners = this.#topics.get(topic);
 		if (listeners === undefined) return;
@@ -92,7 +92,7 @@ export class SubscriptionHub implements Publisher {
 		for (const subscription of listeners) this.#send(subscription, text);
 	}
 
-	/** Tells one subscription alone; one that has ended is told nothing. */
+	/** Sends a result to one subscription, unless that has ended. */
 	notify(connection: Connection, id: string, make: () => unknown): void {
 		const subscription = this.#connections.get(connection)?.get(id);
 		if (subscription === undefined) return;
@@ -100,8 +100,8 @@ export class SubscriptionHub implements Publisher {
 		if (text !== null) this.#send(subscription, text);
 	}
 
-	/** Forgets all of it at its end, which may have been already. */
-	#watch(connection: Connection, own: Map<string, Subscription>): void {
+	/** Removes its subscriptions when it closes, or at once if it is closed already. */
+	#removeOnClose(connection: Connection, own: Map<string, Subscription>): void {
 		this.#connections.set(connection, own);
 		connection.onClose(() => {
 			for (const subscription of own.values()) this.#forget(subscription);
@@ -127,7 +127,7 @@ export class SubscriptionHub implements Publisher {
 		}
 	}
 
-	/** One connection's fault is its own: the others are told all the same. */
+	/** A failing connection must not keep the others from their results, so its error is only logged. */
 	#send(subscription: Subscription, text: string): void {
 		const { id, connection, held } = subscription;
 		try {
@@ -135,7 +135,7 @@ export class SubscriptionHub implements Publisher {
 				connection.send(frame(id, text));
 				return;
 			}
-			// The text is shared by all that hold it, so this bounds what one client costs from above.
+			// All holders share the text, so the real memory use is lower than this count.
 			held.chars += text.length;
 			if (held.chars <= MAX_HELD_CHARS) held.texts.push(text);
 			else connection.close(TRY_AGAIN_LATER, "too slow");
@@ -144,7 +144,7 @@ export class SubscriptionHub implements Publisher {
 		}
 	}
 
-	/** Its id was told: sends what was held. */
+	/** Sends what was held, now that the client has the id. */
 	#release(subscription: Subscription): void {
 		const { held } = subscription;
 		if (held === null) return;
@@ -157,19 +157,19 @@ interface Subscription {
 	readonly id: string;
 	readonly topic: string;
 	readonly connection: Connection;
-	/** What waits until the id was told; null when it was, and once the subscription has ended. */
+	/** Results held until the client has the id; null afterwards, and when the subscription has ended. */
 	held: { readonly texts: string[]; chars: number } | null;
 }
 
-/** Put together from text, so that the result is not serialised anew for each id. */
+/** Built from text, so that the result is not serialised again for each id. */
 function frame(id: string, result: string): string {
 	return `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${result}}}`;
 }
 
 /**
- * Subscribes `connection` to the transaction with this hash, lower case; answers the subscription's id. Each result is
- * the object that `GET /tx/{hash}` answers: how it stands now, where the relay holds it or has held it within a week, and
- * how it stands after each change. One that was never seen is silent until it comes.
+ * Subscribes `connection` to the transaction with this hash, lower case; returns the subscription's id. Each result is the
+ * object of `GET /tx/{hash}`: first the current status if the relay has a record, then the status after each change. For an
+ * unknown transaction nothing is sent until it arrives.
  */
 export async function subscribeToTransaction(
 	connection: Connection,
@@ -177,14 +177,14 @@ export async function subscribeToTransaction(
 	{ exchange }: CallContext,
 	{ subscriptions, records, following, statusView }: MethodDependencies,
 ): Promise<string> {
-	let moved = false;
+	let hasChanged = false;
 	const unfollow = following.follow(hash, () => {
-		moved = true;
+		hasChanged = true;
 	});
 	try {
 		let record = await records.record(hash);
-		// What came, or came back, while the store was read is looked at again; a live record is always as it is now.
-		if (moved) record = await records.record(hash);
+		// It changed while the store was read, so read once more.
+		if (hasChanged) record = await records.record(hash);
 		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
 		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
 		return id;

@@ -1,4 +1,4 @@
-// What the node can simulate, asked once at the start, and told in the log in plain words.
+// Finds out once at the start what the node can simulate, and logs it.
 
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -7,31 +7,30 @@ import type { NodeAnswer, SimulationNode } from "./engines/engine.ts";
 import { onlyReturned, PROBE_ADDRESS, PROBE_CALLER } from "./engines/nodeObjects.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 
-/** What a node can do. */
 export interface NodeAbilities {
-	/** Whether it serves `eth_simulateV1` as simulations need it. */
+	/** Whether its `eth_simulateV1` supports all that simulations need. */
 	readonly simulates: boolean;
-	/** Gas that it gives all that is run in one request together. */
+	/** Gas limit for all transactions of one request together. */
 	readonly gasCap: bigint;
 }
 
-/** How long a question may take, in ms. */
+/** Deadline of a request, in ms. */
 const ASK_MS = 5_000;
-/** geth's and reth's, unless their operator sets another. */
+/** The default of geth and reth. */
 const DEFAULT_GAS_CAP = 50_000_000n;
 /** More than any cap. */
 const MUCH_GAS = 2n ** 49n;
-/** What a call uses to answer {@link GAS_CODE} before it looks. */
+/** Gas used before {@link GAS_CODE} reads the gas left. */
 const USED_BEFORE = 21_002n;
 /** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
 const GAS_CODE = "0x5a5f5260205ff3";
 /** TIMESTAMP PUSH0 MSTORE BASEFEE PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
 const BLOCK_CODE = "0x425f524860205260405ff3";
-/** A time and a fee that no node answers of itself. */
+/** A time and a fee that no node would answer by chance. */
 const TIME = 0xffff_fffen;
 const BASE_FEE = 0x1ee3an;
 
-/** Asks `node`, which calls itself `version`. Where it gives no verdict it is taken to be able: a fault is no lack. */
+/** Probes `node`, whose client version is `version`. A node that fails to answer is assumed to be able. */
 export async function nodeAbilities(
 	node: Pick<SimulationNode, "call">,
 	version: string,

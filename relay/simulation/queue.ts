@@ -1,5 +1,5 @@
-// The queue in front of the node's simulations: clients take turns by the gas that they ask for, so that one with
-// hundreds of dear bids delays nobody else's. It is bounded, in length and in time, and retries nothing.
+// The queue in front of the node's simulations. Clients are served in fair order by the gas that they request, so that hundreds
+// of expensive bids of one client do not delay others. Length and waiting time are bounded; nothing is retried.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -7,30 +7,30 @@ import type { Simulations, Simulator } from "../domain/ports.ts";
 import type { SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
 import { type JobOutcome, PRIORITIES, type SimulationMetrics } from "./simulationMetrics.ts";
 
-/** Simulations at once, half of it for a client that is alone: beyond, the node would queue them in no fair order. */
+/** Simulations at once, half of them for a client that is alone. With more, the node would queue them in unfair order. */
 const CONCURRENCY = 8;
-/** Requests that wait: some seconds of an anvil's work; behind them a block is over anyway. */
+/** Requests that may wait: some seconds of work for anvil, after which their block has come anyway. */
 const CAPACITY = 20_000;
-/** A slot: heads end the waiting before, as long as there are any. */
+/** One slot; usually a new head ends the wait before. */
 const MAX_WAIT_MS = 12_000;
 
 export interface SimulationQueueOptions {
-	/** Simulations under way at once; 8 unless given. */
+	/** Simulations at once. Default 8. */
 	readonly concurrency?: number;
-	/** Requests that wait at most; 20,000 unless given. Beyond, the last of whoever has the most of them is not run. */
+	/** Requests that may wait. Default 20,000. Beyond it, the last one of the client with the most of them is not run. */
 	readonly capacity?: number;
-	/** How long a request may wait, in ms (and up to an eighth more); 12,000 unless given. */
+	/** How long a request may wait, in ms, plus an eighth at most. Default 12,000. */
 	readonly maxWaitMs?: number;
 }
 
 export interface SimulationQueueDependencies {
-	/** Runs one; must answer within a deadline of its own. */
+	/** Must have a deadline of its own. */
 	readonly simulator: Simulator;
 	readonly clock: Clock;
 	readonly metrics: Pick<SimulationMetrics, "jobs" | "waited" | "ran">;
 }
 
-/** What is told of a request that was never run. */
+/** The error messages of requests that were never run. */
 const NOT_RUN = {
 	overloaded: "not simulated: too many simulations wait",
 	late: "not simulated: it has waited too long",
@@ -50,7 +50,6 @@ class NotRunError extends Error {
 	}
 }
 
-/** A request that waits for its turn. */
 interface Waiting {
 	readonly request: SimulationRequest;
 	/** Monotonic ms. */
@@ -58,7 +57,6 @@ interface Waiting {
 	readonly end: (why: WhyNotRun) => void;
 }
 
-/** Simulations in fair order; it owns the requests that wait. `stop` empties it and joins what runs. */
 export class SimulationQueue implements Simulations {
 	readonly #simulator: Simulator;
 	readonly #clock: Clock;
@@ -94,9 +92,9 @@ export class SimulationQueue implements Simulations {
 	}
 
 	/**
-	 * Like {@link Simulator.simulate}, when it is its turn: that of the client that has had the least gas, and among its
-	 * own those of a higher priority first. What is not run (too much waits, block over, waited too long, withdrawn,
-	 * stopping) answers one NODE_UNAVAILABLE.
+	 * Like {@link Simulator.simulate}, after waiting. Next is the client that has used the least gas, and of its requests the one
+	 * with the highest priority. A request that is not run (queue full, block over, waited too long, withdrawn, stopping) has
+	 * one outcome, NODE_UNAVAILABLE.
 	 */
 	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
 		const why = this.#stopped ? "stopped" : this.#isStale(request) ? "stale" : null;
@@ -124,7 +122,7 @@ export class SimulationQueue implements Simulations {
 		} catch (thrown) {
 			if (thrown instanceof OverloadedError) return this.#notRun(request, "overloaded");
 			if (thrown instanceof NotRunError) return this.#notRun(request, thrown.why);
-			// A defect of ours, since a node's failure is an outcome: for the caller to report.
+			// A defect of the relay, because a node's failure is an outcome.
 			throw thrown;
 		} finally {
 			this.#waiting.delete(waiting);
@@ -132,13 +130,13 @@ export class SimulationQueue implements Simulations {
 		}
 	}
 
-	/** Tells it the new head (after a reorganisation it may be lower): what waits for that block or an older one is dropped. */
+	/** Sets the new head, which may be lower after a reorganisation. Requests for that block or an older one are dropped. */
 	setHead(block: number): void {
 		this.#head = block;
 		for (const waiting of this.#waiting) if (this.#isStale(waiting.request)) waiting.end("stale");
 	}
 
-	/** Takes no more, answers all that wait, and resolves when what runs has ended. */
+	/** Refuses new requests, ends all waiting ones, and resolves when the running ones have ended. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		this.#sweep?.cancel();
@@ -150,7 +148,7 @@ export class SimulationQueue implements Simulations {
 		return request.block.number <= this.#head;
 	}
 
-	/** One timer for all that wait, while any do. */
+	/** Ends late requests. One timer serves them all. */
 	#dropLate(): void {
 		const oldest = this.#clock.monotonic() - this.#maxWaitMs;
 		for (const waiting of this.#waiting) if (waiting.since <= oldest) waiting.end("late");
@@ -188,7 +186,7 @@ export class SimulationQueue implements Simulations {
 	}
 }
 
-/** Whose turn it takes, and what it costs: the gas that it may burn. */
+/** How a request is scheduled; its cost is the gas that it may use. */
 function sharesOf({ client, priority, transactions }: SimulationRequest) {
 	const gas = transactions.reduce((sum, tx) => sum + tx.gasLimit, 0n);
 	return { client, cost: Math.max(1, Number(gas)), rank: PRIORITIES.indexOf(priority) };

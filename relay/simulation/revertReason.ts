@@ -1,5 +1,5 @@
 // Makes revert data readable: decodes Solidity's Error(string) and Panic(uint256), and names custom errors by
-// selector. The text is a stranger's, so it is made printable and cut.
+// selector. Contracts choose the text, so it is made printable and its length is limited.
 // https://docs.soliditylang.org/en/latest/control-structures.html#panic-via-assert-and-error-via-require
 
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
@@ -7,7 +7,7 @@ import type { SimulationError } from "../domain/simulation.ts";
 
 /** Characters of a reason that are shown. */
 const MAX_REASON_CHARS = 256;
-/** Bytes of revert data that are kept: a record is stored for a week, and anybody can revert with megabytes. */
+/** Bytes of revert data that are kept: records are stored for a week, and a contract can revert with megabytes. */
 const MAX_DATA_BYTES = 4096;
 
 const SELECTOR_BYTES = 4;
@@ -30,8 +30,8 @@ const PANICS: ReadonlyMap<bigint, string> = new Map([
 ]);
 
 /**
- * The error of a reverted transaction. `data` is 0x hex as the node gave it; anything else counts as none. What is
- * longer than 4 KiB is cut in the error's `data`.
+ * The error of a reverted transaction. `data` is the node's 0x hex; anything else counts as none. The error's `data` has 4 KiB
+ * at most.
  */
 export function revertError(data: unknown): SimulationError {
 	const bytes = (typeof data === "string" ? hexToBytes(data) : null) ?? Buffer.alloc(0);
@@ -51,7 +51,7 @@ function describe(bytes: Buffer): string | null {
 	return known ?? `custom error 0x${selector}`;
 }
 
-/** The one ABI-encoded string in `body`, or null where it is none. */
+/** The ABI-encoded string in `body`, or null if it is malformed. */
 function readString(body: Buffer): string | null {
 	const offset = readSize(body, 0);
 	if (offset === null) return null;
@@ -79,7 +79,7 @@ function readSize(body: Buffer, at: number): number | null {
 
 /** Control, format and separator characters could forge lines or turn text around where it is shown. */
 function printable(text: Buffer): string {
-	// A character has at most four bytes: what lies behind these is cut in any case.
+	// A character has at most four bytes, so the rest would be cut off anyway.
 	const chars = [
 		...text.toString("utf8", 0, (MAX_REASON_CHARS + 1) * 4).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?"),
 	];

@@ -4,12 +4,12 @@ import { type Count, labelSets, type Metrics, type Observe } from "../../shared/
 import type { SimulationPriority } from "../domain/simulation.ts";
 import { ENGINE_NAMES } from "./engines/engine.ts";
 
-/** Among the simulations of one client, the highest first. */
+/** Highest first, within one client. */
 export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "bid", "held"];
 
 /**
- * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran, being pushed out of a
- * full queue, tired of waiting, too late for its block, withdrawn by who asked, or left at a stop.
+ * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran: pushed out of a full queue,
+ * waited too long, its block had come, withdrawn by the caller, or the relay stopped.
  */
 const JOB_OUTCOMES = [
 	"passed",
@@ -31,11 +31,10 @@ export interface SimulationMetrics {
 	readonly ran: Observe<"priority">;
 	/** Chains by the engine that ran them. */
 	readonly runs: Count<"engine">;
-	/** Shows how many wait and run, as long as the process lives. */
+	/** Adds the gauges of waiting and running simulations. */
 	watch(queue: { readonly waiting: number; readonly running: number }): void;
 }
 
-/** Makes the series of simulations in `metrics`. */
 export function createSimulationMetrics(metrics: Metrics): SimulationMetrics {
 	const byPriority = labelSets({ priority: PRIORITIES });
 	const byEngine = labelSets({ engine: ENGINE_NAMES });

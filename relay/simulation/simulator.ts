@@ -1,6 +1,5 @@
-// Simulation of transactions one behind another: the relay's own rules first (nonces, balances and authorizations, which
-// nodes check differently or not at all when they simulate), then the node, in parts where it does not take them all at once.
-// It does not queue, and keeps no state.
+// Simulates a chain of transactions. The relay first checks nonces, balances and authorizations itself, because nodes check them
+// differently or not at all in simulations. Then the node runs the chain, in parts if it does not accept it as a whole.
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";
@@ -27,30 +26,30 @@ import type {
 } from "./engines/engine.ts";
 import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
-import { stateBehind, traceFirst } from "./engines/traces.ts";
+import { stateAfter, traceFirst } from "./engines/traces.ts";
 import { endsWith, NO_VERDICT, readAnswer } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
 const TIMEOUT_MS = 2_000;
-/** How long a node that is a block behind us may take for it, and between two looks, in ms. */
+/** How long to wait for a node that does not have the block yet, and the pause between two tries, in ms. */
 const MISSING_MS = 500;
-const LOOK_AGAIN_MS = 25;
+const RETRY_MS = 25;
 
 export interface SimulatorOptions extends NodeAbilities {
-	/** How long a simulation may take in all, in ms; behind it the outcome is NODE_UNAVAILABLE. */
+	/** Deadline of a whole simulation, in ms; after it the outcome is NODE_UNAVAILABLE. */
 	readonly timeoutMs?: number;
 }
 
 export interface SimulatorDependencies {
 	readonly node: SimulationNode;
 	readonly clock: Clock;
-	/** Counts runs by the node's method. */
+	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
 }
 
 const NONE: ReadonlySet<string> = new Set();
-/** What would fail for want of gas that the node does not give has not failed. */
+/** The outcome where the node's gas cap, and not the transaction, may be the cause of the failure. */
 const ABOVE_CAP: SimulationOutcome = {
 	ok: false,
 	error: {
@@ -59,7 +58,6 @@ const ABOVE_CAP: SimulationOutcome = {
 	},
 };
 
-/** A simulator that asks `node`. */
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
 	return {
 		async simulate(request) {
@@ -71,7 +69,7 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 				measured: measured && problem === null,
 			};
 			const outcomes = await runAll(asked, options, dependencies);
-			// Nothing is told of what stands behind a failure.
+			// Nothing after a failure has an outcome.
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && endsWith(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
@@ -80,7 +78,7 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 	};
 }
 
-/** Drawn anew each time: what an earlier simulation showed must not be known. */
+/** 32 random bytes, new for each simulation, so that contracts can't know the value from an earlier one. */
 function drawn(): string {
 	return `0x${randomBytes(32).toString("hex")}`;
 }
@@ -100,7 +98,7 @@ async function runAll(
 		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : REFUSED;
 		if (answer.kind === "refused") {
 			onRun({ engine: "debug_traceCall" });
-			// Up to what the node most likely did not take.
+			// Trace up to the first creation, which is most likely what the node refused.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
@@ -116,41 +114,41 @@ async function runAll(
 		const { judged } = answer;
 		if (judged === answer.outcomes.length) {
 			outcomes.push(...answer.outcomes);
-			const reason = answer.vague ? await explain(part, judged - 1, ask) : null;
+			const reason = answer.unexplained ? await explain(part, judged - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
-		const behind = judged === 0 ? null : await stateBehind(part, judged, ask);
-		if (behind === null) return [...outcomes, ...withinCap(answer.outcomes, judged)];
+		const next = judged === 0 ? null : await stateAfter(part, judged, ask);
+		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, judged)];
 		outcomes.push(...answer.outcomes.slice(0, judged));
-		state = behind;
+		state = next;
 	}
 	return outcomes;
 }
 
-/** What the block's own first step changed; some nodes do it themselves. */
+/** State changes that the block makes before its first transaction; some nodes apply them by themselves. */
 function systemState({ stateBlock, parentHash, timestamp }: BlockContext): StateOverrides {
 	if (parentHash === undefined) return {};
 	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
 }
 
-/** What can be told where only the first `judged` had all their gas: what passes with less gas than its own passes. */
+/** The reliable outcomes if only the first `judged` had all their gas. A success with less gas is still a success. */
 function withinCap(outcomes: readonly SimulationOutcome[], judged: number): readonly SimulationOutcome[] {
 	const failed = outcomes.findIndex((outcome, i) => i >= judged && !outcome.ok);
 	if (failed >= 0) return [...outcomes.slice(0, failed), ABOVE_CAP];
-	// How much it pays may hang on its gas.
+	// The payment may depend on the gas.
 	return outcomes.map((outcome) => (outcome.ok ? { ...outcome, paid: null } : outcome));
 }
 
-/** Why the part's transaction at `index` failed, where a trace tells; else null. */
+/** The failure of the part's transaction at `index` according to a trace, or null. */
 async function explain(part: Part, index: number, ask: Ask): Promise<SimulationOutcome | null> {
-	const state = await stateBehind(part, index, ask);
+	const state = await stateAfter(part, index, ask);
 	if (state === null) return null;
 	const chain = part.chain.slice(index, index + 1);
 	const { outcome } = await traceFirst({ ...part, chain, state }, ask);
 	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;
 }
 
-/** Asks the node as long as the time of the simulation is not up, and again while it does not have the block yet. */
+/** Asks the node within the simulation's deadline, and again while it does not have the block yet. */
 function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 	const begun = clock.monotonic();
 	const once = async (calls: readonly RpcCall[], leftMs: number): Promise<readonly NodeAnswer[]> => {
@@ -170,23 +168,23 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 			const answers = await once(calls, timeoutMs - spentMs);
 			if (spentMs > MISSING_MS || !answers.some((one) => one.kind === "fault" && one.isMissing))
 				return answers;
-			await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
+			await pause(clock, RETRY_MS, new AbortController().signal);
 		}
 	};
 }
 
 const REFUSED = { kind: "refused" } as const;
 
-/** How many transactions from the front may run, and what is wrong with the next one; null where all may. */
+/** How many transactions may run, and the problem of the next one; null if all may run. */
 export interface Checked {
 	readonly runnable: number;
 	readonly problem: SimulationError | null;
 }
 
-/** Checks all that can be known before anything ran: of balances, that is the first transaction's alone. */
+/** Checks what is known before a run. Of the balances, only the first transaction's can be checked. */
 export function checkTransactions(request: SimulationRequest): Checked {
 	const { block, transactions, accounts } = request;
-	// Of all senders: one may have signed authorizations that take effect in another's transaction.
+	// All senders', because one may have signed an authorization in another sender's transaction.
 	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
 	for (const [index, tx] of transactions.entries()) {
 		const account = accounts.get(tx.from);
@@ -199,7 +197,7 @@ export function checkTransactions(request: SimulationRequest): Checked {
 	return { runnable: transactions.length, problem: null };
 }
 
-/** Why `tx` may not be in `block` when its sender's next nonce is `nonce`, its funds aside; null: it may. */
+/** Why `tx` can't be in `block` if its sender's next nonce is `nonce`, apart from funds; null if it can. */
 export function findBlockProblem(
 	tx: DecodedTransaction,
 	nonce: bigint,
@@ -218,7 +216,7 @@ export function findBlockProblem(
 	return feeProblem(tx, block);
 }
 
-/** Why a sender who holds `balance` wei can't buy the gas of `tx` at its highest price and send its value; or null. */
+/** Why `balance` wei do not cover the value and the maximum gas cost of `tx`; null if they do. */
 export function findFundsProblem(tx: DecodedTransaction, balance: bigint): SimulationError | null {
 	const cost = transactionCost(tx);
 	if (cost <= balance) return null;
@@ -226,18 +224,18 @@ export function findFundsProblem(tx: DecodedTransaction, balance: bigint): Simul
 	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
 }
 
-/** An account's nonce after `tx`: one more if it sent it, and one for each EIP-7702 authorization of its own in effect. */
+/** An account's nonce after `tx`: plus one for the sender, and one for each effective EIP-7702 authorization of the account. */
 function nonceAfter(tx: DecodedTransaction, account: string, nonce: bigint): bigint {
 	const sent = tx.from === account ? 1n : 0n;
 	return nonce + sent + BigInt(effectiveAuthorizations(tx, account, nonce).length);
 }
 
-/** Who signed a transaction, and the authorizations that came with it. */
+/** A transaction's sender, and its authorizations. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
 
 /**
- * The authorizations of `authority` that take effect, in order, where its nonce is `nonce` before `tx`. Each takes a
- * nonce; the sender's own ones come behind the nonce of the transaction itself.
+ * The effective authorizations of `authority`, in order, whose nonce before `tx` is `nonce`. Each uses a nonce; those of the
+ * sender follow the transaction's own.
  * https://eips.ethereum.org/EIPS/eip-7702#behavior
  */
 export function effectiveAuthorizations(
@@ -250,7 +248,7 @@ export function effectiveAuthorizations(
 	for (const authorization of tx.authorizationList) {
 		const { chainId } = authorization;
 		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
-		// Last, since to recover is dear.
+		// Checked last, because recovering the signer is expensive.
 		if (senderOfAuthorization(authorization) !== authority) continue;
 		effective.push(authorization);
 		next += 1n;

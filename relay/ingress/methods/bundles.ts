@@ -1,4 +1,4 @@
-// The methods for searchers' bundles: bids and plain bundles, in both spellings, and their cancels.
+// The methods for searchers' bundles: bids, plain bundles and cancels.
 
 import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
@@ -7,6 +7,7 @@ import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { PARAMS_SIZE, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";
 import {
+	acceptedHash,
 	bundleClient,
 	bundleOwner,
 	cancelBundle,
@@ -14,11 +15,10 @@ import {
 	type ShareBundle,
 	sendBundle,
 	shareBundle,
-	takenHash,
 } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
-/** The hash of no bundle: the answer to every cancel, so that it tells nothing of what there was. */
+/** The hash of an empty bundle: the answer to every cancel, which must not reveal whether there was a bundle. */
 const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));
 
 export const eth_sendBundle = relayMethod({
@@ -38,7 +38,7 @@ export const eth_sendBundle = relayMethod({
 		const { target, backrun, block, uuid } = bundle;
 		const blocks = { first: block, last: null };
 		const outcome = await market.bid({ ...client, blocks, uuid, builders: null, target, backrun });
-		return takenHash(outcome, context.client, charge);
+		return acceptedHash(outcome, context.client, charge);
 	},
 });
 
@@ -78,15 +78,15 @@ export const mev_sendBundle = relayMethod({
 			const transactions = body.flatMap((entry) =>
 				entry.kind === "tx" ? [{ raw: entry.raw, canRevert: entry.canRevert }] : [],
 			);
-			// The node is asked for an account and an execution of each.
+			// Each transaction costs the node an account read and an execution.
 			charge(context.client, transactions.length - 1);
 			outcome = await market.submit({ ...envelope, body: transactions, refund });
 		}
-		return { bundleHash: takenHash(outcome, context.client, charge) };
+		return { bundleHash: acceptedHash(outcome, context.client, charge) };
 	},
 });
 
-/** Behind a target its user's terms count: the bundle may repeat them or promise more, not less. */
+/** The refund to a target's user is fixed: a bid may repeat it or promise more, but not less. */
 function checkBidRefund({ refund }: ShareBundle, refundPercent: number): void {
 	const [own] = refund;
 	if (own === undefined) return;
@@ -95,16 +95,16 @@ function checkBidRefund({ refund }: ShareBundle, refundPercent: number): void {
 	if (own.percent < refundPercent) throw bad("validity.refund[0].percent", `${refundPercent} at least`);
 }
 
-/** Builders take one refund to one recipient. */
+/** Builders support one refund to one recipient. */
 function plainRefund({ refund, refundConfig }: ShareBundle): PlainBundleRequest["refund"] {
 	if (refund.length > 1) throw bad("validity.refund", "at most one");
 	if (refundConfig.length > 1) throw bad("validity.refundConfig", "at most one");
-	const [owed] = refund;
-	if (owed === undefined) return null;
+	const [only] = refund;
+	if (only === undefined) return null;
 	const [config] = refundConfig;
-	const percent = Math.floor((owed.percent * (config?.percent ?? 100)) / 100);
+	const percent = Math.floor((only.percent * (config?.percent ?? 100)) / 100);
 	if (percent === 0) return null;
-	return { bodyIdx: owed.bodyIdx, percent, recipient: config?.address ?? null };
+	return { bodyIdx: only.bodyIdx, percent, recipient: config?.address ?? null };
 }
 
 function bad(place: string, expected: string): RpcError {

@@ -1,4 +1,4 @@
-// eth_callBundle: simulates a bundle in a block to come and tells what each transaction used and paid, as Flashbots' does.
+// eth_callBundle: simulates a bundle in a future block, and returns what each transaction used and paid, like Flashbots'.
 // https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#eth_callbundle
 
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { bundleClient } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 import { bundleTransactions, readElements, seconds } from "./eth_callMany.ts";
 
-// What would change the block is refused by name: the result would not be what was asked for.
+// Unknown keys are refused: an ignored block override would make the result wrong.
 const bundle = z.strictObject({
 	txs: bundleTransactions,
 	blockNumber: quantity,

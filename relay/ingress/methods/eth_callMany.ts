@@ -1,4 +1,4 @@
-// eth_callMany: runs a bundle of signed transactions, or bundles of unsigned calls, and answers what each returned.
+// eth_callMany: runs a bundle of signed transactions, or bundles of unsigned calls, and returns each result.
 // https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
@@ -26,12 +26,11 @@ import { bundleClient } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
-/** Numbers of blocks, and seconds: what JSON can carry as a number too. */
+/** Largest block number and time: both must fit into a JSON number. */
 const MAX_COUNT = BigInt(Number.MAX_SAFE_INTEGER);
-/** Gas and fees that nodes take; they read them into 64 bits. */
+/** Largest gas and fee: nodes read them into 64 bits. */
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** A time. */
 export const seconds = z
 	.int({ error: "expected whole seconds since the epoch" })
 	.min(0, { error: "expected whole seconds since the epoch" });
@@ -47,7 +46,7 @@ const element = z.union([hash, rawBytes("a signed transaction, or the hash of a 
 /** 1 to 100 signed transactions, or hashes of shared ones. */
 export const bundleTransactions = boundedList(element, MAX_CALLS, `1 to ${MAX_CALLS} transactions`, 1);
 
-// What else searchers send with bundles is ignored.
+// Other keys, which searchers send with bundles, are ignored.
 const signedBundle = z.object({
 	txs: bundleTransactions,
 	blockNumber: quantity,
@@ -55,7 +54,7 @@ const signedBundle = z.object({
 	timestamp: seconds.nullish(),
 });
 
-/** Addresses, and storage keys of each, that an access list has at most. */
+/** Maximum number of addresses in an access list, and of storage keys of each. */
 const MAX_ACCESS = 1_000;
 const EXPECTED_ACCESS = `an access list (EIP-2930) of ${MAX_ACCESS} addresses with ${MAX_ACCESS} keys each at most`;
 
@@ -77,7 +76,7 @@ const call = z
 		data: hexData.nullish(),
 		input: hexData.nullish(),
 		accessList: accessList.nullish(),
-		// Known to eth_call, and without meaning here: the nonce is the account's.
+		// Accepted as in eth_call, but ignored: the nonce is the account's.
 		nonce: quantity.nullish(),
 		chainId: quantity.nullish(),
 		type: quantity.nullish(),
@@ -179,22 +178,22 @@ export const eth_callMany = relayMethod({
 	},
 });
 
-/** Transactions that are decoded before others have a turn: each costs a tenth of a millisecond. */
-const AT_ONCE = 16;
+/** Transactions decoded before other work gets a turn: each costs a tenth of a millisecond. */
+const DECODED_AT_ONCE = 16;
 
-/** What is run. Throws RpcError naming the element that is none. */
+/** Decodes the transactions of a bundle. Throws RpcError naming the malformed element. */
 export async function readElements(
 	elements: readonly (string | Uint8Array)[],
 ): Promise<TransactionsRequest["txs"]> {
 	const read: TransactionsRequest["txs"][number][] = [];
 	for (const [index, element] of elements.entries()) {
-		if (index % AT_ONCE === AT_ONCE - 1) await nextTurn();
+		if (index % DECODED_AT_ONCE === DECODED_AT_ONCE - 1) await nextTurn();
 		read.push(readElement(element, index));
 	}
 	return read;
 }
 
-/** A hash stays what it is; bytes are decoded. */
+/** Decodes bytes; a hash is returned as it is. */
 function readElement(one: string | Uint8Array, index: number): TransactionsRequest["txs"][number] {
 	if (typeof one === "string") return one;
 	const decoded = decodeTransaction(one);

@@ -1,5 +1,4 @@
-// The methods for filters that clients poll: of logs and of blocks. Pending transactions have none, since whom they are shown
-// to is not everybody.
+// The methods for polled filters of logs and of blocks. There is none for pending transactions, because these are private.
 
 import { z } from "zod";
 import { clientOf } from "../../../shared/http/callContext.ts";
@@ -8,7 +7,7 @@ import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { readParamsSize } from "../../../shared/jsonrpc/method.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
 
-/** As go-ethereum weighs it: it may read many blocks. */
+/** A heavy call, because it may read the logs of many blocks. */
 const HEAVY = 10;
 
 const id = z.string({ error: "expected the id of a filter" });

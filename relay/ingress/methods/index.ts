@@ -1,5 +1,5 @@
-// The relay's own methods: the list from which the dispatcher, rpc.discover and the documents' table are made. Reads
-// that the node answers are passed on elsewhere.
+// The list of the relay's own methods, used by the dispatcher, rpc.discover and the documentation. Reads that the node answers
+// are passed on elsewhere.
 
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";
 import { eth_callBundle } from "./eth_callBundle.ts";

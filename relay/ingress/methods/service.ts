@@ -1,4 +1,4 @@
-// The relay's own methods beside the field's: who the client is, the stages of many transactions, and the OpenRPC document.
+// Methods that only this relay has: the client's identity, the statuses of many transactions, and the OpenRPC document.
 
 import { z } from "zod";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
@@ -16,7 +16,7 @@ export const service_client = relayMethod({
 	handle: (_params, { client: { address, signer, vouched } }) => ({ address, signer, vouched }),
 });
 
-/** As many as a journal of some minutes may hold; each may cost a read of the disk. */
+/** Enough for some minutes of a busy proxy; each may cost a disk read. */
 const MAX_HASHES = 1_000;
 const EXPECTED = `1 to ${MAX_HASHES} hashes`;
 
@@ -40,7 +40,7 @@ export const service_transactionStatuses = relayMethod({
 	weight: 10,
 	async handle([hashes], _context, { records, statusView }) {
 		const found: z.output<typeof status>[] = [];
-		// One after another: a thousand reads at once would be in everybody's way.
+		// One after another, because a thousand reads at once would delay other clients.
 		for (const wanted of hashes) {
 			const record = await records.record(wanted);
 			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });

@@ -1,4 +1,4 @@
-// `eth_subscribe` and `eth_unsubscribe`, on websockets alone.
+// `eth_subscribe` and `eth_unsubscribe`, on websockets only.
 
 import { z } from "zod";
 import { parseHash } from "../../../shared/ethereum/hex.ts";
@@ -25,7 +25,7 @@ export const eth_subscribe = relayMethod({
 	summary:
 		"Over a websocket: pending transactions without their signatures, new heads, logs, or the status of a transaction or a bundle, as notifications.",
 	params: [
-		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
+		// Checked in `handle`, so that HTTP always gets the same answer, and a wrong name is reported first.
 		{ name: "name", schema: z.string().catch("") },
 		{
 			name: "hash",
@@ -57,14 +57,14 @@ export const eth_subscribe = relayMethod({
 	},
 });
 
-/** `name`: what the parameter is called where it is wrong. */
+/** `name` is the parameter's name in the error. */
 function readHash(given: unknown, name: string): string {
 	const hash = typeof given === "string" ? parseHash(given) : null;
 	if (hash === null) throw invalid(`${name}: expected a hash of 32 bytes as 0x hex`);
 	return hash;
 }
 
-/** Tells how it stands in each of its blocks, at once. One that is unknown, or somebody else's, is silent alike. */
+/** Sends the bundle's status in each of its blocks at once. An unknown bundle, or another client's, sends nothing. */
 function subscribeToBundle(
 	connection: Connection,
 	bundleHash: string,
@@ -81,7 +81,7 @@ function subscribeToBundle(
 	return id;
 }
 
-/** The topic of a name without parameters. */
+/** The topic of a subscription without parameters. */
 function topicOf(name: string, aliases: readonly string[]): string {
 	if (name === "newHeads") return NEW_HEADS;
 	if (name === PARTIAL_PENDING_TRANSACTIONS || aliases.includes(name)) return PENDING_TRANSACTIONS;

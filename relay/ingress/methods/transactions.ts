@@ -1,5 +1,4 @@
-// The methods for transactions: submitting, cancelling, and reading what is pending. A refusal becomes the error text that
-// clients know.
+// The methods that submit, cancel and read transactions. A refusal has the error text that wallets know.
 
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -50,7 +49,7 @@ export const eth_sendRawTransactionSync = relayMethod({
 	],
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.record(z.string(), z.unknown()).describe("the receipt as eth_getTransactionReceipt gives it"),
-	// The submission is, the wait is not: in a batch all wait at the same time, once each was submitted in its turn.
+	// Only the submission is ordered: in a batch, all waits run at the same time after it.
 	ordered: true,
 	async handle([raw, timeout = SYNC_DEFAULT_MS], context, { submitter, receipts, clock }) {
 		const begun = clock.monotonic();
@@ -83,7 +82,7 @@ export const eth_sendPrivateTransaction = relayMethod({
 });
 
 /** The address of a client whose connection is gone. */
-const UNKNOWN = "unknown";
+const UNKNOWN_ADDRESS = "unknown";
 
 export const eth_cancelTransaction = relayMethod({
 	name: "eth_cancelTransaction",
@@ -98,12 +97,12 @@ export const eth_cancelTransaction = relayMethod({
 	},
 });
 
-/** The network address of a visitor does not speak for him where a web page uses it. */
+/** A web page must not cancel by its visitor's network address. */
 function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
-	const speaks = !isWebPage(origin) && client.address !== UNKNOWN;
+	const isTrusted = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
 	return {
 		hash,
-		address: speaks ? client.address : null,
+		address: isTrusted ? client.address : null,
 		signer: transport === "http" ? client.signer : null,
 	};
 }
@@ -138,20 +137,19 @@ export const eth_getTransactionCount = relayMethod({
 	},
 });
 
-/** What became of a transaction that was not refused. */
-export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
+/** The outcome of an accepted transaction. */
+export type Accepted = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
 
 /**
- * Submits `raw` as the path and query of its request say; resolves once it is on disk. Throws RpcError `rejected` for a
- * refusal, `limit` where its client holds its share of the pool, `invalidParams` for a bad query, and whatever the
- * submitter throws.
+ * Submits `raw` with the options of the request's path and query; resolves once it is on disk. Throws RpcError: `rejected` for
+ * a refusal, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
  */
-async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
+async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Accepted> {
 	const options = submissionOptions(context.path, context.query);
 	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
-	// The words are go-ethereum's; the data is for those who would rather not match words.
+	// The message is go-ethereum's; the data spares clients from matching it.
 	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });
 }
 
@@ -166,13 +164,12 @@ export const RPC_PATHS: readonly string[] = [
 	"/nochecks",
 ];
 
-/** The treatment that a path stands for. */
 function submissionPath(path: string): SubmissionPath {
 	const name = path.slice(1);
 	return isSubmissionPath(name) ? name : DEFAULT_PATH;
 }
 
-/** Reads what was asked for. Throws RpcError `invalidParams` naming the parameter and what was expected. */
+/** The options of a request. Throws RpcError `invalidParams` naming the parameter and what was expected. */
 function submissionOptions(path: string, query: URLSearchParams): SubmissionOptions {
 	const name = submissionPath(path);
 	const { softCancellations, refundRecipient, referrer } = readSubmissionQuery(query);

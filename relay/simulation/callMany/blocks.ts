@@ -1,4 +1,4 @@
-// Blocks of the chain as `eth_callMany` reads them, and the blocks that its calls run in.
+// Reads blocks of the chain for `eth_callMany`, and derives the blocks that its calls run in.
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
@@ -8,28 +8,28 @@ import { readHeader } from "../../domain/nodeJson.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
 
-/** Asks the node within what is left of the request's deadline. Throws RpcError where it gives no answer. */
+/** Asks the node within the request's deadline. Throws RpcError if it does not answer. */
 export type AskNode = (call: RpcCall) => Promise<RpcAnswer>;
 
 /** A block of the chain. */
 export interface NodeBlock {
 	readonly header: Header;
-	/** What PREVRANDAO is in it; null where the node does not say. */
+	/** Its PREVRANDAO; null if the node does not answer with it. */
 	readonly mixHash: string | null;
-	/** EIP-4788; null where the chain has none. */
+	/** EIP-4788; null if the chain has none. */
 	readonly beaconRoot: string | null;
-	/** Hashes in order, or objects where these were asked for. */
+	/** Hashes in order, or objects if requested. */
 	readonly transactions: readonly unknown[];
 }
 
 /** The block that calls run in. */
 export interface CallBlock extends BlockContext {
-	/** 32 bytes of hex; null: whatever the node makes of it. */
+	/** 32 bytes of hex; null leaves it to the node. */
 	readonly prevRandao: string | null;
 	readonly beaconRoot: string | null;
 }
 
-/** The block, with whole transactions where `full`; null where the node has none such, undefined where it fails. */
+/** The block, with full transactions if `full`; null if the node does not have it, undefined if it fails. */
 export async function readBlock(
 	ask: AskNode,
 	named: NamedBlock,
@@ -53,7 +53,7 @@ function parseBlock(value: unknown): NodeBlock | undefined {
 	};
 }
 
-/** `block` as it was, for calls in it. */
+/** The context for calls in an existing block. */
 export function contextOf({ header, mixHash, beaconRoot }: NodeBlock, blobBaseFee: bigint): CallBlock {
 	return {
 		stateBlock: header.number,
@@ -68,7 +68,7 @@ export function contextOf({ header, mixHash, beaconRoot }: NodeBlock, blobBaseFe
 	};
 }
 
-/** The block of each bundle: `within`, and each further one a block and `slotSeconds` later; overrides stay. */
+/** The block of each bundle: first `within`, then each a block and `slotSeconds` later. Overrides stay in effect. */
 export function blocksOf(
 	bundles: readonly CallBundle[],
 	within: CallBlock,
@@ -90,7 +90,7 @@ export function blocksOf(
 	});
 }
 
-/** The block as overrides of a call's. */
+/** Block overrides that make a call run in `block`. */
 export function overridesOf(block: CallBlock): Record<string, string> {
 	return {
 		...blockOverrides(block),

@@ -1,5 +1,5 @@
-// `eth_callMany`: plans what a client asks for, and runs it on the node by `eth_simulateV1`. Where that can't be exact,
-// another way is taken or the client is told so: what comes out is what a block would have made of it, never a part.
+// `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`. Where that is not exact,
+// they are traced one by one, or the request is refused: a result is exact and complete.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
@@ -21,7 +21,7 @@ import type { SharedTransactions } from "../../domain/ports.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
 import type { SimulationNode, StateOverrides } from "../engines/engine.ts";
 import { PROBE_ADDRESS, PROBE_CALLER, systemWrites } from "../engines/nodeObjects.ts";
-import { BALANCES_CODE, QUESTION_GAS } from "../engines/simulateV1.ts";
+import { BALANCES_CODE, BALANCES_GAS } from "../engines/simulateV1.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, type NodeBlock, readBlock } from "./blocks.ts";
 import { resultOf, runCalls } from "./calls.ts";
@@ -33,28 +33,27 @@ import { trace } from "./traces.ts";
 export interface CallManyOptions {
 	readonly rules: ChainRules;
 	readonly slotSeconds: number;
-	/** The coinbase of blocks that are not there yet. */
+	/** The coinbase of future blocks. */
 	readonly feeRecipientOf: () => string;
-	/** PREVRANDAO of blocks that are not there yet, 32 bytes of hex. Default: drawn each time. */
+	/** PREVRANDAO of future blocks, 32 bytes of hex. Default: random each time. */
 	readonly randaoOf?: () => string;
-	/** All that the node is asked for one request, in ms. Default 5,000. */
+	/** Deadline of a whole request, in ms. Default 5,000. */
 	readonly timeoutMs?: number;
 }
 
 export interface CallManyDependencies {
 	readonly node: Pick<SimulationNode, "call">;
-	/** What the block after a head allows; it never throws. */
+	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 	readonly shared: SharedTransactions;
 	readonly clock: Clock;
 }
 
 const TIMEOUT_MS = 5_000;
-/** Requests at the same time, in all and of one client: each may keep a core of the node busy. */
+/** Requests at once, in all and of one client: each may keep a core of the node busy. */
 const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
-/** The `eth_callMany` of `node`. */
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
 	const { node, clock, nextBlock, shared } = dependencies;
 	const shares = new Shares({ total: MAX_AT_ONCE, perClient: MAX_PER_CLIENT });
@@ -79,7 +78,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			shares.give(client, 1);
 		}
 	};
-	/** Runs the transactions; where `measured` a question for what the fee recipient has before and behind each. */
+	/** Runs the transactions. If `measured`, the fee recipient's balance is read before and after each. */
 	const runSigned = (request: TransactionsRequest, measured: boolean): Promise<SignedRun> =>
 		bounded(request.client, async (ask, simulatingOf) => {
 			const txs = resolve(request.txs, shared);
@@ -148,7 +147,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	};
 }
 
-/** How signed transactions fared; `results` are of those without a problem of their own, and of what was asked between. */
+/** The run of signed transactions. `results` are of those without a problem, and of the balance reads between them. */
 interface SignedRun {
 	readonly txs: readonly DecodedTransaction[];
 	readonly block: CallBlock;
@@ -156,31 +155,31 @@ interface SignedRun {
 	readonly results: readonly Ended[];
 }
 
-/** Who asks what the fee recipient has, and can pay for that. */
+/** State overrides for reading the fee recipient's balance: the contract, and a caller with funds. */
 const BALANCE_READER: StateOverrides = {
 	[PROBE_ADDRESS]: { code: BALANCES_CODE },
 	[PROBE_CALLER]: { balance: toQuantity(2n ** 100n) },
 };
 
-/** Asks for the fee recipient's balance, and pays it nothing for that. */
+/** Reads the fee recipient's balance without paying a tip. */
 function balanceCall({ baseFee, feeRecipient }: CallBlock): PlannedCall {
 	const word = feeRecipient.slice(2).padStart(64, "0");
 	const object = {
 		...{ from: PROBE_CALLER, to: PROBE_ADDRESS, input: `0x${word}${word}` },
-		...{ gas: toQuantity(QUESTION_GAS), maxFeePerGas: toQuantity(baseFee), maxPriorityFeePerGas: "0x0" },
+		...{ gas: toQuantity(BALANCES_GAS), maxFeePerGas: toQuantity(baseFee), maxPriorityFeePerGas: "0x0" },
 	};
 	const signer = { from: PROBE_CALLER, chainId: 0n, authorizationList: [] };
-	return { object, gas: QUESTION_GAS, signer, tx: null, mined: null };
+	return { object, gas: BALANCES_GAS, signer, tx: null, mined: null };
 }
 
 function balanceIn(ran: Ended | undefined): bigint {
 	return ran === undefined || ran.value === "" ? 0n : BigInt(`0x${ran.value.slice(0, 64)}`);
 }
 
-/** Codes of a node that could not do what it serves: internal error, busy, over a limit. */
+/** Error codes of a node in trouble: internal error, busy, over a limit. */
 const TROUBLE: ReadonlySet<number> = new Set([-32603, -32002, -32005]);
 
-/** A new deadline of `timeoutMs` for one request. Throws {@link nodeUnavailable} when it is over or the node is out. */
+/** Asks the node within `timeoutMs` in all. The result throws {@link nodeUnavailable} after it, or if the node fails. */
 function askWithin(node: Pick<SimulationNode, "call">, clock: Clock, timeoutMs: number): AskNode {
 	const end = clock.monotonic() + timeoutMs;
 	return async (call) => {
@@ -209,7 +208,7 @@ function resolve(
 	return elements.map((element) => {
 		if (typeof element !== "string") return element;
 		const tx = shared.shared(element);
-		// One and the same answer, whether it is unknown or merely not shared.
+		// The same error for unknown and for unshared transactions, so that private ones are not revealed.
 		if (tx === null) throw new RpcError("rejected", "target transaction not found");
 		return tx;
 	});
@@ -226,7 +225,7 @@ function drawn(): string {
 	return `0x${randomBytes(32).toString("hex")}`;
 }
 
-/** The block that the client named, some blocks above `head`. */
+/** The future block that the client named. */
 async function blockAbove(
 	{ blockNumber, timestamp }: TransactionsRequest,
 	head: Header,
@@ -252,7 +251,7 @@ async function blockAbove(
 	};
 }
 
-/** Why the node does not run transactions: its state is gone, or the client's time leaves no second for each block. */
+/** Why the node did not run transactions: its state is gone, or the client's timestamp is too early for the block. */
 function notRunnable({ blockNumber, timestamp }: TransactionsRequest, head: Header): RpcError {
 	const earliest = head.timestamp + Number(blockNumber) - head.number;
 	if (timestamp === null || timestamp >= earliest) return stateUnavailable(head.number);

@@ -1,5 +1,5 @@
-// Unsigned calls in a block of the chain. A node does not simulate a block on its own state, so they run on the parent's,
-// behind the block's own transactions as these were mined; one call behind all of them can go by `eth_call`.
+// Runs unsigned calls in a block of the chain. Nodes can't continue an existing block, so the calls run on the parent's state
+// after a replay of the block's transactions. A single call after all of them can use `eth_call`.
 
 import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { CallResult, CallResults, CallsRequest, UnsignedCall } from "../../domain/callMany.ts";
@@ -30,11 +30,11 @@ import { trace } from "./traces.ts";
 
 export interface CallsOptions {
 	readonly slotSeconds: number;
-	/** What the block after a head allows; it never throws. */
+	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 }
 
-/** Runs the calls behind the first `count` transactions of `within`; null where the node can't replay that much. */
+/** Runs the calls after the first `count` transactions of `within`; null if the node can't replay these. */
 export async function runCalls(
 	request: CallsRequest,
 	within: NodeBlock,
@@ -62,11 +62,11 @@ export async function runCalls(
 		const mined = parent === null ? null : await readMined(within, count, ask);
 		if (parent === null || mined === null) return null;
 		const overrides = simulating.isExact ? {} : systemWrites(parent, context);
-		return { state: parent, overrides, blocks: behind(mined, context, bundles) };
+		return { state: parent, overrides, blocks: withMined(mined, context, bundles) };
 	};
 	const run = async (): Promise<PlanResults> => {
-		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NOBODY, ask);
-		const options = { validation: false, gasCap: simulating.gasCap, senders: NOBODY };
+		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NO_SENDERS, ask);
+		const options = { validation: false, gasCap: simulating.gasCap, senders: NO_SENDERS };
 		const isLater = isWhole && (contexts[0]?.number ?? 0) > header.number;
 		const plan = async () => (isLater ? onBlock : await planWithin());
 		const [only, second] = request.bundles.flatMap(({ transactions }) => transactions);
@@ -90,13 +90,13 @@ export async function runCalls(
 	);
 }
 
-const NOBODY: ReadonlyMap<string, SenderState> = new Map();
-/** Of a call that no answer names. */
-const LOST: CallResult = { value: "", error: "execution failed" };
+const NO_SENDERS: ReadonlyMap<string, SenderState> = new Map();
+/** For a call without a result. */
+const NO_RESULT: CallResult = { value: "", error: "execution failed" };
 
-/** What its client is told. */
+/** The result as the client gets it. */
 export function resultOf(ran: Ended | undefined): CallResult {
-	const { value, error } = ran ?? LOST;
+	const { value, error } = ran ?? NO_RESULT;
 	return error === undefined ? { value } : { value, error };
 }
 
@@ -104,13 +104,13 @@ function isPriced({ gasPrice, maxFeePerGas }: UnsignedCall): boolean {
 	return gasPrice !== null || maxFeePerGas !== null;
 }
 
-/** With the times that were asked for, or not at all. */
+/** The plan with its block times fixed. */
 function fixed(plan: Plan): Plan {
 	return { ...plan, blocks: plan.blocks.map((block) => ({ ...block, mayMove: false })) };
 }
 
-/** `bundles` behind `mined` in `context`: in one block with the first of them, where that is the same. */
-function behind(
+/** Puts the `mined` calls before `bundles`: into the first bundle's block if that equals `context`, else into one of their own. */
+function withMined(
 	mined: readonly PlannedCall[],
 	context: CallBlock,
 	bundles: readonly PlannedBlock[],
@@ -122,7 +122,7 @@ function behind(
 	return [{ block: context, mayMove: false, calls: mined }, ...bundles];
 }
 
-/** The first `count` transactions of `block` as they were mined; null where the node does not have them all. */
+/** The first `count` transactions of `block` as they were mined; null if the node does not have them all. */
 async function readMined(
 	{ header }: NodeBlock,
 	count: number,
@@ -142,8 +142,8 @@ async function readMined(
 }
 
 /**
- * One call behind all of a block. Free calls would see no base fee there: they pay it, out of what their sender gets for
- * that, which GASPRICE alone shows.
+ * One call after all transactions of a block, by `eth_call`. Calls without a gas price would see a base fee of zero. So they pay
+ * the base fee, and their sender is given the funds for it; only GASPRICE reveals that.
  */
 async function callAt(
 	call: UnsignedCall,

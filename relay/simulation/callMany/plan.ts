@@ -1,5 +1,5 @@
-// What shall be run for one `eth_callMany`, whatever runs it: calls in their order, the blocks that they run in, and the
-// state before them. And how one of them ended, in words of our own.
+// The plan of one `eth_callMany`, however it is run: its calls in order, their blocks, and the state before them. Also the
+// results of calls, with the relay's own error messages.
 
 import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -13,21 +13,21 @@ import type { CallBlock } from "./blocks.ts";
 
 /** One call of a plan. */
 export interface PlannedCall {
-	/** As a node takes it. */
+	/** The call object for the node. */
 	readonly object: Readonly<Record<string, unknown>>;
-	/** Null: whatever the block has left. */
+	/** Null for the gas left in the block. */
 	readonly gas: bigint | null;
-	/** Who sends it, and what it delegates (EIP-7702). */
+	/** Its sender and its delegations (EIP-7702). */
 	readonly signer: Signer;
-	/** A client's signed transaction: the rules of a block hold for it. */
+	/** The client's signed transaction, which must obey the rules of a block. */
 	readonly tx: DecodedTransaction | null;
-	/** One that the chain has mined: how it ended there, and must end here. */
+	/** For a mined transaction: its result on the chain, which the run must reproduce. */
 	readonly mined: { readonly gasUsed: bigint; readonly ok: boolean } | null;
 }
 
 export interface PlannedBlock {
 	readonly block: CallBlock;
-	/** Whether its time, which nobody named, may be moved behind that of the block before it. */
+	/** Whether its time may be moved after the previous block's: true unless the client chose it. */
 	readonly mayMove: boolean;
 	readonly calls: readonly PlannedCall[];
 }
@@ -39,13 +39,13 @@ export interface Plan {
 	readonly blocks: readonly PlannedBlock[];
 }
 
-/** How one call ended; `gasUsed` is null where it could not be executed. */
+/** The result of a call; `gasUsed` is null if it could not be executed. */
 export interface Ended extends CallResult {
 	readonly gasUsed: bigint | null;
 	readonly ok: boolean;
 }
 
-/** How all calls ended that are not mined ones, in order; null where the node can't run them all as they are. */
+/** The results of all calls except mined ones, in order; null if the node can't run them all as planned. */
 export type PlanResults = readonly Ended[] | null;
 
 /** A client's signed transaction. */
@@ -70,13 +70,13 @@ export function unsignedCall(call: UnsignedCall): PlannedCall {
 	return { object, gas, signer: { from, chainId: 0n, authorizationList: [] }, tx: null, mined: null };
 }
 
-/** What a mined transaction says that a call may say too. */
+/** Fields of a mined transaction that a call may have too. */
 const CALL_FIELDS = [
 	...["from", "nonce", "gas", "value", "input", "accessList", "authorizationList"],
 	...["maxFeePerBlobGas", "blobVersionedHashes"],
 ];
 
-/** The mined `tx` as it ran, at the price that it paid; null where it and its `receipt` are not what nodes answer. */
+/** The mined `tx` as it ran, at the price that it paid; null if it or its `receipt` is malformed. */
 export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	if (!isObject(tx) || !isObject(receipt) || tx.hash !== receipt.transactionHash) return null;
 	const [gas, gasUsed, price] = [tx.gas, receipt.gasUsed, receipt.effectiveGasPrice].map(readQuantity);
@@ -97,16 +97,16 @@ export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	return { object, gas, signer, tx: null, mined: { gasUsed, ok: receipt.status === "0x1" } };
 }
 
-/** What could not be executed, and why. */
+/** The result of a call that could not be executed. */
 export function notRun(error: string): Ended {
 	return { value: "", error, gasUsed: null, ok: false };
 }
 
-/** What was executed: `output` in lower-case 0x hex, `error` null where it passed. */
+/** The result of an executed call: `output` in lower-case 0x hex, `error` null if it succeeded. */
 export function ended(output: string, gasUsed: bigint, error: SimulationError | null): Ended {
 	const value = output.slice(2);
 	if (error === null) return { value, gasUsed, ok: true };
-	// What is left in the output of a halt is no data of the contract's.
+	// Only the output of a revert is data of the contract.
 	const data = error.code === "EXECUTION_REVERTED" ? value : "";
 	return { value: data, error: error.message, gasUsed, ok: false };
 }

@@ -1,5 +1,5 @@
-// Whether a block can take a signed transaction, in go-ethereum's words, and what must be known of its sender for that.
-// Nodes check these rules differently, or not at all, when they simulate.
+// Checks whether a block can include a signed transaction, with go-ethereum's error messages, and reads the senders' states for
+// that. Nodes check these rules differently, or not at all, in simulations.
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -10,10 +10,10 @@ import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/tran
 import { findBlockProblem } from "../simulator.ts";
 import type { AskNode } from "./blocks.ts";
 
-/** A sender right before its transaction; wei. */
+/** A sender right before its transaction; balance in wei. */
 export type SenderState = Pick<AccountState, "nonce" | "balance" | "code">;
 
-/** What is wrong with it whatever stands before it; null: nothing. */
+/** Why the transaction can't be included, whatever precedes it; null if it can. */
 export function ownProblem(
 	tx: DecodedTransaction,
 	sender: SenderState | undefined,
@@ -26,12 +26,12 @@ export function ownProblem(
 	return own ?? findBlockProblem(tx, tx.nonce, block)?.message ?? null;
 }
 
-/** Why it does not fit behind what used `gasUsed` in its block. */
+/** The error for a transaction that needs more gas than is `left` in the block. */
 export function roomProblem(tx: DecodedTransaction, left: bigint): string {
 	return `gas limit reached: gas limit ${tx.gasLimit}, left in the block ${left}`;
 }
 
-/** Senders in the state after `block`, by lower-case address; null where the node does not have that state. */
+/** Senders' states after `block`, by lower-case address; null if the node does not have that state. */
 export async function readSenders(
 	ask: AskNode,
 	addresses: readonly string[],

@@ -1,5 +1,5 @@
-// Runs a plan by `eth_simulateV1`, in one question where all of it can be executed. The node itself checks nonces, funds
-// and room: what it tells at once of all, without saying which, is found by halving.
+// Runs a plan by `eth_simulateV1`, in one request if all calls can be executed. If the node rejects the whole request for one
+// call, without naming it, that call is found by bisection.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -11,23 +11,23 @@ import { type AskNode, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
-/** What a node's `eth_simulateV1` is worth. */
+/** The quality of a node's `eth_simulateV1`. */
 export interface Simulating {
-	/** Whether free calls see the base fee that they are told, and creations are taken: anvil's do not. */
+	/** Whether calls without a gas price see the base fee, and creations work; not so on anvil. */
 	readonly isExact: boolean;
-	/** Gas that the node gives to all calls of a question together (geth's `--rpc.gascap`). */
+	/** Gas limit for all calls of a request together (geth's `--rpc.gascap`). */
 	readonly gasCap: bigint;
 }
 
-/** Of geth: the block above the state's at most, and so the empty ones between. */
+/** geth's limit of blocks above the state's, empty ones included. */
 const MAX_BLOCKS = 256;
 /** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
 const PROBE_CODE = "0x485f525a60205260405ff3";
-/** Gas that is gone where it asks for GAS. */
+/** Gas used before the code reads GAS. */
 const PROBE_GAS = 21_012n;
 const PROBE_BASE_FEE = 0x1ee3an;
 
-/** Null: it gave no verdict. */
+/** Probes the node; null if it fails to answer. */
 export async function probeSimulating(ask: AskNode): Promise<Simulating | null> {
 	const blockOverrides = {
 		baseFeePerGas: toQuantity(PROBE_BASE_FEE),
@@ -41,17 +41,17 @@ export async function probeSimulating(ask: AskNode): Promise<Simulating | null> 
 	});
 	const read = readAnswer(answer);
 	if (read.kind === "fault") return null;
-	const words = onlyReturned(read);
-	if (words === null || words.length !== 2 + 128) return { isExact: false, gasCap: 0n };
-	const [fee, left] = [BigInt(words.slice(0, 66)), BigInt(`0x${words.slice(66)}`)];
+	const returned = onlyReturned(read);
+	if (returned === null || returned.length !== 2 + 128) return { isExact: false, gasCap: 0n };
+	const [fee, left] = [BigInt(returned.slice(0, 66)), BigInt(`0x${returned.slice(66)}`)];
 	return { isExact: fee === PROBE_BASE_FEE, gasCap: left + PROBE_GAS };
 }
 
 export interface SimulateOptions {
-	/** Whether the rules of a block hold: nonces, funds, prices. */
+	/** Whether the rules of a block apply: nonces, funds, prices. */
 	readonly validation: boolean;
 	readonly gasCap: bigint;
-	/** Of signed transactions' senders, in the plan's state. */
+	/** The senders of signed transactions, in the plan's state. */
 	readonly senders: ReadonlyMap<string, SenderState>;
 }
 
@@ -61,7 +61,7 @@ type Answered =
 	| { readonly kind: "rejected"; readonly error: SimulationError }
 	| { readonly kind: "refused" };
 
-/** Null where the node does not take the blocks, or does not run mined transactions as they ran. */
+/** Null if the node refuses the blocks, or does not reproduce the mined transactions. */
 export async function simulate(
 	plan: Plan | null,
 	options: SimulateOptions,
@@ -69,13 +69,13 @@ export async function simulate(
 ): Promise<PlanResults> {
 	if (plan === null) return null;
 	const problems = new Map<PlannedCall, Ended>();
-	/** How many of the calls without a problem, from the front, are known to be executed. */
+	/** How many of the calls without a problem, from the front, are known to work. */
 	let passing = 0;
 	let before: ReadonlyMap<PlannedCall, Ended> = new Map();
-	let roomy = false;
+	let isLimitRaised = false;
 	for (;;) {
 		const left = plan.blocks.flatMap(({ calls }) => calls).filter((call) => !problems.has(call));
-		const run = (count: number) => runSome(plan, left.slice(0, count), roomy, options, ask);
+		const run = (count: number) => runSome(plan, left.slice(0, count), isLimitRaised, options, ask);
 		let found = await run(left.length);
 		if (found.kind === "ran") {
 			const all = new Map([...found.ended, ...problems]);
@@ -95,23 +95,23 @@ export async function simulate(
 		}
 		const call = left[rejected - 1];
 		if (found.kind !== "rejected" || call === undefined || call.mined !== null) return null;
-		if (found.error.code === "GAS_LIMIT_TOO_HIGH" && call.tx === null && !roomy) {
-			// Room is made for calls that may use more than the block has, which GASLIMIT shows.
-			roomy = true;
+		if (found.error.code === "GAS_LIMIT_TOO_HIGH" && call.tx === null && !isLimitRaised) {
+			// The block's gas limit is raised for calls that ask for more, which GASLIMIT reveals.
+			isLimitRaised = true;
 			passing = 0;
-		} else problems.set(call, notRun(wordsOf(found.error, call, plan, before, options)));
+		} else problems.set(call, notRun(messageOf(found.error, call, plan, before, options)));
 	}
 }
 
-/** Runs `calls`, which are the plan's, in their blocks. */
+/** Runs some calls of the plan in their blocks. */
 async function runSome(
 	plan: Plan,
 	calls: readonly PlannedCall[],
-	roomy: boolean,
+	isLimitRaised: boolean,
 	options: SimulateOptions,
 	ask: AskNode,
 ): Promise<Answered> {
-	const blockStateCalls = wireBlocks(plan, new Set(calls), roomy);
+	const blockStateCalls = wireBlocks(plan, new Set(calls), isLimitRaised);
 	if (blockStateCalls === null) return { kind: "refused" };
 	const params = [{ blockStateCalls, validation: options.validation }, toQuantity(plan.state.number)];
 	const answer = readAnswer(await ask({ method: "eth_simulateV1", params }));
@@ -136,21 +136,21 @@ async function runSome(
 	return { kind: "ran", ended: results };
 }
 
-/** The blocks as the node takes them, and empty ones between them; null where a block comes before its parent. */
-function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, roomy: boolean): object[] | null {
+/** The blocks for the node, with empty ones between them; null if a block would precede its parent. */
+function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: boolean): object[] | null {
 	const wire: object[] = [];
 	let { number, timestamp } = plan.state;
 	for (const [i, { block, calls, mayMove }] of plan.blocks.entries()) {
 		const gap = block.number - number;
 		const time = mayMove ? Math.max(block.timestamp, timestamp + gap) : block.timestamp;
 		if (gap < 1 || time < timestamp + gap || block.number > plan.state.number + MAX_BLOCKS) return null;
-		// geth's own fillers are twelve seconds apart, whatever time is left for them.
+		// geth would fill gaps with blocks twelve seconds apart, which may not fit.
 		for (let n = 1; n < gap; n++) {
 			const filler = timestamp + Math.floor(((time - timestamp) * n) / gap);
 			wire.push({ blockOverrides: { number: toQuantity(number + n), time: toQuantity(filler) }, calls: [] });
 		}
 		const wanted = calls.reduce((sum, { gas }) => sum + (gas ?? 0n), block.gasLimit);
-		const own = overridesOf({ ...block, timestamp: time, gasLimit: roomy ? wanted : block.gasLimit });
+		const own = overridesOf({ ...block, timestamp: time, gasLimit: isLimitRaised ? wanted : block.gasLimit });
 		wire.push({
 			blockOverrides: block.beaconRoot === null ? own : { ...own, beaconRoot: block.beaconRoot },
 			...(i === 0 ? { stateOverrides: plan.overrides } : {}),
@@ -162,7 +162,7 @@ function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, roomy: boolean):
 	return wire;
 }
 
-/** What became of each call, of all blocks in a row; those between ours have none. */
+/** The results of all calls of all planned blocks. */
 function readCalls(answered: unknown, { blocks }: Plan): readonly unknown[] | null {
 	if (!Array.isArray(answered)) return null;
 	const numbers = new Set(blocks.map(({ block }) => block.number));
@@ -172,8 +172,8 @@ function readCalls(answered: unknown, { blocks }: Plan): readonly unknown[] | nu
 	});
 }
 
-/** Why `call` can't be executed behind those of `before`, with amounts where they are known. */
-function wordsOf(
+/** The message why a call can't be executed after `before`, with amounts if they are known. */
+function messageOf(
 	{ code, message }: SimulationError,
 	{ tx, gas }: PlannedCall,
 	{ blocks: [first] }: Plan,
@@ -190,7 +190,7 @@ function wordsOf(
 		return findFundsProblem(tx, sender.balance)?.message ?? message;
 	const sent = [...before.keys()].filter((one) => one.tx?.from === tx.from).length;
 	const next = sender.nonce + BigInt(sent);
-	// Where accounts delegate (EIP-7702), nonces move unseen.
+	// Only where this count agrees with the error: authorizations (EIP-7702) may have raised the nonce too.
 	if ((code === "NONCE_TOO_LOW" && next > tx.nonce) || (code === "NONCE_GAP" && next < tx.nonce))
 		return `${message}: next nonce ${next}, tx nonce ${tx.nonce}`;
 	return message;

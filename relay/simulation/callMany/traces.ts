@@ -1,5 +1,5 @@
-// Runs a plan where the node's `eth_simulateV1` is not exact (anvil: it takes no creations, checks no nonces and hides
-// why calls fail): each call traced by itself, with what those before it changed as overrides of the state.
+// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil refuses creations, does not check nonces and hides why calls
+// fail). Each call is traced alone, with the changes of earlier ones as state overrides.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -13,7 +13,7 @@ import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
-/** Null where the node does not trace, or does not run mined transactions as they ran. */
+/** Null if the node does not trace, or does not reproduce the mined transactions. */
 export async function trace(
 	plan: Plan | null,
 	senders: ReadonlyMap<string, SenderState>,
@@ -33,7 +33,7 @@ export async function trace(
 			}
 			const traced = await traceOne(call, plan.state.number, overrides, block, ask);
 			if (traced === null) return null;
-			// Of the gas of what failed anvil is not sure.
+			// Only the status is compared, because anvil's gas of failed calls is wrong.
 			if (call.mined !== null && call.mined.ok !== traced.ended.ok) return null;
 			results.set(call, traced.ended);
 			gasUsed += gasOf(
@@ -73,7 +73,7 @@ async function traceOne(
 	return { ended: ended(readHex(output) ?? "0x", gas, frameError(called.value)), overrides };
 }
 
-/** Why a signed transaction can't be executed now; null: it can, as any call. */
+/** Why a signed transaction can't be executed now; null for a call, or if it can. */
 function problemOf(
 	{ tx }: PlannedCall,
 	before: SenderState,
@@ -102,8 +102,8 @@ function senderIn(
 }
 
 /**
- * The gas that a transaction used. anvil tells it wrongly of what reverted; but then the sender paid for nothing else, so
- * that its balance tells.
+ * The gas that a transaction used. anvil's value is wrong for a revert, but then the sender paid for nothing except gas, so the
+ * change of its balance gives the right one.
  */
 function gasOf(
 	{ tx }: PlannedCall,

@@ -1,61 +1,61 @@
-// What the ways to let the node run transactions have in common: what they are given, and how they ask.
+// The types that both ways to run transactions on the node share: `eth_simulateV1` and `debug_traceCall`.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { BlockContext, SimulatedAccount, SimulationError } from "../../domain/simulation.ts";
 
-/** Methods of the node by which transactions are run, the better one first. */
+/** The node methods that run transactions, the better one first. */
 export const ENGINE_NAMES = ["eth_simulateV1", "debug_traceCall"] as const;
 
-/** The node, as far as simulations need it. Both throw an UpstreamError where no verdict was had in `timeoutMs`. */
+/** The node. Both methods throw an UpstreamError if it does not answer within `timeoutMs`. */
 export interface SimulationNode {
 	call(call: RpcCall, timeoutMs: number): Promise<RpcAnswer>;
 	batch(calls: readonly RpcCall[], timeoutMs: number): Promise<readonly RpcAnswer[]>;
 }
 
-/** What is assumed of accounts instead of what the state says, by lower-case address; as nodes take it. */
+/** State overrides for the node, by lower-case address. */
 export type StateOverrides = Readonly<Record<string, AccountOverride>>;
 
 export interface AccountOverride {
 	readonly balance?: string;
 	readonly nonce?: string;
 	readonly code?: string;
-	/** Some of its storage, by slot; 32 bytes of hex each. */
+	/** Changed storage slots; 32 bytes of hex each. */
 	readonly stateDiff?: Readonly<Record<string, string>>;
 }
 
-/** Transactions that the relay's own rules let run, one after another; never empty. */
+/** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: BlockContext;
-	/** 32 bytes of hex each, drawn for this request alone: nobody knows the block's own beforehand. */
+	/** 32 random bytes of hex each: the real block's values are not known beforehand. */
 	readonly prevRandao: string;
 	readonly beaconRoot: string;
 	readonly chain: readonly DecodedTransaction[];
-	/** All senders', before any of the request's transactions. */
+	/** The state of all senders before the chain. */
 	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
-	/** Hashes of those that may fail. */
+	/** Hashes of transactions that may fail. */
 	readonly mayFail: ReadonlySet<string>;
-	/** Whether it matters what the last one pays. */
+	/** Whether the last one's payment is needed. */
 	readonly measured: boolean;
-	/** Whether what does not fit into the block may be run in the next one. */
+	/** Whether transactions that do not fit into the block may run in the next one. */
 	readonly mayWait: boolean;
 }
 
-/** A request from one of its transactions on. */
+/** The rest of a request, from one of its transactions on. */
 export interface Part extends EngineRequest {
-	/** What those before left behind, as far as it differs from the block's state. */
+	/** The changes of earlier transactions, over the block's state. */
 	readonly state: StateOverrides;
 }
 
-/** What the node said to one call, sorted. */
+/** A classified answer of the node. */
 export type NodeAnswer =
 	| { readonly kind: "result"; readonly value: unknown }
-	/** Its verdict about the transaction. */
+	/** The transaction failed. */
 	| { readonly kind: "failed"; readonly error: SimulationError }
-	/** It does not serve the method, or not with these params. */
+	/** The node does not support the method, or these params. */
 	| { readonly kind: "refused" }
-	/** No verdict: it did not answer, or could not; perhaps since it does not have the block that was named yet. */
+	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };
 
-/** Asks the node, in one request, within what is left of the simulation's deadline; never throws for a node's failure. */
+/** Asks the node in one request within the simulation's deadline; a node's failure is an answer, never thrown. */
 export type Ask = (calls: readonly RpcCall[]) => Promise<readonly NodeAnswer[]>;

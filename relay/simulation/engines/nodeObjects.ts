@@ -1,6 +1,5 @@
-// The JSON that nodes which simulate are sent and answer: transactions and their block, what a block writes before its first
-// transaction, logs, and the state behind a traced transaction as overrides for the next one. It is for the relay's own node alone:
-// authorizations keep their signatures, without which they have no effect.
+// Builds and reads the JSON of simulations: calls, blocks, system writes, logs, and state overrides from a trace's changes. For the
+// relay's own node only: authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
@@ -10,10 +9,10 @@ import type { BlockContext } from "../../domain/simulation.ts";
 import { effectiveAuthorizations, type Signer } from "../simulator.ts";
 import type { AccountOverride, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
-/** anvil reads blob fees into 128 bits and refuses the call beyond. */
+/** anvil refuses blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
-/** The transaction as a call, with the fees that it is signed for: a node that validates asks for the most that it can cost. */
+/** The transaction as a call, with its signed fees, by which a validating node computes its maximum cost. */
 export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 	return {
 		from: tx.from,
@@ -36,7 +35,7 @@ export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 	};
 }
 
-/** The simulated block, as the node takes it in block overrides. */
+/** The simulated block as block overrides. */
 export function blockOverrides(block: BlockContext): Record<string, string> {
 	return {
 		number: toQuantity(block.number),
@@ -65,7 +64,7 @@ function authorizationObject(authorization: Authorization): Record<string, strin
 	};
 }
 
-/** Nothing real is at these addresses: a contract that reads for us in a block behind, and its caller. */
+/** Unused addresses for a contract that reads balances after the simulated block, and for its caller. */
 export const PROBE_ADDRESS = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
 export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
 
@@ -79,11 +78,11 @@ const RING_SLOTS = 8191;
 export interface SystemBlock {
 	/** Seconds since the epoch. */
 	readonly timestamp: number;
-	/** Null: not known. */
+	/** Null if not known. */
 	readonly beaconRoot: string | null;
 }
 
-/** What `block` writes at its start: its parent's hash, and the beacon block's root with its own time. */
+/** The state that a block writes at its start: its parent's hash, and its time with the beacon block's root. */
 export function systemWrites(
 	parent: Pick<Header, "number" | "hash">,
 	{ timestamp, beaconRoot }: SystemBlock,
@@ -105,7 +104,7 @@ const ZERO_WORD = `0x${"0".repeat(64)}`;
 /** How the code of a delegated account begins. https://eips.ethereum.org/EIPS/eip-7702 */
 const DELEGATION_PREFIX = "0xef0100";
 
-/** `overrides` and on top of them what `tx` changed; null where `diff` is not what the tracer answers. */
+/** `overrides` with the changes of `tx` applied; null if the tracer's `diff` is malformed. */
 export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer): StateOverrides | null {
 	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
 	const merged: Record<string, AccountOverride> = { ...overrides };
@@ -126,11 +125,11 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 			...known,
 			...(before.balance === undefined ? {} : { balance: before.balance }),
 			...after,
-			...(gaveUpCode(tx, key, before, after) ? { code: "0x" } : {}),
+			...(revokedDelegation(tx, key, before, after) ? { code: "0x" } : {}),
 			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
 		};
 	}
-	// Not in the state after: it was destroyed in the transaction that made it, and what it had is gone.
+	// Missing after the transaction: created and destroyed within it, so it holds nothing.
 	for (const address of Object.keys(diff.pre)) {
 		if (!(address in diff.post)) merged[address.toLowerCase()] = { balance: "0x0" };
 	}
@@ -138,16 +137,21 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 }
 
 /**
- * Whether a delegation was taken back. Code that went away is not shown, and neither is code that stayed; but to take
- * it back its owner must have signed for that.
+ * Whether a delegation was revoked. The diff shows neither removed nor unchanged code, so this follows from the authorizations:
+ * to revoke it, its owner must have signed one.
  */
-function gaveUpCode(tx: Signer, address: string, before: AccountOverride, after: AccountOverride): boolean {
+function revokedDelegation(
+	tx: Signer,
+	address: string,
+	before: AccountOverride,
+	after: AccountOverride,
+): boolean {
 	if (after.code !== undefined || !before.code?.startsWith(DELEGATION_PREFIX)) return false;
 	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
 	return effectiveAuthorizations(tx, address, nonce).at(-1)?.address === ZERO_ADDRESS;
 }
 
-/** One side of a change, as an override; fields that are not there did not change. */
+/** One side of a change as an override; missing fields did not change. */
 function accountOf(account: unknown): AccountOverride {
 	if (!isObject(account)) return {};
 	const { balance, nonce, code, storage } = account;
@@ -166,22 +170,22 @@ function storageOf(storage: Readonly<Record<string, unknown>>): Record<string, s
 	return slots;
 }
 
-/** Wei that the sender of the part's first transaction holds, as far as it is known. */
+/** The balance of the first transaction's sender in wei, or null if not known. */
 export function firstBalance({ chain, state, accounts }: Part): bigint | null {
 	const from = chain[0]?.from ?? "";
 	const changed = state[from]?.balance;
 	return changed === undefined ? (accounts.get(from)?.balance ?? null) : parseQuantity(changed);
 }
 
-/** Of the system's own logs: each transfer of Ether is one from Amsterdam on. https://eips.ethereum.org/EIPS/eip-7708 */
+/** The address of system logs: from Amsterdam on, each transfer of Ether is one. https://eips.ethereum.org/EIPS/eip-7708 */
 const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
 
-/** Whether one of `logs`, as a node gives them, is a contract's. */
+/** Whether a contract emitted one of the node's `logs`. */
 export function emitsEvents(logs: unknown): boolean {
 	return Array.isArray(logs) && logs.some((log) => isObject(log) && readHex(log.address) !== SYSTEM_ADDRESS);
 }
 
-/** How one call of `eth_simulateV1` fared. */
+/** The result of one call of `eth_simulateV1`. */
 export interface CallResult {
 	readonly success: boolean;
 	readonly gasUsed: bigint;
@@ -191,7 +195,7 @@ export interface CallResult {
 	readonly error: { readonly code: number | null; readonly message: string; readonly data: unknown };
 }
 
-/** What a node answers of one call; null where it is none such. */
+/** Parses the result of one call; null if malformed. */
 export function readCallResult(call: unknown): CallResult | null {
 	if (!isObject(call)) return null;
 	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
@@ -211,7 +215,7 @@ export function readCallResult(call: unknown): CallResult | null {
 	};
 }
 
-/** What the only call of an `eth_simulateV1` returned, where it passed; else null. */
+/** The return data of an `eth_simulateV1` with one call; null if that failed. */
 export function onlyReturned(answer: NodeAnswer): string | null {
 	const [block]: readonly unknown[] =
 		answer.kind === "result" && Array.isArray(answer.value) ? answer.value : [];
@@ -219,7 +223,7 @@ export function onlyReturned(answer: NodeAnswer): string | null {
 	return isObject(call) && call.status === "0x1" ? readHex(call.returnData) : null;
 }
 
-/** Whether it is an object and no array. */
+/** Whether `value` is an object, not an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 	return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,5 @@
-// Runs transactions by `eth_simulateV1`, one behind another in the block that they are for, as the node would run that
-// block: its `validation` is on, which alone lets contracts see the base fee on every node, and nothing is in the state
-// that the block would not have. What is asked for is read in a block behind it.
+// Runs transactions by `eth_simulateV1`, one after another in their target block. `validation` is on, because only then every node
+// shows contracts the base fee. Balances are read in a further block, so that nothing artificial is in the target block's state.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -21,31 +20,31 @@ import {
 } from "./nodeObjects.ts";
 import { callError, EXECUTION_FAILED, endsWith, NO_VERDICT } from "./verdicts.ts";
 
-/** Seconds between a block and the one behind it, where that is ours to say. */
+/** Seconds from a simulated block to the next one. */
 const SLOT_SECONDS = 12;
-/** Gas of the question in the block behind; it uses 25,000. */
-export const QUESTION_GAS = 50_000n;
-/** Answers the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
+/** Gas of the balance read in the further block; it uses 25,000. */
+export const BALANCES_GAS = 50_000n;
+/** Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
 export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
 export type PartAnswer =
 	| {
 			readonly kind: "ran";
-			/** From the part's first transaction on; the last one is the first that failed and must not, if one did. */
+			/** Of the part's transactions in order; ends with the first failure that is not allowed, if there is one. */
 			readonly outcomes: readonly SimulationOutcome[];
-			/** How many of them, from the front, had all the gas that they ask for. */
+			/** How many of them, from the front, had all their gas. */
 			readonly judged: number;
 			/** The last one failed, and the node did not say why. */
-			readonly vague: boolean;
+			readonly unexplained: boolean;
 	  }
-	/** The node does not take it. */
+	/** The node does not support it. */
 	| { readonly kind: "refused" };
 
-/** How the first transactions of a part fared, or that the node would not run all of them. */
+/** The outcomes of a part's first transactions, or the node's rejection of all of them. */
 type PrefixAnswer =
 	| (PartAnswer & { readonly balance?: bigint | null })
 	| { readonly kind: "rejected"; readonly error: SimulationError };
 
-/** Runs `part` on a node that gives all that it runs in one request `gasCap` gas together; in one request, if it can. */
+/** Runs `part`, in one request if possible. `gasCap`: the node's gas limit for all transactions of one request together. */
 export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promise<PartAnswer> {
 	const { length } = part.chain;
 	const run = (count: number, blocks = [count]) => runPrefix(part, count, blocks, gasCap, ask);
@@ -55,8 +54,7 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 		const spread = await run(length, fillBlocks(part));
 		if (spread.kind !== "rejected") return spread;
 	}
-	// One transaction that can't be executed makes the node reject them all, and it does not say which: halve until it
-	// is found.
+	// One transaction that can't be executed makes the node reject all, without naming it: find it by bisection.
 	let { error } = whole;
 	let outcomes: readonly SimulationOutcome[] = [];
 	let balance = firstBalance(part);
@@ -75,13 +73,13 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 		({ outcomes, balance = null } = prefix);
 	}
 	const tx = part.chain[outcomes.length];
-	// In our own words, with the amounts, where it is for want of funds.
+	// For missing funds, use the relay's own message with the amounts.
 	if (tx !== undefined && balance !== null) error = findFundsProblem(tx, balance) ?? error;
 	const all = [...outcomes, { ok: false, error } as const];
-	return { kind: "ran", outcomes: all, judged: all.length, vague: false };
+	return { kind: "ran", outcomes: all, judged: all.length, unexplained: false };
 }
 
-/** How many transactions go into each block where they do not all fit into one, by their gas limits. */
+/** How many transactions go into each block, by their gas limits, if they do not fit into one. */
 function fillBlocks({ chain, block }: Part): number[] {
 	const counts = [0];
 	let room = block.gasLimit;
@@ -118,12 +116,12 @@ async function runPrefix(
 			return measured ? withPayment(part, read, results, without) : read;
 		}
 	}
-	return { kind: "ran", outcomes: [NO_VERDICT], judged: 1, vague: false };
+	return { kind: "ran", outcomes: [NO_VERDICT], judged: 1, unexplained: false };
 }
 
 /**
- * The question for the node: the first transactions of `part`, so many in each block, and in a block behind them what
- * the fee recipient holds, and the sender of the next transaction.
+ * The request: the first transactions of `part` in blocks of the given sizes, and in a further block a read of the balances of the
+ * fee recipient and of the next transaction's sender.
  */
 function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
@@ -132,14 +130,14 @@ function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 		const calls = chain.slice(count, count + size).map((tx) => signedCall(tx));
 		count += size;
 		return {
-			blockOverrides: { ...blockOverrides(behind(block, i)), prevRandao, beaconRoot },
+			blockOverrides: { ...blockOverrides(blockAfter(block, i)), prevRandao, beaconRoot },
 			...(i === 0 ? { stateOverrides: state } : {}),
 			calls,
 		};
 	});
-	const { number, timestamp } = behind(block, blocks.length);
+	const { number, timestamp } = blockAfter(block, blocks.length);
 	const asked = [block.feeRecipient, chain[count]?.from ?? block.feeRecipient];
-	const question = {
+	const balances = {
 		blockOverrides: {
 			number: toQuantity(number),
 			time: toQuantity(timestamp),
@@ -150,24 +148,24 @@ function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 			{
 				from: PROBE_CALLER,
 				to: PROBE_ADDRESS,
-				gas: toQuantity(QUESTION_GAS),
+				gas: toQuantity(BALANCES_GAS),
 				gasPrice: "0x0",
 				input: `0x${asked.map((address) => address.slice(2).padStart(64, "0")).join("")}`,
 			},
 		],
 	};
 	const options = {
-		blockStateCalls: [...blocksBetween(block), ...simulated, question],
+		blockStateCalls: [...blocksBetween(block), ...simulated, balances],
 		validation: true,
 	};
 	return { method: "eth_simulateV1", params: [options, toQuantity(block.stateBlock)] };
 }
 
-function behind(block: BlockContext, count: number): BlockContext {
+function blockAfter(block: BlockContext, count: number): BlockContext {
 	return { ...block, number: block.number + count, timestamp: block.timestamp + count * SLOT_SECONDS };
 }
 
-/** Empty blocks from the state's on: nodes fill such a gap with times of their own, which can be later than ours. */
+/** Empty blocks after the state's: otherwise nodes fill the gap with times that may be later than the target block's. */
 function blocksBetween({ stateBlock, number, timestamp }: BlockContext): object[] {
 	const count = number - stateBlock - 1;
 	return Array.from({ length: count }, (_, i) => ({
@@ -176,10 +174,10 @@ function blocksBetween({ stateBlock, number, timestamp }: BlockContext): object[
 	}));
 }
 
-/** The results of `count` transactions in `blocks` blocks, and of the question behind; null where they are not all. */
+/** The results of `count` transactions in `blocks` blocks, and of the balance read; null if some are missing. */
 function readCalls(value: unknown, count: number, blocks: number): readonly CallResult[] | null {
 	if (!Array.isArray(value)) return null;
-	// From the end: nodes may have put more in front.
+	// Counted from the end, because nodes may add blocks before them.
 	const calls = value.slice(-blocks - 1).flatMap((block: unknown) => (isObject(block) ? block.calls : null));
 	const results = calls.map(readCallResult).filter((call) => call !== null);
 	return calls.length === count + 1 && results.length === calls.length ? results : null;
@@ -200,16 +198,16 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 			? { ok: true, gasUsed, emitsEvents, paid: null }
 			: { ok: false, error: error ?? EXECUTION_FAILED };
 		outcomes.push(outcome);
-		if (endsWith(part, outcome, i)) return { kind: "ran", outcomes, judged, vague: error === null };
+		if (endsWith(part, outcome, i)) return { kind: "ran", outcomes, judged, unexplained: error === null };
 	}
-	return { kind: "ran", outcomes, judged, vague: false, balance: readWord(results.at(-1), 1) };
+	return { kind: "ran", outcomes, judged, unexplained: false, balance: readWord(results.at(-1), 1) };
 }
 
 type Ran = Extract<PartAnswer, { kind: "ran" }> & { readonly balance?: bigint | null };
 
 /**
- * Adds what the last transaction brought to the fee recipient by transfers, never below zero: by what it holds more
- * behind all of them than behind all but the last, less the fees. Unlike logs, balances can't be forged.
+ * Adds the last transaction's transfers to the fee recipient, never below zero: the recipient's balance with it less the balance
+ * without it, less the fees. Balances can't be forged, unlike logs.
  */
 function withPayment(
 	part: Part,

@@ -1,7 +1,7 @@
-// For what `eth_simulateV1` does not take on some nodes (anvil: creations), does not explain (anvil: why something failed) or
-// does not give enough gas: single transactions by `debug_traceCall`, each on what those before it changed, put over the
-// block's state. https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
-// Also what frames say of transfers of Ether; fees are none, and what was undone does not count.
+// Runs single transactions by `debug_traceCall`, each with the changes of earlier ones as state overrides. Used where a node's
+// `eth_simulateV1` refuses them (anvil: creations), hides why they fail (anvil) or has too little gas.
+// https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
+// Also sums the transfers of Ether in a trace; fees and reverted transfers do not count.
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -25,7 +25,7 @@ const CALLS = { tracer: "callTracer" };
 const CALLS_WITH_LOGS = { ...CALLS, tracerConfig: { withLog: true } };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 
-/** How one transaction fared, and what it left behind; null: nobody knows. */
+/** A transaction's outcome, and the state after it; null if not known. */
 export interface Traced {
 	readonly outcome: SimulationOutcome;
 	readonly state: StateOverrides | null;
@@ -34,23 +34,23 @@ export interface Traced {
 /** Runs the first transaction of `part` alone. */
 export async function traceFirst(part: Part, ask: Ask): Promise<Traced> {
 	const [tx, following] = part.chain;
-	const nobody = { outcome: NO_VERDICT, state: null };
-	if (tx === undefined) return nobody;
-	// Nodes trace what its sender can't pay for at its highest price.
+	const noVerdict = { outcome: NO_VERDICT, state: null };
+	if (tx === undefined) return noVerdict;
+	// Nodes trace transactions even if the sender can't pay the maximum cost.
 	const balance = firstBalance(part);
 	const funds = balance === null ? null : findFundsProblem(tx, balance);
 	if (funds !== null) return { outcome: { ok: false, error: funds }, state: null };
 	const wanted = { changes: following !== undefined, logs: true };
 	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), wanted, ask);
 	if (called?.kind === "failed") return { outcome: { ok: false, error: called.error }, state: null };
-	if (called?.kind !== "result") return nobody;
+	if (called?.kind !== "result") return noVerdict;
 	const outcome = readFrame(called.value, part, part.measured && following === undefined);
-	if (outcome === null) return nobody;
+	if (outcome === null) return noVerdict;
 	return { outcome, state: changed?.kind === "result" ? applyDiff(part.state, changed.value, tx) : null };
 }
 
-/** What the first `count` transactions of `part` leave behind, as overrides of the block's state; null: nobody knows. */
-export async function stateBehind(part: Part, count: number, ask: Ask): Promise<StateOverrides | null> {
+/** The state after the first `count` transactions of `part`, as overrides; null if not known. */
+export async function stateAfter(part: Part, count: number, ask: Ask): Promise<StateOverrides | null> {
 	let { state } = part;
 	for (const tx of part.chain.slice(0, count)) {
 		const [changed] = await ask([traceOf(tracedIn(part, state, tx), CHANGES)]);
@@ -61,7 +61,7 @@ export async function stateBehind(part: Part, count: number, ask: Ask): Promise<
 	return state;
 }
 
-/** One call to be traced, over the state of block `number` with these differences. */
+/** A call to trace on the state of block `number` with overrides. */
 export interface TracedCall {
 	readonly object: Readonly<Record<string, unknown>>;
 	readonly number: number;
@@ -94,12 +94,12 @@ function traceOf({ object, number, ...overrides }: TracedCall, tracer: object): 
 	return { method: "debug_traceCall", params: [object, toQuantity(number), { ...tracer, ...overrides }] };
 }
 
-/** Why the outermost frame failed; null: it did not. */
+/** Why the outermost frame failed; null if it did not. */
 export function frameError({ error, output }: Fields): SimulationError | null {
 	return typeof error === "string" ? (readExecutionError(null, error, output) ?? EXECUTION_FAILED) : null;
 }
 
-/** What the outermost frame says. */
+/** The outcome of the outermost frame. */
 function readFrame(value: unknown, { block }: Part, measured: boolean): SimulationOutcome | null {
 	if (!isObject(value) || typeof value.gasUsed !== "string") return null;
 	const gasUsed = parseQuantity(value.gasUsed);
@@ -110,7 +110,7 @@ function readFrame(value: unknown, { block }: Part, measured: boolean): Simulati
 	return { ok: true, gasUsed, emitsEvents: [...frames(value)].some(({ logs }) => emitsEvents(logs)), paid };
 }
 
-/** `root` and all frames in it that were not undone: a failed call takes those in it with it. */
+/** `root` and its nested frames, without failed ones, which also revert the frames in them. */
 function* frames(root: unknown): Generator<Fields> {
 	const open: unknown[] = [root];
 	while (open.length > 0) {
@@ -121,10 +121,10 @@ function* frames(root: unknown): Generator<Fields> {
 	}
 }
 
-/** A delegatecall's value is only shown, and a callcode's goes to the caller itself. */
+/** A DELEGATECALL transfers nothing, and a CALLCODE's value goes to the caller itself. */
 const TRANSFERRING = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 
-/** Wei that `recipient` (lower case) got in a transaction of which `root` is callTracer's answer; never below zero. */
+/** Net wei that `recipient` (lower case) received in the callTracer's frames under `root`; never below zero. */
 export function receivedByFrames(root: unknown, recipient: string): bigint {
 	let sum = 0n;
 	for (const frame of frames(root)) sum += movedBy(frame, recipient);

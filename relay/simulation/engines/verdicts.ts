@@ -1,5 +1,5 @@
-// Classifies a node's error: a verdict about the transaction, a refusal of the call, or a fault of the node; by code
-// where there is one. Only this file reads a node's error text, and the text goes no further. Codes:
+// Classifies a node's error by its code, or else by its message: a failure of the transaction, a refusal of the call, or a fault of
+// the node. Only this file reads a node's error messages, and they are not passed on. Codes:
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -25,7 +25,7 @@ const BAD_OPCODE = ["INVALID_OPCODE", "invalid opcode"] as const;
 const SENDER_CODE = failed("sender is a contract");
 const INITCODE = failed("max initcode size exceeded");
 
-/** Codes that say all. */
+/** Codes with a clear meaning. */
 const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-38010, NONCE_LOW],
 	[-38011, NONCE_HIGH],
@@ -33,7 +33,7 @@ const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-38013, INTRINSIC],
 	[-38014, UNDERFUNDED],
 	[-38015, BLOCK_LIMIT],
-	// Number or time of the block do not follow the node's: it is at another head.
+	// The block's number or time does not follow the node's head: it is at another one.
 	[-38020, "fault"],
 	[-38021, "fault"],
 	[-38024, SENDER_CODE],
@@ -44,7 +44,7 @@ const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32005, "fault"],
 ]);
 
-/** What a code means where the words say no more; all other codes are faults. */
+/** The meaning of a code if the message matches no pattern; all other codes are faults. */
 const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32600, "refused"],
 	[-32601, "refused"],
@@ -55,9 +55,9 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32015, FAILED],
 ]);
 
-/** Words, as letters and digits alone, and what they mean; the first that is found counts. */
-const WORDS: readonly (readonly [words: RegExp, meaning: Meaning])[] = [
-	// The state is not there, or not yet: nothing is known about the transaction.
+/** Patterns of messages, reduced to letters and digits, with their meanings; the first match counts. */
+const PATTERNS: readonly (readonly [pattern: RegExp, meaning: Meaning])[] = [
+	// The state is missing, so nothing is known about the transaction.
 	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "missing"],
 	[/missingtrienode|state(is)?(not|un)available|historicalstate|nostateavailable|pruned/, "fault"],
 	[/executionaborted|timeout|timedout|toomanyrequests|ratelimit|overloaded|serverbusy/, "fault"],
@@ -80,7 +80,7 @@ const WORDS: readonly (readonly [words: RegExp, meaning: Meaning])[] = [
 	[/stackoverflow|stacklimit/, failed("stack overflow")],
 	[/invalidjump/, failed("invalid jump destination")],
 	[/outofoffset|returndataoutofbounds/, failed("return data out of bounds")],
-	// anvil's form of every halt that has no name above; its code is that of its own faults.
+	// anvil's message for all other halts; its code is that of internal faults.
 	[/^evmerror/, FAILED],
 ];
 
@@ -88,20 +88,19 @@ function failed(why: string): Meaning {
 	return ["EXECUTION_FAILED", `execution failed: ${why}`];
 }
 
-/** Sorts what the node said to a call. */
+/** Classifies the node's answer to a call. */
 export function readAnswer(answer: RpcAnswer): NodeAnswer {
 	if (answer.ok) return { kind: "result", value: answer.result };
 	const { code, message, data } = answer.error;
 	if (isRevert(code, message)) return { kind: "failed", error: revertError(data) };
-	const meaning = CODES.get(code) ?? findWords(message) ?? DEFAULTS.get(code) ?? "fault";
+	const meaning = CODES.get(code) ?? findPattern(message) ?? DEFAULTS.get(code) ?? "fault";
 	if (meaning === "missing") return { kind: "fault", isMissing: true };
 	if (typeof meaning === "string") return { kind: meaning };
 	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
 }
 
 /**
- * What a failed execution failed of, by the error that the node gives with it: `data` is the revert data, if any.
- * Null where neither code nor words say it.
+ * Why an execution failed, by the node's error; `data` is the revert data, if any. Null if neither code nor message is clear.
  */
 export function readExecutionError(
 	code: number | null,
@@ -109,17 +108,17 @@ export function readExecutionError(
 	data: unknown,
 ): SimulationError | null {
 	if (isRevert(code, message)) return revertError(data);
-	const meaning = (code === null ? undefined : CODES.get(code)) ?? findWords(message);
+	const meaning = (code === null ? undefined : CODES.get(code)) ?? findPattern(message);
 	if (meaning === undefined || typeof meaning === "string" || meaning === FAILED) return null;
 	return { code: meaning[0], message: meaning[1] };
 }
 
-/** geth's code of what failed otherwise than by a revert. */
+/** geth's code of failures other than reverts. */
 const VM_ERROR_CODE = -32015;
 
 /**
- * Why a simulated call with so much `gas` (null: not known) failed; null where the node does not say (anvil: `execution
- * failed`, for everything).
+ * Why a simulated call with `gas` (null if not known) failed; null if the node does not explain it (anvil answers `execution
+ * failed` for everything).
  */
 export function callError(
 	{ error: { code, message, data }, returnData, gasUsed }: CallResult,
@@ -130,7 +129,7 @@ export function callError(
 	const named = readExecutionError(code, message, revertData);
 	if (named !== null) return named;
 	if (code === VM_ERROR_CODE) return null;
-	// Only a revert hands back data, or gas; authorizations give some back in any case.
+	// Only a revert returns data or unused gas; but authorizations refund some gas in any case.
 	if (revertData !== "0x") return revertError(revertData);
 	const spentAll = gas === null || gasUsed >= gas;
 	return spentAll || authorizationList.length > 0 ? null : revertError("0x");
@@ -140,21 +139,21 @@ function isRevert(code: number | null, message: string): boolean {
 	return code === 3 || /execution ?reverted|^revert(ed)?$/i.test(message);
 }
 
-function findWords(message: string): Meaning | undefined {
+function findPattern(message: string): Meaning | undefined {
 	const letters = message.toLowerCase().replace(/[^a-z0-9]/g, "");
-	return WORDS.find(([words]) => words.test(letters))?.[1];
+	return PATTERNS.find(([pattern]) => pattern.test(letters))?.[1];
 }
 
-/** What failed, where nobody says of what. */
+/** A failure without a known reason. */
 export const EXECUTION_FAILED: SimulationError = { code: "EXECUTION_FAILED", message: "execution failed" };
 
-/** What a simulation without a verdict answers. */
+/** The outcome of a simulation without a verdict. */
 export const NO_VERDICT: SimulationOutcome = {
 	ok: false,
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
 
-/** Whether nothing is run behind `outcome`, which is of the request's transaction at `index`. */
+/** Whether the run ends with `outcome`, of the request's transaction at `index`. */
 export function endsWith(
 	{ chain, mayFail }: Pick<EngineRequest, "chain" | "mayFail">,
 	outcome: SimulationOutcome,

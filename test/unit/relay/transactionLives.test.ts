@@ -324,7 +324,10 @@ for (const isMinedAgain of [false, true]) {
 			const entry = fixture.records.get(tx.tx.hash);
 			assert.ok(entry);
 			let end = (): void => {};
-			const turn = fixture.transactions.exclusively(tx.tx, () => new Promise<void>((resolve) => (end = resolve)));
+			const turn = fixture.transactions.exclusively(
+				tx.tx,
+				() => new Promise<void>((resolve) => (end = resolve)),
+			);
 			fixture.node.nonces.clear();
 			fixture.node.mined.clear();
 			fixture.transactions.reorged(entry, 101);

@@ -1,4 +1,4 @@
-// Waits for receipts: which source is asked, and how a wait ends. The limits of waits are tested in receiptWaits.test.ts.
+// Waits for receipts behind boost: when it is asked and whom, what ends a wait, and in which words.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

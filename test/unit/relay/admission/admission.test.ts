@@ -64,7 +64,7 @@ test("what is wrong in itself is refused without asking the node", async () => {
 	assert.deepEqual(asked, []);
 });
 
-test("what its account does not allow is refused, once the node was asked for its latest state", async () => {
+test("a transaction that its account does not allow is refused after a read of the latest state", async () => {
 	const { ask, asked } = fixture();
 	assert.deepEqual(await ask({ nonce: 9 }), {
 		ok: false,

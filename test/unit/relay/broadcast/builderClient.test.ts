@@ -1,15 +1,14 @@
-// How a builder's answers count on the wire, as a table of odd ones, and builders that do not answer or hang up.
+// How a builder's answers are classified, when a request is sent again or not at all, and the health of deliveries.
 
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, type TestContext, test } from "node:test";
-import { BUILDER_TIMEOUT_MS, BuilderClient } from "../../../../relay/broadcast/builderClient.ts";
+import { BuilderClient } from "../../../../relay/broadcast/builderClient.ts";
 import { DeliveryHealth } from "../../../../relay/broadcast/health.ts";
 import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { until } from "../../../support/until.ts";
 import { startFakeBuilder } from "./fanoutFixture.ts";
 
 const PAGE = "<html><body>502 Bad Gateway</body></html>";
@@ -63,7 +62,7 @@ async function clientOf(t: TestContext, listener: RequestListener): Promise<Buil
 	return client;
 }
 
-test("a body goes out byte for byte with its signature, and answers count as the table says", async () => {
+test("a body is sent unchanged with its signature, and answers are classified by the table", async () => {
 	const client = new BuilderClient(builder.row("b"), { clock: systemClock });
 	for (const [status, text, expected] of TABLE) {
 		builder.answerWith({ status, text });
@@ -75,24 +74,6 @@ test("a body goes out byte for byte with its signature, and answers count as the
 		assert.equal(request.contentType, "application/json");
 	}
 	assert.equal(builder.seen.length, TABLE.length);
-	await client.close();
-});
-
-test("a builder that does not answer is a timeout, and no sooner than its time is up", async () => {
-	const clock = new ManualClock();
-	const client = new BuilderClient(builder.row("b"), { clock });
-	builder.answerWith(null);
-	let answer: DeliveryAnswer | null = null;
-	const sending = client.send(BODY, "s", ALWAYS).then((how) => {
-		answer = how;
-	});
-	await until("the request", () => builder.held === 1);
-	await clock.advance(BUILDER_TIMEOUT_MS - 1);
-	assert.equal(answer, null);
-	await clock.advance(1);
-	await sending;
-	assert.equal(answer, "timeout");
-	builder.release();
 	await client.close();
 });
 
@@ -116,7 +97,7 @@ test("a connection that the builder closed while it was idle costs no delivery, 
 	assert.equal(requests, 4);
 });
 
-test("what may not be sent any more when its connection is there is not written", async (t) => {
+test("a request that may no longer be sent when its connection is open is not written", async (t) => {
 	let requests = 0;
 	const client = await clientOf(t, (_, response) => {
 		requests += 1;
@@ -159,7 +140,7 @@ describe("whether deliveries are answered at all", () => {
 			[24, null, false],
 			[0.001, null, true],
 		],
-		"what never left says nothing of the builders": [
+		"what was never sent says nothing about the builders": [
 			[0, "unsent", true],
 			[10, "unsent", true],
 		],

@@ -59,7 +59,7 @@ for (const [path, mayRevert] of [
 	["fullprivacy", false],
 	["maxbackruns", true],
 ] as const) {
-	test(`a transaction of /${path} alone, in both dialects, with nothing of what its client said`, () => {
+	test(`a transaction of /${path} alone, in both dialects, with no data of its client`, () => {
 		const said = { referrer: "s3cret-ref", origin: "203.0.113.7", refundRecipient: RECIPIENT };
 		const transaction = privateTransaction({ path, ...said });
 		const bundle = targetBundle({ transaction, block: 255, lastBlock: 256 });
@@ -163,7 +163,7 @@ for (const [cancel, ofBundle, ofPrivate] of [
 	["both", [ENDPOINT, EMPTY], [PRIVATE]],
 	["none", [], []],
 ] as const) {
-	test(`a builder with cancel ${cancel} is told to forget in its words`, () => {
+	test(`a builder with cancel ${cancel} gets its own form of cancel`, () => {
 		for (const dialect of DIALECT_NAMES) {
 			const builder = row({ dialect, cancel });
 			assert.deepEqual(json(cancelBundleCalls(builder, UUID, 257)), ofBundle, dialect);

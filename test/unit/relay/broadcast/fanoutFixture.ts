@@ -4,29 +4,24 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after } from "node:test";
-import { computeAddress } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
 import { Fanout } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
-import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 
 const KEY = testAccount(42).keyHex;
-/** Who signs. */
-export const SIGNER = computeAddress(KEY).toLowerCase();
 export const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** A fan-out, the events it emitted, and a line for each delivery: builder, kind, answer. */
+/** A fan-out, and a line for each delivery: builder, kind, answer. */
 export interface FanoutFixture {
 	readonly fanout: Fanout;
-	readonly events: readonly (readonly [string, TxEvent])[];
 	readonly noted: readonly string[];
 }
 
-/** Starts what a test file needs; to be called once, where the file begins. */
+/** Starts fan-outs and builders that end with the file's tests. Call it once, at the top of the file. */
 export function fanoutFixtures() {
 	const builders: FakeBuilder[] = [];
 	const fanouts: Fanout[] = [];
@@ -44,18 +39,17 @@ export function fanoutFixtures() {
 		rows: readonly BuilderRow[],
 		options: { key?: string; capacity?: number } = {},
 	): FanoutFixture => {
-		const events: [string, TxEvent][] = [];
 		const noted: string[] = [];
 		const fanout = new Fanout(
 			{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
 			{
-				events: { emit: (hash, event) => events.push([hash, event]) },
+				events: { emit: () => {} },
 				...{ clock: systemClock, maySend: () => true },
 				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
 			},
 		);
 		fanouts.push(fanout);
-		return { fanout, events, noted };
+		return { fanout, noted };
 	};
 	/** The builder "b", whose connections are all taken by other clients' transactions until `finish`. */
 	const busy = async (capacity = 100) => {

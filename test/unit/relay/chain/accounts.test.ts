@@ -1,5 +1,4 @@
-// Account states at the tracked head, on a real chain: their values, how often the node is asked, and what becomes of them
-// when it fails, lags or is asked too much.
+// Account states at the tracked head: how often the node is asked, fairness between clients, and nodes that fail or lag.
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
@@ -8,21 +7,15 @@ import { NodeAccounts, type NodeAccountsOptions } from "../../../../relay/chain/
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import { Background } from "../../../../shared/background.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import {
-	type RpcAnswer,
-	type RpcCall,
-	UpstreamError,
-	type UpstreamFault,
-} from "../../../../shared/jsonrpc/client.ts";
+import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import type { NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { fails, startProxiedChain } from "./nodeFixture.ts";
 
 const READS = ["eth_getBalance", "eth_getCode", "eth_getTransactionCount"];
 
-const { chain, proxy, reader, mine, send } = await startProxiedChain();
+const { chain, proxy, reader, mine } = await startProxiedChain();
 const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
 afterEach(() => background.join());
 
@@ -30,20 +23,7 @@ const newAccounts = (options: { timeoutMs?: number } = {}) =>
 	new NodeAccounts(options, { node: reader(), background, clock: systemClock });
 const account = (i: number) => chain.accounts[i]?.address.toLowerCase() ?? "";
 
-test("tells nonce, balance and code after the head", async () => {
-	await send(0, 0);
-	const contract = `0xc0de${"0".repeat(36)}`;
-	await chain.rpc("anvil_setCode", [contract, "0x6001600055"]);
-	const head = await mine();
-	const accounts = newAccounts();
-	accounts.setHead(head);
-	const state = await accounts.get(account(0), "a");
-	const balance = BigInt((await chain.rpc("eth_getBalance", [account(0), "latest"])) as string);
-	assert.deepEqual(state, { address: account(0), block: head, nonce: 1n, balance, code: "none" });
-	assert.equal((await accounts.get(contract, "a")).code, "contract");
-});
-
-test("tells delegated accounts from contracts", async () => {
+test("delegated accounts are distinguished from contracts", async () => {
 	const codes: readonly [string, AccountState["code"]][] = [
 		["0x", "none"],
 		[`0xef0100${"ab".repeat(20)}`, "delegated"],
@@ -90,9 +70,9 @@ test("an account is asked for once a head, however many want it and however its 
 	assert.equal(proxy.calls().length, 6);
 });
 
-test("what is under way when the head moves is asked for again, and not remembered", async () => {
+test("a read that the head overtakes is made again, and one that fails is not kept", async () => {
 	const head = await mine(2);
-	const accounts = newAccounts();
+	const accounts = newAccounts({ timeoutMs: 300 });
 	accounts.setHead(head - 1);
 	const release = proxy.hold();
 	const asked = accounts.get(account(5), "a");
@@ -100,43 +80,11 @@ test("what is under way when the head moves is asked for again, and not remember
 	accounts.setHead(head);
 	release();
 	assert.equal((await asked).block, head);
-	assert.equal((await accounts.get(account(5), "a")).block, head);
-	assert.equal(proxy.calls("eth_getCode").length, 2);
+	proxy.setFault({ kind: "error", code: -32000, message: "header not found" });
+	await assert.rejects(accounts.get(account(8), "a"), fails("notJsonRpc"));
+	proxy.setFault(null);
+	assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
 });
-
-test("the same height with another hash is a new head", async () => {
-	const head = await mine();
-	const accounts = newAccounts();
-	const snapshot = await chain.snapshot();
-	await send(6, 0);
-	await mine();
-	accounts.setHead(head + 1);
-	assert.equal((await accounts.get(account(6), "a")).nonce, 1n);
-	await chain.revert(snapshot);
-	await mine();
-	accounts.setHead(head + 1);
-	assert.equal((await accounts.get(account(6), "a")).nonce, 0n);
-});
-
-const faults: readonly [string, NodeFault, UpstreamFault][] = [
-	["hangs", { kind: "hang" }, "timeout"],
-	["closes connections", { kind: "destroy" }, "unreachable"],
-	["answers HTML", { kind: "html", status: 502 }, "httpStatus"],
-	["refuses", { kind: "error", code: -32000, message: "header not found" }, "notJsonRpc"],
-	["answers nonsense", { kind: "result", result: "0xzz" }, "notJsonRpc"],
-];
-for (const [name, fault, code] of faults) {
-	test(`a node that ${name}: an error in time, and nothing of it stays`, async () => {
-		const accounts = newAccounts({ timeoutMs: 300 });
-		accounts.setHead(await mine());
-		proxy.setFault(fault);
-		const begun = performance.now();
-		await assert.rejects(accounts.get(account(8), "a"), fails(code));
-		assert.ok(performance.now() - begun < 2_000);
-		proxy.setFault(null);
-		assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
-	});
-}
 
 describe("accounts of two clients", () => {
 	/** A node whose requests are answered when the test says so, and accounts at head 10 on it. */
@@ -234,15 +182,6 @@ describe("accounts of two clients", () => {
 		assert.equal((await honest).address, HONEST);
 		assert.ok((await Promise.all(many)).every((outcome) => outcome === "told"));
 		assert.equal(fixture.requests.length, 101);
-	});
-
-	test("a fresh state is asked for at the latest block, whatever is known, and kept where it is the head's", async () => {
-		const fixture = new Fixture();
-		const known = await fixture.told(fixture.accounts.get(HONEST, "honest"));
-		const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
-		assert.deepEqual(fresh, known);
-		assert.equal(await fixture.accounts.get(HONEST, "another"), fresh);
-		assert.equal(fixture.requests.length, 2);
 	});
 
 	for (const [where, block, told] of [

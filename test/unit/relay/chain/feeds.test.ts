@@ -1,5 +1,4 @@
-// New heads for subscribers: the node's headers without bodies, in order, and the relay's own data where the
-// node fails. Without subscribers nothing is asked.
+// New heads for subscribers if the node fails, and the filters that clients poll.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -17,7 +16,6 @@ import { silentLogger } from "../../../../shared/log.ts";
 import { Listener } from "../../../support/feeds.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
-import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 type Header = Readonly<Record<string, unknown>>;
@@ -47,18 +45,6 @@ function fixture() {
 
 const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(number));
 
-test("no more than 64 wait: of more, the newest are told", async () => {
-	const { feed, background, listen, heads } = fixture();
-	listen();
-	const release = proxy.hold();
-	feed.onHeads(blocks.slice(0, 1));
-	await until("the node is asked", () => proxy.requests === 1);
-	for (const block of blocks.slice(1)) feed.onHeads([block]);
-	release();
-	await background.join();
-	assert.deepEqual(numbers(heads()), [1, ...Array.from({ length: 64 }, (_, i) => BLOCKS - 63 + i)]);
-});
-
 const FAULTS: Readonly<Record<string, NodeFault>> = {
 	"is gone": { kind: "destroy" },
 	refuses: { kind: "error", code: -32000, message: "secret-of-the-node" },
@@ -66,7 +52,7 @@ const FAULTS: Readonly<Record<string, NodeFault>> = {
 	"never answers": { kind: "hang" },
 };
 for (const [name, fault] of Object.entries(FAULTS)) {
-	test(`are told as far as the relay knows them where the node ${name}`, async () => {
+	test(`new heads have the fields that the relay knows if the node ${name}`, async () => {
 		const { feed, background, listen, heads, failed } = fixture();
 		listen();
 		proxy.setFault(fault);

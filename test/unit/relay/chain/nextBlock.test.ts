@@ -1,5 +1,4 @@
-// What the next block asks of transactions: its fees by formulas, a real chain and nodes that can't tell, and its fork's
-// rules by what nodes say of them.
+// The next block's fees by formulas and by the node, its fork's rules, and the coinbases of the last blocks.
 
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
@@ -12,7 +11,6 @@ import {
 } from "../../../../relay/chain/nextBlock.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../../../shared/log.ts";
 import { type NodeFault, ScriptedNode } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
@@ -106,14 +104,6 @@ describe("nextBlockReader on a chain", () => {
 			assert.equal(told.blobBaseFee, 30n);
 		});
 	}
-
-	test("a node that hangs holds up a head for a second at most", async () => {
-		proxy.setFault({ kind: "hang" });
-		const begun = performance.now();
-		const told = await next(HEAD);
-		assert.equal(told.baseFee, HEAD.baseFee);
-		assert.ok(performance.now() - begun < 2_500);
-	});
 });
 
 describe("a fork's rules", () => {
@@ -224,23 +214,5 @@ describe("the coinbases of the last blocks", () => {
 		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([3, 4]));
 		coinbases.blocksCame({ reverted: [], applied: [block(66, 4)] });
 		assert.deepEqual(new Set(drawn(coinbases).keys()), new Set([4]));
-	});
-
-	it("are asked of the node at the start", async () => {
-		const node = new ScriptedNode({
-			eth_blockNumber: () => "0x50",
-			eth_getBlockByNumber: ([number]) => ({
-				miner: miner(Number(number) < 0x20 ? 1 : 2)
-					.toUpperCase()
-					.replace("X", "x"),
-			}),
-		});
-		const coinbases = new Coinbases();
-		await coinbases.read(node, silentLogger);
-		const counts = drawn(coinbases);
-		assert.deepEqual(new Set(counts.keys()), new Set([1, 2]));
-		// Blocks 17 to 31 of 17 to 80.
-		const expected = (DRAWS * 15) / 64;
-		assert.ok(Math.abs((counts.get(1) ?? 0) - expected) < 5 * Math.sqrt(expected), `${counts.get(1)}`);
 	});
 });

@@ -1,4 +1,4 @@
-// A real chain behind a proxy that counts calls and injects faults, and a client of it. One for each test file that asks.
+// A real chain behind a proxy that counts calls and injects faults, with a client of it; one for each test file.
 
 import { after, afterEach } from "node:test";
 import { NodeReader } from "../../../../relay/chain/nodeReader.ts";

@@ -41,7 +41,7 @@ test("a batch goes out in one request as long as it fits, in pieces beyond, and 
 
 for (const how of ["status", "oneError", "firstOnly"] as const) {
 	for (const limit of [1, 10]) {
-		test(`a node that takes ${limit} calls at most (${how}) is learnt, said once, and remembered`, async () => {
+		test(`a node that takes ${limit} calls at most (${how}) is noticed, logged once, and remembered`, async () => {
 			proxy.setFault({ kind: "batchLimit", calls: limit, how });
 			const node = reader();
 			await expectOrder(await node.batch(calls(60)), 60);

@@ -1,4 +1,4 @@
-// Reads for clients: asked once while under way, remembered where they cannot change, and what becomes of faults.
+// Reads for clients: shared while in flight, cached where they cannot change, and the errors for a node's faults.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
@@ -38,7 +38,7 @@ beforeEach(() => {
 	logged = [];
 });
 
-describe("reads under way", () => {
+describe("reads in flight", () => {
 	test("equal ones are asked once, others each", async () => {
 		const passthrough = newPassthrough();
 		const release = proxy.hold();
@@ -56,7 +56,7 @@ describe("reads under way", () => {
 		assert.equal(proxy.calls().length, 3);
 	});
 
-	test("who has heard of a new head does not get what was asked for before it", async () => {
+	test("a client that knows a new head does not get an answer from before it", async () => {
 		const passthrough = newPassthrough();
 		const release = proxy.hold();
 		const before = passthrough.call("eth_blockNumber", [], caller());
@@ -68,7 +68,7 @@ describe("reads under way", () => {
 	});
 });
 
-describe("what is remembered", () => {
+describe("what is cached", () => {
 	/** How often the node is asked when a client asks twice. */
 	const asked = async (method: string, params: readonly unknown[], passthrough = newPassthrough()) => {
 		proxy.reset();
@@ -191,7 +191,7 @@ describe("what goes wrong at the node", () => {
 		],
 	];
 	for (const [name, fault, method, [kind, message]] of ours) {
-		test(`${name} on ${method}: ${message}, and none of the node's words`, async () => {
+		test(`${name} on ${method}: ${message}, and nothing of the node's message`, async () => {
 			proxy.setFault(fault);
 			await assert.rejects(newPassthrough().call(method, [], caller()), (thrown) => {
 				assert.ok(thrown instanceof RpcError);
@@ -213,7 +213,7 @@ describe("what goes wrong at the node", () => {
 	};
 	for (const [method, codes] of Object.entries(theirs)) {
 		test(`${codes.join(", ")} on ${method} is about the read, and passed on as it is`, async () => {
-			const message = "words of the node";
+			const message = "a message of the node";
 			for (const code of codes) {
 				proxy.setFault(error(code, message));
 				const expected = { name: "ForeignRpcError", code, message, data: undefined };

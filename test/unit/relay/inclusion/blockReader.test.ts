@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Wallet } from "ethers";
 import type { PaidBlock } from "../../../../relay/domain/ports.ts";
-import { readBlock, readBlockRef } from "../../../../relay/inclusion/blockReader.ts";
+import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { paymentReader } from "../../../../relay/inclusion/payments.ts";
 import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
 import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
@@ -120,13 +120,6 @@ describe("readBlock", () => {
 	});
 });
 
-test("readBlockRef reads number and hash of a block without its transactions", () => {
-	assert.deepEqual(readBlockRef({ ...BLOCK, transactions: [hash("b1")] }), { number: 16, hash: hash("a1") });
-	for (const json of [null, "0x1", {}, { number: "0x1" }, { hash: hash("a1") }]) {
-		assert.throws(() => readBlockRef(json), UpstreamError);
-	}
-});
-
 describe("what was paid in a block", () => {
 	const hash = (byte: string) => `0x${byte.repeat(32)}`;
 	const address = (byte: string) => `0x${byte.repeat(20)}`;
@@ -171,25 +164,6 @@ describe("what was paid in a block", () => {
 		...fields,
 	});
 
-	test("a block is its coinbase, base fee and transfers, in lower case; a creation has no receiver", async () => {
-		const answer = block({
-			miner: address("C0"),
-			transactions: [
-				row({ hash: hash("AA"), from: address("AB"), to: address("CD") }),
-				row({ to: null, value: "0x0" }),
-			],
-		});
-		const { reader, asked } = fixture({ eth_getBlockByHash: answer });
-		assert.deepEqual(await reader.block(hash("bb")), {
-			...{ number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n },
-			transactions: [
-				{ hash: hash("aa"), from: address("ab"), to: address("cd"), value: 7n },
-				{ hash: hash("aa"), from: address("11"), to: null, value: 0n },
-			],
-		});
-		assert.deepEqual(asked, [["eth_getBlockByHash", [hash("bb"), true]]]);
-	});
-
 	for (const [name, answer] of [
 		["an error", new Error("no state")],
 		["no number", block({ number: undefined })],
@@ -203,20 +177,6 @@ describe("what was paid in a block", () => {
 			await assert.rejects(fixture({ eth_getBlockByHash: answer }).reader.block(hash("bb")), UpstreamError);
 		});
 	}
-
-	test("what a backrun brought: its transfers by the trace, and its priority fees", async () => {
-		const { reader, asked, received } = fixture({
-			eth_getTransactionReceipt: RECEIPT,
-			debug_traceTransaction: FRAME,
-		});
-		// 100 gas at 12 wei, 10 of them the base fee.
-		assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: 1_000n });
-		assert.deepEqual(received, [[FRAME, COINBASE]]);
-		assert.deepEqual(asked, [
-			["eth_getTransactionReceipt", [hash("aa")]],
-			["debug_traceTransaction", [hash("aa"), { tracer: "callTracer" }]],
-		]);
-	});
 
 	for (const [name, answer] of [
 		["can't trace", new Error("the method debug_traceTransaction does not exist")],
@@ -253,15 +213,4 @@ describe("what was paid in a block", () => {
 			await assert.rejects(reader.brought(hash("aa"), BLOCK), UpstreamError);
 		});
 	}
-
-	test("the canonical block of a number is asked by its number; where there is none it is null", async () => {
-		const { reader, asked } = fixture({ eth_getBlockByNumber: block({ hash: hash("AB") }) });
-		assert.equal(await reader.canonicalHash(16), hash("ab"));
-		assert.deepEqual(asked, [["eth_getBlockByNumber", ["0x10", false]]]);
-		assert.equal(await fixture({ eth_getBlockByNumber: null }).reader.canonicalHash(16), null);
-		await assert.rejects(
-			fixture({ eth_getBlockByNumber: new Error("busy") }).reader.canonicalHash(16),
-			UpstreamError,
-		);
-	});
 });

@@ -1,4 +1,4 @@
-// The way from one chain to another: a drawn tree of blocks, and every pair of places in it.
+// Walks from one chain to another: single cases, and random walks through a tree of branches.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// A bundle's status as JSON: its blocks, by how much it was outbid, and how its bidder stands.
+// A bundle's status as JSON: by how much it was outbid, and its bidder's standing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -43,42 +43,6 @@ const record: BundleRecord = {
 	lastBlock: 8,
 	blocks: [outbid, waiting],
 };
-
-const OUTBID = {
-	blockNumber: 7,
-	status: "NOT_INCLUDED",
-	reason: "outbid",
-	bid: "1000000000000000001",
-	paid: null,
-	winner: { backrun: BACKRUN, paid: "1000000000000000004" },
-	outbidBy: "3",
-	blockHash: null,
-	at: "2026-02-03T04:05:07.007Z",
-	builders: [
-		{ builder: "one", kind: "bundle", answer: "accepted", ms: 12.5, at: "2026-02-03T04:05:06.007Z" },
-	],
-};
-const WAITING = {
-	blockNumber: 8,
-	status: "ACCEPTED",
-	reason: null,
-	bid: null,
-	paid: "5",
-	winner: null,
-	outbidBy: null,
-	blockHash: BLOCK_HASH,
-	at: "2026-02-03T04:05:06.007Z",
-	builders: [],
-};
-
-test("a bundle with all its blocks, as JSON", () => {
-	assert.deepEqual(bundleView(record, null), {
-		bundleHash: HASH,
-		target: TARGET,
-		receivedAt: "2026-02-03T04:05:06.007Z",
-		blocks: [OUTBID, WAITING],
-	});
-});
 
 test("one whose bidder is barred or ranks behind says so, and why", () => {
 	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };

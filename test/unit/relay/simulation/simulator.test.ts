@@ -1,4 +1,4 @@
-// What the simulator asks a node, and what it makes of a node that is a block behind, gives little gas, or takes not all.
+// The simulator on a node that is a block behind, and the probe of a node's abilities.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -64,23 +64,6 @@ async function run(
 	return { node, outcomes, told, runs, asked: node.calls.map(({ params }) => simulatedOf(params)) };
 }
 
-describe("the question", () => {
-	it("is asked twice for a measured one, the second time without it", async () => {
-		const { outcomes, asked } = await run({ eth_simulateV1: passes }, { measured: true });
-		assert.deepEqual(
-			asked.map(({ blockStateCalls: [block] }) => block?.calls.length),
-			[3, 2],
-		);
-		// A tip of one wei for each of 21,000 gas is more than the 1,000 wei that came.
-		const free = three.map((tx) => ({ ...tx, maxPriorityFeePerGas: 0n, maxFeePerGas: 10n }));
-		const untipped = (await run({ eth_simulateV1: passes }, { transactions: free, measured: true })).outcomes;
-		assert.deepEqual(
-			[...outcomes, ...untipped].map((outcome) => outcome.ok && outcome.paid),
-			[null, null, 0n, null, null, 1_000n],
-		);
-	});
-});
-
 describe("a node that does not have the block yet", () => {
 	const missing = new NodeError(-32000, "header not found");
 
@@ -102,48 +85,6 @@ describe("a node that does not have the block yet", () => {
 		const { told, node } = await run({ eth_simulateV1: never });
 		assert.deepEqual(told, ["NODE_UNAVAILABLE: the node gave no verdict"]);
 		assert.ok(node.calls.length > 5 && node.calls.length < 30, `${node.calls.length} calls`);
-	});
-});
-
-describe("a node that gives little gas", () => {
-	/** Each asks for 100,000 gas and uses 21,000: the second has not all of it. */
-	const options = { gasCap: 120_000n };
-	const fails: Answer = (params) =>
-		(passes(params) as { calls: object[] }[]).map(({ calls }, i) => ({
-			calls: i === 0 ? calls.map((call, place) => (place === 1 ? { ...call, status: "0x0" } : call)) : calls,
-		}));
-	const diff: Answer = () => ({ pre: {}, post: { "0x5e4": { nonce: 1 } } });
-
-	it("is asked for the rest on the state that it traces behind the first part", async () => {
-		const { told, node } = await run({ eth_simulateV1: fails, debug_traceCall: diff }, {}, options);
-		assert.deepEqual(told, ["ok", "ok", "ok"]);
-		const methods = ["eth_simulateV1", "debug_traceCall"];
-		assert.deepEqual(node.asked, [...methods, ...methods, "eth_simulateV1"]);
-		const states = node.calls
-			.filter(({ method }) => method === "eth_simulateV1")
-			.map(({ params }) => simulatedOf(params).blockStateCalls[0]?.stateOverrides);
-		assert.deepEqual(states, [{}, { "0x5e4": { nonce: "0x1" } }, { "0x5e4": { nonce: "0x1" } }]);
-	});
-
-	it("is not believed that one fails where it does not trace, but that one passes", async () => {
-		const failing = await run({ eth_simulateV1: fails }, {}, options);
-		const error = "NODE_UNAVAILABLE: not simulated: it needs more gas than the node gives a simulation";
-		assert.deepEqual(failing.told, ["ok", error]);
-		const passing = await run({ eth_simulateV1: passes }, { measured: true }, options);
-		assert.deepEqual(passing.told, ["ok", "ok", "ok"]);
-		assert.equal(passing.outcomes[2]?.ok === true && passing.outcomes[2].paid, null);
-	});
-});
-
-describe("the relay's own rules", () => {
-	it("cut what can't run, and tell of the cut where all before it passed", async () => {
-		const transactions = [...three.slice(0, 2), fakeTransaction({ nonce: 7n })];
-		const { told, asked } = await run({ eth_simulateV1: passes }, { transactions, measured: true });
-		assert.deepEqual(told, ["ok", "ok", "NONCE_GAP: nonce too high: next nonce 2, tx nonce 7"]);
-		assert.deepEqual(
-			asked.map(({ blockStateCalls: [block] }) => block?.calls.length),
-			[2],
-		);
 	});
 });
 

@@ -1,5 +1,5 @@
-// mev_sendBundle, eth_sendBundle and eth_cancelBundle before a market that remembers what it was asked: plain bundles,
-// bids and refunds, refusals, whose bundle it is and who may cancel it, and the order in a batch.
+// mev_sendBundle, eth_sendBundle and eth_cancelBundle on a fake market: plain bundles, bids, refunds, refusals, and the order in a
+// batch.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,13 +25,13 @@ import { ManualClock } from "../../../../support/manualClock.ts";
 
 const ADDRESS = "192.0.2.1";
 const SIGNER = `0x${"51".repeat(20)}`;
-/** What the market answers unless told otherwise. */
+/** The default answer of the market. */
 const HASH = `0x${"0a".repeat(32)}`;
 const BUILDERS = ["one", "two"];
 
 const METHODS = [eth_sendBundle, eth_cancelBundle, mev_sendBundle];
 
-/** A market that takes everything, or answers `outcome`. */
+/** A market that records requests and answers `outcome`. */
 class FakeMarket implements Market {
 	outcome: BundleOutcome = { outcome: "accepted", hash: HASH };
 	readonly bids: BidRequest[] = [];
@@ -52,31 +52,23 @@ class FakeMarket implements Market {
 		this.cancels.push([owner, uuid]);
 	}
 
-	/** How often it was asked anything. */
+	/** The number of requests. */
 	get asked(): number {
 		return this.bids.length + this.bundles.length + this.cancels.length;
 	}
 }
 
-/** Who calls: over HTTP from {@link ADDRESS}, unsigned and without an `Origin`, unless said. */
-interface Caller {
-	readonly address?: string;
-	readonly signer?: string;
-	readonly origin?: string;
-	readonly websocket?: boolean;
+/** A request over HTTP from {@link ADDRESS}, without an `Origin`. */
+function context(signer: string | null): CallContext {
+	const client = { address: ADDRESS, signer, vouched: false };
+	return callContext({ path: "/", search: "" }, client, null, null);
 }
 
-function context({ address = ADDRESS, signer, origin, websocket = false }: Caller = {}): CallContext {
-	const client = { address, signer: signer ?? null, vouched: false };
-	const connection = websocket ? { send() {}, close() {}, onClose() {}, afterAnswer() {} } : null;
-	return callContext({ path: "/", search: "" }, client, origin ?? null, connection);
-}
-
-/** The methods and what they did. */
+/** The methods on a fake market, and what they charged. */
 function startBundleMethods() {
 	const market = new FakeMarket();
 	const charges: [Client, number][] = [];
-	const needs: Pick<MethodDependencies, "market" | "builderNames" | "refundPercent" | "charge"> = {
+	const dependencies: Pick<MethodDependencies, "market" | "builderNames" | "refundPercent" | "charge"> = {
 		market,
 		builderNames: BUILDERS,
 		refundPercent: 90,
@@ -84,26 +76,17 @@ function startBundleMethods() {
 	};
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch: 100 },
-		// The other needs are other methods'.
 		{
-			methods: methodTable(METHODS, needs as MethodDependencies),
+			methods: methodTable(METHODS, dependencies as MethodDependencies),
 			log: silentLogger,
 			clock: new ManualClock(),
 		},
 	);
-	const send = async (body: unknown, caller?: Caller) => {
-		const answer = await dispatcher.dispatch(JSON.stringify(body), context(caller));
+	const send = async (body: unknown, signer: string | null = null) => {
+		const answer = await dispatcher.dispatch(JSON.stringify(body), context(signer));
 		return JSON.parse(answer.text ?? "null");
 	};
-	const call = (method: string, params: readonly unknown[], caller?: Caller, id: unknown = 1) =>
-		send({ jsonrpc: "2.0", id, method, params }, caller);
-	/** The result alone; fails where there is none. */
-	const result = async (method: string, params: readonly unknown[], caller?: Caller) => {
-		const answer = await call(method, params, caller);
-		if (!("result" in answer)) throw new Error(JSON.stringify(answer));
-		return answer.result;
-	};
-	return { market, charges, send, call, result };
+	return { market, charges, send };
 }
 
 const TARGET = `0x${"Ab".repeat(32)}`;
@@ -126,10 +109,11 @@ const RAW = `0x02${"Cd".repeat(99)}`;
 const SEND = { txs: [TARGET, RAW] };
 const NO_BUNDLE = `0x${keccak256(Buffer.alloc(0)).toString("hex")}`;
 
-/** What the market is asked for `bundle`. */
-async function asked(bundle: object, caller = {}) {
-	const { market, result } = startBundleMethods();
-	assert.deepEqual(await result("mev_sendBundle", [bundle], caller), { bundleHash: HASH });
+/** The market's request for `bundle`. */
+async function asked(bundle: object) {
+	const { market, send } = startBundleMethods();
+	const answer = await send({ jsonrpc: "2.0", id: 1, method: "mev_sendBundle", params: [bundle] });
+	assert.deepEqual(answer, { jsonrpc: "2.0", id: 1, result: { bundleHash: HASH } });
 	assert.equal(market.asked, 1);
 	return { bid: market.bids[0], plain: market.bundles[0] };
 }
@@ -144,16 +128,6 @@ test("a plain bundle over a range of blocks", async () => {
 			{ raw: bytes(raw("bb")), canRevert: false },
 		],
 		refund: null,
-	});
-});
-
-test("a bid with the target's hash first", async () => {
-	const { bid } = await asked(BID);
-	assert.deepEqual(bid, {
-		...envelope,
-		blocks: { first: 8n, last: null },
-		target: TARGET.toLowerCase(),
-		backrun: bytes(raw("cc")),
 	});
 });
 
@@ -196,7 +170,7 @@ for (const [name, validity, refund] of [
 	});
 }
 
-test("a bid may repeat its user's terms, promise more, and say to whom: it changes nothing", async () => {
+test("a bid may repeat the user's refund, promise more or name recipients: the market gets the same bid", async () => {
 	for (const validity of [
 		{ refund: [] },
 		{ refund: [{ bodyIdx: 0, percent: 90 }] },
@@ -213,57 +187,15 @@ test("a bid may repeat its user's terms, promise more, and say to whom: it chang
 	}
 });
 
-const PAGE = "https://app.example";
-const EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn";
-const WEB = `web ${ADDRESS}`;
-
-/** Who calls, whose its bundles are, and whether it may cancel them. */
-const OWNERS: Readonly<Record<string, readonly [Caller, string, boolean]>> = {
-	unsigned: [{}, ADDRESS, true],
-	signed: [{ signer: SIGNER }, SIGNER, true],
-	"over a websocket": [{ websocket: true }, ADDRESS, true],
-	"an extension": [{ origin: EXTENSION }, ADDRESS, true],
-	"a scheme that only begins so": [{ origin: "httpsx://a" }, ADDRESS, true],
-	"a page": [{ origin: PAGE }, WEB, false],
-	"a page in a sandboxed frame": [{ origin: "null" }, WEB, false],
-	"a page over a websocket": [{ origin: PAGE, websocket: true }, WEB, false],
-	"a signer's page over a websocket": [{ origin: PAGE, websocket: true, signer: SIGNER }, WEB, false],
-};
-
-for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
-	test(`${name}: bundles are of ${owner}, which ${cancels ? "may" : "may not"} cancel them; the answer is the same`, async () => {
-		assert.equal((await asked({ ...PLAIN, replacementUuid: "mine" }, caller)).plain?.owner, owner);
-		const { market, result } = startBundleMethods();
-		await result("eth_sendBundle", [{ ...SEND, replacementUuid: "mine" }], caller);
-		assert.equal(market.bids.pop()?.owner, owner);
-		const cancel = { replacementUuid: "mine", signingAddress: SIGNER };
-		assert.equal(await result("eth_cancelBundle", [cancel], caller), 200);
-		assert.equal(await result("eth_sendBundle", [{ txs: [], replacementUuid: "mine" }], caller), NO_BUNDLE);
-		const cancelled = [owner, "mine"];
-		assert.deepEqual(market.cancels, cancels ? [cancelled, cancelled] : []);
-		assert.equal(market.asked, market.cancels.length);
-	});
-}
-
-test("uuids of 1 to 256 characters are taken as they are", async () => {
-	const { market, result } = startBundleMethods();
-	const uuids = ["0", " ", "u".repeat(256), "\u{1f600}".repeat(256), "__proto__", "\0"];
-	for (const replacementUuid of uuids) await result("eth_sendBundle", [{ ...SEND, replacementUuid }]);
-	assert.deepEqual(
-		market.bids.map(({ uuid }) => uuid),
-		uuids,
-	);
-});
-
-test("every refusal is told by its code, and what it cost the node is charged to who asked", async () => {
+test("every refusal has its code, and a simulation before it is charged to the client", async () => {
 	const client = { address: ADDRESS, signer: null, vouched: false };
 	for (const code of BUNDLE_REFUSALS) {
 		for (const simulated of [true, false]) {
-			const { market, charges, call } = startBundleMethods();
-			market.outcome = { outcome: "refused", code, message: `words for ${code}`, simulated };
-			const { error } = await call("eth_sendBundle", [SEND], { signer: SIGNER });
+			const { market, charges, send } = startBundleMethods();
+			market.outcome = { outcome: "refused", code, message: `message for ${code}`, simulated };
+			const { error } = await send({ id: 1, method: "eth_sendBundle", params: [SEND] }, SIGNER);
 			const number = code === "LIMIT" ? -32005 : -32000;
-			assert.deepEqual(error, { code: number, message: `words for ${code}`, data: { reason: code } });
+			assert.deepEqual(error, { code: number, message: `message for ${code}`, data: { reason: code } });
 			assert.deepEqual(charges, simulated ? [[{ ...client, signer: SIGNER }, 9]] : []);
 		}
 	}

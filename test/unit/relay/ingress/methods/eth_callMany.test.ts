@@ -6,14 +6,11 @@ import { test } from "node:test";
 import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../../relay/domain/callMany.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
 import { askMethod } from "../../../../support/callManyFixture.ts";
-import { CONTEXT } from "../../../../support/rpcMethods.ts";
-import { rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
+import { rawTransaction } from "../../../../support/txFactory.ts";
 
 const RAW = `0x${rawTransaction().toString("hex")}`;
 const HASH = `0x${"Ab".repeat(32)}`;
 const TO = `0x${"Cd".repeat(20)}`;
-/** Whose places it takes. */
-const client = CONTEXT.client.address;
 
 function start() {
 	const asked: (TransactionsRequest | CallsRequest)[] = [];
@@ -27,73 +24,6 @@ function start() {
 }
 
 const SIGNED = { txs: [RAW, HASH], blockNumber: "0x10", stateBlockNumber: "latest" };
-
-test("signed transactions, and hashes", async () => {
-	const { asked, ask } = start();
-	assert.deepEqual(await ask(SIGNED), [[{ value: "01" }]]);
-	await ask({ ...SIGNED, stateBlockNumber: "0xF", timestamp: 1_800_000_000, replacementUuid: "x" });
-	await ask({ ...SIGNED, timestamp: null }, null);
-	const txs = [signedTransaction(), HASH.toLowerCase()];
-	assert.deepEqual(asked, [
-		{ client, txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
-		{ client, txs, blockNumber: 16n, stateBlock: 15n, timestamp: 1_800_000_000 },
-		{ client, txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
-	]);
-});
-
-test("calls, with all that may be there", async () => {
-	const { asked, ask } = start();
-	const common = { from: TO, to: TO, gas: "0x5208", value: "0x1", nonce: "0x7", chainId: "0x1", type: "0x2" };
-	const slot = `0x${"Ef".repeat(32)}`;
-	const transactions = [
-		{ ...common, gasPrice: "0x2", data: "0xAA" },
-		{ ...common, maxFeePerGas: "0x3", maxPriorityFeePerGas: "0x1", input: "0xBB", data: "0xbb" },
-		{ ...common, accessList: [{ address: TO, storageKeys: [slot] }] },
-	];
-	const blockOverride = {
-		blockNumber: "0x20",
-		timestamp: "0x6b000000",
-		coinbase: TO,
-		gasLimit: "0x1",
-		baseFee: "0x0",
-	};
-	const bundles = [
-		{ transactions, blockOverride },
-		{ transactions: [], blockOverride: { timestamp: 7 } },
-		{ transactions: [], blockOverride: null },
-	];
-	await ask(bundles, { blockNumber: "0x1F", transactionIndex: 234 });
-	await ask([{ transactions: [] }], { blockNumber: "safe", transactionIndex: -1 });
-	const to = TO.toLowerCase();
-	const read = { from: to, to, gas: 21_000n, value: 1n, gasPrice: null, data: "0x", accessList: [] };
-	const fees = { maxFeePerGas: null, maxPriorityFeePerGas: null };
-	assert.deepEqual(asked, [
-		{
-			client,
-			bundles: [
-				{
-					transactions: [
-						{ ...read, ...fees, gasPrice: 2n, data: "0xaa" },
-						{ ...read, maxFeePerGas: 3n, maxPriorityFeePerGas: 1n, data: "0xbb" },
-						{ ...read, ...fees, accessList: [{ address: to, storageKeys: [slot.toLowerCase()] }] },
-					],
-					blockOverride: {
-						blockNumber: 32,
-						timestamp: 0x6b000000,
-						coinbase: to,
-						gasLimit: 1n,
-						baseFee: 0n,
-					},
-				},
-				{ transactions: [], blockOverride: { timestamp: 7 } },
-				{ transactions: [], blockOverride: {} },
-			],
-			block: 31n,
-			transactionIndex: 234,
-		},
-		{ client, bundles: [{ transactions: [], blockOverride: {} }], block: "safe", transactionIndex: null },
-	]);
-});
 
 const CALLS = [{ transactions: [{ to: TO }] }];
 

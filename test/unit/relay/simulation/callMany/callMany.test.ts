@@ -1,5 +1,4 @@
-// What eth_callMany refuses, and what it says where the node is slow, out, or does not have it: before a scripted node,
-// on a clock that is moved by hand.
+// The refusals of eth_callMany, and its errors for a node that is slow, fails or lacks a method, on a scripted node.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +18,7 @@ import {
 } from "../../../../support/simulationFakes.ts";
 import { signedTransaction, testAccount } from "../../../../support/txFactory.ts";
 
-/** The kind and words of the RpcError that `promise` rejects with. */
+/** Kind, message and data of the RpcError that `promise` rejects with. */
 async function refusal(promise: Promise<unknown>): Promise<[string, string, unknown]> {
 	try {
 		await promise;
@@ -139,28 +138,4 @@ test("a chain's first block has no parent: one call goes by eth_call, several no
 	const bundles = [{ transactions: [call(), call()], blockOverride: {} }];
 	const refused = await refusal(callMany.runCalls(callsRequest({ block: 0n, bundles })));
 	assert.equal(refused[1], "node cannot replay block 0");
-});
-
-test("calls that can't be executed are found, and those between and behind them run", async () => {
-	const bad = `0x${"bad".padStart(40, "0")}`;
-	const { node, callMany } = startCallMany({
-		eth_simulateV1: simulateV1((calls, { blockStateCalls }) => {
-			if (blockStateCalls.some((block) => block.calls.some(({ from }) => from === bad))) {
-				throw new NodeError(-38014, "secret of the upstream's");
-			}
-			return calls.map(({ input }) => simulatedCall(input ?? "0x"));
-		}),
-	});
-	const bundles = [
-		{ transactions: [call({ data: "0x01" }), call({ from: bad })], blockOverride: { blockNumber: 101 } },
-		{ transactions: [], blockOverride: {} },
-		{ transactions: [call({ from: bad }), call({ data: "0x02" })], blockOverride: {} },
-	];
-	const poor = { value: "", error: "insufficient funds for gas * price + value" };
-	assert.deepEqual(await callMany.runCalls(callsRequest({ bundles })), [
-		[{ value: "01" }, poor],
-		[],
-		[poor, { value: "02" }],
-	]);
-	assert.ok(node.asked.filter((method) => method === "eth_simulateV1").length < 12);
 });

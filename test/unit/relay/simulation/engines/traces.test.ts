@@ -1,5 +1,4 @@
-// What traces say, as tables: prestateTracer's changes, on top of earlier ones, as overrides; which logs are a contract's; and
-// what one address got by frames.
+// Reading traces: prestateTracer's changes as overrides, which logs are a contract's, and what an address received by frames.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
