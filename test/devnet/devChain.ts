@@ -17,8 +17,6 @@ export interface DevChainOptions {
 	readonly gasLimit?: number;
 	/** How many funded accounts. Default 10. */
 	readonly accounts?: number;
-	/** ETH each account starts with. Default 10,000. */
-	readonly balanceEther?: number;
 	/** Unix seconds of the genesis block. Default: now. */
 	readonly genesisTimestamp?: number;
 	/** Default 31337. */
@@ -59,7 +57,7 @@ export async function startDevChain(options: DevChainOptions = {}) {
 	const count = options.accounts ?? 10;
 	const args = [...ANVIL_FLAGS, "--mnemonic", DEV_MNEMONIC, "--accounts", String(count)];
 	args.push("--chain-id", String(chainId), "--gas-limit", String(options.gasLimit ?? 60_000_000));
-	args.push("--balance", String(options.balanceEther ?? 10_000));
+	args.push("--balance", "10000");
 	if (options.hardfork !== undefined) args.push("--hardfork", options.hardfork);
 	if (options.genesisTimestamp !== undefined) args.push("--timestamp", String(options.genesisTimestamp));
 	const anvil = await startAnvil(options.port ?? 0, args);

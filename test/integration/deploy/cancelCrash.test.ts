@@ -5,10 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
-import { holds, type Signed, signedOn } from "../../support/crashCrowd.ts";
+import { fundedAccounts, holds, type Signed, signed, signedOn } from "../../support/crashFixture.ts";
 import type { RelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
-import { accountOf, rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
@@ -190,20 +189,6 @@ test("in the middle of many cancels: all that were answered true stay so, the ot
 });
 
 async function prepareCrowd(): Promise<readonly Signed[]> {
-	const accounts = Array.from({ length: CROWD }, (_, i) => testAccount(20_000 + i));
-	const ether = `0x${(10n ** 19n).toString(16)}`;
-	const funded = await system.chain.batch(
-		accounts.map(({ address }) => ({ method: "anvil_setBalance", params: [address, ether] })),
-	);
-	assert.ok(
-		funded.every(({ ok }) => ok),
-		"the accounts have funds",
-	);
-	return accounts.map(({ keyHex }) => {
-		const options = { by: accountOf(keyHex), gasLimit: 21_000 };
-		return {
-			raw: `0x${rawTransaction(options).toString("hex")}`,
-			hash: signedTransaction(options).hash,
-		};
-	});
+	const accounts = await fundedAccounts(system.chain, 20_000, CROWD);
+	return accounts.map((by) => signed({ by, gasLimit: 21_000 }));
 }
