@@ -84,6 +84,15 @@ export async function startDevChain(options: DevChainOptions = {}) {
 		rpc: (method: string, params?: readonly unknown[]): Promise<unknown> => rpc.call(method, params),
 		/** Many calls in one request, outcomes in their order. */
 		batch: (calls: readonly ChainCall[]): Promise<RpcOutcome[]> => rpc.batch(calls),
+		/** Gives each account so many wei; ten ether unless said. */
+		fund: async (accounts: readonly { readonly address: string }[], wei = 10n ** 19n): Promise<void> => {
+			const balance = `0x${wei.toString(16)}`;
+			const calls = accounts.map(({ address }) => ({
+				method: "anvil_setBalance",
+				params: [address, balance],
+			}));
+			if ((await rpc.batch(calls)).some(({ ok }) => !ok)) throw new Error("an account was given no funds");
+		},
 		/** A snapshot to come back to by {@link revert}. */
 		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
 		/**

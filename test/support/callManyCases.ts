@@ -3,7 +3,7 @@
 
 import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
 import type { RealBlock } from "./callManyReal.ts";
-import { HISCENARIO_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./contracts.ts";
+import { HISTORY_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./contracts.ts";
 import type { SeededRandom } from "./seededRandom.ts";
 import { ETHER, GWEI } from "./simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
@@ -66,7 +66,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "destroy":
 			return deed(PLACES.destroy, "0x", value);
 		case "history":
-			return deed(random.once(2) ? HISCENARIO_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
 		case "codeOf":
 			return deed(PLACES.codeOf, `0x${word(other)}`);
 		case "starve":

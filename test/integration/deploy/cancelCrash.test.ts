@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
-import { fundedAccounts, holds, type Signed, signed, signedOn } from "../../support/crashFixture.ts";
+import { holds, type Signed, signed, signedOn } from "../../support/crashFixture.ts";
 import type { RelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
+import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
@@ -189,6 +190,7 @@ test("in the middle of many cancels: all that were answered true stay so, the ot
 });
 
 async function prepareCrowd(): Promise<readonly Signed[]> {
-	const accounts = await fundedAccounts(system.chain, 20_000, CROWD);
+	const accounts = Array.from({ length: CROWD }, (_, i) => testAccount(20_000 + i));
+	await system.chain.fund(accounts);
 	return accounts.map((by) => signed({ by, gasLimit: 21_000 }));
 }

@@ -7,13 +7,12 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Pool } from "undici";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
-import { fundedAccounts } from "../../support/crashFixture.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { type RelayProcess, readyStatus } from "../../support/processes.ts";
 import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import { type ProcessSystem, seesHead, startProcessSystem } from "../../support/systems.ts";
-import { rawTransaction } from "../../support/txFactory.ts";
+import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 /** Raw transactions (0x hex) by hash. */
@@ -169,7 +168,8 @@ function assertNoneSentAgain(cancelled: ReadonlySet<string>, submissions: Submis
 
 /** Raw transactions by hash, of accounts of this round's own. */
 async function prepareCrowd(round: number): Promise<Submissions> {
-	const accounts = await fundedAccounts(system.chain, 10_000 + round * SENDERS, SENDERS);
+	const accounts = Array.from({ length: SENDERS }, (_, i) => testAccount(10_000 + round * SENDERS + i));
+	await system.chain.fund(accounts);
 	const submissions = new Map<string, string>();
 	for (let nonce = 0; nonce < NONCES; nonce++) {
 		for (const by of accounts) {
