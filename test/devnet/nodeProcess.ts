@@ -1,4 +1,4 @@
-// A node as a process on loopback that cannot outlive us: anvil, by the binary of its npm package itself, or go-ethereum.
+// A node as a process on loopback that ends with the test process: anvil, by the binary of its npm package itself, or go-ethereum.
 // It knows nothing of chains.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";

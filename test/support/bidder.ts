@@ -97,7 +97,7 @@ export class Bidder {
 		this.#socket?.close();
 	}
 
-	/** A backrun that pays `value` wei to whoever makes the block. */
+	/** A backrun that pays `value` wei to the block's coinbase. */
 	backrun(value: bigint, options: Omit<TxOptions, "by"> = {}): Signed {
 		return this.actor.sign({ nonce: this.nonce, to: PAYER, value, ...options });
 	}

@@ -37,7 +37,7 @@ const WEIGHTS = {
 	halt: 1,
 } as const;
 
-/** One of everything; `block` is the number of the one whose hash is known to whoever runs this. */
+/** One of everything; `block` is the number of the one whose hash the caller knows. */
 export function drawDeed(random: SeededRandom, others: readonly string[], block: number): Deed {
 	const gas = 600_000n + BigInt(random.below(9)) * 100_000n;
 	const value = random.once(3) ? BigInt(1 + random.below(1000)) : 0n;

@@ -1,5 +1,4 @@
-// What stands in a node's place, or between a node and who asks it: scripted answers, and the faults that
-// nodes and their providers have.
+// Fake nodes with scripted answers, and proxies in front of real nodes with the faults that nodes and their providers have.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -143,7 +143,7 @@ export const openBoth: typeof openStore = async (process, settings, dependencies
 	}
 };
 
-/** Whoever asked may catch what is thrown: it is thrown where nobody can. */
+/** Throws outside of any caller, so that no caller can catch the error. */
 function endRun(fault: Error): void {
 	setImmediate(() => {
 		throw fault;

@@ -9,7 +9,7 @@ import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import type { TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
 
-/** What is answered to whoever may not cancel, or cancels what is not pending. */
+/** The answer to a cancel by somebody else, or of a transaction that is not pending. */
 export const NOT_PENDING = "-32000 transaction not found or no longer pending";
 /** A hash that nobody has ever seen. */
 export const NEVER_SEEN = `0x${"5e".repeat(32)}`;

@@ -20,7 +20,7 @@ type Submissions = ReadonlyMap<string, string>;
 
 interface SubmitOptions {
 	readonly onAnswer?: (count: number, hash: string) => void;
-	/** Whether the store may be out: what is refused for that counts as not answered. */
+	/** The store may be unavailable: a submission that is refused for that counts as not answered. */
 	readonly mayFail?: boolean;
 }
 
@@ -80,7 +80,7 @@ for (const [round, { killAt, path }] of ROUNDS.entries()) {
 		const relay = await system.start(env);
 		await assertHeld(relay.url, [...answered]);
 
-		// The others' senders never heard of theirs: they send them again, as wallets do.
+		// Senders without an answer send again, as wallets do.
 		const again = await submitCrowd(relay.url, path, submissions);
 		assert.equal(again.size, submissions.size);
 		await allSent([...submissions.values()]);
@@ -96,7 +96,7 @@ for (const [round, victims] of [["database"], ["database", "relay"]].entries()) 
 		const env = { DATABASE_URL: await postgres.newDatabase() };
 		const first = await system.start(env);
 		const client = new RelayClient(first.url);
-		/** Cancelled, and what may be: the kill swallowed the answer. */
+		/** Confirmed cancels; and all that were tried, as the kill may have lost the answer. */
 		const cancelled = new Set<string>();
 		const tried = new Set<string>();
 		const cancels: Promise<unknown>[] = [];
@@ -144,7 +144,7 @@ for (const [round, victims] of [["database"], ["database", "relay"]].entries()) 
 	});
 }
 
-/** What of `held` does not wait for a nonce that is free. */
+/** The raw transactions of `held` with no nonce gap before them. */
 function unbroken(submissions: Submissions, held: ReadonlySet<string>): string[] {
 	const stopped = new Set<number>();
 	return [...submissions].flatMap(([hash, raw], i) => {
@@ -154,7 +154,7 @@ function unbroken(submissions: Submissions, held: ReadonlySet<string>): string[]
 	});
 }
 
-/** What the builder was told to forget it is not sent again. */
+/** After its cancel the builder is never sent a transaction again. */
 function assertNoneSentAgain(cancelled: ReadonlySet<string>, submissions: Submissions): void {
 	for (const hash of cancelled) {
 		const told = builder.bodies.findIndex(
@@ -180,7 +180,7 @@ async function prepareCrowd(round: number): Promise<Submissions> {
 	return submissions;
 }
 
-/** Sends all at once; the hashes that were answered. Broken connections are part of the game, refusals are not. */
+/** Sends all at once; the hashes that were answered. Connections may break, refusals fail the test. */
 async function submitCrowd(
 	url: string,
 	path: string,
@@ -210,7 +210,7 @@ async function submitCrowd(
 	return answered;
 }
 
-/** Each of `hashes` is held: told so by its page, and by the relay as its own pending transaction. */
+/** Each of `hashes` is held: its page says so, and the relay returns it as a pending transaction. */
 async function assertHeld(url: string, hashes: readonly string[]): Promise<void> {
 	const held = new Set(["PENDING", "QUEUED", "SIMULATION_FAILED", "BROADCAST"]);
 	const statuses = await statusesOf(url, hashes);

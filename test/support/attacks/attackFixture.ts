@@ -36,7 +36,7 @@ export class AttackFixture {
 	readonly relay: RelayProcess;
 	readonly attacker: Attacker;
 	readonly measuring: Measuring;
-	/** What whoever may read the metrics says. */
+	/** The headers with which an operator reads the metrics. */
 	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
 	readonly #endings: readonly (() => unknown)[];
 	readonly #say: (line: string) => void;

@@ -1,4 +1,4 @@
-// A user and a searcher who do what everybody does: submit on /fast, look when the builder has it, bid on what searchers
+// A user and a searcher who do what everybody does: submit on /fast, wait until the builder has it, bid on what searchers
 // are shown, read an estimate and a pending nonce, ask whether the relay lives. Each is timed; over a connection of its
 // own, so that newcomers are measured.
 
