@@ -218,7 +218,7 @@ async function startServers(scenario: Scenario, stops: Stops, system: DevSystem)
 }
 
 /** A process that may not serve yet. */
-export interface QuietServer {
+interface QuietServer {
 	readonly pid: number;
 	/** Waits until it would serve well. Rejects with what it warned of where it never does. */
 	ready(): Promise<void>;

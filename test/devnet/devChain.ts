@@ -24,7 +24,7 @@ export interface DevChainOptions {
 }
 
 /** One of the chain's funded accounts; the keys are those of the well-known "test … junk" mnemonic. */
-export interface DevAccount {
+interface DevAccount {
 	/** Checksummed. */
 	readonly address: string;
 	/** 0x and 64 hex digits. */

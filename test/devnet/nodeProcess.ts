@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
-export interface NodeProcess {
+interface NodeProcess {
 	readonly port: number;
 	/** http://127.0.0.1:port */
 	readonly url: string;
@@ -19,7 +19,7 @@ export interface NodeProcess {
 	stop(): Promise<void>;
 }
 
-export interface NodeProgram {
+interface NodeProgram {
 	/** For errors. */
 	readonly name: string;
 	readonly binary: string;

@@ -57,7 +57,7 @@ export async function startSearcher(
 }
 
 /** What happened, as one line. */
-export function tellLine(news: SearcherNews): string {
+function tellLine(news: SearcherNews): string {
 	switch (news.kind) {
 		case "seen":
 			return `${news.target} a swap`;

@@ -9,10 +9,10 @@ import { ETHER, GWEI } from "./simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 
 /** Accounts that make contracts of themselves (EIP-7702). */
-export const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
+const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
 
 /** What one call does. */
-export interface Deed {
+interface Deed {
 	/** Null for a creation. */
 	readonly to: string | null;
 	readonly data: string;
@@ -77,13 +77,13 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 }
 
 /** An account that begins with this many wei, in the state before the case. */
-export interface PoorAccount {
+interface PoorAccount {
 	readonly account: TestAccount;
 	readonly balance: bigint;
 }
 
 /** A bundle of signed transactions. */
-export interface SignedBundle {
+interface SignedBundle {
 	readonly txs: readonly string[];
 	/** Of each its sender and nonce. */
 	readonly keys: readonly string[];
@@ -176,7 +176,7 @@ function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFe
 }
 
 /** Bundles, and what they come to. */
-export interface CallCase {
+interface CallCase {
 	/** The method's first parameter. */
 	readonly bundles: readonly object[];
 	/** The same, to be sent for real; the first one is in the block itself, or behind it. */
@@ -188,7 +188,7 @@ export interface CallCase {
 }
 
 /** The block that the calls run in. */
-export interface CaseBlock {
+interface CaseBlock {
 	readonly number: number;
 	readonly timestamp: number;
 	/** Wei per gas. */

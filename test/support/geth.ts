@@ -57,7 +57,7 @@ export interface GethChain extends Omit<DevChain, "fund"> {
 }
 
 /** So that hashes are the same in each run. */
-export const GENESIS_TIME = 1_790_000_000;
+const GENESIS_TIME = 1_790_000_000;
 const CHAIN_ID = 31_337;
 const SLOT_SECONDS = 12;
 const ACCOUNTS = 10;

@@ -6,7 +6,7 @@ import type { Caller } from "../../relay/domain/ports.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 
 /** One JSON-RPC call that came through. */
-export interface ProxiedCall {
+interface ProxiedCall {
 	readonly method: string;
 	readonly params: readonly unknown[];
 	/** Calls in its HTTP request. */
@@ -34,7 +34,7 @@ export type NodeFault =
 	  };
 
 /** When a request meets a fault. */
-export interface FaultWhen {
+interface FaultWhen {
 	/** Only requests that hold one of these. */
 	readonly methods?: readonly string[];
 	/** The fault lifts after so many requests. */

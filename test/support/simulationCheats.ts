@@ -16,7 +16,7 @@ const ask = (address: string, argument: string) =>
 const LAST = "6001 43 03";
 
 /** What can be seen, each as code that pushes one word. */
-export const SIGHTS: Readonly<Record<string, string>> = {
+const SIGHTS: Readonly<Record<string, string>> = {
 	gasLeft: "5a",
 	gasOfProbeBalance: gasOf(`73${PROBE} 31`),
 	gasOfProbeCode: gasOf(`73${CALLER} 3b`),

@@ -30,7 +30,7 @@ export interface StoreEngine {
 }
 
 /** A process that has a store open. */
-export interface StoreProcess {
+interface StoreProcess {
 	readonly child: ChildProcess;
 	/** The next line that it says. */
 	line(): Promise<string>;

@@ -114,7 +114,7 @@ export async function startCancels(options: SystemOptions = {}): Promise<CancelF
 export type Link = Signed & { readonly path: string };
 
 /** Why it waits, as its events tell. */
-export type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
+type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 
 /** A system, seen by the senders of chains. */
 export class ChainFixture extends CancelFixture {
@@ -198,7 +198,7 @@ export const SYNC = "eth_sendRawTransactionSync";
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
 /** One call under way: `ended` is true once it was answered. */
-export interface Sending {
+interface Sending {
 	readonly answer: Promise<WireAnswer>;
 	readonly ended: boolean;
 }

@@ -15,7 +15,7 @@ import { type Figures, Measuring } from "./measuring.ts";
 import { type QuickBuilder, startQuickBuilder } from "./quickBuilder.ts";
 import { HONEST, send } from "./wire.ts";
 
-export interface AttackFixtureOptions {
+interface AttackFixtureOptions {
 	/** Of the relay, beside what joins it to the others: all else is as it is by itself. */
 	readonly env?: Readonly<Record<string, string>>;
 	/** Takes what is measured, line by line. */

@@ -10,7 +10,7 @@ import { attackerAddress } from "./wire.ts";
 /** An attack without a result by then has failed, in ms. */
 const DEADLINE_MS = 120_000;
 
-export type AttackAnswer = {
+type AttackAnswer = {
 	readonly id: number;
 	readonly tally?: Tally;
 	readonly fault?: string;

@@ -4,7 +4,7 @@
 import { ATTACKS, type AttackParams } from "./attackKinds.ts";
 
 /** What is asked for. */
-export interface AttackOrder {
+interface AttackOrder {
 	readonly id: number;
 	readonly name: string;
 	readonly params: AttackParams;

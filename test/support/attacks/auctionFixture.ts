@@ -59,7 +59,7 @@ export interface Searcher {
 }
 
 /** A bundle as its owner is told. */
-export interface ToldBundle {
+interface ToldBundle {
 	readonly blocks: readonly {
 		readonly blockNumber: number;
 		readonly status: string;
@@ -70,7 +70,7 @@ export interface ToldBundle {
 	readonly rankedBehindUntil?: number | null;
 }
 
-export interface CheatAuctionOptions {
+interface CheatAuctionOptions {
 	readonly env?: Readonly<Record<string, string>>;
 }
 

@@ -31,7 +31,7 @@ export interface Sample {
 	readonly fault: string | null;
 }
 
-export interface HonestUserOptions {
+interface HonestUserOptions {
 	readonly relay: { readonly url: string; readonly pid: number };
 	readonly chain: DevChain;
 	readonly builder: QuickBuilder;
