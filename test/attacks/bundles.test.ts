@@ -1,4 +1,4 @@
-// Bundles cost whoever sends them nothing: neither floods of plain ones nor bids that burn gas may delay anybody else.
+// Bundles are free for their senders: neither floods of plain ones nor bids that burn gas may delay other users.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

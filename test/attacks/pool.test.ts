@@ -24,11 +24,8 @@ after(() => fixture?.stop());
 
 /** Gives so many accounts from number `first` on a tenth of an ether each. */
 async function fund(first: number, count: number): Promise<void> {
-	const calls = Array.from({ length: count }, (_, i) => ({
-		method: "anvil_setBalance",
-		params: [testAccount(first + i).address, `0x${(10n ** 17n).toString(16)}`],
-	}));
-	await fixture.chain.batch(calls);
+	const accounts = Array.from({ length: count }, (_, i) => testAccount(first + i));
+	await fixture.chain.fund(accounts, 10n ** 17n);
 }
 
 /** Calls that one head costs the node. */

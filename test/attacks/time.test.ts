@@ -23,7 +23,7 @@ const METRICS_TOKEN = "a token of the operator's";
 const DAY_MS = 24 * 3600 * 1000;
 /** After so many blocks, and one more, what has ended is settled. */
 const SETTLED_BLOCKS = 66;
-const ETHER = `0x${(10n ** 18n).toString(16)}`;
+const ETHER = 10n ** 18n;
 
 let chain: DevChain;
 let builder: PlainBuilder;
@@ -68,7 +68,7 @@ afterEach(async () => {
 /** A transaction of a fresh account with an ether. */
 async function transaction(nonce = 0): Promise<{ readonly raw: string; readonly hash: string }> {
 	const by = testAccount(800_000 + accounts++);
-	await chain.rpc("anvil_setBalance", [by.address, ETHER]);
+	await chain.fund([by], ETHER);
 	return {
 		raw: `0x${rawTransaction({ by, nonce }).toString("hex")}`,
 		hash: signedTransaction({ by, nonce }).hash,

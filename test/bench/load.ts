@@ -107,7 +107,7 @@ export async function startRelay(
 
 /** Gives each of them money. */
 export async function fund(chain: DevChain, accounts: readonly TestAccount[]): Promise<void> {
-	for (const { address } of accounts) await chain.rpc("anvil_setBalance", [address, "0x56bc75e2d63100000"]);
+	await chain.fund(accounts, 10n ** 20n);
 }
 
 /** Submits for each of `accounts` its nonces `from` up to `to`. Throws where one is refused. */

@@ -40,7 +40,7 @@ const CODES: Readonly<Record<string, string>> = {
 };
 const MUCH = 5n * ETHER;
 
-interface Chain extends DevChain {
+interface Chain extends Omit<DevChain, "fund"> {
 	/** Mines these and nothing else, a slot behind the head, for {@link COINBASE}. */
 	build(txs: readonly string[]): Promise<void>;
 }
@@ -70,7 +70,7 @@ async function startGethChain(): Promise<Chain> {
 	return { ...chain, build };
 }
 
-async function headOf(chain: DevChain): Promise<Header> {
+async function headOf(chain: Pick<DevChain, "rpc">): Promise<Header> {
 	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 	return {
 		number: Number(head.number),

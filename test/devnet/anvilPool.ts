@@ -45,7 +45,7 @@ async function push(rpc: ChainRpc, transactions: readonly Pushed[], batch = PUSH
 }
 
 /** A block to be mined. */
-export interface BurstOptions {
+interface BurstOptions {
 	/** The head it was made for. */
 	readonly head: ChainHead;
 	readonly coinbase: string;
@@ -59,7 +59,7 @@ export interface BurstOptions {
  * How a burst went. `moved`: the head or its terms are not those that were given. `refused`: the chain does not take
  * some transactions (hashes). Nothing was mined then, and the pool is as it was.
  */
-export type BurstOutcome =
+type BurstOutcome =
 	| { readonly outcome: "mined"; readonly block: MinedBlock; readonly publicTransactions: readonly string[] }
 	| { readonly outcome: "moved" }
 	| { readonly outcome: "refused"; readonly hashes: readonly string[] };

@@ -8,7 +8,7 @@ import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSch
 import type { TriedBlock, TriedTransaction } from "./trialChain.ts";
 
 /** A refund that is paid, or why it is not. Wei. */
-export interface BuiltRefund {
+interface BuiltRefund {
 	/** Checksummed. */
 	readonly recipient: string;
 	readonly amount: bigint;
@@ -68,7 +68,7 @@ export interface ChosenBlock {
 }
 
 /** What choosing needs. */
-export interface ChoosingOptions {
+interface ChoosingOptions {
 	readonly orders: readonly Order[];
 	/** Nonces at the head of every sender. */
 	readonly nonces: ReadonlyMap<string, number>;

@@ -33,7 +33,7 @@ export interface BuiltBlock extends MinedBlock {
 }
 
 /** What a maker of blocks is made with. */
-export interface BlockMakerOptions {
+interface BlockMakerOptions {
 	readonly coinbase: Wallet;
 	readonly chainId: bigint;
 	/** Gas, at the base fee, that each refund bears itself. */

@@ -6,7 +6,7 @@ import { request } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
 /** What came back over HTTP. */
-export interface BuilderReply {
+interface BuilderReply {
 	readonly status: number;
 	readonly text: string;
 }

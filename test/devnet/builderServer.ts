@@ -10,7 +10,7 @@ import type { BuilderRecord, RecordedAnswer } from "./builderRecord.ts";
 import { checkSignature } from "./builderTransactions.ts";
 
 /** What the server needs. */
-export interface BuilderServerDependencies {
+interface BuilderServerDependencies {
 	readonly record: BuilderRecord;
 	/** Answers one call. Never throws. */
 	readonly answer: (call: ReceivedCall) => Promise<CallOutcome>;

@@ -22,7 +22,7 @@ export interface EventsAnswer {
 }
 
 /** The event `refunded`: wei as decimal text, addresses lower case. */
-export interface RefundedEvent {
+interface RefundedEvent {
 	readonly type: "refunded";
 	readonly block: number;
 	readonly bundle: string;
@@ -44,7 +44,7 @@ export interface BoostStatus {
 }
 
 /** What is said to a submission. */
-export interface Submitted {
+interface Submitted {
 	/** Of the transaction; null where it was refused. */
 	readonly hash: string | null;
 	/** `X-Boost-Upstream` and `X-Boost-Breaker`. */
@@ -106,7 +106,7 @@ export interface WonBid {
 }
 
 /** The three transactions, as they were mined. */
-export interface Trio {
+interface Trio {
 	readonly target: Landed;
 	readonly backrun: Landed;
 	readonly refund: Landed;

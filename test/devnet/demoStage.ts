@@ -1,4 +1,4 @@
-// The demo's stage, on which its lines are told and its claims made: a chain, a builder and a market, the relay, and later
+// What the demo runs on, and how it prints its lines and checks its claims: a chain, a builder and a market, the relay, and later
 // its fallback and boost, each a process whose warnings are read from its log. All that was started is stopped by it.
 
 import { createInterface } from "node:readline";
@@ -218,7 +218,7 @@ async function startServers(scenario: Scenario, stops: Stops, system: DevSystem)
 }
 
 /** A process that may not serve yet. */
-export interface QuietServer {
+interface QuietServer {
 	readonly pid: number;
 	/** Waits until it would serve well. Rejects with what it warned of where it never does. */
 	ready(): Promise<void>;

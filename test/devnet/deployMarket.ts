@@ -11,7 +11,7 @@ import { devAccounts } from "./devChain.ts";
 import { staysUp } from "./devSystem.ts";
 
 /** Whose transactions set it up; three different accounts, with ether. */
-export interface MarketAccounts {
+interface MarketAccounts {
 	readonly deployer: Wallet;
 	/** Owns the arbitrage contract. */
 	readonly searcher: Wallet;
@@ -30,7 +30,7 @@ export interface Market {
 /** What each pool starts with. */
 export const POOL = { weth: 1_000n * 10n ** 18n, token: 3_000_000n * 10n ** 18n } as const;
 /** WETH that the user and the searcher's contract start with. */
-export const USER_WETH: bigint = 50n * 10n ** 18n;
+const USER_WETH: bigint = 50n * 10n ** 18n;
 export const SEARCHER_WETH: bigint = 100n * 10n ** 18n;
 
 const GAS_LIMIT = 2_500_000n;

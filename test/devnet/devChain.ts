@@ -17,8 +17,6 @@ export interface DevChainOptions {
 	readonly gasLimit?: number;
 	/** How many funded accounts. Default 10. */
 	readonly accounts?: number;
-	/** ETH each account starts with. Default 10,000. */
-	readonly balanceEther?: number;
 	/** Unix seconds of the genesis block. Default: now. */
 	readonly genesisTimestamp?: number;
 	/** Default 31337. */
@@ -26,7 +24,7 @@ export interface DevChainOptions {
 }
 
 /** One of the chain's funded accounts; the keys are those of the well-known "test … junk" mnemonic. */
-export interface DevAccount {
+interface DevAccount {
 	/** Checksummed. */
 	readonly address: string;
 	/** 0x and 64 hex digits. */
@@ -59,7 +57,7 @@ export async function startDevChain(options: DevChainOptions = {}) {
 	const count = options.accounts ?? 10;
 	const args = [...ANVIL_FLAGS, "--mnemonic", DEV_MNEMONIC, "--accounts", String(count)];
 	args.push("--chain-id", String(chainId), "--gas-limit", String(options.gasLimit ?? 60_000_000));
-	args.push("--balance", String(options.balanceEther ?? 10_000));
+	args.push("--balance", "10000");
 	if (options.hardfork !== undefined) args.push("--hardfork", options.hardfork);
 	if (options.genesisTimestamp !== undefined) args.push("--timestamp", String(options.genesisTimestamp));
 	const anvil = await startAnvil(options.port ?? 0, args);
@@ -86,6 +84,15 @@ export async function startDevChain(options: DevChainOptions = {}) {
 		rpc: (method: string, params?: readonly unknown[]): Promise<unknown> => rpc.call(method, params),
 		/** Many calls in one request, outcomes in their order. */
 		batch: (calls: readonly ChainCall[]): Promise<RpcOutcome[]> => rpc.batch(calls),
+		/** Gives each account so many wei; ten ether unless said. */
+		fund: async (accounts: readonly { readonly address: string }[], wei = 10n ** 19n): Promise<void> => {
+			const balance = `0x${wei.toString(16)}`;
+			const calls = accounts.map(({ address }) => ({
+				method: "anvil_setBalance",
+				params: [address, balance],
+			}));
+			if ((await rpc.batch(calls)).some(({ ok }) => !ok)) throw new Error("an account was given no funds");
+		},
 		/** A snapshot to come back to by {@link revert}. */
 		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
 		/**

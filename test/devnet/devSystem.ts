@@ -13,7 +13,7 @@ import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, startDevChain } from "./devChain.ts";
 
 /** Where a system listens and how fast it is. */
-export interface DevSystemOptions {
+interface DevSystemOptions {
 	/** 0: a free one. */
 	readonly chainPort: number;
 	/** 0: a free one. */

@@ -95,7 +95,7 @@ export function walletOf(name: string): Wallet {
 }
 
 /** What a sample transaction may say; anything left out has a default that goes through. */
-export interface SampleFields {
+interface SampleFields {
 	readonly nonce?: number;
 	readonly to?: string | null;
 	readonly value?: bigint;

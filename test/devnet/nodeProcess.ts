@@ -1,4 +1,4 @@
-// A node as a process on loopback that cannot outlive us: anvil, by the binary of its npm package itself, or go-ethereum.
+// A node as a process on loopback that ends with the test process: anvil, by the binary of its npm package itself, or go-ethereum.
 // It knows nothing of chains.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
-export interface NodeProcess {
+interface NodeProcess {
 	readonly port: number;
 	/** http://127.0.0.1:port */
 	readonly url: string;
@@ -19,7 +19,7 @@ export interface NodeProcess {
 	stop(): Promise<void>;
 }
 
-export interface NodeProgram {
+interface NodeProgram {
 	/** For errors. */
 	readonly name: string;
 	readonly binary: string;

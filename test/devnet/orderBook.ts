@@ -53,7 +53,7 @@ export interface Order extends NewOrder {
 }
 
 /** A block that holds orders. */
-export interface LandedBlock {
+interface LandedBlock {
 	readonly number: number;
 	readonly hash: string;
 }

@@ -1,6 +1,6 @@
 // A searcher to start from: `node --import tsx test/devnet/searcher.ts`, with the relay's address, a node, a key and
 // three contracts from the environment. It prints a line for each event, and exits with 1 when its connection to the
-// relay closes: whoever runs it restarts it.
+// relay closes, so that a supervisor restarts it.
 
 import { fileURLToPath } from "node:url";
 import { formatEther, getAddress, JsonRpcProvider, Wallet } from "ethers";
@@ -57,7 +57,7 @@ export async function startSearcher(
 }
 
 /** What happened, as one line. */
-export function tellLine(news: SearcherNews): string {
+function tellLine(news: SearcherNews): string {
 	switch (news.kind) {
 		case "seen":
 			return `${news.target} a swap`;

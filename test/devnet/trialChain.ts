@@ -19,7 +19,7 @@ export interface TriedTransaction {
 export type TriedBlock = ReadonlyMap<string, TriedTransaction>;
 
 /** The terms of the block that is tried. */
-export interface TrialTerms {
+interface TrialTerms {
 	readonly head: ChainHead;
 	readonly coinbase: string;
 	/** Unix seconds. */

@@ -10,7 +10,7 @@ import { attackerAddress } from "../support/attacks/wire.ts";
 import { rawTransaction, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
-export interface LongAttacksOptions {
+interface LongAttacksOptions {
 	readonly minutes: number;
 	/** Takes each line. */
 	readonly say: (line: string) => void;

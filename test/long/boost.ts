@@ -14,7 +14,7 @@ import { startWorld, type World } from "../faults/world.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { until } from "../support/until.ts";
 
-export interface LongBoostOptions {
+interface LongBoostOptions {
 	readonly seed: number;
 	/** Of kills and restarts. */
 	readonly minutes: number;

@@ -3,7 +3,7 @@
 
 import { runSequences } from "../model/run.ts";
 
-export interface LongControlOptions {
+interface LongControlOptions {
 	readonly seed: number;
 	readonly sequences: number;
 	readonly steps: number;

@@ -39,9 +39,6 @@ export const PAYS_LESS_AFTER_TIME = code(
 	"5b 5f 5f 5f 5f 6001 41 5a f1 00",
 );
 
-/** Emits one event without topics or data, then pays. Condition: PUSH0 PUSH0 LOG0 PUSH0 */
-export const PAYS_AND_EMITS = paying("5f 5f a0 5f");
-
 /** Pays, but reverts where COINBASE is the calldata's first word. CALLDATALOAD(0) COINBASE EQ */
 export const REVERTS_IF_COINBASE = paying("5f 35 41 14");
 

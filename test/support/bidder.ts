@@ -15,7 +15,7 @@ import { until } from "./until.ts";
 export const DEV_COINBASE: string = accountOf(DEV_COINBASE_KEY).address;
 
 /** A bundle in one block, as its owner is told. */
-export interface BundleInBlock {
+interface BundleInBlock {
 	readonly blockNumber: number;
 	readonly status: string;
 	readonly reason: string | null;
@@ -28,7 +28,7 @@ export interface BundleInBlock {
 }
 
 /** What else a bid may say. */
-export interface BidOptions {
+interface BidOptions {
 	/** Absent: the next one. */
 	readonly block?: number | undefined;
 	readonly uuid?: string | undefined;
@@ -42,7 +42,7 @@ export interface Placed {
 }
 
 /** What became of a bid: its bundle's hash, or `code message`. */
-export type BidAnswer = { readonly hash: string } | { readonly error: string };
+type BidAnswer = { readonly hash: string } | { readonly error: string };
 
 /** One order to a builder about the backrun behind a target. */
 export interface BackrunOrder {
@@ -97,7 +97,7 @@ export class Bidder {
 		this.#socket?.close();
 	}
 
-	/** A backrun that pays `value` wei to whoever makes the block. */
+	/** A backrun that pays `value` wei to the block's coinbase. */
 	backrun(value: bigint, options: Omit<TxOptions, "by"> = {}): Signed {
 		return this.actor.sign({ nonce: this.nonce, to: PAYER, value, ...options });
 	}

@@ -80,14 +80,11 @@ export async function startBidding(options: SystemOptions = {}): Promise<Bidding
 
 /** Gives a chain the contracts and the accounts. */
 export async function prepareBidding({ chain }: Pick<TestSystem, "chain">): Promise<void> {
-	const funds = `0x${FUNDS.toString(16)}`;
-	await chain.batch([
-		...Object.entries(CODE).map((params) => ({ method: "anvil_setCode", params })),
-		...Array.from({ length: BIDDERS }, (_, i) => ({
-			method: "anvil_setBalance",
-			params: [bidder(i).address, funds],
-		})),
-	]);
+	await chain.batch(Object.entries(CODE).map((params) => ({ method: "anvil_setCode", params })));
+	await chain.fund(
+		Array.from({ length: BIDDERS }, (_, i) => bidder(i)),
+		FUNDS,
+	);
 }
 
 /** Talks to the relay as anybody. */

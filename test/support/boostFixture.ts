@@ -21,7 +21,7 @@ import { until } from "./until.ts";
 
 type Env = Readonly<Record<string, string>>;
 
-export interface BoostFixtureOptions {
+interface BoostFixtureOptions {
 	/** Of the relay; its `env` over the usual one. */
 	readonly system?: SystemOptions;
 	/** Of the fallback, over the relay's. */
@@ -32,7 +32,7 @@ export interface BoostFixtureOptions {
 	readonly unwired?: boolean;
 }
 
-export interface BoostOptions {
+interface BoostOptions {
 	/** Over those of the fixture; undefined takes one away. */
 	readonly env?: Readonly<Record<string, string | undefined>>;
 	readonly log?: Logger;
@@ -44,7 +44,7 @@ export interface Reply extends WireResponse {
 }
 
 /** What is beside the call; `/fast` unless said. */
-export interface CallOptions {
+interface CallOptions {
 	readonly path?: string;
 	readonly headers?: Env;
 }

@@ -174,7 +174,7 @@ export const PARITY_TABLES: Readonly<Record<string, readonly ParityRow[]>> = {
 	queries: some(QUERY_ROWS, 2),
 	"status pages": short([...REST_ROWS, ...BUNDLE_PAGE_ROWS]),
 	bundles: some(BUNDLE_ROWS, 3),
-	"transactions that cannot be decoded": some(ENCODING_ROWS, 4),
+	"transactions that cannot be decoded": some(ENCODING_ROWS, 2),
 	reads: READS,
 	batches: BATCHES,
 	pages: PAGES,

@@ -149,7 +149,7 @@ export class BreakerFixture {
 		}
 	}
 
-	/** Whoever waits is let go first, so that all have begun that will; opossum's timers keep a process up. */
+	/** Opens it first, so that no attempt is still waiting to begin; opossum's timers would keep the process up. */
 	async #endAll(): Promise<void> {
 		this.breaker.force("open");
 		await this.clock.advance(0);

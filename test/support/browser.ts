@@ -9,7 +9,7 @@ import { type Browser, chromium as engine } from "playwright-core";
 
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
-export interface PageOptions {
+interface PageOptions {
 	/** A wallet that signs with this key; it does what it is asked at once. */
 	readonly wallet?: Wallet;
 	/** Hears what the wallet was asked. */

@@ -3,16 +3,16 @@
 
 import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
 import type { RealBlock } from "./callManyReal.ts";
-import { HISCENARIO_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./contracts.ts";
+import { HISTORY_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./contracts.ts";
 import type { SeededRandom } from "./seededRandom.ts";
 import { ETHER, GWEI } from "./simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 
 /** Accounts that make contracts of themselves (EIP-7702). */
-export const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
+const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
 
 /** What one call does. */
-export interface Deed {
+interface Deed {
 	/** Null for a creation. */
 	readonly to: string | null;
 	readonly data: string;
@@ -37,7 +37,7 @@ const WEIGHTS = {
 	halt: 1,
 } as const;
 
-/** One of everything; `block` is the number of the one whose hash is known to whoever runs this. */
+/** One of everything; `block` is the number of the one whose hash the caller knows. */
 export function drawDeed(random: SeededRandom, others: readonly string[], block: number): Deed {
 	const gas = 600_000n + BigInt(random.below(9)) * 100_000n;
 	const value = random.once(3) ? BigInt(1 + random.below(1000)) : 0n;
@@ -66,7 +66,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "destroy":
 			return deed(PLACES.destroy, "0x", value);
 		case "history":
-			return deed(random.once(2) ? HISCENARIO_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
 		case "codeOf":
 			return deed(PLACES.codeOf, `0x${word(other)}`);
 		case "starve":
@@ -77,13 +77,13 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 }
 
 /** An account that begins with this many wei, in the state before the case. */
-export interface PoorAccount {
+interface PoorAccount {
 	readonly account: TestAccount;
 	readonly balance: bigint;
 }
 
 /** A bundle of signed transactions. */
-export interface SignedBundle {
+interface SignedBundle {
 	readonly txs: readonly string[];
 	/** Of each its sender and nonce. */
 	readonly keys: readonly string[];
@@ -176,7 +176,7 @@ function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFe
 }
 
 /** Bundles, and what they come to. */
-export interface CallCase {
+interface CallCase {
 	/** The method's first parameter. */
 	readonly bundles: readonly object[];
 	/** The same, to be sent for real; the first one is in the block itself, or behind it. */
@@ -188,7 +188,7 @@ export interface CallCase {
 }
 
 /** The block that the calls run in. */
-export interface CaseBlock {
+interface CaseBlock {
 	readonly number: number;
 	readonly timestamp: number;
 	/** Wei per gas. */

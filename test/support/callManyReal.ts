@@ -15,7 +15,7 @@ export type RealOutcome = {
 } | null;
 
 /** Raw bytes as hex, or what `eth_sendTransaction` takes. */
-export type Sendable = string | Readonly<Record<string, unknown>>;
+type Sendable = string | Readonly<Record<string, unknown>>;
 
 /** A block to be mined. */
 export interface RealBlock {

@@ -231,7 +231,7 @@ export const CODES: Readonly<Record<string, string>> = {
 };
 
 /** https://eips.ethereum.org/EIPS/eip-2935 */
-export const HISCENARIO_CONTRACT = "0x0000f90827f1c53a10cb7a02335b175320002935";
+export const HISTORY_CONTRACT = "0x0000f90827f1c53a10cb7a02335b175320002935";
 
 /** Revert data of every kind. */
 export const REVERT_DATA: readonly string[] = [

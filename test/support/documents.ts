@@ -88,7 +88,7 @@ export function filled(
 }
 
 /** One instruction of a Dockerfile: its name in capitals, and the rest of its line. */
-export interface Instruction {
+interface Instruction {
 	readonly name: string;
 	readonly rest: string;
 }
@@ -102,7 +102,7 @@ export interface ImageStage {
 }
 
 /** A service of compose.yaml: what the tests ask of it. */
-export interface ComposeService {
+interface ComposeService {
 	readonly command?: readonly string[];
 	/** Null: taken from the environment and .env. */
 	readonly environment?: Readonly<Record<string, string | null>>;

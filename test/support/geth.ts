@@ -27,8 +27,6 @@ export interface GethOptions {
 	readonly alloc?: Readonly<Record<string, GenesisAccount>>;
 	/** More of geth's arguments: `--rpc.gascap`, say. */
 	readonly args?: readonly string[];
-	/** Namespaces besides eth, net, web3 and testing. Default debug and txpool. */
-	readonly namespaces?: readonly string[];
 }
 
 export interface GenesisAccount {
@@ -51,7 +49,7 @@ export interface GethBlock {
 }
 
 /** A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by number. */
-export interface GethChain extends DevChain {
+export interface GethChain extends Omit<DevChain, "fund"> {
 	/** Mines a block; its hash. Throws where geth does not take one of `txs`. */
 	mine(block?: GethBlock): Promise<string>;
 	/** Whether geth takes all of the block's transactions; it does not keep the block. */
@@ -59,7 +57,7 @@ export interface GethChain extends DevChain {
 }
 
 /** So that hashes are the same in each run. */
-export const GENESIS_TIME = 1_790_000_000;
+const GENESIS_TIME = 1_790_000_000;
 const CHAIN_ID = 31_337;
 const SLOT_SECONDS = 12;
 const ACCOUNTS = 10;
@@ -76,7 +74,7 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 	const own = ["--datadir", folder, "--cache", "64"];
 	writeFileSync(genesis, JSON.stringify(genesisOf(GETH, options)));
 	execFileSync(GETH, [...own, "init", genesis], { stdio: "pipe" });
-	const namespaces = ["eth", "net", "web3", "testing", ...(options.namespaces ?? ["debug", "txpool"])].join();
+	const namespaces = "eth,net,web3,testing,debug,txpool";
 	// Of the same port, so on one.
 	const server = (kind: string) => [`--${kind}`, `--${kind}.port`, "0", `--${kind}.api`, namespaces];
 	const geth = await startNode({

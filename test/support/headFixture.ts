@@ -13,7 +13,7 @@ import { type Logger, silentLogger } from "../../shared/log.ts";
 import { until } from "./until.ts";
 
 /** The chain as the changes told it. */
-export class ChainMirror {
+class ChainMirror {
 	/** Oldest first, from the first head or the last gap on. */
 	blocks: Block[] = [];
 	readonly updates: ChainUpdate[] = [];
@@ -55,7 +55,7 @@ export class ChainMirror {
 export type HeadFixture = Awaited<ReturnType<typeof startHeadFixture>>;
 
 /** What the node says of itself, asked beside the tracker. */
-export type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 /** Starts to follow the node at `url`; `ask` is used to compare with. */
 export async function startHeadFixture(url: string, ask: Ask, options: Partial<HeadTrackerOptions>) {

@@ -1,5 +1,4 @@
-// What stands in a node's place, or between a node and who asks it: scripted answers, and the faults that
-// nodes and their providers have.
+// Fake nodes with scripted answers, and proxies in front of real nodes with the faults that nodes and their providers have.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +6,7 @@ import type { Caller } from "../../relay/domain/ports.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 
 /** One JSON-RPC call that came through. */
-export interface ProxiedCall {
+interface ProxiedCall {
 	readonly method: string;
 	readonly params: readonly unknown[];
 	/** Calls in its HTTP request. */
@@ -35,7 +34,7 @@ export type NodeFault =
 	  };
 
 /** When a request meets a fault. */
-export interface FaultWhen {
+interface FaultWhen {
 	/** Only requests that hold one of these. */
 	readonly methods?: readonly string[];
 	/** The fault lifts after so many requests. */

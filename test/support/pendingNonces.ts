@@ -8,7 +8,7 @@ import { cast } from "./processes.ts";
 import { until } from "./until.ts";
 
 /** The two nonces that wallets ask for. */
-export interface Nonces {
+interface Nonces {
 	readonly pending: number;
 	readonly latest: number;
 }

@@ -45,7 +45,7 @@ const SETTINGS = [
 	"max_wal_size=8GB",
 ];
 
-export interface PostgresServerOptions {
+interface PostgresServerOptions {
 	/** At most; 60 unless said. */
 	readonly connections?: number;
 	/** Its certificate and key (PEM): it then takes no connection without TLS. */

@@ -12,7 +12,7 @@ import { SUPERVISED } from "./postgresServer.ts";
 import { RelayClient } from "./relayClient.ts";
 import { until } from "./until.ts";
 
-export interface RelayProcessOptions {
+interface RelayProcessOptions {
 	/** All that it gets to see, beside PATH, HOME and TMPDIR. */
 	readonly env: Readonly<Record<string, string>>;
 	readonly args?: readonly string[];
@@ -31,7 +31,7 @@ export interface Exit {
 }
 
 /** A line of its log, which goes to standard output. */
-export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: number };
+type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: number };
 
 /** A process that was ready once. */
 export type RelayProcess = LaunchedRelay & {
@@ -189,7 +189,7 @@ function portOf(launched: LaunchedRelay, set: string): number | undefined {
 }
 
 export type BoostProcess = RelayProcess;
-export type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
+type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
 
 const BOOST = "boost-proxy/main.ts";
 

@@ -9,13 +9,13 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { type SeededRandom, seededRandom } from "./seededRandom.ts";
 
 /** Bytes that are put into a list as they are, without a header: for non-canonical forms. */
-export interface Verbatim {
+interface Verbatim {
 	readonly verbatim: Buffer;
 }
 export type RawItem = Buffer | bigint | Verbatim | readonly RawItem[];
 
 export const verbatim = (hex: string): Verbatim => ({ verbatim: Buffer.from(hex, "hex") });
-export const fromHex = (hex: string): Buffer => Buffer.from(hex.replace(/^0x/, ""), "hex");
+const fromHex = (hex: string): Buffer => Buffer.from(hex.replace(/^0x/, ""), "hex");
 
 export function encode(item: RawItem): Buffer {
 	if (typeof item === "bigint") return encode(integer(item));
@@ -29,7 +29,7 @@ export function encode(item: RawItem): Buffer {
 }
 
 /** The shortest bytes of a number. */
-export function integer(value: bigint): Buffer {
+function integer(value: bigint): Buffer {
 	if (value === 0n) return Buffer.alloc(0);
 	const hex = value.toString(16);
 	return Buffer.from(hex.length % 2 === 1 ? `0${hex}` : hex, "hex");
@@ -41,14 +41,14 @@ function head(base: number, length: number): Buffer {
 	return Buffer.concat([Buffer.from([base + 55 + bytes.length]), bytes]);
 }
 
-export interface Signature {
+interface Signature {
 	readonly yParity: bigint;
 	readonly r: bigint;
 	readonly s: bigint;
 }
 
 /** Signs the Keccak-256 hash of `message`. */
-export function signBytes(message: Buffer, key: Buffer): Signature {
+function signBytes(message: Buffer, key: Buffer): Signature {
 	const hash = fromHex(keccak256(`0x${message.toString("hex")}` as Hex));
 	const { signature, recid } = secp256k1.ecdsaSign(hash, key);
 	const hex = Buffer.from(signature).toString("hex");
@@ -56,18 +56,18 @@ export function signBytes(message: Buffer, key: Buffer): Signature {
 }
 
 /** Signs a transaction of type 0 from its six fields and a chain id. */
-export function signLegacy(fields: readonly RawItem[], chainId: bigint, key: Buffer): RawItem[] {
+function signLegacy(fields: readonly RawItem[], chainId: bigint, key: Buffer): RawItem[] {
 	const { yParity, r, s } = signBytes(encode([...fields, chainId, 0n, 0n]), key);
 	return [...fields, chainId * 2n + 35n + yParity, r, s];
 }
 
 /** The list of a signed typed transaction; the type byte is put before it by {@link typed}. */
-export function signTyped(type: number, fields: readonly RawItem[], key: Buffer): RawItem[] {
+function signTyped(type: number, fields: readonly RawItem[], key: Buffer): RawItem[] {
 	const { yParity, r, s } = signBytes(typed(type, fields), key);
 	return [...fields, yParity, r, s];
 }
 
-export function typed(type: number, list: RawItem): Buffer {
+function typed(type: number, list: RawItem): Buffer {
 	return Buffer.concat([Buffer.from([type]), encode(list)]);
 }
 
@@ -75,13 +75,13 @@ export type Type = 0 | 1 | 2 | 3 | 4;
 export type FieldName =
 	| ("chainId" | "nonce" | "gasPrice" | "maxPriorityFeePerGas" | "maxFeePerGas" | "gasLimit" | "to" | "value")
 	| ("data" | "accessList" | "maxFeePerBlobGas" | "blobVersionedHashes" | "authorizationList");
-export type SignatureName = "v" | "yParity" | "r" | "s";
+type SignatureName = "v" | "yParity" | "r" | "s";
 
 const random = seededRandom(0xba5e);
-export const KEY = random.bytes(32).fill(0x42, 0, 1);
+const KEY = random.bytes(32).fill(0x42, 0, 1);
 export const ADDRESS = random.bytes(20);
 export const STORAGE_KEY = random.bytes(32);
-export const CHAIN_ID = 31_337n;
+const CHAIN_ID = 31_337n;
 
 /** A made-up sidecar: no valid KZG commitments, but hashes that fit. */
 export const BLOB = Buffer.alloc(131_072, 1);
@@ -171,7 +171,7 @@ export function times(count: number, item: RawItem): RawItem[] {
 	return Array.from({ length: count }, () => item);
 }
 
-export interface RandomTransaction {
+interface RandomTransaction {
 	readonly type: 0 | 1 | 2 | 4;
 	readonly chainId: bigint;
 	readonly nonce: bigint;

@@ -65,7 +65,7 @@ export class RelayFixture {
 
 	/** The relay sees it with the next head. */
 	async setBalance(address: string, wei: bigint): Promise<void> {
-		await this.system.chain.rpc("anvil_setBalance", [address, `0x${wei.toString(16)}`]);
+		await this.system.chain.fund([{ address }], wei);
 	}
 
 	/** Puts code at a new address, which it answers. */

@@ -3,7 +3,7 @@
 
 import { PROBE_ADDRESS, PROBE_CALLER } from "../../relay/simulation/engines/nodeObjects.ts";
 
-const HISCENARIO = "0000f90827f1c53a10cb7a02335b175320002935";
+const HISTORY = "0000f90827f1c53a10cb7a02335b175320002935";
 const BEACON_ROOTS = "000f3df6d732807ef1319fb7b8bb8522d0beac02";
 const [PROBE, CALLER] = [PROBE_ADDRESS.slice(2), PROBE_CALLER.slice(2)];
 
@@ -16,7 +16,7 @@ const ask = (address: string, argument: string) =>
 const LAST = "6001 43 03";
 
 /** What can be seen, each as code that pushes one word. */
-export const SIGHTS: Readonly<Record<string, string>> = {
+const SIGHTS: Readonly<Record<string, string>> = {
 	gasLeft: "5a",
 	gasOfProbeBalance: gasOf(`73${PROBE} 31`),
 	gasOfProbeCode: gasOf(`73${CALLER} 3b`),
@@ -38,7 +38,7 @@ export const SIGHTS: Readonly<Record<string, string>> = {
 	originBalance: "32 31",
 	hashOfHead: `${LAST} 40`,
 	hashBeforeHead: "6002 43 03 40",
-	historyOfHead: ask(HISCENARIO, LAST),
+	historyOfHead: ask(HISTORY, LAST),
 	beaconRoot: ask(BEACON_ROOTS, "42"),
 	calldata: "5f 35",
 };

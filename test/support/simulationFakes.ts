@@ -121,21 +121,18 @@ export class HeldSimulator implements Simulator {
 	}
 }
 
-export const GWEI = 1_000_000_000n;
+const GWEI = 1_000_000_000n;
 /** The chain's last block. */
-export const HEAD = 100;
+const HEAD = 100;
 export const HASHES = [`0x${"01".repeat(32)}`, `0x${"02".repeat(32)}`] as const;
 const TO = `0x${"cd".repeat(20)}`;
 
-export function hashOf(number: number): string {
+function hashOf(number: number): string {
 	return `0x${number.toString(16).padStart(64, "0")}`;
 }
 
 /** A block as nodes answer it. */
-export function blockObject(
-	number: number,
-	transactions: readonly unknown[] = HASHES,
-): Record<string, unknown> {
+function blockObject(number: number, transactions: readonly unknown[] = HASHES): Record<string, unknown> {
 	return {
 		number: `0x${number.toString(16)}`,
 		hash: hashOf(number),
@@ -241,7 +238,7 @@ export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
 }
 
 /** What is asked of eth_simulateV1. */
-export interface SimulateParams {
+interface SimulateParams {
 	readonly validation: boolean;
 	readonly blockStateCalls: readonly {
 		readonly blockOverrides: Readonly<Record<string, string>>;

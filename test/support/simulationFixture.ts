@@ -103,7 +103,7 @@ export function backrunRequest(
 const MUCH = 1n << 49n;
 
 /** The ways to run transactions: all at once, in parts as a low cap of the node makes them, and one by one. */
-export const WAYS: Readonly<Record<string, NodeAbilities>> = {
+const WAYS: Readonly<Record<string, NodeAbilities>> = {
 	eth_simulateV1: { simulates: true, gasCap: MUCH },
 	"eth_simulateV1 in parts": { simulates: true, gasCap: 250_000n },
 	debug_traceCall: { simulates: false, gasCap: MUCH },

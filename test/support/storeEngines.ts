@@ -30,7 +30,7 @@ export interface StoreEngine {
 }
 
 /** A process that has a store open. */
-export interface StoreProcess {
+interface StoreProcess {
 	readonly child: ChildProcess;
 	/** The next line that it says. */
 	line(): Promise<string>;
@@ -143,7 +143,7 @@ export const openBoth: typeof openStore = async (process, settings, dependencies
 	}
 };
 
-/** Whoever asked may catch what is thrown: it is thrown where nobody can. */
+/** Throws outside of any caller, so that no caller can catch the error. */
 function endRun(fault: Error): void {
 	setImmediate(() => {
 		throw fault;

@@ -89,7 +89,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 }
 
 /** What a system is made of beside its relays. */
-export interface SurroundingsOptions {
+interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
 	/** One dev builder each; the first one builds the blocks, the others record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
@@ -99,7 +99,7 @@ export interface SurroundingsOptions {
 }
 
 /** A chain and its builders, which a relay may join. */
-export interface Surroundings {
+interface Surroundings {
 	readonly chain: DevChain;
 	readonly builders: readonly DevBuilder[];
 	/** The one that builds. */
@@ -111,7 +111,7 @@ export interface Surroundings {
 }
 
 /** Starts them; `nodeFor` puts something between the relay and the node at a URL. `end` stops it all. */
-export async function startSurroundings(
+async function startSurroundings(
 	options: SurroundingsOptions,
 	nodeFor: (url: string) => Promise<string> = async (url) => url,
 ): Promise<Surroundings & { end(): Promise<void> }> {

@@ -22,7 +22,6 @@ export interface TransportOptions extends Partial<HttpServerOptions> {
 	readonly rps?: number;
 	readonly trustProxy?: number;
 	readonly boostSecret?: string;
-	readonly verifySignature?: VerifySignature;
 	readonly unavailable?: () => RpcError | null;
 	readonly websocket?: Partial<RpcWebsocketOptions>;
 	readonly clock?: Clock;
@@ -64,7 +63,7 @@ export async function startTransport(options: TransportOptions = {}) {
 	const ops = opsRoutes({ checks: [], draining: () => server.draining }, { clock, log });
 	const post = rpcOverHttp({
 		...{ dispatcher, limiter },
-		verifySignature: options.verifySignature ?? verifyByLength,
+		verifySignature: verifyByLength,
 		...(unavailable === undefined ? {} : { unavailable }),
 	});
 	const server = createHttpServer(

@@ -19,7 +19,7 @@ export interface TestAccount {
 }
 
 /** One EIP-7702 authorization, signed by `by`. */
-export interface AuthorizationOptions {
+interface AuthorizationOptions {
 	readonly by: TestAccount;
 	/** The code's address; the zero address takes the code away. */
 	readonly address: string;
@@ -60,7 +60,7 @@ export interface TxOptions {
 }
 
 /** The chain id of anvil. */
-export const TEST_CHAIN_ID = 31_337n;
+const TEST_CHAIN_ID = 31_337n;
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000000be11e";
 

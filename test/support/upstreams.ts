@@ -7,7 +7,7 @@ import { callsIn, type WireCall } from "../faults/wireFaults.ts";
 import { until } from "./until.ts";
 
 /** One connection, as it was seen. */
-export interface RawPeer {
+interface RawPeer {
 	readonly socket: Socket;
 	/** All that came, as latin1. */
 	received: string;
@@ -145,7 +145,7 @@ export async function startRecordingFallback() {
 }
 
 /** The usual answer to one call. */
-export function answered({ id, method, params }: WireCall): unknown {
+function answered({ id, method, params }: WireCall): unknown {
 	const result = method === "eth_sendRawTransaction" ? hashOf(String(params[0])) : CHAIN[method];
 	if (result !== undefined) return { jsonrpc: "2.0", id, result };
 	return { jsonrpc: "2.0", id, error: { code: -32601, message: `${method} is not served` } };

@@ -9,7 +9,7 @@ import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import type { TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
 
-/** What is answered to whoever may not cancel, or cancels what is not pending. */
+/** The answer to a cancel by somebody else, or of a transaction that is not pending. */
 export const NOT_PENDING = "-32000 transaction not found or no longer pending";
 /** A hash that nobody has ever seen. */
 export const NEVER_SEEN = `0x${"5e".repeat(32)}`;
@@ -114,7 +114,7 @@ export async function startCancels(options: SystemOptions = {}): Promise<CancelF
 export type Link = Signed & { readonly path: string };
 
 /** Why it waits, as its events tell. */
-export type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
+type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 
 /** A system, seen by the senders of chains. */
 export class ChainFixture extends CancelFixture {
@@ -198,7 +198,7 @@ export const SYNC = "eth_sendRawTransactionSync";
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
 /** One call under way: `ended` is true once it was answered. */
-export interface Sending {
+interface Sending {
 	readonly answer: Promise<WireAnswer>;
 	readonly ended: boolean;
 }

@@ -13,7 +13,7 @@ import {
 } from "./pools.ts";
 
 /** The chain at one block. */
-export interface Snapshot {
+interface Snapshot {
 	/** The block whose state this is; bids are for the next one. */
 	readonly block: number;
 	/** Wei a gas, of that block. */

@@ -10,7 +10,7 @@ export interface Reserves {
 }
 
 /** A swap: WETH for the token, or the token for WETH. */
-export interface Swap {
+interface Swap {
 	readonly sells: "weth" | "token";
 	readonly amountIn: bigint;
 }

@@ -7,7 +7,7 @@ import { readTarget, type Target } from "./pools.ts";
 import { RelayRefusal, type RelaySocket, type Subscription } from "./relaySocket.ts";
 
 /** One word of a bundle's status, as the relay sends it; amounts are wei as decimal text. */
-export interface BundleStatus {
+interface BundleStatus {
 	readonly bundleHash: string;
 	readonly blockNumber: number;
 	readonly status: string;
@@ -37,7 +37,7 @@ export type SearcherNews =
 	/** Something went wrong on the way to a bid; the next head is another chance. */
 	| { readonly kind: "fault"; readonly target: string; readonly why: string };
 
-export interface SearcherDependencies {
+interface SearcherDependencies {
 	readonly relay: RelaySocket;
 	readonly market: ArbitrageMarket;
 	readonly clock: Clock;

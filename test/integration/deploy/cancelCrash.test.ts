@@ -1,14 +1,14 @@
 // Tests SIGKILL around cancels: what was answered `true` stays cancelled and is never sent again, and builders that
-// may still have it are told again after the restart. The relay is a real process.
+// may still have it get the cancel again after the restart. The relay is a real process.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
-import { holds, type Signed, signedOn } from "../../support/crashCrowd.ts";
+import { holds, type Signed, signed, signedOn } from "../../support/crashFixture.ts";
 import type { RelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
-import { accountOf, rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
+import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
@@ -69,7 +69,7 @@ function wasSent(tx: Signed, after: number): boolean {
 	return system.builder.requests(({ seq, params }) => seq > after && holds(params, tx.raw)).length > 0;
 }
 
-/** It is cancelled for whoever asks, and stays so when its bytes come again; the nonce is free. */
+/** It is cancelled, and stays so when its bytes are sent again; the nonce is free. */
 async function assertDead(tx: Signed): Promise<void> {
 	assert.equal(await relay.client.stage(tx.hash), "CANCELLED");
 	assert.equal(await relay.client.call("eth_getTransactionByHash", [tx.hash]), null);
@@ -86,7 +86,7 @@ test("right behind true: they stay cancelled, and builders that have not answere
 	await relay.client.send(single.raw, "/nochecks");
 	await relay.client.send(soft.raw, SOFT);
 	await system.delivered([bundle, single, soft].map(({ raw }) => raw));
-	// Never answers, and does nothing: so nobody knows whether it was told.
+	// It never answers, so the relay cannot know whether the cancel arrived.
 	system.builder.setFaults({ hang: true });
 	for (const tx of [bundle, single]) assert.equal(await cancel(tx), true);
 	assert.equal(await relay.client.send(own.raw, SOFT), own.hash);
@@ -158,7 +158,7 @@ test("in the middle of many cancels: all that were answered true stay so, the ot
 	const confirmed = new Set<Signed>();
 	await Promise.all(
 		crowd.map(async (tx) => {
-			// Connections break when it is killed: that is part of the game.
+			// Connections break when it is killed, as expected.
 			const answer = await cancel(tx).catch(() => null);
 			if (answer !== true) return;
 			confirmed.add(tx);
@@ -191,19 +191,6 @@ test("in the middle of many cancels: all that were answered true stay so, the ot
 
 async function prepareCrowd(): Promise<readonly Signed[]> {
 	const accounts = Array.from({ length: CROWD }, (_, i) => testAccount(20_000 + i));
-	const ether = `0x${(10n ** 19n).toString(16)}`;
-	const funded = await system.chain.batch(
-		accounts.map(({ address }) => ({ method: "anvil_setBalance", params: [address, ether] })),
-	);
-	assert.ok(
-		funded.every(({ ok }) => ok),
-		"the accounts have funds",
-	);
-	return accounts.map(({ keyHex }) => {
-		const options = { by: accountOf(keyHex), gasLimit: 21_000 };
-		return {
-			raw: `0x${rawTransaction(options).toString("hex")}`,
-			hash: signedTransaction(options).hash,
-		};
-	});
+	await system.chain.fund(accounts);
+	return accounts.map((by) => signed({ by, gasLimit: 21_000 }));
 }

@@ -1,5 +1,5 @@
-// SIGKILL between a backrun's way to the builder and its block: what was out behind a transaction is on disk by then, so
-// that the relay that starts behind it reads the refund back and tells its user of it.
+// SIGKILL after a backrun was sent to the builder and before its block: the bundle is on disk by then, so that the restarted
+// relay finds the refund in the block and reports it to the user.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

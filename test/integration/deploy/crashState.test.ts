@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type DevChainOptions, startDevChain } from "../../devnet/devChain.ts";
-import { holds, type Signed, signedOn } from "../../support/crashCrowd.ts";
+import { holds, type Signed, signedOn } from "../../support/crashFixture.ts";
 import { onEngine } from "../../support/engine.ts";
 import { type RelayProcess, runRelay } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";

@@ -1,5 +1,5 @@
-// A relay, and boost in front of it, while their database is out: what the relay is sent is refused within its second and in
-// words of its own, it says that it is not ready, boost goes on by its fallback, and all comes back by itself.
+// A relay, and boost in front of it, while their database is unavailable: the relay refuses submissions within a second with
+// an error of their own and is not ready, boost uses its fallback, and both recover by themselves.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -36,12 +36,7 @@ after(async () => {
 
 test("SIGTERM under load: not ready first, all begun before is answered, all acknowledged is kept", async () => {
 	const accounts = Array.from({ length: LOOPS * ACCOUNTS_A_LOOP }, (_, i) => testAccount(20_000 + i));
-	await system.chain.batch(
-		accounts.map(({ address }) => ({
-			method: "anvil_setBalance",
-			params: [address, "0x8ac7230489e80000"],
-		})),
-	);
+	await system.chain.fund(accounts);
 	const env = folder("load");
 	const relay = await system.start(env);
 	const pool = new Pool(relay.url, { connections: LOOPS });
@@ -119,7 +114,7 @@ test("builders that hang, idle connections and half requests hold nothing up", a
 	const relay = await system.start(folder("hanging"));
 	builder.reset();
 	const by = testAccount(29_000);
-	await system.chain.rpc("anvil_setBalance", [by.address, "0x8ac7230489e80000"]);
+	await system.chain.fund([by]);
 	await relay.client.send(hex(rawTransaction({ by, nonce: 0 })));
 	await until("the builder has it", () => builder.bodies.length > 0);
 	const idle = connect(relay.port, "127.0.0.1");

@@ -55,7 +55,7 @@ let hash = "";
 before(async () => {
 	ports = await freePorts();
 	run = launchRelay({ line: `exec ${commandsOf(QUICK_START)[1]}`, env: ports });
-	// What it said last is all that tells why, and the tests behind would only say that nobody answers.
+	// Its last output says why it ended; the tests behind would only see that nothing answers.
 	void run.exited.then(({ code, signal, stdout, stderr }) => {
 		if (!ending)
 			throw new Error(`npm start has ended with ${code ?? signal}:\n${stdout.slice(-2000)}${stderr}`);
@@ -131,7 +131,7 @@ function node(): RelayClient {
 	return new RelayClient(here("http://127.0.0.1:8545"));
 }
 
-/** Ends it as Ctrl-C in a terminal does: every process of its group gets the signal. Its last word is that it stops. */
+/** Ends it as Ctrl-C in a terminal does: every process of its group gets the signal. Its last line says that it stops. */
 async function interrupted(one: LaunchedRelay): Promise<void> {
 	process.kill(-one.pid, "SIGINT");
 	const { stdout } = await one.ended();
@@ -158,7 +158,7 @@ async function assertBuilt(hash: string, number: number): Promise<readonly strin
 	return transactions;
 }
 
-/** Whether `who` of `npm start` has told that this transaction of its is mined. */
+/** Whether the output of `npm start` has the line that this transaction, sent by `who`, is mined. */
 function minedBy(who: string, sent: string, of = run): boolean {
 	return new RegExp(`${sent.slice(0, 10)}… {2}${who}: mined `).test(of.stdout);
 }
@@ -177,7 +177,7 @@ it("the quick start has four commands: npm ci takes the lock file, CI runs the t
 	assert.deepEqual([...commands], ["npm ci", "npm start", "npm test", "npm run demo"]);
 	const short = commandsOf(snippet("CONTRIBUTING.md", "npm ci && npm start"));
 	for (const command of short) assert.ok(commands.has(command), command);
-	// Without a word to the registry, and in a folder of its own, so that nothing is installed.
+	// Offline, and in a folder of its own, so that nothing is installed.
 	for (const name of ["package.json", "package-lock.json"])
 		copyFileSync(join(ROOT, name), join(folder, name));
 	const options = { cwd: folder, encoding: "utf8", stdio: "pipe", shell: true } as const;

@@ -212,7 +212,7 @@ describe("clients that come back", () => {
 		// One more: it is settled while the relay works off the last of them.
 		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 
-		// Settled: whoever asks gets all of it at once, and the end.
+		// Settled: a new reader gets all events at once, and the stream ends.
 		const whole = await follow(tx);
 		assert.equal(await whole.over(), "end");
 		await assertTold(tx, () => whole.messages);

@@ -259,7 +259,7 @@ const GET = requestText("GET", "/echo/a");
 const STREAM = requestText("GET", "/feed", { Accept: "text/event-stream" });
 const behind = (first: Buffer, count: number) => Buffer.concat([first, ...Array<Buffer>(count).fill(GET)]);
 
-/** A server that takes 20 requests at a time, and tells who asks for `/feed` nothing more. */
+/** A server that takes 20 requests at a time; its `/feed` never ends and sends nothing more. */
 async function fixture() {
 	const streams = new EventStreams({ clock: new ManualClock() });
 	const feed: Route = {

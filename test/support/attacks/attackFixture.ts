@@ -15,7 +15,7 @@ import { type Figures, Measuring } from "./measuring.ts";
 import { type QuickBuilder, startQuickBuilder } from "./quickBuilder.ts";
 import { HONEST, send } from "./wire.ts";
 
-export interface AttackFixtureOptions {
+interface AttackFixtureOptions {
 	/** Of the relay, beside what joins it to the others: all else is as it is by itself. */
 	readonly env?: Readonly<Record<string, string>>;
 	/** Takes what is measured, line by line. */
@@ -36,7 +36,7 @@ export class AttackFixture {
 	readonly relay: RelayProcess;
 	readonly attacker: Attacker;
 	readonly measuring: Measuring;
-	/** What whoever may read the metrics says. */
+	/** The headers with which an operator reads the metrics. */
 	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
 	readonly #endings: readonly (() => unknown)[];
 	readonly #say: (line: string) => void;

@@ -1,4 +1,4 @@
-// The handle on the attacker's process.
+// Starts the attacker's process, sends it orders and returns its results.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -7,10 +7,10 @@ import type { AttackParams } from "./attackKinds.ts";
 import type { Tally } from "./flood.ts";
 import { attackerAddress } from "./wire.ts";
 
-/** Whoever does not know what an attack came to by then never will, in ms. */
+/** An attack without a result by then has failed, in ms. */
 const DEADLINE_MS = 120_000;
 
-export type AttackAnswer = {
+type AttackAnswer = {
 	readonly id: number;
 	readonly tally?: Tally;
 	readonly fault?: string;
@@ -28,7 +28,7 @@ export class Attacker {
 		this.#child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
 			execArgv: process.execArgv,
 		});
-		// He is on a machine of his own, and takes nothing from whoever is measured here.
+		// A real attacker has a machine of his own: he must not take processor time from what is measured.
 		if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW);
 		this.#child.on("message", (answer: AttackAnswer) => this.#waiting.get(answer.id)?.(answer));
 		this.#child.once("exit", () => {

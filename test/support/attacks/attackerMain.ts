@@ -1,10 +1,10 @@
 // The attacker as a process of its own, so that its work is not taken for the relay's. Each message names an attack, each
-// answer tells what came of it; it ends when whoever started it does.
+// answer has its result. The process ends with its parent.
 
 import { ATTACKS, type AttackParams } from "./attackKinds.ts";
 
 /** What is asked for. */
-export interface AttackOrder {
+interface AttackOrder {
 	readonly id: number;
 	readonly name: string;
 	readonly params: AttackParams;

@@ -35,7 +35,7 @@ const EMITTER = `0x${"e1".repeat(20)}`;
 const METRICS_TOKEN = "a token of the operator's";
 const DEADLINE_MS = 30_000;
 /** Blocks whose coinbases a relay may look at, and some more. */
-const HISCENARIO = 70;
+const HISTORY = 70;
 const SLOT_SECONDS = 12;
 
 export interface Signed {
@@ -59,7 +59,7 @@ export interface Searcher {
 }
 
 /** A bundle as its owner is told. */
-export interface ToldBundle {
+interface ToldBundle {
 	readonly blocks: readonly {
 		readonly blockNumber: number;
 		readonly status: string;
@@ -70,7 +70,7 @@ export interface ToldBundle {
 	readonly rankedBehindUntil?: number | null;
 }
 
-export interface CheatAuctionOptions {
+interface CheatAuctionOptions {
 	readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -242,7 +242,7 @@ export class CheatAuction {
 
 	async #account(): Promise<TestAccount> {
 		const account = testAccount(this.#accounts++);
-		await this.chain.rpc("anvil_setBalance", [account.address, `0x${FUNDS.toString(16)}`]);
+		await this.chain.fund([account], FUNDS);
 		return account;
 	}
 }
@@ -251,15 +251,15 @@ export class CheatAuction {
 export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Promise<CheatAuction> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	const contracts = compileFolder(join(dirname(fileURLToPath(import.meta.url)), "contracts"));
-	const genesisTimestamp = Math.floor(Date.now() / 1000) - (HISCENARIO + 1) * SLOT_SECONDS;
+	const genesisTimestamp = Math.floor(Date.now() / 1000) - (HISTORY + 1) * SLOT_SECONDS;
 	const chain = await startDevChain({ genesisTimestamp, slotSeconds: SLOT_SECONDS });
 	const builder = await startDevBuilder({ chain, name: "dev", manual: true });
-	await chain.rpc("anvil_setBalance", [builder.coinbase, `0x${COINBASE_WEI.toString(16)}`]);
+	await chain.fund([{ address: builder.coinbase }], COINBASE_WEI);
 	// A contract wallet that takes what it is sent, as an account may have it (EIP-7702).
 	await chain.rpc("anvil_setCode", [EMITTER, EMITS]);
 	await chain.rpc("anvil_setCode", [builder.coinbase, `0xef0100${EMITTER.slice(2)}`]);
 	await chain.rpc("anvil_setCoinbase", [builder.coinbase]);
-	await chain.rpc("anvil_mine", [`0x${HISCENARIO.toString(16)}`, `0x${SLOT_SECONDS.toString(16)}`]);
+	await chain.rpc("anvil_mine", [`0x${HISTORY.toString(16)}`, `0x${SLOT_SECONDS.toString(16)}`]);
 	const relay = await startRelayProcess({
 		env: {
 			PORT: "0",

@@ -9,7 +9,7 @@ export interface FloodRequest {
 	readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface FloodOptions {
+interface FloodOptions {
 	/** http://127.0.0.1:port */
 	readonly url: string;
 	/** The network address that it comes from. */

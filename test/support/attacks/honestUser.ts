@@ -1,4 +1,4 @@
-// A user and a searcher who do what everybody does: submit on /fast, look when the builder has it, bid on what searchers
+// A user and a searcher who do what everybody does: submit on /fast, wait until the builder has it, bid on what searchers
 // are shown, read an estimate and a pending nonce, ask whether the relay lives. Each is timed; over a connection of its
 // own, so that newcomers are measured.
 
@@ -31,7 +31,7 @@ export interface Sample {
 	readonly fault: string | null;
 }
 
-export interface HonestUserOptions {
+interface HonestUserOptions {
 	readonly relay: { readonly url: string; readonly pid: number };
 	readonly chain: DevChain;
 	readonly builder: QuickBuilder;
@@ -42,7 +42,7 @@ export interface HonestUserOptions {
 const EMITTER = `0x${"e1".repeat(20)}`;
 const PAYER = `0x${"e2".repeat(20)}`;
 const BID_WEI = 10n ** 15n;
-const FUNDS = `0x${(10n ** 18n).toString(16)}`;
+const FUNDS = 10n ** 18n;
 const FIRST_ACCOUNT = 500_000;
 /** Accounts of 100 rounds; they are funded when half of them are left. */
 const FUNDED_AT_ONCE = 200;
@@ -116,12 +116,9 @@ export class HonestUser {
 	 * first, so that is done before it counts.
 	 */
 	async fund(): Promise<void> {
-		const calls = Array.from({ length: FUNDED_AT_ONCE }, (_, i) => ({
-			method: "anvil_setBalance",
-			params: [testAccount(this.#funded + i).address, FUNDS],
-		}));
+		const accounts = Array.from({ length: FUNDED_AT_ONCE }, (_, i) => testAccount(this.#funded + i));
 		this.#funded += FUNDED_AT_ONCE;
-		await this.#options.chain.batch(calls);
+		await this.#options.chain.fund(accounts, FUNDS);
 	}
 
 	/** A fresh account with an ether, and its first transaction. */

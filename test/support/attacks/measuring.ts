@@ -19,7 +19,7 @@ export interface Figures {
 }
 
 /** Memory of the relay's process with the settings that it has by itself. */
-export const MEMORY_LIMIT: number = 512 * 1024 * 1024;
+const MEMORY_LIMIT: number = 512 * 1024 * 1024;
 /** Between one question for /livez and the next. */
 const LIVEZ_EVERY_MS = 20;
 /** Between one round of the user's and the next, at least: he keeps to the rate limit. */
@@ -35,7 +35,7 @@ const SLACK = IS_STRICT ? 1 : 3;
 /** A machine that takes a process's memory or processor away for a moment shows in one look at a page that takes 1 ms. */
 const LIVEZ_SLACK = IS_STRICT ? 1 : 12;
 
-export interface MeasuringOptions {
+interface MeasuringOptions {
 	readonly user: HonestUser;
 	/** Of the relay's process. */
 	readonly pid: number;

@@ -22,7 +22,7 @@ export interface WireCall {
 	readonly deadlineMs: number;
 }
 
-export interface WireReply {
+interface WireReply {
 	readonly status: number;
 	readonly body: string;
 }

@@ -88,7 +88,7 @@ export const PATHS: readonly string[] = [
 ];
 
 /** How a body must be answered: refused as a whole, by one answer, by a batch of them, or not at all. */
-export type Shape =
+type Shape =
 	| { readonly kind: "unparsable" }
 	| { readonly kind: "refused" }
 	| { readonly kind: "single"; readonly id: unknown }
@@ -149,7 +149,7 @@ export function checkOne(answer: unknown, id: unknown): boolean {
 }
 
 /** A transaction with its sender's means. */
-export interface RandomSubmission {
+interface RandomSubmission {
 	readonly account: TestAccount;
 	readonly standing: { readonly balance: bigint; readonly nonce: number };
 	readonly options: TxOptions;

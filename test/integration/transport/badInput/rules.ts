@@ -13,7 +13,7 @@ import {
 import { type CallRow, hex, refusal as refusedWith, type Standing } from "./fixture.ts";
 
 /** A transaction, and why it is refused; null where it is taken. */
-export interface Rule {
+interface Rule {
 	readonly name: string;
 	readonly tx: TxOptions;
 	/** It is filled up with calldata to so many bytes. */
@@ -24,13 +24,13 @@ export interface Rule {
 }
 
 /** A rule as it goes through the wire. */
-export interface RuleRow {
+interface RuleRow {
 	readonly row: CallRow;
 	readonly account: TestAccount;
 	readonly standing: Standing;
 }
 
-export const GWEI = 10n ** 9n;
+const GWEI = 10n ** 9n;
 
 /** Fees under which a transaction is taken and waits, so that no block has to be built of all of them. */
 const WAITING: TxOptions = { maxFeePerGas: GWEI / 10n, maxPriorityFeePerGas: 0 };

@@ -6,7 +6,7 @@ import { type BytesRow, failure, success } from "./fixture.ts";
 import { GOOD, GOOD_ANSWER } from "./http.ts";
 
 /** A message and its answer; undefined where nothing is answered. The connection goes on. */
-export interface MessageRow {
+interface MessageRow {
 	readonly name: string;
 	readonly message: string | Buffer;
 	readonly answer: unknown;
