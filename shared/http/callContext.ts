@@ -57,22 +57,50 @@ const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
 
 /** The context of a request; on a websocket with its connection and message. */
 export function callContext(
-	{ path, search }: RequestTarget,
+	target: RequestTarget,
 	client: Client,
 	origin: string | null,
 	connection: Connection | null,
 	exchange: Exchange | null = null,
 	life: RequestLife = LASTING,
 ): CallContext {
-	let query: URLSearchParams | undefined;
-	return {
-		...{ transport: connection === null ? "http" : "ws", path, client, origin, life, connection, exchange },
-		// Read where it is asked for: a websocket's would be parsed with each of its messages.
-		get query() {
-			query ??= new URLSearchParams(search);
-			return query;
-		},
-	};
+	return new RequestContext(target, client, origin, connection, exchange, life);
+}
+
+/** Parses the query only when a method reads it: a websocket's would be parsed with each of its messages. */
+class RequestContext implements CallContext {
+	readonly transport: "http" | "ws";
+	readonly path: string;
+	readonly client: Client;
+	readonly origin: string | null;
+	readonly life: RequestLife;
+	readonly connection: Connection | null;
+	readonly exchange: Exchange | null;
+	readonly #search: string;
+	#query: URLSearchParams | undefined;
+
+	constructor(
+		target: RequestTarget,
+		client: Client,
+		origin: string | null,
+		connection: Connection | null,
+		exchange: Exchange | null,
+		life: RequestLife,
+	) {
+		this.transport = connection === null ? "http" : "ws";
+		this.path = target.path;
+		this.client = client;
+		this.origin = origin;
+		this.life = life;
+		this.connection = connection;
+		this.exchange = exchange;
+		this.#search = target.search;
+	}
+
+	get query(): URLSearchParams {
+		this.#query ??= new URLSearchParams(this.#search);
+		return this.#query;
+	}
 }
 
 /** The request or message of a call, until it is answered. */
