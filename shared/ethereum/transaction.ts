@@ -132,8 +132,33 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 	if (from === null) return INVALID_SIGNATURE;
 	// For a blob transaction `hashed` is the payload without its type byte.
 	const hash = bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
-	// Object.assign, because spreading an object of this size costs 6 µs.
-	return { ok: true, tx: Object.assign(fields, { hash, from, raw, size: raw.length, sidecar }) };
+	// One literal: a spread costs 6 µs, and properties that are added later make every read of the object slow.
+	const tx: DecodedTransaction = {
+		type,
+		chainId: fields.chainId,
+		nonce: fields.nonce,
+		gasLimit: fields.gasLimit,
+		to: fields.to,
+		value: fields.value,
+		data: fields.data,
+		accessList: fields.accessList,
+		gasPrice: fields.gasPrice,
+		maxFeePerGas: fields.maxFeePerGas,
+		maxPriorityFeePerGas: fields.maxPriorityFeePerGas,
+		maxFeePerBlobGas: fields.maxFeePerBlobGas,
+		blobVersionedHashes: fields.blobVersionedHashes,
+		authorizationList: fields.authorizationList,
+		v,
+		yParity,
+		r,
+		s,
+		hash,
+		from,
+		raw,
+		size: raw.length,
+		sidecar,
+	};
+	return { ok: true, tx };
 }
 
 const BLOB_TYPE_BYTE = Buffer.from([0x03]);
