@@ -80,13 +80,34 @@ export const USUAL = {
 
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
-	const { tx, path, origin, receivedAt, referrer, refundRecipient } = transaction;
-	const { hash, from, to } = tx;
+	const { tx } = transaction;
+	// One literal with every property: what is put together by spreads is a slow object, for as long as the record lives.
 	return {
-		...USUAL,
-		...{ hash, receivedAt, path, from, to, referrer, origin, refundRecipient },
-		...{ gas: tx.gasLimit.toString(), nonce: tx.nonce.toString(), value: tx.value.toString() },
-		...{ stage: "PENDING", events: [], deliveries: [] },
+		hash: tx.hash,
+		receivedAt: transaction.receivedAt,
+		path: transaction.path,
+		from: tx.from,
+		to: tx.to,
+		gas: tx.gasLimit.toString(),
+		nonce: tx.nonce.toString(),
+		value: tx.value.toString(),
+		referrer: transaction.referrer,
+		origin: transaction.origin,
+		refundRecipient: transaction.refundRecipient,
+		stage: "PENDING",
+		ended: null,
+		shared: false,
+		behindHidden: false,
+		simulationError: null,
+		block: null,
+		blockHash: null,
+		firstBlock: null,
+		passed: false,
+		backruns: 0,
+		refund: "0",
+		events: [],
+		deliveries: [],
+		omitted: 0,
 	};
 }
 
