@@ -158,7 +158,8 @@ export function openedRow(
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
 	const opened = (by: UpstreamName): Standing => {
 		const given = first === by && !isHolder(was[by]) ? GIVEN : was[by];
-		return { ...given, replacementPending: was[by].replacementPending || replacesAt.includes(by) };
+		const replacementPending = was[by].replacementPending || replacesAt.includes(by);
+		return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
 	};
 	return {
 		bytes: raw.length,

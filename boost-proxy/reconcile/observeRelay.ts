@@ -67,7 +67,8 @@ export class ObserveRelay {
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
 			if (stopping.aborted || !this.answers) return;
 			const mined = dueMined(this.#observed, BATCH * MINED_SHARE, isInRelaysBlock);
-			const rows = [...this.#take(BATCH - mined.length, everything && count > 0), ...mined];
+			const mayBeginAnew = !everything || count === 0;
+			const rows = [...this.#take(BATCH - mined.length, mayBeginAnew), ...mined];
 			const before = this.#changes;
 			const stages = rows.length === 0 ? null : await this.#question(rows.map(({ hash }) => hash));
 			if (stages === null) return;
@@ -91,16 +92,16 @@ export class ObserveRelay {
 		if (row !== null) this.#read(row, stage, false);
 	}
 
-	/** The next `limit` rows of the round; unless it `isLast`, a new round begins where none is left. */
-	#take(limit: number, isLast: boolean): readonly Row[] {
-		const isFirst = this.#left === null || isLast;
+	/** The next `limit` rows of the round. Where none is left, a new round begins if it may. */
+	#take(limit: number, mayBeginAnew: boolean): readonly Row[] {
+		const isNew = this.#left === null;
 		this.#left ??= this.#observed.rows.open();
 		const taken: Row[] = [];
 		while (taken.length < limit) {
 			const { value: row, done } = this.#left.next();
 			if (done) {
 				this.#left = null;
-				return isFirst || taken.length > 0 ? taken : this.#take(limit, true);
+				return isNew || taken.length > 0 || !mayBeginAnew ? taken : this.#take(limit, false);
 			}
 			if (row.requests === 0 && isHolder(row.at.relay)) taken.push(row);
 		}
@@ -134,8 +135,8 @@ export class ObserveRelay {
 		if (ending === undefined) rows.alive(row.hash);
 		else if (ending === "cancelled" || ending === "replaced") {
 			endedByUser(this.#observed, row, ending, "relay");
-			// The relay abandoned it, but the fallback still holds it.
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
+			// The relay abandoned it, but the fallback still holds it.
 			rows.change(row.hash, (one) => abandonedBy(one, "relay"));
 		} else rows.end(row, ending);
 	}

@@ -151,7 +151,14 @@ export class Submissions {
 		const order = this.#order(tx, siblings, state);
 		const earlier = rows.live(hash);
 		const row = {
-			...{ hash, from, nonce, raw, path, search, softCancellations, address: caller.address },
+			hash,
+			from,
+			nonce,
+			raw,
+			path,
+			search,
+			softCancellations,
+			address: caller.address,
 			receivedAt: clock.now(),
 			replacesAt: siblings.flatMap(holdersOf),
 		};

@@ -70,14 +70,6 @@ const COMPACT_ERROR_LENGTH = 100;
 /** The share of kept events that is reserved for the first ones. */
 const KEPT_FIRST = 0.25;
 
-/** The default values of fields, which are not stored. */
-export const USUAL = {
-	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
-	...{ ended: null, block: null, blockHash: null, firstBlock: null },
-	...{ shared: false, behindHidden: false, passed: false },
-	...{ backruns: 0, refund: "0", omitted: 0 },
-};
-
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	const { tx } = transaction;

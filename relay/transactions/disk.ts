@@ -13,7 +13,6 @@ import {
 	isUserEnd,
 	newRecord,
 	type TransactionRecord,
-	USUAL,
 } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
@@ -275,6 +274,14 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	const { block, path, ...rest } = envelope;
 	return { transaction: { path, tx: decoded.tx, ...rest }, block };
 }
+
+/** The default values of fields, which are not stored. */
+const USUAL = {
+	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
+	...{ ended: null, block: null, blockHash: null, firstBlock: null },
+	...{ shared: false, behindHidden: false, passed: false },
+	...{ backruns: 0, refund: "0", omitted: 0 },
+};
 
 /** A record as JSON bytes, without fields that have their default. */
 export function encodeRecord(record: TransactionRecord): Buffer {
