@@ -27,7 +27,7 @@ export class OtherChainError extends Error {
 }
 
 /** The journal was written by a version whose records this one can't read. */
-export class JournalFormatError extends Error {
+class JournalFormatError extends Error {
 	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {

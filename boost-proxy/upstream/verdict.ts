@@ -186,7 +186,7 @@ export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 }
 
 /** Whether it is an array with an answer to each of `ids`. */
-export function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
+function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
 	if (!Array.isArray(value)) return false;
 	const answered = new Set<RpcId | undefined>();
 	for (const entry of value) answered.add(answerOf(entry, undefined)?.id);
@@ -200,7 +200,7 @@ const END_BYTES = 512;
  * Whether a long body, by its two ends, is an answer with a result to `id` in one of the two orders of fields that servers
  * use; for a batch (undefined) whether it is an array of objects. If false, the body must be parsed to know.
  */
-export function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
+function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
 	const head = body.toString("utf8", 0, END_BYTES);
 	const tail = body.toString("utf8", Math.max(0, body.length - END_BYTES)).trimEnd();
 	if (id === undefined) return head.startsWith("[{") && tail.endsWith("}]");

@@ -157,7 +157,7 @@ export function createIdentity(signingKey: string) {
 }
 
 /** Deadline for one request to a builder, in ms: after that its block is nearly built. */
-export const BUILDER_TIMEOUT_MS = 4_000;
+const BUILDER_TIMEOUT_MS = 4_000;
 /** Requests in flight to one builder at most: public builders disconnect clients with more than ten connections. */
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;

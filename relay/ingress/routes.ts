@@ -94,7 +94,7 @@ const VARY = { vary: "accept" };
  * of that millisecond may come twice. When no more events can follow, the answer ends, and a client that reconnects gets
  * 204, which stops an EventSource.
  */
-export function transactionEventsRoute(dependencies: TransactionEventsDependencies): Route {
+function transactionEventsRoute(dependencies: TransactionEventsDependencies): Route {
 	const { records, views } = dependencies;
 	return {
 		path: "/tx/{hash}/events",
