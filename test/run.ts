@@ -20,27 +20,26 @@ const ALONE = [
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",
-	"test/integration/chain/chainCrowd.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];
 /**
- * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended. Their limits leave
- * room for that.
+ * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
+ * Their limits leave room for that.
  */
-const FLOODS = ["test/attacks"];
+const FLOODS = ["bundles", "requests", "pool", "connections", "boost"].map(
+	(name) => `test/attacks/${name}.test.ts`,
+);
 /**
- * They judge how long things take, and need what else runs on the machine to be theirs: one process at a time, at the end.
- * The faults are had again, for many minutes, where they are late; and under replacements no request may fail.
+ * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
+ * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.
  */
-const ONE_BY_ONE = [
+const TIMED = [
 	"test/faults/matrix.test.ts",
-	"test/integration/transport/eventLoop.test.ts",
 	"test/integration/deploy/rolling.test.ts",
+	"test/integration/transport/eventLoop.test.ts",
 ];
-/** Attacks that are over at once, and measure nothing. */
-const NO_FLOODS = /attacks\/(cheats|databaseSecret|freshState|time)\.test\.ts$/;
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
-const CONCURRENCY = 3;
+const CONCURRENCY = 4;
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
@@ -76,18 +75,12 @@ const files =
 process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
-const isOf = (places: readonly string[]) => (file: string) =>
-	places.some((place) => file.startsWith(place)) && !NO_FLOODS.test(file);
-const [isFlood, isAlone] = [isOf(FLOODS), isOf(ONE_BY_ONE)];
 const { NODE_OPTIONS: own = "" } = process.env;
+const rest = files.filter((file) => !FLOODS.includes(file) && !TIMED.includes(file));
 const rounds = [
-	{
-		files: processes(files.filter((file) => !isFlood(file) && !isAlone(file))),
-		concurrency: CONCURRENCY,
-		options: `${own} ${MORE_ROOM}`,
-	},
-	{ files: each("flood", files.filter(isFlood)), concurrency: 2, options: own },
-	{ files: each("last", files.filter(isAlone)), concurrency: 1, options: own },
+	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
+	{ files: each("flood", FLOODS), concurrency: 2, options: own },
+	{ files: each("timed", TIMED), concurrency: 2, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
@@ -139,9 +132,11 @@ function processes(files: readonly string[]): readonly string[] {
 	];
 }
 
-/** Each in a process of its own. */
-function each(kind: string, files: readonly string[]): readonly string[] {
-	return files.map((file, i) => written(`${kind}${i}`, [{ file, onPostgres: false }]));
+/** Each of `wanted` that is to be run, in a process of its own. */
+function each(kind: string, wanted: readonly string[]): readonly string[] {
+	return wanted
+		.filter((file) => files.includes(file))
+		.map((file, i) => written(`${kind}${i}`, [{ file, onPostgres: false }]));
 }
 
 /** Neighbours, which are alike, are spread. */
