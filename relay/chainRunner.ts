@@ -143,7 +143,8 @@ export class ChainRunner {
 		const head = tip.head();
 		const next = tip.next();
 		if (head === null || next === null) return;
-		if (fresh && !(await this.#refresh(sender, head, priority))) {
+		const mustRefresh = fresh || !pool.isNonceKnown(sender);
+		if (mustRefresh && !(await this.#refresh(sender, head, priority))) {
 			this.run(sender, priority, fresh);
 			return;
 		}

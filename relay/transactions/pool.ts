@@ -38,11 +38,11 @@ export interface SenderChain {
 }
 
 interface Sender {
-	/** The account's nonce as of block `asOf`. */
+	/** The account's nonce as of block `asOf`; a guess unless `isKnown`. */
 	nonce: bigint;
 	asOf: number;
-	/** All nonces below it are used in the current chain; 0 if unknown. */
-	floor: bigint;
+	/** Whether a block of the current chain shows `nonce`. */
+	isKnown: boolean;
 	/** In nonce order. */
 	entries: PoolEntry[];
 }
@@ -142,7 +142,7 @@ export class Pool implements PendingReader {
 		const full = this.#full(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
 			if (full !== null) return full;
-			this.insert(entry, account.nonce, account.block);
+			this.insert(entry);
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
@@ -181,16 +181,13 @@ export class Pool implements PendingReader {
 	 * Inserts an entry without checking limits: at a start, after a reorganisation, or after a failed write. Returns false if
 	 * the nonce is taken.
 	 */
-	insert(entry: PoolEntry, nonce: bigint, asOf: number): boolean {
+	insert(entry: PoolEntry): boolean {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
-			sender = { nonce, asOf, floor: 0n, entries: [] };
+			sender = { nonce: tx.nonce, asOf: 0, isKnown: false, entries: [] };
 			this.#bySender.set(tx.from, sender);
-		} else if (asOf >= sender.asOf) {
-			sender.nonce = nonce;
-			sender.asOf = asOf;
-		}
+		} else if (!sender.isKnown && tx.nonce < sender.nonce) sender.nonce = tx.nonce;
 		const at = sender.entries.findIndex((other) => other.transaction.tx.nonce >= tx.nonce);
 		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
@@ -219,7 +216,7 @@ export class Pool implements PendingReader {
 		if (sender === undefined) return [];
 		if (account.block >= sender.asOf) {
 			sender.nonce = account.nonce;
-			sender.floor = account.nonce;
+			sender.isKnown = true;
 			sender.asOf = account.block;
 			this.#park(sender);
 		}
@@ -231,7 +228,7 @@ export class Pool implements PendingReader {
 		const known = this.#bySender.get(sender);
 		if (known === undefined || block < known.asOf || nonce < known.nonce) return;
 		known.nonce = nonce + 1n;
-		known.floor = known.nonce;
+		known.isKnown = true;
 		known.asOf = block;
 		this.#park(known);
 	}
@@ -239,9 +236,14 @@ export class Pool implements PendingReader {
 	/** Forgets what is known from blocks above `block`: after a reorganisation an account's nonce may be lower. */
 	rewind(block: number): void {
 		for (const sender of this.#bySender.values()) {
-			if (sender.asOf > block) sender.floor = 0n;
+			if (sender.asOf > block) sender.isKnown = false;
 			sender.asOf = Math.min(sender.asOf, block);
 		}
+	}
+
+	/** False if the account must be read before {@link chain} can be trusted. */
+	isNonceKnown(sender: string): boolean {
+		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
 	/** Records the next block's fees; {@link canGoOut} applies them to a sender. */
@@ -278,7 +280,7 @@ export class Pool implements PendingReader {
 	 */
 	pendingNonce(address: string, base: bigint): bigint {
 		const sender = this.#bySender.get(address);
-		let next = base > (sender?.floor ?? 0n) ? base : (sender?.floor ?? 0n);
+		let next = sender?.isKnown && sender.nonce > base ? sender.nonce : base;
 		for (const entry of sender?.entries ?? []) {
 			if (entry.transaction.tx.nonce === next) next += 1n;
 		}

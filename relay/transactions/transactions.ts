@@ -257,13 +257,7 @@ export class Transactions implements RecordReader {
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
 		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
-		if (
-			pool.insert(
-				{ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo },
-				nonce,
-				0,
-			)
-		)
+		if (pool.insert({ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo }))
 			return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
@@ -357,9 +351,9 @@ export class Transactions implements RecordReader {
 	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
 	#putBack(entry: PoolEntry | null): void {
 		if (entry === null) return;
-		const { hash, nonce } = entry.transaction.tx;
+		const { hash } = entry.transaction.tx;
 		const stage = this.records.get(hash)?.record.stage;
-		if (stage !== undefined && isLive(stage)) this.pool.insert(entry, nonce, 0);
+		if (stage !== undefined && isLive(stage)) this.pool.insert(entry);
 	}
 
 	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */

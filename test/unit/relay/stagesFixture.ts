@@ -131,6 +131,8 @@ export interface BlockOptions {
 	readonly baseFee?: bigint;
 	/** Seconds after the block before; 12 unless said. */
 	readonly after?: number;
+	/** Blocks that leave the chain when it comes, with what was mined in them. */
+	readonly reverted?: readonly Block[];
 }
 
 /** All of it, at head 100. */
@@ -241,7 +243,14 @@ export class StagesFixture {
 
 	/** The next block, worked off with all that follows. */
 	async block(options: BlockOptions = {}): Promise<void> {
-		await this.work([this.#next(options)], []);
+		const { reverted = [] } = options;
+		for (const { transactions } of reverted) {
+			for (const { hash, from } of transactions) {
+				this.node.mined.delete(hash);
+				this.node.nonces.delete(from);
+			}
+		}
+		await this.work([this.#next(options)], reverted);
 	}
 
 	/** So long nothing happens, by the chain's time and the machine's; then a block comes. */

@@ -341,6 +341,23 @@ for (const isMinedAgain of [false, true]) {
 	);
 }
 
+scenario(
+	"what a reorganisation takes back waits for a lower nonce whose life is over by then",
+	async (fixture) => {
+		const [first, ...others] = [at(0), at(1), at(2)];
+		await fixture.take(first);
+		await blocks(fixture, 1);
+		await fixture.take(...others);
+		await fixture.block({ mined: [first, ...others] });
+		const mined = fixture.head;
+		await blocks(fixture, LIFE_BLOCKS - 3);
+		fixture.builders.take();
+		await fixture.block({ reverted: [mined] });
+		assert.deepEqual(fixture.stages(first, ...others), ["EXPIRED", "QUEUED", "QUEUED"]);
+		assert.deepEqual(fixture.builders.take(), []);
+	},
+);
+
 scenario("a replacement is told at the time when it is on disk", async (fixture) => {
 	const old = at(0);
 	await fixture.take(old);

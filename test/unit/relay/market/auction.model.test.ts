@@ -170,7 +170,7 @@ class Run {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
 			const unsent = { sentForBlock: null, currentBuilders: new Set<string>(), sentTo: new Set<string>() };
-			fixture.pool.insert({ transaction: entry, durable: true, ...unsent }, 0n, 0);
+			fixture.pool.insert({ transaction: entry, durable: true, ...unsent });
 			this.#targets[i] = entry;
 		}
 		for (const one of this.#bids) {
