@@ -2,6 +2,7 @@
 // another; a system on which one has failed is thrown away. Those of an exact length are made here, since fast-check draws
 // lengths from none to the most; shrinking is fast-check's own.
 
+import { inspect } from "node:util";
 import { Wallet } from "ethers";
 import fc from "fast-check";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
@@ -88,13 +89,15 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 /** What failed, how to have it again, and what happened up to there. */
 function reportOf(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
 	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
-	const message = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
+	const { message, cause } = errorInstance as Error;
+	// fetch says in it what has failed.
+	const fault = cause === undefined ? message : `${message}: ${inspect(cause)}`;
 	const text = String(counterexample?.[0] ?? "");
 	const replayPath = /replayPath="([^"]*)"/.exec(text)?.[1] ?? "";
 	return [
 		`Failed, made smaller ${numShrinks} times. To have it again: --seed ${seed} --path ${counterexamplePath} --replay ${replayPath}`,
 		`Its scenario:\n${scenario}`,
-		`Its fault:\n${message}`,
+		`Its fault:\n${fault}`,
 	].join("\n\n");
 }
 
