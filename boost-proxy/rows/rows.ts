@@ -308,8 +308,8 @@ export class Rows {
 		const at = rows.findLastIndex((one) => !isBehind(one, row)) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
 		this.#depth += 1;
-		this.#counts.force(clientOf(row.address), 1);
-		this.#bytes.force(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#counts.takeAnyway(clientOf(row.address), 1);
+		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
 	#takeOutLive(row: Row): void {
@@ -317,8 +317,8 @@ export class Rows {
 		if (rows.length > 0) this.#bySender.set(row.from, rows);
 		else this.#bySender.delete(row.from);
 		this.#depth -= 1;
-		this.#counts.give(clientOf(row.address), 1);
-		this.#bytes.give(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#counts.release(clientOf(row.address), 1);
+		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
 	/** Updates the indexes of ended rows. A row that is there keeps its position. */

@@ -170,7 +170,7 @@ export class RequestHandler {
 		if (at === -1) return;
 		requests.splice(at, 1);
 		this.#open -= 1;
-		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
+		this.#buffered.release(clientOf(exchange.from.address), exchange.bytes);
 		exchange.leave();
 		exchange.work?.drop();
 		exchange.life?.end();

@@ -121,8 +121,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		const ofRequest = this.#byRequest.get(life) ?? 0;
 		const bytes = ofRequest === 0 ? life.bytes : 0;
 		if (this.#waits.refusal(client, 1) !== null || this.#bytes.refusal(client, bytes) !== null) return false;
-		this.#waits.force(client, 1);
-		this.#bytes.force(client, bytes);
+		this.#waits.takeAnyway(client, 1);
+		this.#bytes.takeAnyway(client, bytes);
 		this.#byRequest.set(life, ofRequest + 1);
 		return true;
 	}
@@ -131,8 +131,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
 		if (ofRequest === 0) this.#byRequest.delete(life);
 		else this.#byRequest.set(life, ofRequest);
-		this.#waits.give(client, 1);
-		this.#bytes.give(client, ofRequest === 0 ? life.bytes : 0);
+		this.#waits.release(client, 1);
+		this.#bytes.release(client, ofRequest === 0 ? life.bytes : 0);
 	}
 }
 

@@ -163,10 +163,10 @@ export class WebsocketConnection implements Connection {
 	#countUnfinished(bytes: number): void {
 		if (this.#closed.isOver || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
-		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
+		if (bytes < 0) this.#with.unfinished.release(this.client, -bytes);
 		else {
 			const over = this.#with.unfinished.refusal(this.client, bytes);
-			this.#with.unfinished.force(this.client, bytes);
+			this.#with.unfinished.takeAnyway(this.client, bytes);
 			if (over === "client") this.terminate();
 			else if (over === "total") this.#with.onCrowd();
 		}
@@ -217,7 +217,7 @@ export class WebsocketConnection implements Connection {
 		this.#inFlight--;
 		this.#lives.delete(life);
 		this.#bytesInFlight -= life.bytes;
-		this.#with.budget.give(this.client, life.bytes);
+		this.#with.budget.release(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		sent.end();
 		if (!this.#finishing) this.#work();
