@@ -63,7 +63,7 @@ const INTERNAL_CODE = -32603;
 /** Runs on {@link trigger}, and whenever a row or the health of an upstream changes. */
 export class Reconciler {
 	readonly #deadlineMs: number;
-	readonly #with: ReconcilerDependencies;
+	readonly #dependencies: ReconcilerDependencies;
 	readonly #loop: Loop;
 	readonly #all: readonly Upstream[];
 	/** Accounts and hashes of ended rows that are queued, and those being handled. */
@@ -77,7 +77,7 @@ export class Reconciler {
 
 	constructor({ deadlineMs, tickMs }: ReconcilerOptions, dependencies: ReconcilerDependencies) {
 		this.#deadlineMs = deadlineMs;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		const { relay, fallback } = dependencies.upstreams;
 		this.#all = fallback === null ? [relay] : [relay, fallback];
 		this.#loop = new Loop({ task: "reconcile", tickMs }, dependencies, async () => this.#pass());
@@ -99,7 +99,7 @@ export class Reconciler {
 	}
 
 	#pass(): Pass {
-		const { rows, clock } = this.#with;
+		const { rows, clock } = this.#dependencies;
 		const begun = clock.monotonic();
 		const { health, time } = this.#now();
 		for (const row of rows.open()) if (wants(row, health, time)) this.#queued.add(row.from);
@@ -117,7 +117,7 @@ export class Reconciler {
 			if (this.#running.has(key)) continue;
 			this.#queued.delete(key);
 			const run = new Promise<void>((resolve) => {
-				this.#with.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
+				this.#dependencies.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
 			});
 			this.#running.set(key, run);
 			void run.then(() => {
@@ -129,7 +129,7 @@ export class Reconciler {
 
 	/** `key`: an account, or the hash of an ended row. */
 	async #reconcile(key: string): Promise<void> {
-		const row = this.#with.rows.get(key);
+		const row = this.#dependencies.rows.get(key);
 		if (row === null) await this.#reconcileAccount(key);
 		// A row that was opened again meanwhile is handled with its account.
 		else if (!isLive(row)) {
@@ -141,13 +141,13 @@ export class Reconciler {
 
 	/** Sends one transaction after another and plans anew each time, since the plan depends on the last result. */
 	async #reconcileAccount(from: string): Promise<void> {
-		const { rows } = this.#with;
+		const { rows } = this.#dependencies;
 		let latest: bigint | null | undefined;
 		while (!this.#stopped) {
 			const before = rows.of(from);
 			const send = this.#next(before, latest);
 			if (send === null) return;
-			const upstream = this.#with.upstreams[send.to] as Upstream;
+			const upstream = this.#dependencies.upstreams[send.to] as Upstream;
 			if (upstream.dialect?.takesGaps === false && send.need === "handover" && latest === undefined) {
 				latest = await this.#latest(from);
 				continue;
@@ -177,7 +177,7 @@ export class Reconciler {
 	}
 
 	async #send(upstream: Upstream, { row, need }: Send, raw: Buffer): Promise<void> {
-		const { onHandover, log } = this.#with;
+		const { onHandover, log } = this.#dependencies;
 		const { hash } = row;
 		const { name } = upstream;
 		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
@@ -215,7 +215,7 @@ export class Reconciler {
 
 	/** The upstream has or may have it: it must be notified of a cancel or replacement that arrived meanwhile. */
 	#reached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
-		const { rows } = this.#with;
+		const { rows } = this.#dependencies;
 		const row = rows.get(sent.hash);
 		this.#change(sent.hash, change);
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
@@ -231,9 +231,10 @@ export class Reconciler {
 	/** Cancels an ended row at an upstream, again and again until it answers. */
 	async #cancelEnded({ kind, row, to }: Action): Promise<void> {
 		if (kind === "wait" || this.#stopped) return;
-		const isOver = kind === "forget" || (await this.#cancel(this.#with.upstreams[to] as Upstream, row));
+		const isOver =
+			kind === "forget" || (await this.#cancel(this.#dependencies.upstreams[to] as Upstream, row));
 		const { time } = this.#now();
-		this.#with.rows.change(row.hash, (one) => {
+		this.#dependencies.rows.change(row.hash, (one) => {
 			if (isLive(one)) return one;
 			return isOver ? withCancelPending(one, to, false) : delayedAt(one, to, time);
 		});
@@ -253,13 +254,13 @@ export class Reconciler {
 	/** The next nonce of an account on the chain; null if it can't be read. */
 	async #latest(from: string): Promise<bigint | null> {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
-		const [count] = (await this.#with.chain.batch([call], this.#deadlineMs)) ?? [];
+		const [count] = (await this.#dependencies.chain.batch([call], this.#deadlineMs)) ?? [];
 		return count?.ok === true ? readQuantity(count.result) : null;
 	}
 
 	/** Current health and time. An upstream that becomes unavailable or available begins a new epoch. */
 	#now(): { readonly health: Health; readonly time: PlanTime } {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		const unavailable = this.#all
 			.flatMap(({ name, breaker }) => (breaker.isUnavailable ? [name] : []))
 			.join();
@@ -275,7 +276,7 @@ export class Reconciler {
 
 	/** Changes a row only while it is live. */
 	#change(hash: string, change: (row: Row) => Row): void {
-		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
+		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 }
 

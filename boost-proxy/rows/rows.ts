@@ -74,7 +74,7 @@ interface RowsDependencies {
  */
 export class Rows {
 	readonly #limits: Required<RowLimits>;
-	readonly #with: RowsDependencies;
+	readonly #dependencies: RowsDependencies;
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
@@ -96,7 +96,7 @@ export class Rows {
 
 	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
 		this.#journal = new Journal({ cacheBytes: rawCacheBytes }, dependencies);
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
@@ -212,7 +212,7 @@ export class Rows {
 		const wasLive = before !== null && isLive(before);
 		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
 		const { ttlMs } = this.#limits;
-		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#with.clock.monotonic() });
+		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#dependencies.clock.monotonic() });
 		this.#put(before, row);
 		// The bytes of a row that was live already are on disk.
 		this.#journal.write(row.hash, row, wasLive ? undefined : { raw, isNew: before === null });
@@ -231,7 +231,7 @@ export class Rows {
 
 	/** Ends a row, or creates an ended one; see `ended` in row.ts. */
 	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
-		const { clock, log } = this.#with;
+		const { clock, log } = this.#dependencies;
 		const now = clock.now();
 		const before = this.get(one.hash);
 		if (before !== null && isLive(before)) {
@@ -246,13 +246,13 @@ export class Rows {
 
 	/** The relay reports it as live, which extends its life. */
 	alive(hash: string): void {
-		const until = this.#with.clock.now() + this.#limits.ttlMs;
+		const until = this.#dependencies.clock.now() + this.#limits.ttlMs;
 		this.change(hash, (row) => (isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row));
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		const until = clock.now() + this.#limits.ttlMs;
 		this.change(hash, (row) => (this.#mined.has(hash) ? reopened(row, until, clock.monotonic()) : row));
 	}
@@ -344,13 +344,13 @@ export class Rows {
 	#sweepIn(ms: number): void {
 		const isNeeded = this.#byUser.size + this.#others.size > 0;
 		if (this.#closed || this.#sweeping !== null || !isNeeded) return;
-		this.#sweeping = this.#with.clock.after(ms, () => this.#sweep());
+		this.#sweeping = this.#dependencies.clock.after(ms, () => this.#sweep());
 	}
 
 	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago. */
 	#sweep(): void {
 		const { reorgMs, endedKeepMs } = this.#limits;
-		const now = this.#with.clock.now();
+		const now = this.#dependencies.clock.now();
 		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
 			const found: string[] = [];
 			for (const { hash, endedAt } of this.#all(hashes)) {

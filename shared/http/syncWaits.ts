@@ -56,7 +56,7 @@ const TOO_MANY = "too many calls wait already, ask for its receipt";
 /** All waits of the process. */
 export class SyncWaits<Call extends SyncCall = SyncCall> {
 	readonly #stopping: string;
-	readonly #with: SyncWaitsDependencies<Call>;
+	readonly #dependencies: SyncWaitsDependencies<Call>;
 	readonly #waits: Shares;
 	readonly #bytes: Shares;
 	/** Waits of each request. A batch is counted once, however many of its calls wait. */
@@ -70,7 +70,7 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
 		this.#stopping = stopping;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Current waits. */
@@ -84,7 +84,7 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	 */
 	wait(call: Call): Promise<unknown> {
 		const { hash, begun, until, life } = call;
-		const { find, clock } = this.#with;
+		const { find, clock } = this.#dependencies;
 		const ended = (why: string) => timedOut(hash, clock.monotonic() - begun, why);
 		const why = this.#closed ? this.#stopping : this.#enter(call) ? null : TOO_MANY;
 		if (why !== null) return Promise.reject(ended(why));
