@@ -161,10 +161,10 @@ export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websocket
 		labelSets({ upstream: UPSTREAMS }),
 		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
 	);
-	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.depth);
+	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.liveCount);
 	metrics.gauge("boost_oldest_open_seconds", "Age of the oldest transaction that is not final", () => {
 		let oldest = clock.now();
-		for (const { receivedAt } of rows.open()) oldest = Math.min(oldest, receivedAt);
+		for (const { receivedAt } of rows.allLive()) oldest = Math.min(oldest, receivedAt);
 		return (clock.now() - oldest) / 1000;
 	});
 	metrics.gauge(

@@ -101,7 +101,7 @@ async function connect(
 			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
-	const rows = await Rows.open(
+	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{
 			...{ kv, clock, log: log.child("journal") },

@@ -5,14 +5,13 @@ import { LRUCache } from "lru-cache";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isLive, type Row } from "../domain/row.ts";
+import { isLive, keepsBytes, type Row } from "../domain/row.ts";
 import {
 	BIRTH,
 	decodeBirth,
 	decodeState,
 	encodeBirth,
 	encodeState,
-	keepsBytes,
 	rawLength,
 	rawOfBirth,
 	STATE,
@@ -103,7 +102,7 @@ export class Journal {
 		});
 		await readAll(STATE, (hash, value) => decodeState(hash, value, lengths.get(hash) ?? 0));
 		for (const [hash, row] of rows) {
-			if (!isLive(row) || row.bytes > 0) continue;
+			if (!isLive(row) || keepsBytes(row)) continue;
 			rows.delete(hash);
 			leaveOut("has no bytes", hash);
 		}

@@ -5,7 +5,7 @@ import { nextTurn } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
-import { abandonedBy, isHolder, type Row } from "../domain/row.ts";
+import { isHolder, markAbandoned, type Row } from "../domain/row.ts";
 import {
 	current,
 	dueMined,
@@ -59,18 +59,18 @@ export class ObserveChain {
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
 		let seen = 0;
-		for (const row of rows.open()) {
+		for (const row of rows.allLive()) {
 			seen += 1;
 			if (seen % ROWS_AT_ONCE === 0) await nextTurn();
 			if (row.requests > 0 || this.#relay.answersFor(row, now)) continue;
 			this.#expire(row, GRACE_MS);
-			const { chainAt } = row.notes;
-			if (now - chainAt < slotMs / 2) continue;
+			const { checkedAt } = row.notes;
+			if (now - checkedAt < slotMs / 2) continue;
 			const { from } = row;
-			const sender = senders.get(from) ?? { from, since: chainAt, rows: [] };
+			const sender = senders.get(from) ?? { from, since: checkedAt, rows: [] };
 			senders.set(from, sender);
 			sender.rows.push(row);
-			sender.since = Math.min(sender.since, chainAt);
+			sender.since = Math.min(sender.since, checkedAt);
 		}
 		const all = [...senders.values()];
 		if (all.length <= MAX_CALLS) return all;
@@ -89,11 +89,11 @@ export class ObserveChain {
 			const count = counts[i];
 			const next = count?.ok === true ? readQuantity(count.result) : null;
 			for (const row of rows) {
-				row.notes.chainAt = now;
+				row.notes.checkedAt = now;
 				if (next === null) continue;
 				if (next > row.nonce) used.push(row);
 				else {
-					row.notes.misses = 0;
+					row.notes.missingReceipts = 0;
 					this.#expire(row, 0);
 				}
 			}
@@ -114,9 +114,9 @@ export class ObserveChain {
 			rows.end(row, "mined");
 			return;
 		}
-		row.notes.misses += 1;
-		if (row.notes.misses < ANSWERS) return;
-		const isReplaced = hasSibling(rows.of(row.from), row) || hasSibling(rows.mined(), row);
+		row.notes.missingReceipts += 1;
+		if (row.notes.missingReceipts < ANSWERS) return;
+		const isReplaced = hasSibling(rows.liveOf(row.from), row) || hasSibling(rows.mined(), row);
 		rows.end(row, isReplaced ? "replaced" : "dropped");
 	}
 
@@ -135,8 +135,8 @@ export class ObserveChain {
 			const { hash, notes } = row;
 			const receipt = receipts?.[i];
 			if (receipt?.ok !== true || this.#observed.rows.get(hash)?.notes !== notes) continue;
-			notes.misses = receipt.result === null ? notes.misses + 1 : 0;
-			if (notes.misses >= ANSWERS) reopen(this.#observed, row);
+			notes.missingReceipts = receipt.result === null ? notes.missingReceipts + 1 : 0;
+			if (notes.missingReceipts >= ANSWERS) reopen(this.#observed, row);
 		}
 	}
 
@@ -181,17 +181,17 @@ export class ObservePages {
 		if (this.#fallback.dialect?.name !== "mevblocker") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
-		for (const row of rows.open())
-			if (isOnlyAtFallback(row) && now - row.notes.pageAt >= slotMs) due.push(row);
+		for (const row of rows.allLive())
+			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slotMs) due.push(row);
 		if (due.length > MAX_QUESTIONS)
-			due.sort((one, other) => (one.notes.pageAt < other.notes.pageAt ? -1 : 1));
+			due.sort((one, other) => (one.notes.pageReadAt < other.notes.pageReadAt ? -1 : 1));
 		let questions = 0;
 		for (const asked of due) {
 			if (current(this.#observed, asked) === null) continue;
 			// If its page is blank again, there is a second request for its hash.
 			questions += isBelieved(asked.notes, HOLDER) ? 2 : 1;
 			if (stopping.aborted || questions > MAX_QUESTIONS || this.#fallback.breaker.isUnavailable) return;
-			asked.notes.pageAt = now;
+			asked.notes.pageReadAt = now;
 			await this.#read(asked);
 		}
 	}
@@ -210,7 +210,7 @@ export class ObservePages {
 			row.notes.unknown[HOLDER] = 0;
 			// The fallback no longer tries it, so that another upstream may get it.
 			if (ending === "expired" || ending === "dropped")
-				this.#observed.rows.change(row.hash, (one) => abandonedBy(one, HOLDER));
+				this.#observed.rows.change(row.hash, (one) => markAbandoned(one, HOLDER));
 		}
 	}
 

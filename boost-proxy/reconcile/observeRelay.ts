@@ -4,7 +4,7 @@
 import { nextTurn } from "../../shared/clock.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
-import { abandonedBy, holdersOf, isHolder, isLive, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
 import {
 	current,
 	dueMined,
@@ -95,7 +95,7 @@ export class ObserveRelay {
 	/** The next `limit` rows of the round. Where none is left, a new round begins if it may. */
 	#take(limit: number, mayBeginAnew: boolean): readonly Row[] {
 		const isNew = this.#left === null;
-		this.#left ??= this.#observed.rows.open();
+		this.#left ??= this.#observed.rows.allLive();
 		const taken: Row[] = [];
 		while (taken.length < limit) {
 			const { value: row, done } = this.#left.next();
@@ -132,12 +132,12 @@ export class ObserveRelay {
 		row.notes.relayAnsweredAt = clock.monotonic();
 		row.notes.unknown.relay = 0;
 		const ending = endingOf(stage);
-		if (ending === undefined) rows.alive(row.hash);
+		if (ending === undefined) rows.extendLife(row.hash);
 		else if (ending === "cancelled" || ending === "replaced") {
 			endedByUser(this.#observed, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			// The relay abandoned it, but the fallback still holds it.
-			rows.change(row.hash, (one) => abandonedBy(one, "relay"));
+			rows.change(row.hash, (one) => markAbandoned(one, "relay"));
 		} else rows.end(row, ending);
 	}
 

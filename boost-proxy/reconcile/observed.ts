@@ -5,7 +5,15 @@ import type { Clock } from "../../shared/clock.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
-import { type Ending, holdersOf, isHolder, lost, type Notes, notHeld, type Row } from "../domain/row.ts";
+import {
+	type Ending,
+	holdersOf,
+	isHolder,
+	markLost,
+	markNotHeld,
+	type Notes,
+	type Row,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 
 /** The observers' dependencies. */
@@ -67,9 +75,9 @@ export function noRecord({ rows, clock }: Observed, row: Row, by: UpstreamName):
 	if (acknowledged) {
 		notes.unknown[by] = 0;
 		notes.losses[by] += 1;
-		rows.change(hash, (one) => lost(one, by));
+		rows.change(hash, (one) => markLost(one, by));
 	} else if (clock.now() - receivedAt >= LATE_MS) {
-		rows.change(hash, (one) => notHeld(one, by));
+		rows.change(hash, (one) => markNotHeld(one, by));
 	}
 }
 
@@ -83,8 +91,8 @@ export function dueMined(
 	const taken: Row[] = [];
 	for (const row of rows.mined()) {
 		if (taken.length >= limit) break;
-		if (!isWanted(row) || now - row.notes.chainAt < slotMs / 2) continue;
-		row.notes.chainAt = now;
+		if (!isWanted(row) || now - row.notes.checkedAt < slotMs / 2) continue;
+		row.notes.checkedAt = now;
 		taken.push(row);
 	}
 	return taken;

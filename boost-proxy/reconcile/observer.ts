@@ -74,7 +74,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		start: async () => trigger(),
 		learn: (hash, stage) => ofRelay.learn(hash, stage),
 		passed() {
-			if (rows.depth === 0 || isAskedSoon) return;
+			if (rows.liveCount === 0 || isAskedSoon) return;
 			isAskedSoon = true;
 			clock.after(PASSED_MS, () => {
 				isAskedSoon = false;

@@ -3,7 +3,7 @@
 // one answer.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
-import { holdersOf, isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, type Moment, NO_RETRY, needsWork, type Row } from "../domain/row.ts";
 
 /** What the plan depends on for one upstream. */
 export interface UpstreamHealth {
@@ -183,7 +183,7 @@ function gapOf({ nonce }: Row, { health, firstMissing }: Lane, latest: bigint | 
 /** Whether the upstream is treated as having it. What a client's request sent there counts until the upstream denies it. */
 export function countsAsThere({ at }: Row, to: UpstreamName): boolean {
 	const { presence, retryAt } = to === "relay" ? at.relay : at.fallback;
-	return presence === "has" || (presence === "maybe" && retryAt === NEVER);
+	return presence === "has" || (presence === "maybe" && retryAt === NO_RETRY);
 }
 
 /** Whether an available upstream has it. */
@@ -200,7 +200,7 @@ function isLostAt(row: Row, by: UpstreamName, health: Health): boolean {
 /** Whether no pause or retry wait forbids a delivery now. */
 function isDue(row: Row, to: UpstreamName, health: Health, time: PlanTime): boolean {
 	if ((health[to]?.pausedUntil ?? 0) > time.monotonic) return false;
-	return row.at[to].retryAt === NEVER || isRetried(row, to, time);
+	return row.at[to].retryAt === NO_RETRY || isRetried(row, to, time);
 }
 
 function isRetried({ at }: Row, by: UpstreamName, { monotonic, epoch }: PlanTime): boolean {

@@ -8,15 +8,15 @@ import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
 import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
 import {
-	delayedAt,
-	has,
+	delayRetry,
 	isLive,
 	MAX_WAIT_MS,
+	markHeld,
+	markRefused,
+	markUnanswered,
 	type Row,
-	refusedBy,
-	unanswered,
-	withCancelPending,
-	withReplacementPending,
+	setCancelPending,
+	setReplacementPending,
 } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import {
@@ -102,7 +102,7 @@ export class Reconciler {
 		const { rows, clock } = this.#dependencies;
 		const begun = clock.monotonic();
 		const { health, time } = this.#now();
-		for (const row of rows.open()) if (wants(row, health, time)) this.#queued.add(row.from);
+		for (const row of rows.allLive()) if (wants(row, health, time)) this.#queued.add(row.from);
 		for (const row of rows.pendingCancels()) if (wants(row, health, time)) this.#queued.add(row.hash);
 		const scanMs = clock.monotonic() - begun;
 		const left = this.#queued.size > 0;
@@ -144,7 +144,7 @@ export class Reconciler {
 		const { rows } = this.#dependencies;
 		let latest: bigint | null | undefined;
 		while (!this.#stopped) {
-			const before = rows.of(from);
+			const before = rows.liveOf(from);
 			const send = this.#next(before, latest);
 			if (send === null) return;
 			const upstream = this.#dependencies.upstreams[send.to] as Upstream;
@@ -155,9 +155,9 @@ export class Reconciler {
 			const { hash } = send.row;
 			const raw = await rows.raw(hash).catch(() => null);
 			// A row of the account changed meanwhile.
-			if (rows.of(from) !== before) continue;
+			if (rows.liveOf(from) !== before) continue;
 			if (this.#stopped) return;
-			if (raw === null) this.#change(hash, (row) => delayedAt(row, send.to, this.#now().time));
+			if (raw === null) this.#change(hash, (row) => delayRetry(row, send.to, this.#now().time));
 			else await this.#send(upstream, send, raw);
 		}
 	}
@@ -170,8 +170,8 @@ export class Reconciler {
 			const { hash } = action.row;
 			if (kind === "send") return action;
 			// The replacement may not go there: the upstream keeps the earlier transaction.
-			if (kind === "forget") this.#change(hash, (row) => withReplacementPending(row, to, false));
-			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
+			if (kind === "forget") this.#change(hash, (row) => setReplacementPending(row, to, false));
+			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayRetry(row, to, time));
 		}
 		return null;
 	}
@@ -185,16 +185,16 @@ export class Reconciler {
 		const delivery = await upstream.deliver({ ...row, raw }, options);
 		const { time } = this.#now();
 		if (delivery === null) {
-			this.#change(hash, (one) => delayedAt(one, name, time));
+			this.#change(hash, (one) => delayRetry(one, name, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to: name, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: name });
-			this.#reached(name, row, (one) => withReplacementPending(has(one, name), name, false));
+			this.#reached(name, row, (one) => setReplacementPending(markHeld(one, name), name, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
 			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is refused", { upstream: name, hash, reason: need, code });
-			this.#change(hash, (one) => refusedBy(one, name, time));
+			this.#change(hash, (one) => markRefused(one, name, time));
 		} else {
 			onHandover?.({ to: name, outcome: "failed" });
 			this.#failed(upstream, row, delivery, time);
@@ -204,8 +204,8 @@ export class Reconciler {
 	#failed({ name, dialect }: Upstream, row: Row, delivery: Delivery, time: PlanTime): void {
 		const { retryAfterS = 0, fault = null } = delivery.kind === "failed" ? delivery : {};
 		const retryMs = retryAfterS * 1_000;
-		if (mayHave(delivery)) this.#reached(name, row, (one) => unanswered(one, name, time, retryMs));
-		else this.#change(row.hash, (one) => delayedAt(one, name, time, retryMs));
+		if (mayHave(delivery)) this.#reached(name, row, (one) => markUnanswered(one, name, time, retryMs));
+		else this.#change(row.hash, (one) => delayRetry(one, name, time, retryMs));
 		// A fallback's limit is about us, not about one client.
 		if (fault === "limited" && dialect !== null) {
 			const waitMs = Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS);
@@ -221,10 +221,10 @@ export class Reconciler {
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
 			rows.end(row, row.desired, [by]);
 		}
-		for (const one of rows.of(sent.from, sent.nonce)) {
+		for (const one of rows.liveOf(sent.from, sent.nonce)) {
 			const isLater = one.hash !== sent.hash && one.receivedAt >= sent.receivedAt;
 			if (!isLater || countsAsThere(one, by)) continue;
-			this.#change(one.hash, (sibling) => withReplacementPending(sibling, by, true));
+			this.#change(one.hash, (sibling) => setReplacementPending(sibling, by, true));
 		}
 	}
 
@@ -236,7 +236,7 @@ export class Reconciler {
 		const { time } = this.#now();
 		this.#dependencies.rows.change(row.hash, (one) => {
 			if (isLive(one)) return one;
-			return isOver ? withCancelPending(one, to, false) : delayedAt(one, to, time);
+			return isOver ? setCancelPending(one, to, false) : delayRetry(one, to, time);
 		});
 	}
 

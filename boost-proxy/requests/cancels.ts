@@ -17,7 +17,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { abandonedBy, isHolder, isLive, type Row, requestBegun, requestOver } from "../domain/row.ts";
+import { beginRequest, endRequest, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -109,7 +109,7 @@ export class Cancels {
 		const change = (how: (row: Row) => Row): void => {
 			for (const { hash } of siblings) rows.change(hash, how);
 		};
-		change(requestBegun);
+		change(beginRequest);
 		try {
 			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
@@ -124,7 +124,7 @@ export class Cancels {
 			const cannot = all.find((one) => one.kind === "cannot");
 			if (cannot !== undefined) {
 				// It stays only at the holder that can't cancel, and may be mined: the others do not get it again.
-				for (const name of done) change((row) => abandonedBy(row, name));
+				for (const name of done) change((row) => markAbandoned(row, name));
 				throw cannot.why;
 			}
 			const rejected = all.find((one) => one.kind === "rejected");
@@ -141,7 +141,7 @@ export class Cancels {
 			if (rejected !== undefined) throw verdictError(rejected.error);
 			throw unavailable(byRight || isUnsure ? UNREACHED : "who holds it is out");
 		} finally {
-			change((row) => requestOver(row));
+			change((row) => endRequest(row));
 		}
 	}
 

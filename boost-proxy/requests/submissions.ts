@@ -14,15 +14,15 @@ import type { OverShare } from "../../shared/shares/shares.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
-	has,
+	endRequest,
 	holdersOf,
 	isFinal,
 	isHolder,
-	mayHaveIt,
-	notHeld,
+	markHeld,
+	markMaybeHeld,
+	markNotHeld,
 	type Row,
-	requestOver,
-	withReplacementPending,
+	setReplacementPending,
 } from "../domain/row.ts";
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Rows } from "../rows/rows.ts";
@@ -128,7 +128,7 @@ export class Submissions {
 			this.#note(state, tx.hash, "known");
 			return { tx, cancels: known.desired === "cancelled" };
 		}
-		const siblings = rows.of(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
+		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#note(state, tx.hash, "cancels");
@@ -160,14 +160,14 @@ export class Submissions {
 			softCancellations,
 			address: caller.address,
 			receivedAt: clock.now(),
-			replacesAt: siblings.flatMap(holdersOf),
+			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
 		const refusal = rows.refusal(row);
 		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
 		const isNew = earlier?.acknowledged !== true;
 		const isAbsentAt = (by: UpstreamName): void => {
-			if (earlier === null || !isHolder(earlier.at[by])) rows.change(hash, (one) => notHeld(one, by));
+			if (earlier === null || !isHolder(earlier.at[by])) rows.change(hash, (one) => markNotHeld(one, by));
 		};
 		rows.add(row, order[0].name);
 		let error: WireVerdict | null = null;
@@ -202,7 +202,7 @@ export class Submissions {
 				this.#note(state, hash, "rejected", { upstream: name, code: delivery.error.code });
 				throw verdictError(delivery.error);
 			}
-			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => mayHaveIt(one, name));
+			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markMaybeHeld(one, name));
 			else isAbsentAt(name);
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
@@ -218,7 +218,7 @@ export class Submissions {
 
 	/** A transaction that was acknowledged before stays acknowledged, whatever the result of this request. */
 	#requestOver(hash: string, isNew: boolean, acknowledged: boolean): void {
-		if (isNew) this.#dependencies.rows.change(hash, (one) => requestOver(one, acknowledged));
+		if (isNew) this.#dependencies.rows.change(hash, (one) => endRequest(one, acknowledged));
 	}
 
 	/** Marks it acknowledged and its siblings replaced, and waits for the journal. */
@@ -230,8 +230,8 @@ export class Submissions {
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
 		rows.change(tx.hash, (one) => {
-			const held = withReplacementPending(has(one, by), by, false);
-			return isNew ? requestOver(held, true) : held;
+			const held = setReplacementPending(markHeld(one, by), by, false);
+			return isNew ? endRequest(held, true) : held;
 		});
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
@@ -269,7 +269,7 @@ export class Submissions {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
-		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
+		const known = siblings.length > 0 ? siblings : rows.liveOf(tx.from);
 		return isFallbackFirst(known) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
 
@@ -278,7 +278,7 @@ export class Submissions {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
 		if (name !== "fallback" || upstream.breaker.isUnavailable) return;
-		for (const row of rows.of(tx.from)) {
+		for (const row of rows.liveOf(tx.from)) {
 			if (!upstreams.relay.breaker.isUnavailable) return;
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
@@ -287,7 +287,7 @@ export class Submissions {
 			const delivery = await upstream.deliver({ ...row, raw }, options);
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			rows.change(row.hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
+			rows.change(row.hash, (one) => (isSure ? markHeld(one, name) : markMaybeHeld(one, name)));
 		}
 	}
 

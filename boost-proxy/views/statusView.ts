@@ -13,7 +13,7 @@ import type { Rows } from "../rows/rows.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
-	readonly rows: Pick<Rows, "get" | "live" | "of" | "raw">;
+	readonly rows: Pick<Rows, "get" | "live" | "liveOf" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Gets the stages that the relay's answers contain. */

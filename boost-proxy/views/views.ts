@@ -45,7 +45,7 @@ export class Views {
 		// Also if the relay holds all rows: should it fail at this request, the fallback does not know them.
 		return (
 			this.#dependencies.upstreams.relay.breaker.isUnavailable ||
-			this.#dependencies.rows.of(address).length > 0
+			this.#dependencies.rows.liveOf(address).length > 0
 		);
 	}
 
@@ -72,7 +72,7 @@ export class Views {
 		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
 		// The relay has counted what it holds. What it does not count is no longer pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
-		const next = raised(base, this.#dependencies.rows.of(address), counts);
+		const next = raised(base, this.#dependencies.rows.liveOf(address), counts);
 		if (next > base) state.routing.answeredBy.add("journal");
 		return toQuantity(next);
 	}

@@ -66,7 +66,7 @@ for (const engine of ENGINES) {
 				path: i % 3 === 0 ? "noreverts" : "fast",
 				search: `refundRecipient=${senderOf(i)}`,
 				softCancellations: i % 2 === 0,
-				replacesAt: i === 3 ? ["fallback"] : [],
+				replacesAtUpstreams: i === 3 ? ["fallback"] : [],
 			});
 			assert.equal(await journal.add(entry, "relay"), true);
 			await journal.settle(hashOf(i), i !== 1);

@@ -178,9 +178,9 @@ function checkIndexes(rows: Rows): void {
 	const all = HASHES.flatMap((hash) => rows.get(hash) ?? []);
 	const hashes = (some: Iterable<{ readonly hash: string }>) => [...some].map(({ hash }) => hash);
 	const live = all.filter(isLive);
-	assert.deepEqual([rows.depth, hashes(rows.open()).sort()], [live.length, hashes(live)]);
+	assert.deepEqual([rows.liveCount, hashes(rows.allLive()).sort()], [live.length, hashes(live)]);
 	assert.deepEqual(
-		hashes(rows.of(senderOf(1))).map((hash) => rows.get(hash)?.nonce),
+		hashes(rows.liveOf(senderOf(1))).map((hash) => rows.get(hash)?.nonce),
 		live.map(({ nonce }) => nonce).sort(),
 	);
 	const ended = all.filter((row) => !isLive(row));

@@ -5,11 +5,11 @@ import { test } from "node:test";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
-	ended,
-	NEVER,
+	endRow,
+	NO_RETRY,
 	type Row,
 	type Standing,
-	withReplacementPending,
+	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import { type Action, type Health, plan } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
@@ -108,7 +108,7 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
 
 test("a pending replacement is sent even if another upstream has it, and forgotten where it may not go", () => {
-	const row = withReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
+	const row = setReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
 	const fallback = { ...HEALTHY.fallback, mayHave: () => false };
@@ -116,7 +116,7 @@ test("a pending replacement is sent even if another upstream has it, and forgott
 });
 
 test("an ended row is never sent; pending cancels are sent when due, and forgotten where there is no method", () => {
-	const row = ended(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
+	const row = endRow(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("relay")), ["cancel: 1 at the fallback"]);
 	const fallback = { ...HEALTHY.fallback, cancels: false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), [
@@ -172,7 +172,7 @@ test("nonces are sent in order: later ones wait for a missing one", () => {
 	const [one, ...rest] = actionsOf(rows, healthOf("relay"));
 	assert.equal(one, "send for handover: 1 at the fallback");
 	assert.deepEqual(rest, ["wait: 2 at the fallback", "wait: 3 at the fallback"]);
-	const replacing = withReplacementPending(rowOf(3, AT_RELAY), "fallback", true);
+	const replacing = setReplacementPending(rowOf(3, AT_RELAY), "fallback", true);
 	assert.deepEqual(
 		actionsOf([...rows.slice(0, 2), replacing], healthOf("relay")).at(-1),
 		"send for replacement: 3 at the fallback",
@@ -199,5 +199,5 @@ test("an upstream that takes no gaps gets only nonces that follow the chain's or
 	const five = rowOf(5, { relay: STANDINGS.has, fallback: STANDINGS.has });
 	assert.deepEqual(ask(5n, [five, six as Row, eight as Row]), ["send for handover: 6 at the fallback"]);
 	assert.deepEqual(ask(7n, [eight as Row]), [], "7 is missing");
-	assert.equal(STANDINGS.spent.retryAt, NEVER);
+	assert.equal(STANDINGS.spent.retryAt, NO_RETRY);
 });

@@ -6,16 +6,16 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
-	delayedAt,
-	ended,
-	has,
+	delayRetry,
+	endRow,
 	isLive,
 	MAX_WAIT_MS,
+	markHeld,
+	markRefused,
+	markUnanswered,
 	type Row,
-	refusedBy,
-	unanswered,
-	withCancelPending,
-	withReplacementPending,
+	setCancelPending,
+	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import {
 	type Action,
@@ -72,7 +72,7 @@ function rowsOf({ rows }: Fixture): Row[] {
 		};
 		if (one.ending === "live") return known;
 		const notify = UPSTREAMS.filter((by) => known.at[by].cancelPending);
-		return ended({ ...known, acknowledged: true }, one.ending as "mined", 1, notify);
+		return endRow({ ...known, acknowledged: true }, one.ending as "mined", 1, notify);
 	});
 	const live = all.filter(isLive).sort((a, b) => Number(a.nonce - b.nonce) || a.receivedAt - b.receivedAt);
 	return [...live, ...all.filter((one) => !isLive(one))];
@@ -106,7 +106,7 @@ class Played {
 			if (kind === "send") return action;
 			if (kind === "wait") continue;
 			this.change(row, (one) =>
-				isLive(one) ? withReplacementPending(one, to, false) : withCancelPending(one, to, false),
+				isLive(one) ? setReplacementPending(one, to, false) : setCancelPending(one, to, false),
 			);
 			return this.next();
 		}
@@ -144,9 +144,9 @@ class Played {
 	send({ row, to }: Extract<Action, { kind: "send" }>, outcome: Outcome): void {
 		this.sends += 1;
 		this.change(row, (one) => {
-			if (outcome === "acknowledged") return withReplacementPending(has(one, to), to, false);
-			if (outcome === "rejected") return refusedBy(one, to, this.time);
-			return outcome === "unanswered" ? unanswered(one, to, this.time) : delayedAt(one, to, this.time);
+			if (outcome === "acknowledged") return setReplacementPending(markHeld(one, to), to, false);
+			if (outcome === "rejected") return markRefused(one, to, this.time);
+			return outcome === "unanswered" ? markUnanswered(one, to, this.time) : delayRetry(one, to, this.time);
 		});
 	}
 

@@ -123,7 +123,10 @@ async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
 	relay.breaker.set(true);
-	const later = await fixture.opened(2, ["fallback"], { nonce: 1n, replacesAt: ["relay", "fallback"] });
+	const later = await fixture.opened(2, ["fallback"], {
+		nonce: 1n,
+		replacesAtUpstreams: ["relay", "fallback"],
+	});
 	await journal.replacementDelivered(later, "fallback");
 	await journal.end(earlier, "replaced");
 	await clock.advance(2_000);
@@ -142,7 +145,7 @@ for (const [what, answer, holders] of [
 		relay.breaker.set(false);
 		await clock.advance(5_000);
 		assert.deepEqual([relay.hashes, fallback.hashes], [[later], []]);
-		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAt], [holders, []]);
+		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAtUpstreams], [holders, []]);
 	});
 }
 
@@ -251,7 +254,7 @@ scenario(
 		fallback.answer = async ({ hash }) => {
 			if (hash !== earlier) return ACKNOWLEDGED;
 			relay.breaker.set(false);
-			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
+			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAtUpstreams: ["relay"] });
 			await journal.replacementDelivered(later, "relay");
 			await journal.end(earlier, "replaced");
 			return ACKNOWLEDGED;

@@ -216,8 +216,8 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 		["replaced", ["fallback"]],
 		"a cancel of the next one must not revive it",
 	);
-	const { holders, replacesAt } = journal.get(REPLACING.hash) ?? {};
-	assert.deepEqual([holders, replacesAt], [["relay"], ["fallback"]]);
+	const { holders, replacesAtUpstreams } = journal.get(REPLACING.hash) ?? {};
+	assert.deepEqual([holders, replacesAtUpstreams], [["relay"], ["fallback"]]);
 	assert.deepEqual(fallback.hashes, [ONE.hash]);
 	assert.ok(triggers() > 0, "nobody sees to what is owed");
 });
