@@ -11,11 +11,15 @@ import {
 	type Standing,
 	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
-import { type Action, type Health, plan } from "../../../../boost-proxy/reconcile/plan.ts";
+import { type Action, plan, type UpstreamHealths } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
-function actionsOf(rows: readonly Row[], health: Health, latest?: bigint | null): readonly string[] {
-	return [...plan(rows, health, NOW, latest)].map(said);
+function actionsOf(
+	rows: readonly Row[],
+	health: UpstreamHealths,
+	nextNonce?: bigint | null,
+): readonly string[] {
+	return [...plan(rows, health, NOW, nextNonce)].map(said);
 }
 
 function said(action: Action): string {
@@ -27,7 +31,7 @@ function said(action: Action): string {
 type Out = "none" | "relay" | "fallback" | "both";
 const NAMES = Object.keys(STANDINGS);
 
-function healthOf(out: Out): Health {
+function healthOf(out: Out): UpstreamHealths {
 	const isUnavailable = (name: UpstreamName) => out === "both" || out === name;
 	return {
 		relay: { ...HEALTHY.relay, isUnavailable: isUnavailable("relay") },
@@ -111,14 +115,14 @@ test("a pending replacement is sent even if another upstream has it, and forgott
 	const row = setReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
-	const fallback = { ...HEALTHY.fallback, mayHave: () => false };
+	const fallback = { ...HEALTHY.fallback, acceptsPath: () => false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), ["forget: 1 at the fallback"]);
 });
 
 test("an ended row is never sent; pending cancels are sent when due, and forgotten where there is no method", () => {
 	const row = endRow(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("relay")), ["cancel: 1 at the fallback"]);
-	const fallback = { ...HEALTHY.fallback, cancels: false };
+	const fallback = { ...HEALTHY.fallback, canCancel: false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), [
 		"cancel: 1 at the relay",
 		"forget: 1 at the fallback",
@@ -145,7 +149,7 @@ for (const [what, change, expected] of WITH) {
 		const health = healthOf("relay");
 		const fallback = health.fallback && {
 			...health.fallback,
-			mayHave: (path: string) => path !== "noreverts",
+			acceptsPath: (path: string) => path !== "noreverts",
 		};
 		const row = { ...rowOf(1, AT_RELAY), ...change };
 		assert.deepEqual(actionsOf([row], { ...health, ...(fallback && { fallback }) }), expected);
@@ -189,10 +193,10 @@ test("nonces are sent in order: later ones wait for a missing one", () => {
 
 test("an upstream that takes no gaps gets only nonces that follow the chain's or its own", () => {
 	const health = healthOf("relay");
-	const fallback = { ...HEALTHY.fallback, takesGaps: false };
+	const fallback = { ...HEALTHY.fallback, acceptsNonceGaps: false };
 	const rows = [4, 5, 6, 8].map((n) => rowOf(n, AT_RELAY));
-	const ask = (latest: bigint | null, some = rows) =>
-		actionsOf(some, { ...health, fallback }, latest).filter((one) => one.startsWith("send"));
+	const ask = (nextNonce: bigint | null, some = rows) =>
+		actionsOf(some, { ...health, fallback }, nextNonce).filter((one) => one.startsWith("send"));
 	assert.deepEqual(ask(null), [], "an unknown nonce is no nonce");
 	assert.deepEqual(ask(5n), ["send for handover: 5 at the fallback"], "4 is used");
 	const [, , six, eight] = rows;

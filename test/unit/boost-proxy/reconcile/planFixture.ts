@@ -8,8 +8,8 @@ import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
 export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
 
 const WELL: UpstreamHealth = {
-	...{ isUnavailable: false, pausedUntil: 0, takesGaps: true, cancels: true },
-	...{ isOurs: true, mayHave: () => true },
+	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true },
+	...{ isOurs: true, acceptsPath: () => true },
 };
 /** Both are well, and take all. */
 export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {

@@ -20,10 +20,10 @@ import {
 import {
 	type Action,
 	countsAsThere,
-	type Health,
+	mayNeedAction,
 	type PlanTime,
 	plan,
-	wants,
+	type UpstreamHealths,
 } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
@@ -46,7 +46,7 @@ const row = fc.record({
 const fixture = fc.record({
 	rows: fc.array(row, { minLength: 1, maxLength: 5 }),
 	out: fc.subarray([...UPSTREAMS]),
-	takesGaps: fc.boolean(),
+	acceptsNonceGaps: fc.boolean(),
 	outcomes: fc.array(fc.constantFrom(...OUTCOMES), { maxLength: 12 }),
 });
 type Fixture = typeof fixture extends fc.Arbitrary<infer T> ? T : never;
@@ -78,11 +78,11 @@ function rowsOf({ rows }: Fixture): Row[] {
 	return [...live, ...all.filter((one) => !isLive(one))];
 }
 
-function healthOf({ out, takesGaps }: Pick<Fixture, "out" | "takesGaps">): Health {
-	const mayHave = (path: string) => path !== "noreverts";
+function healthOf({ out, acceptsNonceGaps }: Pick<Fixture, "out" | "acceptsNonceGaps">): UpstreamHealths {
+	const acceptsPath = (path: string) => path !== "noreverts";
 	return {
 		relay: { ...HEALTHY.relay, isUnavailable: out.includes("relay") },
-		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), takesGaps, mayHave },
+		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), acceptsNonceGaps, acceptsPath },
 	};
 }
 
@@ -91,7 +91,7 @@ class Played {
 	rows: Row[];
 	sends = 0;
 	time: PlanTime = NOW;
-	health: Health;
+	health: UpstreamHealths;
 
 	constructor(played: Fixture) {
 		this.rows = rowsOf(played);
@@ -175,10 +175,10 @@ test("with any results of deliveries the plan keeps its rules and comes to rest"
 test("in the end every live row has a holder and every cancel was sent", () => {
 	fc.assert(
 		fc.property(fixture, (one) => {
-			const played = new Played({ ...one, takesGaps: true });
+			const played = new Played({ ...one, acceptsNonceGaps: true });
 			played.rest(one.outcomes);
 			// Both come back, which begins an epoch; requests end, and time goes by.
-			played.health = healthOf({ out: [], takesGaps: true });
+			played.health = healthOf({ out: [], acceptsNonceGaps: true });
 			played.rows = played.rows.map((row) => ({
 				...row,
 				requests: 0,
@@ -199,7 +199,7 @@ test("in the end every live row has a holder and every cancel was sent", () => {
 					UPSTREAMS.some((by) => countsAsThere(row, by)),
 					"it has a holder",
 				);
-				assert.equal(wants(row, played.health, played.time), false, "it wants nothing more");
+				assert.equal(mayNeedAction(row, played.health, played.time), false, "it wants nothing more");
 			}
 		}),
 		{ numRuns: 3_000 },

@@ -140,7 +140,7 @@ const MEVBLOCKER: Dialect = {
 	name: "mevblocker",
 	batches: true,
 	knowsPrivate: true,
-	takesGaps: true,
+	acceptsNonceGaps: true,
 	cancelMethod: "eth_cancelTransaction",
 	softCancels: true,
 	target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
@@ -153,7 +153,7 @@ const FLASHBOTS: Dialect = {
 	name: "flashbots",
 	batches: false,
 	knowsPrivate: false,
-	takesGaps: false,
+	acceptsNonceGaps: false,
 	cancelMethod: null,
 };
 const DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;

@@ -77,7 +77,7 @@ function dialect(name: DialectName): Dialect {
 		name,
 		batches: true,
 		knowsPrivate: name === "mevblocker",
-		takesGaps: true,
+		acceptsNonceGaps: true,
 		cancelMethod: null,
 		softCancels: false,
 		target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
