@@ -130,11 +130,11 @@ export class Cancels {
 			const rejected = all.find((one) => one.kind === "rejected");
 			const isUnsure = all.some((one) => one.kind === "unsure");
 			if (done.length > 0 || isUnsure || (byRight && rejected === undefined)) {
-				const notify = UPSTREAMS.filter((name) => {
+				const cancelLaterAt = UPSTREAMS.filter((name) => {
 					const kind = outcomes.get(name)?.kind;
 					return kind === undefined ? isHeldBy(name) : kind === "unreached" || kind === "unsure";
 				});
-				for (const row of siblings) rows.end(row, "cancelled", notify);
+				for (const row of siblings) rows.end(row, "cancelled", cancelLaterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
 			if (done.length > 0 || (byRight && all.length === 0)) return;
