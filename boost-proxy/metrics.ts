@@ -21,15 +21,24 @@ import type { Rows } from "./rows/rows.ts";
 /** All label values; a missing one does not compile. */
 const TRIP_REASONS = keys<TripReason>({
 	...all(FAULTS),
-	...{ faults: 0, storm: 0, silence: 0, staleHead: 0, notReady: 0, probe: 0, forced: 0 },
+	faults: 0,
+	storm: 0,
+	silence: 0,
+	staleHead: 0,
+	notReady: 0,
+	probe: 0,
+	forced: 0,
 });
 const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, cut: 0 });
-const PROBE_OUTCOMES = keys<ProbeOutcome>({
-	...all(FAULTS),
-	...{ ok: 0, staleHead: 0, notReady: 0, probe: 0 },
-});
+const PROBE_OUTCOMES = keys<ProbeOutcome>({ ...all(FAULTS), ok: 0, staleHead: 0, notReady: 0, probe: 0 });
 const METHOD_KINDS = keys<MethodKind>({
-	...{ submission: 0, sync: 0, cancel: 0, nonce: 0, byHash: 0, read: 0, relay: 0 },
+	submission: 0,
+	sync: 0,
+	cancel: 0,
+	nonce: 0,
+	byHash: 0,
+	read: 0,
+	relay: 0,
 });
 /** How a call ended, for the client: `refused` with an error about itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;

@@ -62,7 +62,9 @@ export function operatorRoutes(
 		verb: "GET" | "POST",
 		handle: (request: RouteRequest) => HttpAnswer,
 	): Route => ({
-		...{ path: `/admin/${path}`, verb, weight: WEIGHT },
+		path: `/admin/${path}`,
+		verb,
+		weight: WEIGHT,
 		handle(request) {
 			if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
 			return isAllowed(request.headers.authorization) ? handle(request) : UNAUTHORIZED;

@@ -145,7 +145,9 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 	const { transaction, reverted, blockNumber } = mined;
 	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
 	const record: StatusRecord = {
-		...{ ...blank, status: "INCLUDED", fastMode: row?.path === "fast" },
+		...blank,
+		status: "INCLUDED",
+		fastMode: row?.path === "fast",
 		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
 		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};
