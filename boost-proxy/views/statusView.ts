@@ -66,8 +66,8 @@ async function relayPage(
 }
 
 /**
- * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, of which the relay is
- * not notified yet; or the relay has abandoned it but the fallback still holds it.
+ * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, which was not told to
+ * cancel it yet; or the relay has abandoned it but the fallback still holds it.
  */
 function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	if (page.status === "INCLUDED" || row === null) return false;

@@ -98,7 +98,7 @@ export interface LiveRow extends Omit<NewRow, "raw"> {
 export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path" | "address"> {
 	readonly ending: Ending;
 	readonly endedAt: number;
-	readonly notify: readonly UpstreamName[];
+	readonly cancelAt: readonly UpstreamName[];
 }
 
 function liveRow(row: Row): LiveRow {
@@ -110,7 +110,7 @@ function liveRow(row: Row): LiveRow {
 function endedRow(row: Row): EndedRow {
 	const { hash, from, nonce, path, address, desired, endedAt } = row;
 	if (desired === "live") throw new Error("it is live");
-	return { hash, from, nonce, path, address, ending: desired, endedAt, notify: cancelsPendingAt(row) };
+	return { hash, from, nonce, path, address, ending: desired, endedAt, cancelAt: cancelsPendingAt(row) };
 }
 
 /** What lies in a store, opened. */
@@ -197,19 +197,19 @@ export class RowVerbs {
 		});
 	}
 
-	end(hash: string, ending: Ending, notify: readonly UpstreamName[] = []): Promise<void> {
+	end(hash: string, ending: Ending, cancelAt: readonly UpstreamName[] = []): Promise<void> {
 		const row = this.rows.get(hash);
-		if (row !== null) this.rows.end(row, ending, notify);
+		if (row !== null) this.rows.end(row, ending, cancelAt);
 		return this.#written(hash);
 	}
 
-	markEnded({ ending, notify, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
+	markEnded({ ending, cancelAt, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
 		const { hash, from, nonce, path, address } = one;
-		this.rows.end({ hash, from, nonce, path, address }, ending, notify);
+		this.rows.end({ hash, from, nonce, path, address }, ending, cancelAt);
 		return this.#written(hash);
 	}
 
-	notified(hash: string, by: UpstreamName): Promise<void> {
+	cancelDone(hash: string, by: UpstreamName): Promise<void> {
 		return this.#change(hash, (row) => setCancelPending(row, by, false));
 	}
 

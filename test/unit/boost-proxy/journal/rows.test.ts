@@ -140,10 +140,10 @@ test("ended rows keep no bytes, mined ones only while they can be reopened", asy
 test("ended ones are forgotten after a week, on disk too, a bounded number at a time", async () => {
 	const { journal, disk, clock } = await fixture({ maxEnded: 5_000 });
 	for (let n = 0; n < 2_500; n += 1) {
-		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", notify: [] });
+		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", cancelAt: [] });
 	}
 	await clock.advance(3 * DAY_MS);
-	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", notify: [] });
+	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", cancelAt: [] });
 	await clock.advance(4 * DAY_MS - 1);
 	assert.equal(disk.map.size, 2_502);
 	await clock.advance(1);
@@ -163,7 +163,7 @@ test("beyond the limit the oldest ended rows are dropped first, those that their
 	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
 	const end = async (one: typeof journal, n: number, ending: Ending) => {
 		await clock.advance(1);
-		await one.markEnded({ ...MARK, hash: hashOf(n), ending, notify: [] });
+		await one.markEnded({ ...MARK, hash: hashOf(n), ending, cancelAt: [] });
 	};
 	for (const [n, ending] of (["cancelled", "mined", "dropped", "replaced", "expired"] as const).entries())
 		await end(journal, n, ending);
@@ -201,7 +201,7 @@ test("an unacknowledged row takes over the values of a second request and keeps 
 });
 
 test("a cancel is pending at upstreams that turn out to have an ended row, but not a mined one", async () => {
-	for (const [ending, notify] of [
+	for (const [ending, cancelAt] of [
 		["cancelled", ["fallback"]],
 		["replaced", ["fallback"]],
 		["mined", []],
@@ -210,7 +210,7 @@ test("a cancel is pending at upstreams that turn out to have an ended row, but n
 		await journal.add(newEntry(1), "relay");
 		await journal.end(hashOf(1), ending);
 		await journal.held(hashOf(1), "fallback");
-		assert.deepEqual(journal.ended(hashOf(1))?.notify, notify);
+		assert.deepEqual(journal.ended(hashOf(1))?.cancelAt, cancelAt);
 		await journal.close();
 	}
 });

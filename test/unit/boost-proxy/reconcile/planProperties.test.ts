@@ -71,8 +71,8 @@ function rowsOf({ rows }: Fixture): Row[] {
 			requests,
 		};
 		if (one.ending === "live") return known;
-		const notify = UPSTREAMS.filter((by) => known.at[by].cancelPending);
-		return endRow({ ...known, acknowledged: true }, one.ending as "mined", 1, notify);
+		const cancelAt = UPSTREAMS.filter((by) => known.at[by].cancelPending);
+		return endRow({ ...known, acknowledged: true }, one.ending as "mined", 1, cancelAt);
 	});
 	const live = all.filter(isLive).sort((a, b) => Number(a.nonce - b.nonce) || a.receivedAt - b.receivedAt);
 	return [...live, ...all.filter((one) => !isLive(one))];

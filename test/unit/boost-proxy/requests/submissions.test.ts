@@ -210,9 +210,9 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
-	const { ending, notify } = journal.ended(ONE.hash) ?? {};
+	const { ending, cancelAt } = journal.ended(ONE.hash) ?? {};
 	assert.deepEqual(
-		[ending, notify],
+		[ending, cancelAt],
 		["replaced", ["fallback"]],
 		"a cancel of the next one must not revive it",
 	);
