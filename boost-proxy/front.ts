@@ -90,7 +90,11 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const failover = new Failover({ budgetMs: config.REQUEST_BUDGET_MS }, { upstreams, clock });
 	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => clientTrust.isBelieved });
 	const submissions = new Submissions({
-		...{ rows, upstreams, failover, cancels, clock },
+		rows,
+		upstreams,
+		failover,
+		cancels,
+		clock,
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
@@ -104,7 +108,15 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const ingress = new BoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{
-			...{ submissions, cancels, views, syncWaits, failover, upstreams, subscriptions, limiter, clock },
+			submissions,
+			cancels,
+			views,
+			syncWaits,
+			failover,
+			upstreams,
+			subscriptions,
+			limiter,
+			clock,
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
 			onPassed: () => parts.observer.passed(),
@@ -116,7 +128,10 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const pass = createPassThrough(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{
-			...{ breaker: relay.breaker, readAddress, clock, log: log.child("pass") },
+			breaker: relay.breaker,
+			readAddress,
+			clock,
+			log: log.child("pass"),
 			onPassed(outcome) {
 				metrics.passed({ outcome });
 				parts.observer.passed();
@@ -164,7 +179,9 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	];
 	const common = {
 		...connectionsOf(config),
-		...{ host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS },
+		host: config.HOST,
+		maxBodyBytes: config.MAX_BODY_BYTES,
+		exposedHeaders: BOOST_HEADERS,
 	};
 	const deps = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(

@@ -21,15 +21,24 @@ import type { Rows } from "./rows/rows.ts";
 /** All label values; a missing one does not compile. */
 const TRIP_REASONS = keys<TripReason>({
 	...all(FAULTS),
-	...{ faults: 0, storm: 0, silence: 0, staleHead: 0, notReady: 0, probe: 0, forced: 0 },
+	faults: 0,
+	storm: 0,
+	silence: 0,
+	staleHead: 0,
+	notReady: 0,
+	probe: 0,
+	forced: 0,
 });
 const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, cut: 0 });
-const PROBE_OUTCOMES = keys<ProbeOutcome>({
-	...all(FAULTS),
-	...{ ok: 0, staleHead: 0, notReady: 0, probe: 0 },
-});
+const PROBE_OUTCOMES = keys<ProbeOutcome>({ ...all(FAULTS), ok: 0, staleHead: 0, notReady: 0, probe: 0 });
 const METHOD_KINDS = keys<MethodKind>({
-	...{ submission: 0, sync: 0, cancel: 0, nonce: 0, byHash: 0, read: 0, relay: 0 },
+	submission: 0,
+	sync: 0,
+	cancel: 0,
+	nonce: 0,
+	byHash: 0,
+	read: 0,
+	relay: 0,
 });
 /** How a call ended, for the client: `refused` with an error about itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
@@ -161,10 +170,10 @@ export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websocket
 		labelSets({ upstream: UPSTREAMS }),
 		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
 	);
-	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.depth);
+	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.liveCount);
 	metrics.gauge("boost_oldest_open_seconds", "Age of the oldest transaction that is not final", () => {
 		let oldest = clock.now();
-		for (const { receivedAt } of rows.open()) oldest = Math.min(oldest, receivedAt);
+		for (const { receivedAt } of rows.allLive()) oldest = Math.min(oldest, receivedAt);
 		return (clock.now() - oldest) / 1000;
 	});
 	metrics.gauge(

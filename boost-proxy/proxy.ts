@@ -67,7 +67,10 @@ async function assemble(
 	let kv: KeyValueStore | null = null;
 	try {
 		kv = await (overrides.openStore ?? openStore)("boost", config, {
-			...{ clock, onLost, stopped, onWait: () => standby.start() },
+			clock,
+			onLost,
+			stopped,
+			onWait: () => standby.start(),
 			log: log.child("store"),
 		});
 		return await connect(config, { ...overrides, standby }, kv);
@@ -101,17 +104,11 @@ async function connect(
 			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
-	const rows = await Rows.open(
+	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
-		{
-			...{ kv, clock, log: log.child("journal") },
-			onFault: () => metrics.journalFault({}),
-		},
+		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
-	const pool = createUpstreams(config, {
-		...{ clock, node, metrics, chainId },
-		log: log.child("upstreams"),
-	});
+	const pool = createUpstreams(config, { clock, node, metrics, chainId, log: log.child("upstreams") });
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
 	const parts = { rows, upstreams, chain, clock, background };
@@ -120,10 +117,7 @@ async function connect(
 			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
 			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
 		},
-		{
-			...{ ...parts, log: log.child("reconciler") },
-			onHandover: metrics.handover,
-		},
+		{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
 	);
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
@@ -133,11 +127,21 @@ async function connect(
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
-		...{ relay: upstreams.relay, background, clock },
+		relay: upstreams.relay,
+		background,
+		clock,
 		log: log.child("relay"),
 	});
 	const front = createFront(config, {
-		...{ ...parts, observer, clientTrust, registry, metrics, log, drainMs, standby, chainId },
+		...parts,
+		observer,
+		clientTrust,
+		registry,
+		metrics,
+		log,
+		drainMs,
+		standby,
+		chainId,
 	});
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [

@@ -57,9 +57,9 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const { clock, log, node, metrics, chainId } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const timeoutMs = config.PROBE_TIMEOUT_MS;
-	const shareMs = submissionShareMs(config.REQUEST_BUDGET_MS);
-	// A failed connection must be noticed well within a submission's share.
-	const connectMs = Math.min(CONNECT_MS, shareMs / 2);
+	const attemptTimeoutMs = submissionShareMs(config.REQUEST_BUDGET_MS);
+	// A failed connection must be noticed well within a submission's time.
+	const connectMs = Math.min(CONNECT_MS, attemptTimeoutMs / 2);
 	const transportsTo = (addresses: FallbackAddresses): UpstreamTransports => {
 		const make = (options: { readonly connections?: number } = {}) =>
 			createFallbackTransports(addresses, { clock }, { connectMs, ...options });
@@ -69,16 +69,24 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		upstream: UpstreamName,
 		probe: Probe,
 		{ own, reads, probes }: UpstreamTransports,
-		yieldsTo: UpstreamBreaker | null,
+		alternative: UpstreamBreaker | null,
 	) => {
 		const settings = {
-			...{ upstream, faults: config.BREAKER_FAULTS, storm: config.BREAKER_STORM, shareMs },
-			...{ probeIntervalMs: config.PROBE_INTERVAL_MS, probeTimeoutMs: timeoutMs },
+			upstream,
+			attemptTimeoutMs,
+			faults: config.BREAKER_FAULTS,
+			storm: config.BREAKER_STORM,
+			probeIntervalMs: config.PROBE_INTERVAL_MS,
+			probeTimeoutMs: timeoutMs,
 			probeSuccesses: config.PROBE_SUCCESSES,
-			...{ holdMs: config.BREAKER_HOLD_MS, holdMaxMs: config.BREAKER_HOLD_MAX_MS },
+			firstBackoffMs: config.BREAKER_HOLD_MS,
+			maxBackoffMs: config.BREAKER_HOLD_MAX_MS,
 		};
 		const breaker = new UpstreamBreaker(settings, {
-			...{ probe, clock, log, yieldsTo },
+			probe,
+			clock,
+			log,
+			alternative,
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
 			onProbe(outcome) {
 				if (outcome !== "ok") probes.renew();
@@ -99,14 +107,20 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		{ own, reads }: UpstreamTransports,
 	) =>
 		new HttpUpstream(options, {
-			...{ breaker, clock, dialect, onAttempt: metrics.attempt },
-			...{ transports: own.transports, readTransports: reads.transports },
+			breaker,
+			clock,
+			dialect,
+			onAttempt: metrics.attempt,
+			transports: own.transports,
+			readTransports: reads.transports,
 			statusTransport: own.statusTransport,
 		});
 
 	// Our relay's paths are those of the mevblocker dialect.
 	const ours = transportsTo({
-		...{ dialect: "mevblocker", baseUrl: config.RELAY_URL, statusUrl: null },
+		dialect: "mevblocker",
+		baseUrl: config.RELAY_URL,
+		statusUrl: null,
 		wholeUrls: { fast: null, noreverts: null },
 	});
 	const theirs = config.fallback === null ? null : transportsTo(config.fallback);

@@ -71,7 +71,7 @@ const SHARE = 10;
 /** A loop over `pass`. A trigger during a pass causes one more, since that pass may have read old state. */
 export class Loop {
 	readonly #options: LoopOptions;
-	readonly #with: LoopDependencies;
+	readonly #dependencies: LoopDependencies;
 	readonly #pass: () => Promise<Pass>;
 	/** The running pass. */
 	#passing: Promise<void> | null = null;
@@ -84,7 +84,7 @@ export class Loop {
 
 	constructor(options: LoopOptions, dependencies: LoopDependencies, pass: () => Promise<Pass>) {
 		this.#options = options;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#pass = pass;
 	}
 
@@ -104,7 +104,7 @@ export class Loop {
 
 	/** Plans a pass at `at`, unless one is planned earlier. */
 	#passAt(at: number): void {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		if (this.#stopped || (this.#next !== null && this.#next.at <= at)) return;
 		this.#next?.timer.cancel();
 		this.#next = null;
@@ -116,7 +116,7 @@ export class Loop {
 	#begin(): void {
 		this.#next = null;
 		this.#passing = new Promise((resolve) => {
-			this.#with.background.run(this.#options.task, () => this.#run().finally(resolve));
+			this.#dependencies.background.run(this.#options.task, () => this.#run().finally(resolve));
 		});
 	}
 
@@ -130,7 +130,7 @@ export class Loop {
 			if (!this.#stopped) pass = await this.#pass();
 		} finally {
 			this.#passing = null;
-			const now = this.#with.clock.monotonic();
+			const now = this.#dependencies.clock.monotonic();
 			this.#notBefore = now + Math.max(PAUSE_MS, SHARE * pass.scanMs);
 			const tickMs = this.#options.tickMs * (pass.left ? 1 : HEARTBEAT_TICKS);
 			this.#passAt(this.#again ? this.#notBefore : now + tickMs);

@@ -99,7 +99,11 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 		// MEV Blocker, or a second relay of ours: https://docs.cow.fi/mevblocker/orderflow-originators/endpoints
 		case "mevblocker":
 			return {
-				...{ name, batches: true, knowsPrivate: true, takesGaps: true, softCancels: true },
+				name,
+				batches: true,
+				knowsPrivate: true,
+				acceptsNonceGaps: true,
+				softCancels: true,
 				cancelMethod: "eth_cancelTransaction",
 				target: (path, search) => ({
 					target: search === "" ? `/${path}` : `/${path}?${search}`,
@@ -112,7 +116,11 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 		// transactions in the pending nonce only if the sender signed the request.
 		case "flashbots":
 			return {
-				...{ name, batches: false, knowsPrivate: false, takesGaps: false, softCancels: true },
+				name,
+				batches: false,
+				knowsPrivate: false,
+				acceptsNonceGaps: false,
+				softCancels: true,
 				cancelMethod: null,
 				target: flashbotsTarget,
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
@@ -121,7 +129,11 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 		// Any node or endpoint that takes raw transactions: one URL, no paths, no parameters. Arrays need not be supported.
 		case "plain":
 			return {
-				...{ name, batches: false, knowsPrivate: false, takesGaps: true, softCancels: false },
+				name,
+				batches: false,
+				knowsPrivate: false,
+				acceptsNonceGaps: true,
+				softCancels: false,
 				cancelMethod: null,
 				target: (_, search) => ({ target: "", dropped: named(new URLSearchParams(search).keys()) }),
 				statusPath: () => null,

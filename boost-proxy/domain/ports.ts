@@ -125,7 +125,7 @@ export interface Dialect {
 	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
 	readonly knowsPrivate: boolean;
 	/** Whether a transaction whose nonce has a gap may go there. */
-	readonly takesGaps: boolean;
+	readonly acceptsNonceGaps: boolean;
 	/** The method that cancels a transaction by hash; null if there is none. */
 	readonly cancelMethod: string | null;
 	/** Whether a self-transfer with a nonce that it holds cancels for free there. */

@@ -1,5 +1,5 @@
-// The journal row of one transaction: what its client wants, and its delivery state at each upstream. Every change of a row
-// is a pure function here, so that all that can happen to it can be read in one place.
+// A row: the journal's record of one transaction, with what its client wants and its delivery state at each upstream. Every
+// change of a row is a pure function here, named by a verb, so that all that can happen to it can be read in one place.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
@@ -19,7 +19,7 @@ export type Presence = "absent" | "maybe" | "has" | "lost" | "refused";
 /** A row's delivery state at one upstream. */
 export interface Standing {
 	readonly presence: Presence;
-	/** When it may be sent there again, in monotonic ms. A `maybe` with {@link NEVER} is treated as `has`. */
+	/** When it may be sent there again, in monotonic ms. A `maybe` with {@link NO_RETRY} counts as `has` until denied. */
 	readonly retryAt: number;
 	/** The health epoch in which `retryAt` is valid; null: in all. See {@link Moment.epoch}. */
 	readonly epoch: number | null;
@@ -27,7 +27,7 @@ export interface Standing {
 	readonly faults: number;
 	/** The upstream holds an earlier transaction of the nonce and must get this one, which replaces it. */
 	readonly replacementPending: boolean;
-	/** The user ended it; the upstream may have it and was not notified yet. */
+	/** The user ended it; the upstream may have it and must still be told to cancel it. */
 	readonly cancelPending: boolean;
 }
 
@@ -38,12 +38,12 @@ export interface Notes {
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
 	readonly unknown: Record<UpstreamName, number>;
 	readonly losses: Record<UpstreamName, number>;
-	/** When the chain was last asked. */
-	chainAt: number;
+	/** Live: when the chain was last asked. Mined: when it ended, or the relay or the chain was last asked. */
+	checkedAt: number;
 	/** Live: how often in a row its nonce was used but it had no receipt. Mined: how often in a row the receipt was missing. */
-	misses: number;
-	/** When the fallback's status page was last asked. */
-	pageAt: number;
+	missingReceipts: number;
+	/** When the fallback's status page was last read. */
+	pageReadAt: number;
 	/** Mined, and the relay has no record: only the chain shows a reorganisation. */
 	byChain: boolean;
 }
@@ -66,11 +66,11 @@ export interface NewRow {
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
 	/** The upstreams that hold an earlier transaction of its nonce. */
-	readonly replacesAt: readonly UpstreamName[];
+	readonly replacesAtUpstreams: readonly UpstreamName[];
 }
 
 /** Immutable: `Rows` replaces it as a whole. */
-export interface Row extends Omit<NewRow, "raw" | "replacesAt"> {
+export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
 	/** When it expires unless the relay reports it as live, in ms since the epoch. */
@@ -86,8 +86,8 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAt"> {
 	readonly notes: Notes;
 }
 
-/** Later than any time. */
-export const NEVER = Number.POSITIVE_INFINITY;
+/** As `retryAt`: no retry is planned. Only a need that waits for no retry, or a new epoch, sends it. Later than any time. */
+export const NO_RETRY = Number.POSITIVE_INFINITY;
 
 /** The first wait after a failed delivery, doubling, and the longest one, in ms. */
 const FIRST_WAIT_MS = 1_000;
@@ -104,7 +104,7 @@ export const ABSENT: Standing = Object.freeze({
 
 // Most rows share one of these few states, which saves memory.
 const HAS: Standing = Object.freeze({ ...ABSENT, presence: "has" });
-const GIVEN: Standing = Object.freeze({ ...ABSENT, presence: "maybe", retryAt: NEVER });
+const GIVEN: Standing = Object.freeze({ ...ABSENT, presence: "maybe", retryAt: NO_RETRY });
 const SHARED = [ABSENT, HAS, GIVEN];
 const SHARED_PAIRS: readonly Row["at"][] = [
 	{ relay: HAS, fallback: ABSENT },
@@ -128,10 +128,7 @@ function shared(one: Standing): Standing {
 export interface Moment {
 	/** Monotonic ms. */
 	readonly monotonic: number;
-	/**
-	 * Counts how often an upstream became unavailable or available: deliveries that failed in an earlier epoch are retried at
-	 * once.
-	 */
+	/** A new epoch begins when an upstream becomes unavailable or available: what failed in an earlier one is retried at once. */
 	readonly epoch: number;
 }
 
@@ -141,16 +138,16 @@ export function newNotes(monotonic: number): Notes {
 		relayAnsweredAt: monotonic,
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
-		chainAt: never,
-		misses: 0,
-		pageAt: never,
+		checkedAt: never,
+		missingReceipts: 0,
+		pageReadAt: never,
 		byChain: false,
 	};
 }
 
 /** The row of a transaction that arrived, with its request in progress; `before` is what is known of its hash. */
-export function openedRow(
-	{ raw, replacesAt, ...known }: NewRow,
+export function openRow(
+	{ raw, replacesAtUpstreams, ...known }: NewRow,
 	first: UpstreamName,
 	before: Row | null,
 	{ ttlMs, monotonic }: { readonly ttlMs: number; readonly monotonic: number },
@@ -158,7 +155,7 @@ export function openedRow(
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
 	const opened = (by: UpstreamName): Standing => {
 		const given = first === by && !isHolder(was[by]) ? GIVEN : was[by];
-		const replacementPending = was[by].replacementPending || replacesAt.includes(by);
+		const replacementPending = was[by].replacementPending || replacesAtUpstreams.includes(by);
 		return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
 	};
 	return {
@@ -177,6 +174,11 @@ export function openedRow(
 
 export function isLive({ desired }: Row): boolean {
 	return desired === "live";
+}
+
+/** Whether its bytes are still needed: it is live, or mined and can be reopened. */
+export function keepsBytes(row: Row | null): boolean {
+	return row !== null && row.bytes > 0;
 }
 
 /** Whether its user ended it. Such a row is never sent again. */
@@ -199,7 +201,7 @@ export function holdersOf({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => isHolder(at[by]));
 }
 
-/** The upstreams that must still be notified that its user ended it. */
+/** The upstreams that must still be told to cancel it. */
 export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 	return UPSTREAMS.filter((by) => at[by].cancelPending);
 }
@@ -215,97 +217,100 @@ export function needsWork(row: Row): boolean {
 }
 
 /** `by` acknowledged it. */
-export function has(row: Row, by: UpstreamName): Row {
+export function markHeld(row: Row, by: UpstreamName): Row {
 	const { replacementPending } = row.at[by];
-	return isLive(row) ? standingAt(row, by, { ...HAS, replacementPending }) : alsoCancelledAt(row, by);
+	return isLive(row) ? changeStanding(row, by, { ...HAS, replacementPending }) : cancelIfEndedByUser(row, by);
 }
 
-/** A client's request sent it to `by` and got no verdict: it is observed there and not sent again. */
-export function mayHaveIt(row: Row, by: UpstreamName): Row {
-	if (!isLive(row)) return alsoCancelledAt(row, by);
+/** A client's request sent it to `by` and got no verdict: it is observed there, and sent again only once `by` denies it. */
+export function markMaybeHeld(row: Row, by: UpstreamName): Row {
+	if (!isLive(row)) return cancelIfEndedByUser(row, by);
 	if (isHolder(row.at[by])) return row;
-	return standingAt(row, by, { presence: "maybe", retryAt: NEVER, epoch: null });
+	return changeStanding(row, by, { presence: "maybe", retryAt: NO_RETRY, epoch: null });
 }
 
-function alsoCancelledAt(row: Row, by: UpstreamName): Row {
-	return isEndedByUser(row) ? withCancelPending(row, by, true) : row;
+function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
+	return isEndedByUser(row) ? setCancelPending(row, by, true) : row;
 }
 
-/** The reconciler sent it to `by` and got no verdict: it is sent again until there is one. */
-export function unanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	const maybe = standingAt(row, by, { presence: "maybe", replacementPending: false });
-	return delayedAt(maybe, by, moment, atLeastMs);
+/** The reconciler sent it to `by` and got no verdict: it is sent again until there is one. `atLeastMs`: the shortest wait. */
+export function markUnanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
+	const maybe = changeStanding(row, by, { presence: "maybe", replacementPending: false });
+	return delayRetry(maybe, by, moment, atLeastMs);
 }
 
 /** A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least `atLeastMs`. */
-export function delayedAt(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
+export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
 	const { faults, epoch } = row.at[by];
 	const before = epoch === moment.epoch ? faults : 0;
 	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
 	const retryAt = moment.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
-	return standingAt(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
+	return changeStanding(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
 }
 
 /** `by` has no record of it although it acknowledged it. */
-export function lost(row: Row, by: UpstreamName): Row {
+export function markLost(row: Row, by: UpstreamName): Row {
 	if (!isLive(row)) return row;
-	const wasNeverRetried = row.at[by].retryAt === NEVER;
-	return standingAt(row, by, { presence: "lost", ...(wasNeverRetried ? { retryAt: 0 } : {}) });
+	const hadNoRetry = row.at[by].retryAt === NO_RETRY;
+	return changeStanding(row, by, { presence: "lost", ...(hadNoRetry ? { retryAt: 0 } : {}) });
 }
 
 /** `by` does not have it. */
-export function notHeld(row: Row, by: UpstreamName): Row {
+export function markNotHeld(row: Row, by: UpstreamName): Row {
 	const { replacementPending } = row.at[by];
-	return isLive(row) && isHolder(row.at[by]) ? standingAt(row, by, { ...ABSENT, replacementPending }) : row;
+	return isLive(row) && isHolder(row.at[by])
+		? changeStanding(row, by, { ...ABSENT, replacementPending })
+		: row;
 }
 
 /**
  * `by` rejected it. If the other upstream still has it, `by` is not asked again before the health of an upstream changes;
  * if none has it, `by` is asked again after a wait.
  */
-export function refusedBy(row: Row, by: UpstreamName, moment: Moment): Row {
+export function markRefused(row: Row, by: UpstreamName, moment: Moment): Row {
 	const { presence, epoch } = row.at[by];
-	if (presence === "refused" && epoch === null) return withReplacementPending(row, by, false);
-	const others = UPSTREAMS.some(
+	// Abandoned there.
+	if (presence === "refused" && epoch === null) return setReplacementPending(row, by, false);
+	const otherHasIt = UPSTREAMS.some(
 		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
 	);
 	const refused = {
 		presence: "refused",
 		replacementPending: false,
-		...(others ? { retryAt: NEVER } : {}),
+		...(otherHasIt ? { retryAt: NO_RETRY } : {}),
 	} as const;
-	return standingAt(delayedAt(row, by, moment), by, refused);
+	return changeStanding(delayRetry(row, by, moment), by, refused);
 }
 
 /** `by` has abandoned or cancelled it, or may not have it: it is never sent there again. */
-export function abandonedBy(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? standingAt(row, by, { ...ABSENT, presence: "refused", retryAt: NEVER }) : row;
+export function markAbandoned(row: Row, by: UpstreamName): Row {
+	return isLive(row) ? changeStanding(row, by, { ...ABSENT, presence: "refused", retryAt: NO_RETRY }) : row;
 }
 
-export function withReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
+export function setReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
 	return row.at[by].replacementPending === replacementPending
 		? row
-		: standingAt(row, by, { replacementPending });
+		: changeStanding(row, by, { replacementPending });
 }
 
-export function withCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
+export function setCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
 	if (row.at[by].cancelPending === cancelPending) return row;
 	// The retry waits of deliveries do not apply to the cancel.
-	return standingAt(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
+	return changeStanding(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
 }
 
-function standingAt(row: Row, by: UpstreamName, change: Partial<Standing>): Row {
+function changeStanding(row: Row, by: UpstreamName, change: Partial<Standing>): Row {
 	const { relay, fallback } = row.at;
 	const standing = { ...row.at[by], ...change };
 	return { ...row, at: by === "relay" ? standings(standing, fallback) : standings(relay, standing) };
 }
 
-export function requestBegun(row: Row): Row {
+export function beginRequest(row: Row): Row {
 	return { ...row, requests: row.requests + 1 };
 }
 
-/** One request less. The request that submitted it sets whether its client got a success. */
-export function requestOver(row: Row, acknowledged = row.acknowledged): Row {
+/** One request less. `acknowledged`: set by the request that submitted it: whether its client got a success. */
+export function endRequest(row: Row, acknowledged = row.acknowledged): Row {
 	const requests = Math.max(0, row.requests - 1);
 	return { ...row, requests, acknowledged: isLive(row) ? acknowledged : row.acknowledged };
 }
@@ -314,31 +319,36 @@ export function requestOver(row: Row, acknowledged = row.acknowledged): Row {
 export type EndedOne = Pick<Row, "hash" | "from" | "nonce" | "path" | "address"> & Partial<Row>;
 
 /**
- * It ends, and the upstreams `notify` must be notified. It need not have been live: a soft cancel's self-transfer never is.
- * The first ending stays, but `expired` and `dropped` are overwritten by any other.
+ * It ends, and is to be cancelled at the upstreams `cancelAt`. It need not have been live: a soft cancel's self-transfer
+ * never is. The first ending stays, but `expired` and `dropped` are overwritten by any other.
  */
-export function ended(one: EndedOne, ending: Ending, now: number, notify: readonly UpstreamName[] = []): Row {
+export function endRow(
+	one: EndedOne,
+	ending: Ending,
+	now: number,
+	cancelAt: readonly UpstreamName[] = [],
+): Row {
 	const { desired = "live" } = one;
 	const givesWay = desired === "live" || desired === "expired" || desired === "dropped";
 	const isNewEnding = givesWay && desired !== ending;
-	const isOpenable = ending === "mined" && one.bytes !== undefined && one.bytes > 0;
-	const kept = isOpenable || !isNewEnding ? (one as Row) : closed(one);
+	const canReopen = ending === "mined" && one.bytes !== undefined && one.bytes > 0;
+	const kept = canReopen || !isNewEnding ? (one as Row) : stripRow(one);
 	const done = isNewEnding ? { ...kept, desired: ending, endedAt: now } : kept;
-	return notify.reduce<Row>((row, by) => withCancelPending(row, by, true), done);
+	return cancelAt.reduce<Row>((row, by) => setCancelPending(row, by, true), done);
 }
 
 /** A mined transaction is no longer in the chain. */
-export function reopened(row: Row, aliveUntil: number, monotonic: number): Row {
+export function reopenRow(row: Row, aliveUntil: number, monotonic: number): Row {
 	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes: newNotes(monotonic) };
-	return UPSTREAMS.reduce<Row>((one, by) => withCancelPending(one, by, false), live);
+	return UPSTREAMS.reduce<Row>((one, by) => setCancelPending(one, by, false), live);
 }
 
 const NOWHERE = standings(ABSENT, ABSENT);
 /** Shared: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
-/** What is kept of a row that ended and can't be reopened; the same that a restart restores. */
-export function closed(one: EndedOne): Row {
+/** Leaves what is kept of a row that ended and can't be reopened; the same that a restart restores. */
+export function stripRow(one: EndedOne): Row {
 	const { hash, from, nonce, path, address, requests = 0, desired = "dropped", endedAt = 0, at } = one;
 	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
 	const standing = (by: UpstreamName): Standing => ({ ...ABSENT, cancelPending: isPending(by) });

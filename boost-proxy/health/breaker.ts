@@ -20,14 +20,14 @@ import { Figures, type InFlight } from "./figures.ts";
 import { Prober } from "./prober.ts";
 import {
 	type AttemptKind,
-	asksAsSubmission,
-	awaits,
 	backoffMs,
-	calmIntervalMs,
-	type Health,
+	closedProbeIntervalMs,
 	type HealthSettings,
 	isStalled,
+	mustProbeSubmission,
+	mustWaitFor,
 	probationMs,
+	type RuleInput,
 	reasonOfAttempt,
 	reasonOfProbe,
 	wantsProbe,
@@ -37,8 +37,8 @@ export interface BreakerDependencies {
 	readonly probe: Probe;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** The upstream that takes requests that hang here, see {@link Health.canYield}; null if there is none. */
-	readonly yieldsTo: { readonly isUnavailable: boolean } | null;
+	/** The upstream that takes requests that hang here, see {@link RuleInput.hasAlternative}; null if there is none. */
+	readonly alternative: { readonly isUnavailable: boolean } | null;
 	/** From 0 up to 1, for the jitter of the backoff. */
 	readonly random?: () => number;
 	/** Called each time it opens. */
@@ -190,15 +190,15 @@ export class UpstreamBreaker implements Breaker {
 		return this.#forced === null && !this.#isStopped;
 	}
 
-	get #health(): Health {
+	get #ruleInput(): RuleInput {
 		const isProbation = this.#clock.monotonic() < this.#probationUntil;
-		const { yieldsTo } = this.#dependencies;
-		const canYield = yieldsTo !== null && !yieldsTo.isUnavailable;
-		return { settings: this.#settings, figures: this.#figures, isProbation, canYield };
+		const { alternative } = this.#dependencies;
+		const hasAlternative = alternative !== null && !alternative.isUnavailable;
+		return { settings: this.#settings, figures: this.#figures, isProbation, hasAlternative };
 	}
 
 	#mustWait(kind: AttemptKind): boolean {
-		const awaited = this.#isJudging ? awaits(kind, this.#health) : null;
+		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
 		if (awaited === "probe") this.#prober.soon();
 		return awaited !== null;
 	}
@@ -208,16 +208,16 @@ export class UpstreamBreaker implements Breaker {
 		const figures = this.#figures;
 		const { outcome } = attempted;
 		if (epoch !== figures.epoch || !this.#isJudging || outcome === "cut") return;
-		const isUnanswered = answersBefore === figures.answers;
-		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, isUnanswered };
+		const noneAnswered = answersBefore === figures.answers;
+		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);
-		const reason = reasonOfAttempt(outcome, seen, this.#health);
-		if (isAnswer) this.#alive();
+		const reason = reasonOfAttempt(outcome, seen, this.#ruleInput);
+		if (isAnswer) this.#noteAnswer();
 		if (reason !== null) this.#trip(reason);
 		else if (outcome !== "answered") this.#prober.soon();
 	}
 
-	#alive(): void {
+	#noteAnswer(): void {
 		this.#isProven = true;
 		this.#releaseWaiting();
 	}
@@ -230,8 +230,8 @@ export class UpstreamBreaker implements Breaker {
 			this.#ticking = undefined;
 			this.#figures.excuse(Math.max(0, this.#clock.monotonic() - dueAt));
 			if (this.#isJudging && !this.isUnavailable) {
-				if (isStalled(this.#health)) this.#trip("silence");
-				else if (wantsProbe(this.#health)) this.#prober.soon();
+				if (isStalled(this.#ruleInput)) this.#trip("silence");
+				else if (wantsProbe(this.#ruleInput)) this.#prober.soon();
 			}
 			// Waiting attempts may go on now, as when the other upstream has become unavailable.
 			this.#releaseWaiting();
@@ -251,7 +251,7 @@ export class UpstreamBreaker implements Breaker {
 
 	async #askProbe(): Promise<ProbeOutcome> {
 		const { probe, log } = this.#dependencies;
-		const isThorough = asksAsSubmission(this.#figures, this.isUnavailable);
+		const isThorough = mustProbeSubmission(this.#figures, this.isUnavailable);
 		const overdueMs = this.#settings.probeTimeoutMs * OVERDUE;
 		try {
 			return await withDeadline(this.#clock, "probe", overdueMs, () => probe(isThorough));
@@ -265,17 +265,22 @@ export class UpstreamBreaker implements Breaker {
 	/** `before`: the figures when the probe began. */
 	#probedClosed(outcome: ProbeOutcome, { answersBefore, sentAt }: InFlight): void {
 		const tookMs = this.#clock.monotonic() - sentAt;
-		const wasContradicted = answersBefore !== this.#figures.answers;
-		const isSilent = this.#waiting.length > 0 || wantsProbe(this.#health);
-		const probe = { tookMs, wasContradicted, isSecond: this.#isDoubted, isSilent };
+		const otherRequestWasAnswered = answersBefore !== this.#figures.answers;
+		const requestsAreSilent = this.#waiting.length > 0 || wantsProbe(this.#ruleInput);
+		const probe = {
+			tookMs,
+			otherRequestWasAnswered,
+			previousWasDoubtful: this.#isDoubted,
+			requestsAreSilent,
+		};
 		const reason = reasonOfProbe(outcome, probe, this.#settings);
 		this.#isDoubted = reason === "doubt";
 		if (reason === "doubt") this.#prober.plan(0);
 		else if (reason !== null) this.#trip(reason);
 		else {
-			this.#figures.alive();
-			this.#prober.planNext(calmIntervalMs(this.#settings));
-			this.#alive();
+			this.#figures.noteAnswer();
+			this.#prober.planNext(closedProbeIntervalMs(this.#settings));
+			this.#noteAnswer();
 		}
 	}
 
@@ -291,9 +296,10 @@ export class UpstreamBreaker implements Breaker {
 
 	#trip(reason: TripReason): void {
 		const { random = Math.random, log } = this.#dependencies;
-		this.#relapses = this.#health.isProbation ? this.#relapses + 1 : 0;
+		this.#relapses = this.#ruleInput.isProbation ? this.#relapses + 1 : 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		this.#backoffMs = backoffMs(this.#isProven ? this.#relapses : null, this.#settings, random());
+		const history = { isProven: this.#isProven, relapses: this.#relapses };
+		this.#backoffMs = backoffMs(history, this.#settings, random());
 		this.#prober.plan(this.#backoffMs);
 		log.warn("breaker opened", { upstream: this.upstream, reason, ms: Math.round(this.#backoffMs) });
 		this.#enter("open", reason);

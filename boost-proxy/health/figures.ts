@@ -5,10 +5,10 @@ import { LinkedList } from "../../shared/linkedList.ts";
 import type { Attempted } from "../domain/ports.ts";
 import {
 	type AttemptKind,
+	countsAsFault,
 	type EndedAttempt,
 	type HealthFigures,
 	type HealthSettings,
-	isCharged,
 	STORM_MS,
 	type Unanswered,
 } from "./rules.ts";
@@ -89,10 +89,10 @@ export class Figures implements HealthFigures {
 	count({ outcome, sender }: Attempted, seen: EndedAttempt, settings: HealthSettings): boolean {
 		const { kind, tookMs } = seen;
 		if (outcome === "answered") this.faults[kind] = 0;
-		else if (isCharged(outcome, seen, settings)) this.faults[kind]++;
+		else if (countsAsFault(outcome, seen, settings)) this.faults[kind]++;
 		if (outcome !== "answered" && outcome !== "internal" && outcome !== "limited") return false;
 		this.answers++;
-		this.alive();
+		this.noteAnswer();
 		if (kind !== "submission") return true;
 		this.#lastSubmissionAnswerAt = this.#now();
 		this.submissionMs += LATEST * (tookMs - this.submissionMs);
@@ -102,7 +102,7 @@ export class Figures implements HealthFigures {
 	}
 
 	/** The upstream answered something. */
-	alive(): void {
+	noteAnswer(): void {
 		this.#lastAnswerAt = this.#now();
 	}
 

@@ -108,7 +108,8 @@ export class BoostIngress {
 						return 0;
 					},
 				},
-				...{ log, clock },
+				log,
+				clock,
 				onCall: (method, outcome, seconds) => onCall(labelOf(method), outcome, seconds),
 			},
 		);

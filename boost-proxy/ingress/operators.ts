@@ -62,7 +62,9 @@ export function operatorRoutes(
 		verb: "GET" | "POST",
 		handle: (request: RouteRequest) => HttpAnswer,
 	): Route => ({
-		...{ path: `/admin/${path}`, verb, weight: WEIGHT },
+		path: `/admin/${path}`,
+		verb,
+		weight: WEIGHT,
 		handle(request) {
 			if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
 			return isAllowed(request.headers.authorization) ? handle(request) : UNAUTHORIZED;
@@ -126,11 +128,11 @@ const UNAUTHORIZED: HttpAnswer = jsonAnswer(
 
 function statusOf({ relay, fallback, rows }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
-	for (const row of rows.open()) for (const holder of holdersOf(row)) held[holder]++;
+	for (const row of rows.allLive()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
-		journal: { depth: rows.depth, durable: rows.isDurable && !rows.isFull, held },
+		journal: { depth: rows.liveCount, durable: rows.isDurable && !rows.isFull, held },
 	};
 }
 

@@ -5,14 +5,13 @@ import { LRUCache } from "lru-cache";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isLive, type Row } from "../domain/row.ts";
+import { isLive, keepsBytes, type Row } from "../domain/row.ts";
 import {
 	BIRTH,
 	decodeBirth,
 	decodeState,
 	encodeBirth,
 	encodeState,
-	keepsBytes,
 	rawLength,
 	rawOfBirth,
 	STATE,
@@ -47,7 +46,7 @@ interface JournalDependencies {
  * whichever failed before it.
  */
 export class Journal {
-	readonly #with: JournalDependencies;
+	readonly #dependencies: JournalDependencies;
 	/** Bytes as Latin-1 strings: a small Buffer would keep the whole pool that it is a part of in memory. */
 	readonly #cache: LRUCache<string, string>;
 	readonly #unwritten = new Map<string, Unwritten>();
@@ -60,7 +59,7 @@ export class Journal {
 
 	/** `cacheBytes`: of transactions kept in memory. */
 	constructor({ cacheBytes }: { readonly cacheBytes: number }, dependencies: JournalDependencies) {
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#cache = new LRUCache({
 			maxSize: cacheBytes,
 			sizeCalculation: (raw) => raw.length + CACHE_OVERHEAD_BYTES,
@@ -79,7 +78,7 @@ export class Journal {
 
 	/** Every row on disk. The state record of a transaction overrides its birth record, if it can be read. */
 	async read(): Promise<readonly Row[]> {
-		const { kv, log } = this.#with;
+		const { kv, log } = this.#dependencies;
 		const rows = new Map<string, Row>();
 		const lengths = new Map<string, number>();
 		let bad = 0;
@@ -103,7 +102,7 @@ export class Journal {
 		});
 		await readAll(STATE, (hash, value) => decodeState(hash, value, lengths.get(hash) ?? 0));
 		for (const [hash, row] of rows) {
-			if (!isLive(row) || row.bytes > 0) continue;
+			if (!isLive(row) || keepsBytes(row)) continue;
 			rows.delete(hash);
 			leaveOut("has no bytes", hash);
 		}
@@ -134,7 +133,7 @@ export class Journal {
 		const kept =
 			this.#unwritten.get(hash)?.raw ?? (cached === undefined ? null : Buffer.from(cached, "latin1"));
 		if (kept !== null) return kept;
-		const birth = await this.#with.kv.get(BIRTH + hash);
+		const birth = await this.#dependencies.kv.get(BIRTH + hash);
 		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
 		const raw = rawOfBirth(birth);
 		this.#cache.set(hash, raw.toString("latin1"));
@@ -150,7 +149,7 @@ export class Journal {
 	}
 
 	#write(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): void {
-		const written = this.#with.kv.write(changes(hash, row, raw, isNew)).then(
+		const written = this.#dependencies.kv.write(changes(hash, row, raw, isNew)).then(
 			() => this.#cameThrough(hash, one),
 			(thrown: unknown) => this.#failedFor(hash, one, thrown),
 		);
@@ -173,7 +172,7 @@ export class Journal {
 		this.#isFailing = false;
 		this.#retry?.cancel();
 		this.#retry = null;
-		this.#with.log.info("the journal is on disk again");
+		this.#dependencies.log.info("the journal is on disk again");
 		return true;
 	}
 
@@ -182,18 +181,18 @@ export class Journal {
 		if (this.#unwritten.get(hash) === one) this.#failed.add(hash);
 		if (!this.#isFailing) {
 			this.#isFailing = true;
-			this.#with.log.error("the journal can't be written: it is kept in memory alone", {
+			this.#dependencies.log.error("the journal can't be written: it is kept in memory alone", {
 				fault: safeError(thrown),
 			});
 		}
-		this.#with.onFault?.();
+		this.#dependencies.onFault?.();
 		this.#retryLater();
 		return false;
 	}
 
 	#retryLater(): void {
 		if (this.#closed || this.#retry !== null) return;
-		this.#retry = this.#with.clock.after(RETRY_MS, () => {
+		this.#retry = this.#dependencies.clock.after(RETRY_MS, () => {
 			this.#retrying = this.#writeAgain().then(() => {
 				this.#retry = null;
 				if (this.#isFailing) this.#retryLater();

@@ -9,6 +9,7 @@ import {
 	holdersOf,
 	isHolder,
 	isLive,
+	keepsBytes,
 	newNotes,
 	type Row,
 	type Standing,
@@ -19,11 +20,6 @@ import {
 // is the row after later changes, without the bytes, and overrides the birth record; an ended row has only this one.
 export const BIRTH = "b/";
 export const STATE = "s/";
-
-/** Whether its bytes are still needed: it is live, or mined and can be reopened. */
-export function keepsBytes(row: Row | null): boolean {
-	return row !== null && row.bytes > 0;
-}
 
 /** Whether both would be the same after a restart. `aliveUntil` is compared in steps of half a life, to save writes. */
 export function isSameOnDisk(before: Row | null, row: Row | null, ttlMs: number): boolean {

@@ -1,85 +1,85 @@
-// Observes rows that the relay has no answer for. By the chain, rows end as mined, replaced, dropped or expired. By the
-// fallback's status pages, rows end that their users ended there, and those that it abandoned or lost are marked so.
+// Observes rows that the relay does not answer for. The chain shows which were mined, replaced, dropped or expired. The
+// fallback's status pages show which their users ended there, and which it has abandoned or lost.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
-import { abandonedBy, isHolder, type Row } from "../domain/row.ts";
+import { isHolder, markAbandoned, type Row } from "../domain/row.ts";
 import {
-	current,
-	dueMined,
-	endedByUser,
+	countNoRecord,
+	currentRow,
+	endByUser,
 	endingOf,
-	isBelieved,
-	isInRelaysBlock,
-	noRecord,
-	type Observed,
+	type ObserverContext,
 	QUESTION_MS,
+	relayReportsReorg,
 	reopen,
+	takeDueMined,
+	wouldBelieveNoRecord,
 } from "./observed.ts";
-import type { ObserveRelay } from "./observeRelay.ts";
+import type { RelayObserver } from "./observeRelay.ts";
 
 /** Calls in one batch: as many as a relay takes. */
 const MAX_CALLS = 100;
-/** Rows handled before the event loop is let go, so that submissions do not wait. */
+/** Rows looked at before the event loop is let go, so that submissions do not wait. */
 const ROWS_AT_ONCE = 1_000;
 /** Equal answers in a row before one is believed: a node may be a block behind another. */
-const ANSWERS = 2;
+const EQUAL_ANSWERS = 2;
 /** While the chain can't be read, a row expires this much later, in ms. */
-const GRACE_MS = 600_000;
+const EXPIRY_GRACE_MS = 600_000;
 
-/** An account's rows that are due, and the earliest time that one of them was last asked for. */
+/** An account's rows that are due. `since`: when the one that waits longest was last checked. */
 interface DueSender {
 	readonly from: string;
 	readonly rows: Row[];
 	since: number;
 }
 
-export class ObserveChain {
-	readonly #observed: Observed;
-	readonly #relay: Pick<ObserveRelay, "answers" | "answersFor">;
+export class ChainObserver {
+	readonly #context: ObserverContext;
+	readonly #relay: Pick<RelayObserver, "canBeAsked" | "answersFor">;
 
-	constructor(observed: Observed, relay: Pick<ObserveRelay, "answers" | "answersFor">) {
-		this.#observed = observed;
+	constructor(observed: ObserverContext, relay: Pick<RelayObserver, "canBeAsked" | "answersFor">) {
+		this.#context = observed;
 		this.#relay = relay;
 	}
 
-	/** Asks for the accounts that were not asked for the longest, then for recently mined rows. */
+	/** Asks about the accounts that were not checked the longest, then about recently mined rows. */
 	async ask(): Promise<void> {
-		const { stopping } = this.#observed;
-		const senders = await this.#due();
+		const { stopping } = this.#context;
+		const senders = await this.#dueSenders();
 		if (senders.length > 0 && !stopping.aborted) await this.#askForLive(senders);
 		if (!stopping.aborted) await this.#askForMined();
 	}
 
-	/** Accounts with due rows, at most one batch. */
-	async #due(): Promise<readonly DueSender[]> {
-		const { rows, clock, slotMs } = this.#observed;
+	/** Accounts with live rows that are due, at most one batch. Expires rows that are long overdue. */
+	async #dueSenders(): Promise<readonly DueSender[]> {
+		const { rows, clock, slotMs } = this.#context;
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
 		let seen = 0;
-		for (const row of rows.open()) {
+		for (const row of rows.allLive()) {
 			seen += 1;
 			if (seen % ROWS_AT_ONCE === 0) await nextTurn();
 			if (row.requests > 0 || this.#relay.answersFor(row, now)) continue;
-			this.#expire(row, GRACE_MS);
-			const { chainAt } = row.notes;
-			if (now - chainAt < slotMs / 2) continue;
+			this.#expire(row, EXPIRY_GRACE_MS);
+			const { checkedAt } = row.notes;
+			if (now - checkedAt < slotMs / 2) continue;
 			const { from } = row;
-			const sender = senders.get(from) ?? { from, since: chainAt, rows: [] };
+			const sender = senders.get(from) ?? { from, since: checkedAt, rows: [] };
 			senders.set(from, sender);
 			sender.rows.push(row);
-			sender.since = Math.min(sender.since, chainAt);
+			sender.since = Math.min(sender.since, checkedAt);
 		}
 		const all = [...senders.values()];
 		if (all.length <= MAX_CALLS) return all;
-		// No difference: both may be −∞.
+		// Compared, not subtracted: both may be −∞.
 		return all.sort((a, b) => (a.since === b.since ? 0 : a.since < b.since ? -1 : 1)).slice(0, MAX_CALLS);
 	}
 
 	async #askForLive(senders: readonly DueSender[]): Promise<void> {
-		const { clock, stopping } = this.#observed;
+		const { clock, stopping } = this.#context;
 		const params = senders.map(({ from }) => [from, "latest"]);
 		const counts = await this.#batch("eth_getTransactionCount", params);
 		if (counts === null || stopping.aborted) return;
@@ -89,11 +89,11 @@ export class ObserveChain {
 			const count = counts[i];
 			const next = count?.ok === true ? readQuantity(count.result) : null;
 			for (const row of rows) {
-				row.notes.chainAt = now;
+				row.notes.checkedAt = now;
 				if (next === null) continue;
 				if (next > row.nonce) used.push(row);
 				else {
-					row.notes.misses = 0;
+					row.notes.missingReceipts = 0;
 					this.#expire(row, 0);
 				}
 			}
@@ -101,42 +101,46 @@ export class ObserveChain {
 		for (let at = 0; at < used.length && !stopping.aborted; at += MAX_CALLS) {
 			const some = used.slice(at, at + MAX_CALLS);
 			const receipts = await this.#receipts(some);
-			for (const [i, row] of some.entries()) this.#nonceUsed(row, receipts?.[i]);
+			for (const [i, row] of some.entries()) this.#endUsedNonce(row, receipts?.[i]);
 		}
 	}
 
-	/** Its nonce is used: mined itself, or by another transaction. */
-	#nonceUsed(asked: Row, receipt: CallResult | undefined): void {
-		const { rows } = this.#observed;
-		const row = current(this.#observed, asked);
+	/** Its nonce is used: it was mined itself, or another transaction was. */
+	#endUsedNonce(asked: Row, receipt: CallResult | undefined): void {
+		const { rows } = this.#context;
+		const row = currentRow(this.#context, asked);
 		if (row === null || receipt?.ok !== true) return;
 		if (receipt.result !== null) {
 			rows.end(row, "mined");
 			return;
 		}
-		row.notes.misses += 1;
-		if (row.notes.misses < ANSWERS) return;
-		const isReplaced = hasSibling(rows.of(row.from), row) || hasSibling(rows.mined(), row);
+		row.notes.missingReceipts += 1;
+		if (row.notes.missingReceipts < EQUAL_ANSWERS) return;
+		const isReplaced = hasSibling(rows.liveOf(row.from), row) || hasSibling(rows.mined(), row);
 		rows.end(row, isReplaced ? "replaced" : "dropped");
 	}
 
-	/** Expires a row whose time was over `ms` ago. */
+	/** Expires a row whose time has been over for `ms`. */
 	#expire(asked: Row, ms: number): void {
-		const { rows, clock } = this.#observed;
-		const row = clock.now() < asked.aliveUntil + ms ? null : current(this.#observed, asked);
+		const { rows, clock } = this.#context;
+		const row = clock.now() < asked.aliveUntil + ms ? null : currentRow(this.#context, asked);
 		if (row !== null && clock.now() >= row.aliveUntil + ms) rows.end(row, "expired");
 	}
 
 	/** Reopens mined rows whose receipt has disappeared in a reorganisation. */
 	async #askForMined(): Promise<void> {
-		const due = dueMined(this.#observed, MAX_CALLS, (row) => !this.#relay.answers || !isInRelaysBlock(row));
+		const due = takeDueMined(
+			this.#context,
+			MAX_CALLS,
+			(row) => !this.#relay.canBeAsked || !relayReportsReorg(row),
+		);
 		const receipts = due.length === 0 ? null : await this.#receipts(due);
 		for (const [i, row] of due.entries()) {
 			const { hash, notes } = row;
 			const receipt = receipts?.[i];
-			if (receipt?.ok !== true || this.#observed.rows.get(hash)?.notes !== notes) continue;
-			notes.misses = receipt.result === null ? notes.misses + 1 : 0;
-			if (notes.misses >= ANSWERS) reopen(this.#observed, row);
+			if (receipt?.ok !== true || this.#context.rows.get(hash)?.notes !== notes) continue;
+			notes.missingReceipts = receipt.result === null ? notes.missingReceipts + 1 : 0;
+			if (notes.missingReceipts >= EQUAL_ANSWERS) reopen(this.#context, row);
 		}
 	}
 
@@ -148,7 +152,7 @@ export class ObserveChain {
 	}
 
 	#batch(method: string, all: readonly (readonly string[])[]): Promise<readonly CallResult[] | null> {
-		return this.#observed.chain.batch(
+		return this.#context.chain.batch(
 			all.map((params) => ({ method, params })),
 			QUESTION_MS,
 		);
@@ -162,72 +166,72 @@ function hasSibling(rows: Iterable<Row>, row: Row): boolean {
 
 /** Requests in one pass: a third party's rate limits apply to boost as one client. */
 const MAX_QUESTIONS = 10;
-const HOLDER = "fallback";
+const FALLBACK = "fallback";
 const OPTIONS = { deadlineMs: QUESTION_MS, caller: null };
 
-export class ObservePages {
-	readonly #observed: Observed;
+export class PageObserver {
+	readonly #context: ObserverContext;
 	readonly #fallback: Upstream;
 
-	constructor(observed: Observed, fallback: Upstream) {
-		this.#observed = observed;
+	constructor(observed: ObserverContext, fallback: Upstream) {
+		this.#context = observed;
 		this.#fallback = fallback;
 	}
 
-	/** Reads the pages of the rows that were not asked for the longest, each at most once a slot. */
+	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
 	async ask(): Promise<void> {
-		const { rows, clock, slotMs, stopping } = this.#observed;
+		const { rows, clock, slotMs, stopping } = this.#context;
 		// Pages of other dialects don't show whether its user ended it.
 		if (this.#fallback.dialect?.name !== "mevblocker") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
-		for (const row of rows.open())
-			if (isOnlyAtFallback(row) && now - row.notes.pageAt >= slotMs) due.push(row);
+		for (const row of rows.allLive())
+			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slotMs) due.push(row);
 		if (due.length > MAX_QUESTIONS)
-			due.sort((one, other) => (one.notes.pageAt < other.notes.pageAt ? -1 : 1));
+			due.sort((one, other) => (one.notes.pageReadAt < other.notes.pageReadAt ? -1 : 1));
 		let questions = 0;
 		for (const asked of due) {
-			if (current(this.#observed, asked) === null) continue;
-			// If its page is blank again, there is a second request for its hash.
-			questions += isBelieved(asked.notes, HOLDER) ? 2 : 1;
+			if (currentRow(this.#context, asked) === null) continue;
+			// If its page has no record again, the hash is asked for too.
+			questions += wouldBelieveNoRecord(asked.notes, FALLBACK) ? 2 : 1;
 			if (stopping.aborted || questions > MAX_QUESTIONS || this.#fallback.breaker.isUnavailable) return;
-			asked.notes.pageAt = now;
-			await this.#read(asked);
+			asked.notes.pageReadAt = now;
+			await this.#readPage(asked);
 		}
 	}
 
-	/** A page with a stage is one of a relay like ours; from other pages only "unknown" is used. */
-	async #read(asked: Row): Promise<void> {
+	/** Only a relay like ours has pages with a stage; of other pages only "unknown" is used. */
+	async #readPage(asked: Row): Promise<void> {
 		const page = await this.#fallback.statusPage(asked.hash, OPTIONS);
-		const row = current(this.#observed, asked);
+		const row = currentRow(this.#context, asked);
 		if (typeof page !== "object" || page === null || row === null) return;
 		const { status, stage = null } = page as { status?: unknown; stage?: unknown };
 		const ending = status === "FAILED" ? endingOf(stage) : undefined;
-		if (ending === "cancelled" || ending === "replaced") endedByUser(this.#observed, row, ending, HOLDER);
+		if (ending === "cancelled" || ending === "replaced") endByUser(this.#context, row, ending, FALLBACK);
 		else if (!isOnlyAtFallback(row)) return;
-		else if (status === "UNKNOWN" && stage === null) await this.#blank(row);
+		else if (status === "UNKNOWN" && stage === null) await this.#takeBlankPage(row);
 		else {
-			row.notes.unknown[HOLDER] = 0;
+			row.notes.unknown[FALLBACK] = 0;
 			// The fallback no longer tries it, so that another upstream may get it.
 			if (ending === "expired" || ending === "dropped")
-				this.#observed.rows.change(row.hash, (one) => abandonedBy(one, HOLDER));
+				this.#context.rows.change(row.hash, (one) => markAbandoned(one, FALLBACK));
 		}
 	}
 
-	/** It is lost if its page was blank often enough and the hash is unknown too. */
-	async #blank(asked: Row): Promise<void> {
-		if (!isBelieved(asked.notes, HOLDER)) {
-			noRecord(this.#observed, asked, HOLDER);
+	/** The page has no record. It is lost if that was so often enough and the hash is unknown too. */
+	async #takeBlankPage(asked: Row): Promise<void> {
+		if (!wouldBelieveNoRecord(asked.notes, FALLBACK)) {
+			countNoRecord(this.#context, asked, FALLBACK);
 			return;
 		}
-		if (this.#observed.stopping.aborted) return;
+		if (this.#context.stopping.aborted) return;
 		const call = { method: "eth_getTransactionByHash", params: [asked.hash] };
 		const known = await this.#fallback.call(call, OPTIONS);
-		const row = current(this.#observed, asked);
+		const row = currentRow(this.#context, asked);
 		if (row === null || !isOnlyAtFallback(row) || known?.ok !== true || this.#fallback.breaker.isUnavailable)
 			return;
-		if (known.result === null) noRecord(this.#observed, row, HOLDER);
-		else row.notes.unknown[HOLDER] = 0;
+		if (known.result === null) countNoRecord(this.#context, row, FALLBACK);
+		else row.notes.unknown[FALLBACK] = 0;
 	}
 }
 

@@ -4,73 +4,74 @@
 import { nextTurn } from "../../shared/clock.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
-import { abandonedBy, holdersOf, isHolder, isLive, type Row } from "../domain/row.ts";
+import { holdersOf, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
 import {
-	current,
-	dueMined,
-	endedByUser,
+	countNoRecord,
+	currentRow,
+	endByUser,
 	endingOf,
-	isInRelaysBlock,
-	noRecord,
-	type Observed,
+	type ObserverContext,
 	QUESTION_MS,
+	relayReportsReorg,
 	reopen,
+	takeDueMined,
 } from "./observed.ts";
 
 const METHOD_NOT_FOUND = -32601;
-/** Hashes in one question, and the most questions for all rows. */
+/** Hashes in one question. */
 const BATCH = 1_000;
+/** The most questions when all rows are asked for. */
 const MAX_QUESTIONS = 20;
 /** Stages handled before the event loop is let go, so that submissions do not wait. */
 const STAGES_AT_ONCE = 50;
 /** The largest share of recently mined rows in a question. */
 const MINED_SHARE = 0.1;
-/** After so many slots without a stage from the relay, the chain is asked. */
+/** After so many slots without a stage of a row from the relay, the chain is asked about it. */
 const PATIENCE_SLOTS = 2;
 const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 
-export class ObserveRelay {
-	readonly #observed: Observed;
+export class RelayObserver {
+	readonly #context: ObserverContext;
 	readonly #relay: Upstream;
-	/** Counts the changes of its breaker: "no record" is believed only if there was none since the question. */
-	#changes = 0;
+	/** "No record" is believed only if the breaker has not changed since the question. */
+	#breakerChanges = 0;
 	#knowsMethod = true;
 	/** The rest of the current round through all rows. */
-	#left: Iterator<Row> | null = null;
+	#restOfRound: Iterator<Row> | null = null;
 
-	constructor(observed: Observed) {
-		this.#observed = observed;
+	constructor(observed: ObserverContext) {
+		this.#context = observed;
 		this.#relay = observed.upstreams.relay;
 	}
 
-	/** The breaker changed. A relay that comes back may be another version. */
-	changed(): void {
-		this.#changes += 1;
+	/** To be called when its breaker changes. A relay that comes back may be another version. */
+	breakerChanged(): void {
+		this.#breakerChanges += 1;
 		if (!this.#relay.breaker.isUnavailable) this.#knowsMethod = true;
 	}
 
 	/** Whether it can be asked for stages. */
-	get answers(): boolean {
+	get canBeAsked(): boolean {
 		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
 	/** Whether the relay's answers about `row` suffice, so that the chain need not be asked; `now`: monotonic ms. */
 	answersFor({ at, notes }: Row, now: number): boolean {
-		if (!this.answers || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
-		return now - notes.relayAnsweredAt < PATIENCE_SLOTS * this.#observed.slotMs;
+		if (!this.canBeAsked || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
+		return now - notes.relayAnsweredAt < PATIENCE_SLOTS * this.#context.slotMs;
 	}
 
 	/** Asks one question, or with `everything` as many as all rows take. */
 	async ask(everything: boolean): Promise<void> {
-		const { stopping } = this.#observed;
-		if (everything) this.#left = null;
+		const { stopping } = this.#context;
+		if (everything) this.#restOfRound = null;
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
-			if (stopping.aborted || !this.answers) return;
-			const mined = dueMined(this.#observed, BATCH * MINED_SHARE, isInRelaysBlock);
+			if (stopping.aborted || !this.canBeAsked) return;
+			const mined = takeDueMined(this.#context, BATCH * MINED_SHARE, relayReportsReorg);
 			const mayBeginAnew = !everything || count === 0;
-			const rows = [...this.#take(BATCH - mined.length, mayBeginAnew), ...mined];
-			const before = this.#changes;
-			const stages = rows.length === 0 ? null : await this.#question(rows.map(({ hash }) => hash));
+			const rows = [...this.#nextRows(BATCH - mined.length, mayBeginAnew), ...mined];
+			const before = this.#breakerChanges;
+			const stages = rows.length === 0 ? null : await this.#askStages(rows.map(({ hash }) => hash));
 			if (stages === null) return;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
 			for (const [at, { hash, stage }] of stages.entries()) {
@@ -78,73 +79,74 @@ export class ObserveRelay {
 				if (stopping.aborted) return;
 				const row = asked.get(hash);
 				if (row === undefined) continue;
-				const isSteady = before === this.#changes && !this.#relay.breaker.isUnavailable;
-				if (isLive(row)) this.#read(row, stage, isSteady);
-				else this.#readMined(row, stage);
+				const isSteady = before === this.#breakerChanges && !this.#relay.breaker.isUnavailable;
+				if (isLive(row)) this.#takeStage(row, stage, isSteady);
+				else this.#takeMinedStage(row, stage);
 			}
-			if (this.#left === null) return;
+			if (this.#restOfRound === null) return;
 		}
 	}
 
 	/** A stage that a client's request read at the relay. */
 	learn(hash: string, stage: string): void {
-		const row = this.#observed.rows.live(hash);
-		if (row !== null) this.#read(row, stage, false);
+		const row = this.#context.rows.live(hash);
+		if (row !== null) this.#takeStage(row, stage, false);
 	}
 
-	/** The next `limit` rows of the round. Where none is left, a new round begins if it may. */
-	#take(limit: number, mayBeginAnew: boolean): readonly Row[] {
-		const isNew = this.#left === null;
-		this.#left ??= this.#observed.rows.open();
+	/** The next rows of the round, at most `limit`. If none is left, a new round begins if it may. */
+	#nextRows(limit: number, mayBeginAnew: boolean): readonly Row[] {
+		const isNew = this.#restOfRound === null;
+		this.#restOfRound ??= this.#context.rows.allLive();
 		const taken: Row[] = [];
 		while (taken.length < limit) {
-			const { value: row, done } = this.#left.next();
+			const { value: row, done } = this.#restOfRound.next();
 			if (done) {
-				this.#left = null;
-				return isNew || taken.length > 0 || !mayBeginAnew ? taken : this.#take(limit, false);
+				this.#restOfRound = null;
+				return isNew || taken.length > 0 || !mayBeginAnew ? taken : this.#nextRows(limit, false);
 			}
 			if (row.requests === 0 && isHolder(row.at.relay)) taken.push(row);
 		}
 		return taken;
 	}
 
-	async #question(hashes: readonly string[]): Promise<readonly RelayStage[] | null> {
+	async #askStages(hashes: readonly string[]): Promise<readonly RelayStage[] | null> {
 		const call = stagesCall(hashes);
 		const answer = await this.#relay.call(call, { deadlineMs: QUESTION_MS, caller: null });
 		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
-			this.#observed.log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {
+			this.#context.log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {
 				method: call.method,
 			});
 		}
 		return relayStages(answer);
 	}
 
-	/** `isSteady`: the relay was available all the time since it was asked. */
-	#read(asked: Row, stage: string | null, isSteady: boolean): void {
-		const { rows, clock } = this.#observed;
-		const row = current(this.#observed, asked);
+	/** `stage`: null if the relay has no record. `isSteady`: it was available all the time since it was asked. */
+	#takeStage(asked: Row, stage: string | null, isSteady: boolean): void {
+		const { rows, clock } = this.#context;
+		const row = currentRow(this.#context, asked);
 		if (row === null || !isHolder(row.at.relay)) return;
 		if (stage === null) {
-			if (isSteady) noRecord(this.#observed, row, "relay");
+			if (isSteady) countNoRecord(this.#context, row, "relay");
 			return;
 		}
 		row.notes.relayAnsweredAt = clock.monotonic();
 		row.notes.unknown.relay = 0;
 		const ending = endingOf(stage);
-		if (ending === undefined) rows.alive(row.hash);
+		if (ending === undefined) rows.extendLife(row.hash);
 		else if (ending === "cancelled" || ending === "replaced") {
-			endedByUser(this.#observed, row, ending, "relay");
+			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {
 			// The relay abandoned it, but the fallback still holds it.
-			rows.change(row.hash, (one) => abandonedBy(one, "relay"));
+			rows.change(row.hash, (one) => markAbandoned(one, "relay"));
 		} else rows.end(row, ending);
 	}
 
-	#readMined({ hash, notes }: Row, stage: string | null): void {
-		const row = this.#observed.rows.get(hash);
+	/** A mined row is open again if the relay reports it as live. */
+	#takeMinedStage({ hash, notes }: Row, stage: string | null): void {
+		const row = this.#context.rows.get(hash);
 		if (row === null || isLive(row) || row.notes !== notes) return;
 		if (stage === null) notes.byChain = true;
-		else if (LIVE_STAGES.includes(stage)) reopen(this.#observed, row);
+		else if (LIVE_STAGES.includes(stage)) reopen(this.#context, row);
 	}
 }

@@ -5,11 +5,19 @@ import type { Clock } from "../../shared/clock.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
-import { type Ending, holdersOf, isHolder, lost, type Notes, notHeld, type Row } from "../domain/row.ts";
+import {
+	type Ending,
+	holdersOf,
+	isHolder,
+	markLost,
+	markNotHeld,
+	type Notes,
+	type Row,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 
-/** The observers' dependencies. */
-export interface Observed {
+/** What every observer works with. */
+export interface ObserverContext {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
@@ -22,10 +30,10 @@ export interface Observed {
 
 /** Deadline of one question, in ms. It bounds the shutdown. */
 export const QUESTION_MS = 2_000;
-/** A row counts as lost after so many "no record" answers in a row; twice as many after each earlier loss. */
-const UNKNOWNS = 2;
+/** A row counts as lost after so many "no record" answers of an upstream in a row; twice as many after each loss there. */
+const NO_RECORDS_OF_LOSS = 2;
 const MAX_DOUBLINGS = 5;
-/** How long a delivery without a verdict may still arrive, in ms. */
+/** How long after its arrival a row may still reach an upstream that gave no verdict, in ms. */
 const LATE_MS = 15_000;
 const ENDING_STAGES: ReadonlyMap<unknown, Ending> = new Map<unknown, Ending>([
 	["CANCELLED", "cancelled"],
@@ -41,41 +49,47 @@ export function endingOf(stage: unknown): Ending | undefined {
 	return ENDING_STAGES.get(stage);
 }
 
-/** The current version of a live row; null if it ended or was opened again since, or a client's request about it is in progress. */
-export function current({ rows }: Observed, asked: Row): Row | null {
+/**
+ * The latest version of a live row that was `asked` about; null if the answer no longer applies: it ended or was opened again
+ * since, or a client's request about it is in progress.
+ */
+export function currentRow({ rows }: ObserverContext, asked: Row): Row | null {
 	const row = rows.live(asked.hash);
 	return row !== null && row.notes === asked.notes && row.requests === 0 ? row : null;
 }
 
-/** Its user ended it at `by`: the other holders must be notified. */
-export function endedByUser({ rows }: Observed, row: Row, ending: Ending, by: UpstreamName): void {
+/** Its user ended it at `by`: it must be cancelled at the other holders. */
+export function endByUser({ rows }: ObserverContext, row: Row, ending: Ending, by: UpstreamName): void {
 	const others = holdersOf(row).filter((name) => name !== by);
 	rows.end(row, ending, others);
 }
 
 /** Whether one more "no record" answer of `by` would be believed. */
-export function isBelieved({ unknown, losses }: Notes, by: UpstreamName): boolean {
-	return unknown[by] + 1 >= UNKNOWNS * 2 ** Math.min(losses[by], MAX_DOUBLINGS);
+export function wouldBelieveNoRecord({ unknown, losses }: Notes, by: UpstreamName): boolean {
+	return unknown[by] + 1 >= NO_RECORDS_OF_LOSS * 2 ** Math.min(losses[by], MAX_DOUBLINGS);
 }
 
-/** `by` has no record of a row. A single such answer proves nothing: the question may have overtaken the delivery. */
-export function noRecord({ rows, clock }: Observed, row: Row, by: UpstreamName): void {
+/**
+ * `by` has no record of a row. A single such answer proves nothing: the question may have overtaken the delivery. A row that
+ * is not acknowledged does not count as lost, just as not there.
+ */
+export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: UpstreamName): void {
 	const { hash, notes, acknowledged, receivedAt } = row;
-	const isLoss = isBelieved(notes, by);
+	const isLoss = wouldBelieveNoRecord(notes, by);
 	notes.unknown[by] += 1;
 	if (!isLoss) return;
 	if (acknowledged) {
 		notes.unknown[by] = 0;
 		notes.losses[by] += 1;
-		rows.change(hash, (one) => lost(one, by));
+		rows.change(hash, (one) => markLost(one, by));
 	} else if (clock.now() - receivedAt >= LATE_MS) {
-		rows.change(hash, (one) => notHeld(one, by));
+		rows.change(hash, (one) => markNotHeld(one, by));
 	}
 }
 
-/** Up to `limit` mined rows that match `isWanted` and were not asked for in half a slot. */
-export function dueMined(
-	{ rows, clock, slotMs }: Observed,
+/** Up to `limit` mined rows that match `isWanted` and were not checked in half a slot; they count as checked now. */
+export function takeDueMined(
+	{ rows, clock, slotMs }: ObserverContext,
 	limit: number,
 	isWanted: (row: Row) => boolean,
 ): Row[] {
@@ -83,20 +97,20 @@ export function dueMined(
 	const taken: Row[] = [];
 	for (const row of rows.mined()) {
 		if (taken.length >= limit) break;
-		if (!isWanted(row) || now - row.notes.chainAt < slotMs / 2) continue;
-		row.notes.chainAt = now;
+		if (!isWanted(row) || now - row.notes.checkedAt < slotMs / 2) continue;
+		row.notes.checkedAt = now;
 		taken.push(row);
 	}
 	return taken;
 }
 
-/** Whether the relay has a record of a mined row and so reports a reorganisation. */
-export function isInRelaysBlock({ notes, at }: Row): boolean {
+/** Whether the relay has a record of a mined row, and so would report a reorganisation of its block. */
+export function relayReportsReorg({ notes, at }: Row): boolean {
 	return !notes.byChain && isHolder(at.relay);
 }
 
 /** A reorganisation removed the block of a mined row. */
-export function reopen({ rows, log }: Observed, { hash }: Row): void {
+export function reopen({ rows, log }: ObserverContext, { hash }: Row): void {
 	log.info("a mined transaction is open again", { hash });
 	rows.reopen(hash);
 }

@@ -3,9 +3,9 @@
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Component } from "../../shared/lifecycle.ts";
-import type { Observed } from "./observed.ts";
-import { ObserveChain, ObservePages } from "./observeOthers.ts";
-import { ObserveRelay } from "./observeRelay.ts";
+import type { ObserverContext } from "./observed.ts";
+import { ChainObserver, PageObserver } from "./observeOthers.ts";
+import { RelayObserver } from "./observeRelay.ts";
 
 export interface ObserverOptions {
 	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay becomes unavailable. */
@@ -13,7 +13,7 @@ export interface ObserverOptions {
 	readonly slotMs: number;
 }
 
-export interface ObserverDependencies extends Omit<Observed, "slotMs" | "stopping"> {
+export interface ObserverDependencies extends Omit<ObserverContext, "slotMs" | "stopping"> {
 	readonly background: Background;
 }
 
@@ -34,10 +34,10 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	const { rows, upstreams, clock } = dependencies;
 	const { relay, fallback } = upstreams;
 	const stopping = new AbortController();
-	const observed: Observed = { ...dependencies, slotMs, stopping: stopping.signal };
-	const ofRelay = new ObserveRelay(observed);
-	const ofChain = new ObserveChain(observed, ofRelay);
-	const ofFallback = fallback === null ? null : new ObservePages(observed, fallback);
+	const observed: ObserverContext = { ...dependencies, slotMs, stopping: stopping.signal };
+	const ofRelay = new RelayObserver(observed);
+	const ofChain = new ChainObserver(observed, ofRelay);
+	const ofFallback = fallback === null ? null : new PageObserver(observed, fallback);
 
 	// A relay that has just come back is asked for all rows, before any of them is handed over.
 	let everything = true;
@@ -62,7 +62,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	let wasUnavailable = relay.breaker.isUnavailable;
 	relay.breaker.onChange(() => {
 		const { isUnavailable } = relay.breaker;
-		ofRelay.changed();
+		ofRelay.breakerChanged();
 		if (wasUnavailable === isUnavailable) return;
 		if (wasUnavailable) everything = true;
 		wasUnavailable = isUnavailable;
@@ -74,7 +74,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 		start: async () => trigger(),
 		learn: (hash, stage) => ofRelay.learn(hash, stage),
 		passed() {
-			if (rows.depth === 0 || isAskedSoon) return;
+			if (rows.liveCount === 0 || isAskedSoon) return;
 			isAskedSoon = true;
 			clock.after(PASSED_MS, () => {
 				isAskedSoon = false;

@@ -8,25 +8,25 @@ import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
 import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
 import {
-	delayedAt,
-	has,
+	delayRetry,
 	isLive,
 	MAX_WAIT_MS,
+	markHeld,
+	markRefused,
+	markUnanswered,
 	type Row,
-	refusedBy,
-	unanswered,
-	withCancelPending,
-	withReplacementPending,
+	setCancelPending,
+	setReplacementPending,
 } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import {
 	type Action,
 	countsAsThere,
-	type Health,
+	mayNeedAction,
 	type PlanTime,
 	plan,
 	type UpstreamHealth,
-	wants,
+	type UpstreamHealths,
 } from "./plan.ts";
 
 /** Result of a delivery by the reconciler; `failed`: no verdict. */
@@ -63,10 +63,10 @@ const INTERNAL_CODE = -32603;
 /** Runs on {@link trigger}, and whenever a row or the health of an upstream changes. */
 export class Reconciler {
 	readonly #deadlineMs: number;
-	readonly #with: ReconcilerDependencies;
+	readonly #dependencies: ReconcilerDependencies;
 	readonly #loop: Loop;
-	readonly #all: readonly Upstream[];
-	/** Accounts and hashes of ended rows that are queued, and those being handled. */
+	readonly #upstreams: readonly Upstream[];
+	/** What is queued and what is being handled: accounts, and hashes of ended rows. */
 	readonly #queued = new Set<string>();
 	readonly #running = new Map<string, Promise<void>>();
 	readonly #pausedUntil: Record<UpstreamName, number> = { relay: 0, fallback: 0 };
@@ -77,12 +77,12 @@ export class Reconciler {
 
 	constructor({ deadlineMs, tickMs }: ReconcilerOptions, dependencies: ReconcilerDependencies) {
 		this.#deadlineMs = deadlineMs;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		const { relay, fallback } = dependencies.upstreams;
-		this.#all = fallback === null ? [relay] : [relay, fallback];
+		this.#upstreams = fallback === null ? [relay] : [relay, fallback];
 		this.#loop = new Loop({ task: "reconcile", tickMs }, dependencies, async () => this.#pass());
 		dependencies.rows.onWork(() => this.trigger());
-		for (const { breaker } of this.#all) breaker.onChange(() => this.trigger());
+		for (const { breaker } of this.#upstreams) breaker.onChange(() => this.trigger());
 	}
 
 	/** Something changed: a row, or the health of an upstream. */
@@ -99,11 +99,11 @@ export class Reconciler {
 	}
 
 	#pass(): Pass {
-		const { rows, clock } = this.#with;
+		const { rows, clock } = this.#dependencies;
 		const begun = clock.monotonic();
-		const { health, time } = this.#now();
-		for (const row of rows.open()) if (wants(row, health, time)) this.#queued.add(row.from);
-		for (const row of rows.pendingCancels()) if (wants(row, health, time)) this.#queued.add(row.hash);
+		const { health, time } = this.#healthAndTime();
+		for (const row of rows.allLive()) if (mayNeedAction(row, health, time)) this.#queued.add(row.from);
+		for (const row of rows.pendingCancels()) if (mayNeedAction(row, health, time)) this.#queued.add(row.hash);
 		const scanMs = clock.monotonic() - begun;
 		const left = this.#queued.size > 0;
 		this.#startQueued();
@@ -117,7 +117,7 @@ export class Reconciler {
 			if (this.#running.has(key)) continue;
 			this.#queued.delete(key);
 			const run = new Promise<void>((resolve) => {
-				this.#with.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
+				this.#dependencies.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
 			});
 			this.#running.set(key, run);
 			void run.then(() => {
@@ -129,83 +129,87 @@ export class Reconciler {
 
 	/** `key`: an account, or the hash of an ended row. */
 	async #reconcile(key: string): Promise<void> {
-		const row = this.#with.rows.get(key);
+		const row = this.#dependencies.rows.get(key);
 		if (row === null) await this.#reconcileAccount(key);
 		// A row that was opened again meanwhile is handled with its account.
 		else if (!isLive(row)) {
-			const { health, time } = this.#now();
+			const { health, time } = this.#healthAndTime();
 			const actions = [...plan([row], health, time)];
-			await Promise.all(actions.map((action) => this.#cancelEnded(action)));
+			await Promise.all(actions.map((action) => this.#actOnEnded(action)));
 		}
 	}
 
 	/** Sends one transaction after another and plans anew each time, since the plan depends on the last result. */
 	async #reconcileAccount(from: string): Promise<void> {
-		const { rows } = this.#with;
-		let latest: bigint | null | undefined;
+		const { rows } = this.#dependencies;
+		let nextNonce: bigint | null | undefined;
 		while (!this.#stopped) {
-			const before = rows.of(from);
-			const send = this.#next(before, latest);
+			const before = rows.liveOf(from);
+			const send = this.#nextSend(before, nextNonce);
 			if (send === null) return;
-			const upstream = this.#with.upstreams[send.to] as Upstream;
-			if (upstream.dialect?.takesGaps === false && send.need === "handover" && latest === undefined) {
-				latest = await this.#latest(from);
+			const upstream = this.#dependencies.upstreams[send.to] as Upstream;
+			if (
+				upstream.dialect?.acceptsNonceGaps === false &&
+				send.need === "handover" &&
+				nextNonce === undefined
+			) {
+				nextNonce = await this.#nextNonce(from);
 				continue;
 			}
 			const { hash } = send.row;
 			const raw = await rows.raw(hash).catch(() => null);
 			// A row of the account changed meanwhile.
-			if (rows.of(from) !== before) continue;
+			if (rows.liveOf(from) !== before) continue;
 			if (this.#stopped) return;
-			if (raw === null) this.#change(hash, (row) => delayedAt(row, send.to, this.#now().time));
+			if (raw === null) this.#changeLive(hash, (row) => delayRetry(row, send.to, this.#healthAndTime().time));
 			else await this.#send(upstream, send, raw);
 		}
 	}
 
 	/** The first `send` of the plan; earlier actions are done here. */
-	#next(rows: readonly Row[], latest: bigint | null | undefined): Send | null {
-		const { health, time } = this.#now();
-		for (const action of plan(rows, health, time, latest)) {
+	#nextSend(rows: readonly Row[], nextNonce: bigint | null | undefined): Send | null {
+		const { health, time } = this.#healthAndTime();
+		for (const action of plan(rows, health, time, nextNonce)) {
 			const { kind, to } = action;
 			const { hash } = action.row;
 			if (kind === "send") return action;
-			// The replacement may not go there: the upstream keeps the earlier transaction.
-			if (kind === "forget") this.#change(hash, (row) => withReplacementPending(row, to, false));
-			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
+			// The replacement may not go there: that upstream keeps the earlier transaction.
+			if (kind === "forget") this.#changeLive(hash, (row) => setReplacementPending(row, to, false));
+			else if (kind === "wait" && action.byNonce) this.#changeLive(hash, (row) => delayRetry(row, to, time));
 		}
 		return null;
 	}
 
 	async #send(upstream: Upstream, { row, need }: Send, raw: Buffer): Promise<void> {
-		const { onHandover, log } = this.#with;
+		const { onHandover, log } = this.#dependencies;
 		const { hash } = row;
 		const { name } = upstream;
 		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
 		const options = { deadlineMs: this.#deadlineMs, caller, whole: null };
 		const delivery = await upstream.deliver({ ...row, raw }, options);
-		const { time } = this.#now();
+		const { time } = this.#healthAndTime();
 		if (delivery === null) {
-			this.#change(hash, (one) => delayedAt(one, name, time));
+			this.#changeLive(hash, (one) => delayRetry(one, name, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to: name, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: name });
-			this.#reached(name, row, (one) => withReplacementPending(has(one, name), name, false));
+			this.#markReached(name, row, (one) => setReplacementPending(markHeld(one, name), name, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
 			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is refused", { upstream: name, hash, reason: need, code });
-			this.#change(hash, (one) => refusedBy(one, name, time));
+			this.#changeLive(hash, (one) => markRefused(one, name, time));
 		} else {
 			onHandover?.({ to: name, outcome: "failed" });
-			this.#failed(upstream, row, delivery, time);
+			this.#markFailed(upstream, row, delivery, time);
 		}
 	}
 
-	#failed({ name, dialect }: Upstream, row: Row, delivery: Delivery, time: PlanTime): void {
+	#markFailed({ name, dialect }: Upstream, row: Row, delivery: Delivery, time: PlanTime): void {
 		const { retryAfterS = 0, fault = null } = delivery.kind === "failed" ? delivery : {};
 		const retryMs = retryAfterS * 1_000;
-		if (mayHave(delivery)) this.#reached(name, row, (one) => unanswered(one, name, time, retryMs));
-		else this.#change(row.hash, (one) => delayedAt(one, name, time, retryMs));
+		if (mayHave(delivery)) this.#markReached(name, row, (one) => markUnanswered(one, name, time, retryMs));
+		else this.#changeLive(row.hash, (one) => delayRetry(one, name, time, retryMs));
 		// A fallback's limit is about us, not about one client.
 		if (fault === "limited" && dialect !== null) {
 			const waitMs = Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS);
@@ -213,29 +217,30 @@ export class Reconciler {
 		}
 	}
 
-	/** The upstream has or may have it: it must be notified of a cancel or replacement that arrived meanwhile. */
-	#reached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
-		const { rows } = this.#with;
+	/** The upstream has or may have it: it must also get a cancel or replacement that arrived meanwhile. */
+	#markReached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
+		const { rows } = this.#dependencies;
 		const row = rows.get(sent.hash);
-		this.#change(sent.hash, change);
+		this.#changeLive(sent.hash, change);
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
 			rows.end(row, row.desired, [by]);
 		}
-		for (const one of rows.of(sent.from, sent.nonce)) {
+		for (const one of rows.liveOf(sent.from, sent.nonce)) {
 			const isLater = one.hash !== sent.hash && one.receivedAt >= sent.receivedAt;
 			if (!isLater || countsAsThere(one, by)) continue;
-			this.#change(one.hash, (sibling) => withReplacementPending(sibling, by, true));
+			this.#changeLive(one.hash, (sibling) => setReplacementPending(sibling, by, true));
 		}
 	}
 
-	/** Cancels an ended row at an upstream, again and again until it answers. */
-	async #cancelEnded({ kind, row, to }: Action): Promise<void> {
+	/** Does the plan's action for an ended row. A cancel is sent again and again until the upstream answers. */
+	async #actOnEnded({ kind, row, to }: Action): Promise<void> {
 		if (kind === "wait" || this.#stopped) return;
-		const isOver = kind === "forget" || (await this.#cancel(this.#with.upstreams[to] as Upstream, row));
-		const { time } = this.#now();
-		this.#with.rows.change(row.hash, (one) => {
+		const isOver =
+			kind === "forget" || (await this.#cancel(this.#dependencies.upstreams[to] as Upstream, row));
+		const { time } = this.#healthAndTime();
+		this.#dependencies.rows.change(row.hash, (one) => {
 			if (isLive(one)) return one;
-			return isOver ? withCancelPending(one, to, false) : delayedAt(one, to, time);
+			return isOver ? setCancelPending(one, to, false) : delayRetry(one, to, time);
 		});
 	}
 
@@ -251,16 +256,16 @@ export class Reconciler {
 	}
 
 	/** The next nonce of an account on the chain; null if it can't be read. */
-	async #latest(from: string): Promise<bigint | null> {
+	async #nextNonce(from: string): Promise<bigint | null> {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
-		const [count] = (await this.#with.chain.batch([call], this.#deadlineMs)) ?? [];
+		const [count] = (await this.#dependencies.chain.batch([call], this.#deadlineMs)) ?? [];
 		return count?.ok === true ? readQuantity(count.result) : null;
 	}
 
-	/** Current health and time. An upstream that becomes unavailable or available begins a new epoch. */
-	#now(): { readonly health: Health; readonly time: PlanTime } {
-		const { clock } = this.#with;
-		const unavailable = this.#all
+	/** Health and time as of now. An upstream that becomes unavailable or available begins a new epoch. */
+	#healthAndTime(): { readonly health: UpstreamHealths; readonly time: PlanTime } {
+		const { clock } = this.#dependencies;
+		const unavailable = this.#upstreams
 			.flatMap(({ name, breaker }) => (breaker.isUnavailable ? [name] : []))
 			.join();
 		if (unavailable !== this.#unavailable) {
@@ -268,23 +273,28 @@ export class Reconciler {
 			this.#epoch += 1;
 		}
 		const health = Object.fromEntries(
-			this.#all.map((upstream) => [upstream.name, healthOf(upstream, this.#pausedUntil[upstream.name])]),
+			this.#upstreams.map((upstream) => [
+				upstream.name,
+				healthOf(upstream, this.#pausedUntil[upstream.name]),
+			]),
 		);
 		return { health, time: { now: clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch } };
 	}
 
 	/** Changes a row only while it is live. */
-	#change(hash: string, change: (row: Row) => Row): void {
-		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
+	#changeLive(hash: string, change: (row: Row) => Row): void {
+		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 }
 
 function healthOf(upstream: Upstream, pausedUntil: number): UpstreamHealth {
 	const { breaker, dialect } = upstream;
 	return {
-		...{ isUnavailable: breaker.isUnavailable, pausedUntil, isOurs: dialect === null },
-		takesGaps: dialect?.takesGaps ?? true,
-		cancels: dialect === null || dialect.cancelMethod !== null,
-		mayHave: (path) => upstream.refusal(path) === null,
+		isUnavailable: breaker.isUnavailable,
+		pausedUntil,
+		isOurs: dialect === null,
+		acceptsNonceGaps: dialect?.acceptsNonceGaps ?? true,
+		canCancel: dialect === null || dialect.cancelMethod !== null,
+		acceptsPath: (path) => upstream.refusal(path) === null,
 	};
 }

@@ -17,7 +17,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { abandonedBy, isHolder, isLive, type Row, requestBegun, requestOver } from "../domain/row.ts";
+import { beginRequest, endRequest, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -109,7 +109,7 @@ export class Cancels {
 		const change = (how: (row: Row) => Row): void => {
 			for (const { hash } of siblings) rows.change(hash, how);
 		};
-		change(requestBegun);
+		change(beginRequest);
 		try {
 			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
@@ -124,24 +124,24 @@ export class Cancels {
 			const cannot = all.find((one) => one.kind === "cannot");
 			if (cannot !== undefined) {
 				// It stays only at the holder that can't cancel, and may be mined: the others do not get it again.
-				for (const name of done) change((row) => abandonedBy(row, name));
+				for (const name of done) change((row) => markAbandoned(row, name));
 				throw cannot.why;
 			}
 			const rejected = all.find((one) => one.kind === "rejected");
 			const isUnsure = all.some((one) => one.kind === "unsure");
 			if (done.length > 0 || isUnsure || (byRight && rejected === undefined)) {
-				const notify = UPSTREAMS.filter((name) => {
+				const cancelLaterAt = UPSTREAMS.filter((name) => {
 					const kind = outcomes.get(name)?.kind;
 					return kind === undefined ? isHeldBy(name) : kind === "unreached" || kind === "unsure";
 				});
-				for (const row of siblings) rows.end(row, "cancelled", notify);
+				for (const row of siblings) rows.end(row, "cancelled", cancelLaterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
 			if (done.length > 0 || (byRight && all.length === 0)) return;
 			if (rejected !== undefined) throw verdictError(rejected.error);
 			throw unavailable(byRight || isUnsure ? UNREACHED : "who holds it is out");
 		} finally {
-			change((row) => requestOver(row));
+			change((row) => endRequest(row));
 		}
 	}
 

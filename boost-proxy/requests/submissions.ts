@@ -1,5 +1,9 @@
 // Accepts signed transactions: a client gets the hash once an upstream has acknowledged it and its row is on disk (or the
-// journal fails or takes too long, which is logged). Replaces earlier transactions of the nonce; the reconciler does the rest.
+// journal fails or takes too long, which is logged). Earlier transactions of the nonce end as replaced; the reconciler gets
+// the transaction to the upstreams that still need it.
+//
+// A soft cancel is a self-transfer with the nonce of a pending transaction that was submitted with `softCancellations`: it
+// cancels that one at its holders, which alone get it, and is never mined itself.
 
 import { type Clock, DeadlineError, withDeadline } from "../../shared/clock.ts";
 import {
@@ -14,15 +18,15 @@ import type { OverShare } from "../../shared/shares/shares.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
-	has,
+	endRequest,
 	holdersOf,
 	isFinal,
 	isHolder,
-	mayHaveIt,
-	notHeld,
+	markHeld,
+	markMaybeHeld,
+	markNotHeld,
 	type Row,
-	requestOver,
-	withReplacementPending,
+	setReplacementPending,
 } from "../domain/row.ts";
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Rows } from "../rows/rows.ts";
@@ -32,7 +36,7 @@ import { type Failover, unavailable, verdictError } from "./failover.ts";
 /** An accepted transaction. */
 export interface Submitted {
 	readonly tx: DecodedTransaction;
-	/** True for a soft cancel, which is never mined itself. */
+	/** True for a soft cancel. */
 	readonly cancels: boolean;
 }
 
@@ -58,9 +62,9 @@ export interface SubmissionsDependencies {
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
 }
 
-/** The relay's message for its pool. */
+/** The relay's own message when a client has used up its share of the pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
-/** How long the journal is waited for once an upstream has acknowledged, in ms. */
+/** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
 export class Submissions {
@@ -76,7 +80,7 @@ export class Submissions {
 
 	/**
 	 * Accepts `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit` if the
-	 * client has used up its share of the journal, `unavailable` if no upstream gave a verdict or the journal is full.
+	 * client has used up its share of the journal, `unavailable` if no upstream answered for good or the journal is full.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
 		const softCancellations = softCancellable(state);
@@ -92,7 +96,7 @@ export class Submissions {
 			state.routing.answeredBy.add("journal");
 			return running;
 		}
-		const submission = this.#submit(tx, softCancellations, state);
+		const submission = this.#submitInTurn(tx, softCancellations, state);
 		this.#running.set(tx.hash, submission);
 		try {
 			return await submission;
@@ -101,45 +105,50 @@ export class Submissions {
 		}
 	}
 
-	async #submit(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
+	async #submitInTurn(
+		tx: DecodedTransaction,
+		softCancellations: boolean,
+		state: RequestState,
+	): Promise<Submitted> {
 		const key = `${tx.from} ${tx.nonce}`;
-		// One at a time for each nonce, so that the second finds the first one in the journal.
+		// One at a time for each nonce, so that the second finds the first one's row.
 		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {
-			if (!(await this.#ended(before, this.#dependencies.failover.leftMs(state)))) {
+			const leftMs = this.#dependencies.failover.leftMs(state);
+			if (!(await this.#settlesWithin("the earlier submission", leftMs, before))) {
 				throw unavailable("another transaction of the same nonce is still under way");
 			}
 		}
-		const submission = this.#submitAlone(tx, softCancellations, state);
+		const submission = this.#submitExclusively(tx, softCancellations, state);
 		const settled = submission.catch(() => {}).then(() => this.#nonces.delete(key));
 		this.#nonces.set(key, settled);
 		return submission;
 	}
 
-	async #submitAlone(
+	async #submitExclusively(
 		tx: DecodedTransaction,
 		softCancellations: boolean,
 		state: RequestState,
 	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
-		const known = rows.get(tx.hash);
+		const stored = rows.get(tx.hash);
 		// The same bytes do not revive a transaction that its user ended or that was mined.
-		if (known !== null && isFinal(known)) {
+		if (stored !== null && isFinal(stored)) {
 			state.routing.answeredBy.add("journal");
-			this.#note(state, tx.hash, "known");
-			return { tx, cancels: known.desired === "cancelled" };
+			this.#report(state, tx.hash, "known");
+			return { tx, cancels: stored.desired === "cancelled" };
 		}
-		const siblings = rows.of(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
+		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
-			this.#note(state, tx.hash, "cancels");
+			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
-		await this.#send(tx, siblings, softCancellations, state);
+		await this.#tryUpstreams(tx, siblings, softCancellations, state);
 		return { tx, cancels: false };
 	}
 
-	/** Sends it to one upstream after another until one gives a verdict. */
-	async #send(
+	/** Sends it to one upstream after another until one acknowledges or rejects it. */
+	async #tryUpstreams(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		softCancellations: boolean,
@@ -149,7 +158,7 @@ export class Submissions {
 		const { path, search, caller, routing, whole } = state;
 		const { hash, from, nonce, raw } = tx;
 		const order = this.#order(tx, siblings, state);
-		const earlier = rows.live(hash);
+		const stored = rows.live(hash);
 		const row = {
 			hash,
 			from,
@@ -160,16 +169,17 @@ export class Submissions {
 			softCancellations,
 			address: caller.address,
 			receivedAt: clock.now(),
-			replacesAt: siblings.flatMap(holdersOf),
+			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
 		const refusal = rows.refusal(row);
 		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
-		const isNew = earlier?.acknowledged !== true;
-		const isAbsentAt = (by: UpstreamName): void => {
-			if (earlier === null || !isHolder(earlier.at[by])) rows.change(hash, (one) => notHeld(one, by));
+		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
+		const isOpened = rows.add(row, order[0].name);
+		/** An upstream does not have it by this request; it may by an earlier one. */
+		const markAbsent = (by: UpstreamName): void => {
+			if (stored === null || !isHolder(stored.at[by])) rows.change(hash, (one) => markNotHeld(one, by));
 		};
-		rows.add(row, order[0].name);
 		let error: WireVerdict | null = null;
 		for (const [i, upstream] of order.entries()) {
 			const { name } = upstream;
@@ -177,61 +187,62 @@ export class Submissions {
 			// Its user may have ended it meanwhile.
 			const now = rows.get(hash);
 			if (now !== null && isFinal(now)) {
-				this.#requestOver(hash, isNew, true);
-				this.#note(state, hash, "known");
+				this.#endRequest(hash, isOpened, true);
+				this.#report(state, hash, "known");
 				return;
 			}
 			const deadlineMs = failover.shareMs("submission", order, i, state);
 			const options = { deadlineMs, caller, routing, whole };
+			// Null: not attempted, for lack of time or with an open breaker.
 			const delivering = deadlineMs === 0 ? Promise.resolve(null) : upstream.deliver(row, options);
 			const delivery = await delivering.catch((thrown: unknown) => {
-				// A fault of ours; while a request counts as under way nobody else sees to the row.
-				this.#requestOver(hash, isNew, false);
+				// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
+				this.#endRequest(hash, isOpened, false);
 				throw thrown;
 			});
 			if (delivery?.kind === "acknowledged") {
 				routing.answeredBy.add(name);
-				await this.#acknowledged(tx, siblings, name, isNew);
-				this.#note(state, hash, "acknowledged", { upstream: name });
+				await this.#acknowledge(tx, siblings, name, isOpened);
+				this.#report(state, hash, "acknowledged", { upstream: name });
 				return;
 			}
 			if (delivery?.kind === "rejected") {
 				routing.answeredBy.add(name);
-				isAbsentAt(name);
-				await this.#refused(hash, isNew);
-				this.#note(state, hash, "rejected", { upstream: name, code: delivery.error.code });
+				markAbsent(name);
+				await this.#endUnacknowledged(hash, isOpened);
+				this.#report(state, hash, "rejected", { upstream: name, code: delivery.error.code });
 				throw verdictError(delivery.error);
 			}
-			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => mayHaveIt(one, name));
-			else isAbsentAt(name);
+			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markMaybeHeld(one, name));
+			else markAbsent(name);
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
-		await this.#refused(hash, isNew);
+		await this.#endUnacknowledged(hash, isOpened);
 		throw this.#noVerdict(state, hash, error);
 	}
 
-	/** A refusal must be on disk before its client gets it: otherwise a restart would send the transaction again. */
-	async #refused(hash: string, isNew: boolean): Promise<void> {
-		this.#requestOver(hash, isNew, false);
+	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
+	async #endUnacknowledged(hash: string, isOpened: boolean): Promise<void> {
+		this.#endRequest(hash, isOpened, false);
 		await this.#written([{ hash }]);
 	}
 
-	/** A transaction that was acknowledged before stays acknowledged, whatever the result of this request. */
-	#requestOver(hash: string, isNew: boolean, acknowledged: boolean): void {
-		if (isNew) this.#dependencies.rows.change(hash, (one) => requestOver(one, acknowledged));
+	/** Ends this request for the row that it opened; `acknowledged`: whether its client gets a success. */
+	#endRequest(hash: string, isOpened: boolean, acknowledged: boolean): void {
+		if (isOpened) this.#dependencies.rows.change(hash, (one) => endRequest(one, acknowledged));
 	}
 
 	/** Marks it acknowledged and its siblings replaced, and waits for the journal. */
-	async #acknowledged(
+	async #acknowledge(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		by: UpstreamName,
-		isNew: boolean,
+		isOpened: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
 		rows.change(tx.hash, (one) => {
-			const held = withReplacementPending(has(one, by), by, false);
-			return isNew ? requestOver(held, true) : held;
+			const held = setReplacementPending(markHeld(one, by), by, false);
+			return isOpened ? endRequest(held, true) : held;
 		});
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
@@ -246,21 +257,19 @@ export class Submissions {
 
 	/** Waits for the journal; false if that takes too long. */
 	#written(rows: readonly { readonly hash: string }[]): Promise<boolean> {
-		return this.#ended(
-			Promise.all(rows.map(({ hash }) => this.#dependencies.rows.written(hash))),
-			JOURNAL_MS,
-		);
+		const writes = rows.map(({ hash }) => this.#dependencies.rows.written(hash));
+		return this.#settlesWithin("the journal", JOURNAL_MS, Promise.all(writes));
 	}
 
 	/** Whether `work` settled within `ms`. */
-	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
-		return withDeadline(this.#dependencies.clock, "it", ms, () => work).then(
+	#settlesWithin(label: string, ms: number, work: Promise<unknown>): Promise<boolean> {
+		return withDeadline(this.#dependencies.clock, label, ms, () => work).then(
 			() => true,
 			(thrown) => !(thrown instanceof DeadlineError),
 		);
 	}
 
-	/** The upstreams to try, in order. It depends on the rows of the same nonce, or else on the account's other rows. */
+	/** The upstreams to try, in order. It depends on other live rows: those of the nonce, or else all of the account. */
 	#order(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -269,30 +278,34 @@ export class Submissions {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
-		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
-		return isFallbackFirst(known) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
+		const others = siblings.length > 0 ? siblings : rows.liveOf(tx.from);
+		return isFallbackFirst(others) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
 
-	/** Before the fallback gets `tx` in place of an unavailable relay, it gets the account's lower nonces. */
+	/**
+	 * Before the fallback gets `tx` while the relay is unavailable, it gets the account's lower nonces that it lacks. If one of
+	 * them does not get there the rest is left, and `tx` is sent nevertheless.
+	 */
 	async #deliverLowerNonces(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
 		if (name !== "fallback" || upstream.breaker.isUnavailable) return;
-		for (const row of rows.of(tx.from)) {
+		for (const row of rows.liveOf(tx.from)) {
 			if (!upstreams.relay.breaker.isUnavailable) return;
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
+			// A quarter of what is left, so that some is left for `tx`.
 			const options = { deadlineMs: failover.leftMs(state) / 4, caller: null, whole: null };
 			const delivery = await upstream.deliver({ ...row, raw }, options);
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			rows.change(row.hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
+			rows.change(row.hash, (one) => (isSure ? markHeld(one, name) : markMaybeHeld(one, name)));
 		}
 	}
 
 	#noVerdict(state: RequestState, hash: string, error: WireVerdict | null): Error {
-		this.#note(state, hash, "unavailable");
+		this.#report(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
 		if (error !== null) return verdictError(error);
 		const refusal = fallback?.refusal(state.path) ?? null;
@@ -306,20 +319,20 @@ export class Submissions {
 	}
 
 	#noRoom(state: RequestState, hash: string, refusal: OverShare): RpcError {
-		this.#note(state, hash, refusal === "client" ? "rejected" : "unavailable");
+		this.#report(state, hash, refusal === "client" ? "rejected" : "unavailable");
 		return refusal === "client"
 			? new RpcError("limit", CLIENT_FULL, { reason: "CLIENT_FULL", scope: "client" })
 			: unavailable("the journal is full");
 	}
 
-	#note({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
+	#report({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
 		const { onOutcome, log } = this.#dependencies;
 		onOutcome?.(path, outcome);
 		log.info(LOG_LINES[outcome], { hash, path, ...by });
 	}
 }
 
-/** Whether a self-transfer with its nonce cancels it for free. Throws RpcError `invalidParams` for a bad query. */
+/** Whether it allows a soft cancel: by its query, on the one path where the relay heeds that. Throws `invalidParams`. */
 function softCancellable({ path, search }: RequestState): boolean {
 	if (search === "") return false;
 	return readSubmissionQuery(new URLSearchParams(search)).softCancellations && path === "noreverts";

@@ -9,18 +9,19 @@ import { type Fullness, fullest, type OverShare, Shares } from "../../shared/sha
 import type { UpstreamName } from "../domain/request.ts";
 import {
 	cancelsPendingAt,
-	closed,
 	type EndedOne,
 	type Ending,
-	ended,
+	endRow,
 	holdersOf,
 	isEndedByUser,
 	isLive,
+	keepsBytes,
 	type NewRow,
 	needsWork,
-	openedRow,
+	openRow,
 	type Row,
-	reopened,
+	reopenRow,
+	stripRow,
 } from "../domain/row.ts";
 import { Journal } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
@@ -35,7 +36,7 @@ export interface RowLimits {
 	readonly maxBytes?: number;
 	/** How long ended rows are kept, in ms (7 days). */
 	readonly endedKeepMs?: number;
-	/** The most ended rows (200 000). The oldest are dropped first, those that their users ended last. */
+	/** The most ended rows (200 000). Oldest first are dropped; rows ended by their users only after all others. */
 	readonly maxEnded?: number;
 	/** How long a mined row can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
@@ -45,8 +46,12 @@ export interface RowLimits {
 
 const MIB = 1024 * 1024;
 const DEFAULTS = {
-	...{ maxLive: 100_000, maxBytes: 256 * MIB, maxEnded: 200_000, rawCacheBytes: 64 * MIB },
-	...{ endedKeepMs: 7 * 24 * 3600 * 1000, reorgMs: 144_000 },
+	maxLive: 100_000,
+	maxBytes: 256 * MIB,
+	maxEnded: 200_000,
+	rawCacheBytes: 64 * MIB,
+	endedKeepMs: 7 * 24 * 3600 * 1000,
+	reorgMs: 144_000,
 };
 /** About the bytes that a row takes in addition to its transaction. */
 const ROW_BYTES = 512;
@@ -54,9 +59,11 @@ const ROW_BYTES = 512;
 const CLIENT_PART = 1 / 16;
 /** The largest transaction without blobs that execution clients take. */
 const LARGEST_BYTES = 128 * 1024;
-/** How often old rows are dropped, in ms; sooner if more were due than one batch, so that no commit is large. */
+/** How often old rows are dropped, in ms. */
 const SWEEP_MS = 10_000;
+/** The most rows of a kind that are dropped at a time, so that no commit is large. */
 const SWEEP_BATCH = 1_000;
+/** Until the next sweep, in ms, if more rows may be due than one batch. */
 const SWEEP_PAUSE_MS = 1_000;
 const NONE: readonly Row[] = Object.freeze([]);
 
@@ -74,29 +81,29 @@ interface RowsDependencies {
  */
 export class Rows {
 	readonly #limits: Required<RowLimits>;
-	readonly #with: RowsDependencies;
+	readonly #dependencies: RowsDependencies;
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
 	/** Live rows by sender, in the order of nonce and arrival. Lists are replaced, never changed. */
 	readonly #bySender = new Map<string, readonly Row[]>();
-	/** Hashes of ended rows in the order of their ends: those that their users ended, and the others. */
-	readonly #byUser = new Set<string>();
-	readonly #others = new Set<string>();
-	/** Ended rows that an upstream must still be notified of. */
+	/** Hashes of ended rows, each set in the order of their ends. */
+	readonly #endedByUser = new Set<string>();
+	readonly #endedOtherwise = new Set<string>();
+	/** Ended rows that must still be cancelled at an upstream. */
 	readonly #pendingCancels = new Set<string>();
 	/** Mined rows that can be reopened, in the order of their ends. */
 	readonly #mined = new Set<string>();
 	readonly #counts: Shares;
 	readonly #bytes: Shares;
-	#depth = 0;
+	#liveCount = 0;
 	#changes = 0;
 	#sweeping: Timer | null = null;
 	#closed = false;
 
 	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
 		this.#journal = new Journal({ cacheBytes: rawCacheBytes }, dependencies);
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
@@ -104,22 +111,22 @@ export class Rows {
 	}
 
 	/** Reads the rows from the store. Rejects if the store fails. */
-	static async open(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
+	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		const found = await rows.#journal.read();
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
 			if (isLive(row)) row.notes.relayAnsweredAt = dependencies.clock.monotonic();
-			rows.#put(null, row);
+			rows.#replaceInMemory(null, row);
 		}
 		return rows;
 	}
 
 	/** Number of live rows. */
-	get depth(): number {
-		return this.#depth;
+	get liveCount(): number {
+		return this.#liveCount;
 	}
 
-	/** Whether everything known is on disk or being written. */
+	/** False from a failed write until everything is on disk again. */
 	get isDurable(): boolean {
 		return this.#journal.isDurable;
 	}
@@ -128,7 +135,7 @@ export class Rows {
 	get isFull(): boolean {
 		const { maxLive, maxBytes } = this.#limits;
 		const isTaken = this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
-		return isTaken || !this.#hasDiskRoom;
+		return isTaken || !this.#hasBacklogRoom;
 	}
 
 	/** How full it is by rows or bytes, whichever is fuller. */
@@ -136,7 +143,7 @@ export class Rows {
 		return fullest([this.#counts.fullness, this.#bytes.fullness]);
 	}
 
-	get #hasDiskRoom(): boolean {
+	get #hasBacklogRoom(): boolean {
 		return this.#journal.unwritten < 2 * this.#limits.maxLive;
 	}
 
@@ -155,13 +162,13 @@ export class Rows {
 	 * Live rows of a sender, optionally of one nonce, in the order of nonce and arrival. The list is never changed: a change of
 	 * the rows makes a new one.
 	 */
-	of(from: string, nonce?: bigint): readonly Row[] {
+	liveOf(from: string, nonce?: bigint): readonly Row[] {
 		const rows = this.#bySender.get(from) ?? NONE;
 		return nonce === undefined ? rows : ofNonce(rows, nonce);
 	}
 
 	/** All live rows, those of a sender by nonce. */
-	*open(): Generator<Row> {
+	*allLive(): Generator<Row> {
 		// The look-up is most of the cost, so it is made only if something has changed since.
 		const begun = this.#changes;
 		for (const rows of this.#bySender.values()) {
@@ -169,7 +176,7 @@ export class Rows {
 		}
 	}
 
-	/** Ended rows that an upstream must still be notified of. */
+	/** Ended rows that must still be cancelled at an upstream. */
 	pendingCancels(): Iterable<Row> {
 		return this.#all(this.#pendingCancels);
 	}
@@ -193,18 +200,18 @@ export class Rows {
 		return this.live(hash) === null ? null : raw;
 	}
 
-	/** Why {@link add} would find no room: its client's share or the whole is used up; null if there is room. */
+	/** Which limit leaves no room to {@link add} it: its client's share or the total; null if there is room. */
 	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
 		if (this.live(hash) !== null) return null;
-		if (!this.#hasDiskRoom) return "total";
+		if (!this.#hasBacklogRoom) return "total";
 		const client = clientOf(address);
 		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
 	}
 
 	/**
-	 * Opens a row with its request in progress, to be sent to `first` first. A live row that was not acknowledged takes over the
-	 * values of this request and keeps its delivery state. Returns false and keeps nothing if there is no room or the row is live
-	 * and acknowledged.
+	 * Opens a row with its request in progress; `first`: the upstream that is tried first. A live row that was not acknowledged
+	 * takes over the values of this request and keeps its delivery state. Returns false and changes nothing if there is no room,
+	 * or the row is live and acknowledged.
 	 */
 	add(entry: NewRow, first: UpstreamName): boolean {
 		const { raw } = entry;
@@ -212,49 +219,52 @@ export class Rows {
 		const wasLive = before !== null && isLive(before);
 		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
 		const { ttlMs } = this.#limits;
-		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#with.clock.monotonic() });
-		this.#put(before, row);
-		// The bytes of a row that was live already are on disk.
+		const row = openRow(entry, first, before, { ttlMs, monotonic: this.#dependencies.clock.monotonic() });
+		this.#replaceInMemory(before, row);
+		// If the row was already live, its bytes are on disk, or being written.
 		this.#journal.write(row.hash, row, wasLive ? undefined : { raw, isNew: before === null });
 		return true;
 	}
 
-	/** Replaces a row by the result of `change`; deletes it if that is null, or has no holder and was not acknowledged. */
+	/** Replaces a row by the result of `change`. Deletes it if that is null, or a live row that nobody needs. */
 	change(hash: string, change: (row: Row) => Row | null): void {
 		const before = this.get(hash);
 		const row = before === null ? null : change(before);
 		if (row === before) return;
-		// No upstream has it, and its client got an error.
+		// No upstream has or may have it, and its client got an error. (While it is being submitted it is acknowledged.)
 		const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
-		this.#keep(before, isOver ? null : row);
+		this.#replaceAndWrite(before, isOver ? null : row);
 	}
 
-	/** Ends a row, or creates an ended one; see `ended` in row.ts. */
-	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
-		const { clock, log } = this.#with;
+	/** Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow` in row.ts. */
+	end(one: EndedOne, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
+		const { clock, log } = this.#dependencies;
 		const now = clock.now();
 		const before = this.get(one.hash);
 		if (before !== null && isLive(before)) {
 			const { hash, path, receivedAt, notes } = before;
-			// From now on the notes of a mined row are about its block.
-			if (ending === "mined") Object.assign(notes, { chainAt: clock.monotonic(), misses: 0, byChain: false });
+			if (ending === "mined") {
+				notes.checkedAt = clock.monotonic();
+				notes.missingReceipts = 0;
+				notes.byChain = false;
+			}
 			log.info("transaction ended", { hash, path, stage: ending, ms: now - receivedAt });
 		}
-		const row = ended(before ?? one, ending, now, notify);
-		if (row !== before) this.#keep(before, row);
+		const row = endRow(before ?? one, ending, now, cancelAt);
+		if (row !== before) this.#replaceAndWrite(before, row);
 	}
 
 	/** The relay reports it as live, which extends its life. */
-	alive(hash: string): void {
-		const until = this.#with.clock.now() + this.#limits.ttlMs;
+	extendLife(hash: string): void {
+		const until = this.#dependencies.clock.now() + this.#limits.ttlMs;
 		this.change(hash, (row) => (isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row));
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		const until = clock.now() + this.#limits.ttlMs;
-		this.change(hash, (row) => (this.#mined.has(hash) ? reopened(row, until, clock.monotonic()) : row));
+		this.change(hash, (row) => (this.#mined.has(hash) ? reopenRow(row, until, clock.monotonic()) : row));
 	}
 
 	/** Sets the one listener, called after a change that leaves something to do. */
@@ -274,15 +284,15 @@ export class Rows {
 		await this.#journal.close();
 	}
 
-	/** Replaces `before` by `row`, and writes it if it would differ after a restart. */
-	#keep(before: Row | null, row: Row | null): void {
+	/** Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no row. */
+	#replaceAndWrite(before: Row | null, row: Row | null): void {
 		const hash = (row ?? before)?.hash ?? "";
-		const isForgotten = this.#put(before, row);
-		if (!isForgotten && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
+		const wasEvicted = this.#replaceInMemory(before, row);
+		if (!wasEvicted && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
 	}
 
-	/** Replaces `before` by `row` in every index. Returns whether it was dropped at once to make room. */
-	#put(before: Row | null, row: Row | null): boolean {
+	/** Replaces `before` by `row` in the table and every index. Returns whether `row` was dropped at once to make room. */
+	#replaceInMemory(before: Row | null, row: Row | null): boolean {
 		const { hash } = (row ?? before) as Row;
 		this.#changes += 1;
 		if (row === null) this.#rows.delete(hash);
@@ -290,8 +300,9 @@ export class Rows {
 		const wasLive = before !== null && isLive(before);
 		const isNowLive = row !== null && isLive(row);
 		const isSameShare = before?.address === row?.address && before?.bytes === row?.bytes;
+		// Its position and its client's share stay the same.
 		if (wasLive && isNowLive && isSameShare && before.receivedAt === row.receivedAt) {
-			const rows = this.of(row.from);
+			const rows = this.liveOf(row.from);
 			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
 		} else {
 			if (wasLive) this.#takeOutLive(before);
@@ -303,54 +314,54 @@ export class Rows {
 	}
 
 	#putLive(row: Row): void {
-		const rows = this.of(row.from);
+		const rows = this.liveOf(row.from);
 		// From the end, since most arrive in order.
-		const at = rows.findLastIndex((one) => !isBehind(one, row)) + 1;
+		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
-		this.#depth += 1;
-		this.#counts.force(clientOf(row.address), 1);
-		this.#bytes.force(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#liveCount += 1;
+		this.#counts.takeAnyway(clientOf(row.address), 1);
+		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
 	#takeOutLive(row: Row): void {
-		const rows = this.of(row.from).filter((one) => one !== row);
+		const rows = this.liveOf(row.from).filter((one) => one !== row);
 		if (rows.length > 0) this.#bySender.set(row.from, rows);
 		else this.#bySender.delete(row.from);
-		this.#depth -= 1;
-		this.#counts.give(clientOf(row.address), 1);
-		this.#bytes.give(clientOf(row.address), row.bytes + ROW_BYTES);
+		this.#liveCount -= 1;
+		this.#counts.release(clientOf(row.address), 1);
+		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
 	/** Updates the indexes of ended rows. A row that is there keeps its position. */
 	#putEnded(hash: string, before: Row | null, row: Row | null): void {
-		const keep = (hashes: Set<string>, isIn: boolean) => (isIn ? hashes.add(hash) : hashes.delete(hash));
+		const setIn = (hashes: Set<string>, isIn: boolean) => (isIn ? hashes.add(hash) : hashes.delete(hash));
 		// A different end moves the row to the back.
 		if (before?.endedAt !== row?.endedAt || before?.desired !== row?.desired)
-			for (const hashes of [this.#byUser, this.#others]) hashes.delete(hash);
-		if (row !== null) (isEndedByUser(row) ? this.#byUser : this.#others).add(hash);
-		keep(this.#pendingCancels, row !== null && cancelsPendingAt(row).length > 0);
-		keep(this.#mined, row !== null && row.bytes > 0);
+			for (const hashes of [this.#endedByUser, this.#endedOtherwise]) hashes.delete(hash);
+		if (row !== null) (isEndedByUser(row) ? this.#endedByUser : this.#endedOtherwise).add(hash);
+		setIn(this.#pendingCancels, row !== null && cancelsPendingAt(row).length > 0);
+		setIn(this.#mined, keepsBytes(row));
 		this.#sweepIn(SWEEP_MS);
 	}
 
 	/** Drops the oldest ended row if there are too many. Returns its hash, or null. */
 	#makeRoom(): string | null {
-		if (this.#byUser.size + this.#others.size <= this.#limits.maxEnded) return null;
-		const [oldest = ""] = this.#others.size > 0 ? this.#others : this.#byUser;
+		if (this.#endedByUser.size + this.#endedOtherwise.size <= this.#limits.maxEnded) return null;
+		const [oldest = ""] = this.#endedOtherwise.size > 0 ? this.#endedOtherwise : this.#endedByUser;
 		this.change(oldest, () => null);
 		return oldest;
 	}
 
 	#sweepIn(ms: number): void {
-		const isNeeded = this.#byUser.size + this.#others.size > 0;
+		const isNeeded = this.#endedByUser.size + this.#endedOtherwise.size > 0;
 		if (this.#closed || this.#sweeping !== null || !isNeeded) return;
-		this.#sweeping = this.#with.clock.after(ms, () => this.#sweep());
+		this.#sweeping = this.#dependencies.clock.after(ms, () => this.#sweep());
 	}
 
 	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago. */
 	#sweep(): void {
 		const { reorgMs, endedKeepMs } = this.#limits;
-		const now = this.#with.clock.now();
+		const now = this.#dependencies.clock.now();
 		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
 			const found: string[] = [];
 			for (const { hash, endedAt } of this.#all(hashes)) {
@@ -360,8 +371,8 @@ export class Rows {
 			return found;
 		};
 		const mined = due(this.#mined, reorgMs);
-		const old = [...due(this.#byUser, endedKeepMs), ...due(this.#others, endedKeepMs)];
-		for (const hash of mined) this.change(hash, closed);
+		const old = [...due(this.#endedByUser, endedKeepMs), ...due(this.#endedOtherwise, endedKeepMs)];
+		for (const hash of mined) this.change(hash, stripRow);
 		for (const hash of old) this.change(hash, () => null);
 		this.#sweeping = null;
 		this.#sweepIn(mined.length + old.length >= SWEEP_BATCH ? SWEEP_PAUSE_MS : SWEEP_MS);
@@ -370,16 +381,16 @@ export class Rows {
 
 /** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
 function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
-	let [from, to] = [0, rows.length];
-	while (from < to) {
-		const middle = (from + to) >>> 1;
-		if ((rows[middle] as Row).nonce < nonce) from = middle + 1;
-		else to = middle;
+	let [low, high] = [0, rows.length];
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if ((rows[middle] as Row).nonce < nonce) low = middle + 1;
+		else high = middle;
 	}
-	while (rows[to]?.nonce === nonce) to += 1;
-	return from === to ? NONE : rows.slice(from, to);
+	while (rows[high]?.nonce === nonce) high += 1;
+	return low === high ? NONE : rows.slice(low, high);
 }
 
-function isBehind(one: Row, other: Row): boolean {
+function isAfter(one: Row, other: Row): boolean {
 	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
 }

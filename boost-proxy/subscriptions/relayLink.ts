@@ -43,7 +43,7 @@ interface Waiting {
 
 export class RelayLink {
 	readonly #socket: WebSocket;
-	readonly #with: RelayLinkDependencies;
+	readonly #dependencies: RelayLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
 	#lastId = 0;
 	#isAlive = true;
@@ -51,7 +51,7 @@ export class RelayLink {
 
 	private constructor(socket: WebSocket, dependencies: RelayLinkDependencies) {
 		this.#socket = socket;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#check = this.#checkLater();
 		socket.on("message", (data: Buffer) => this.#receive(data.toString("utf8")));
 		socket.on("ping", () => {
@@ -93,7 +93,7 @@ export class RelayLink {
 				timer.cancel();
 			};
 			// Without an answer no notifications are to be expected either.
-			const timer = this.#with.clock.after(ANSWER_MS, () => this.close());
+			const timer = this.#dependencies.clock.after(ANSWER_MS, () => this.close());
 			this.#waiting.set(id, {
 				resolve(result) {
 					settle();
@@ -117,7 +117,7 @@ export class RelayLink {
 		this.#isAlive = true;
 		const id = NOTIFICATION.exec(text.slice(0, 200))?.[1];
 		if (id !== undefined) {
-			this.#with.onNotification(id, text);
+			this.#dependencies.onNotification(id, text);
 			return;
 		}
 		const answer = JSON.parse(text) as {
@@ -132,7 +132,7 @@ export class RelayLink {
 	}
 
 	#checkLater(): Timer {
-		return this.#with.clock.after(SILENCE_MS, () => {
+		return this.#dependencies.clock.after(SILENCE_MS, () => {
 			if (!this.#isAlive) this.close();
 			this.#isAlive = false;
 			this.#check = this.#checkLater();

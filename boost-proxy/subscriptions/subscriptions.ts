@@ -63,7 +63,7 @@ const UNAVAILABLE = new RpcError("unavailable", "no relay available: the relay i
 /** The subscriptions of all connections. */
 export class Subscriptions {
 	readonly #options: SubscriptionsOptions;
-	readonly #with: SubscriptionsDependencies;
+	readonly #dependencies: SubscriptionsDependencies;
 	readonly #sessions = new Map<Connection, Session>();
 	readonly #follower: ChainFollower;
 	readonly #stopping = new AbortController();
@@ -71,7 +71,7 @@ export class Subscriptions {
 
 	constructor(options: SubscriptionsOptions, dependencies: SubscriptionsDependencies) {
 		this.#options = options;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#follower = new ChainFollower(dependencies);
 	}
 
@@ -114,20 +114,20 @@ export class Subscriptions {
 		};
 		const session = new Session(
 			{ relayUrl, headers },
-			{ ...this.#with, connection, follower: this.#follower },
+			{ ...this.#dependencies, connection, follower: this.#follower },
 		);
 		this.#sessions.set(connection, session);
 		connection.onClose(() => {
 			this.#sessions.delete(connection);
 			session.close();
 		});
-		if (!this.#isRunning) this.#with.background.run("subscriptions", () => this.#run());
+		if (!this.#isRunning) this.#dependencies.background.run("subscriptions", () => this.#run());
 		return session;
 	}
 
 	/** Polls the chain and restores subscriptions as long as there are sessions. */
 	async #run(): Promise<void> {
-		const { clock, breaker } = this.#with;
+		const { clock, breaker } = this.#dependencies;
 		const { signal } = this.#stopping;
 		const sessions = () => [...this.#sessions.values()];
 		this.#isRunning = true;
@@ -156,7 +156,7 @@ interface SessionDependencies extends SubscriptionsDependencies {
 /** The subscriptions of one connection. */
 class Session {
 	readonly #options: RelayLinkOptions;
-	readonly #with: SessionDependencies;
+	readonly #dependencies: SessionDependencies;
 	readonly #all = new Map<string, Subscription>();
 	/** Notifications that wait until the answer with the subscription's id was sent. */
 	readonly #held = new Map<string, string[]>();
@@ -168,7 +168,7 @@ class Session {
 
 	constructor(options: RelayLinkOptions, dependencies: SessionDependencies) {
 		this.#options = options;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Whether it has subscribed to heads or logs. */
@@ -179,18 +179,20 @@ class Session {
 	async subscribe(params: readonly unknown[], call: CallContext): Promise<string> {
 		if (chainName(params) !== null) {
 			this.#wantsChain = true;
-			await this.#with.follower.update();
+			await this.#dependencies.follower.update();
 		}
 		const linkId = await this.#ask(params);
 		if (linkId === null) await this.#checkServable(params);
 		const id = linkId ?? `0x${randomBytes(ID_BYTES).toString("hex")}`;
-		const blocks = new Map(this.#with.follower.recent.map(({ hash }) => [hash, "before" as BlockState]));
+		const blocks = new Map(
+			this.#dependencies.follower.recent.map(({ hash }) => [hash, "before" as BlockState]),
+		);
 		this.#all.set(id, { id, params, filter: filterOf(params), linkId, blocks });
 		const held: string[] = [];
 		this.#held.set(id, held);
 		const release = (): void => {
 			this.#held.delete(id);
-			for (const text of held) this.#with.connection.send(text);
+			for (const text of held) this.#dependencies.connection.send(text);
 		};
 		if (call.exchange === null) release();
 		else call.exchange.onAnswered(release);
@@ -198,7 +200,7 @@ class Session {
 	}
 
 	async call(method: string, params: readonly unknown[]): Promise<unknown> {
-		if (this.#with.breaker.isUnavailable) throw UNAVAILABLE;
+		if (this.#dependencies.breaker.isUnavailable) throw UNAVAILABLE;
 		try {
 			this.#link ??= this.#connect();
 			return await (await this.#link).call(method, params);
@@ -221,7 +223,7 @@ class Session {
 	async notify(): Promise<void> {
 		const catchesUp = this.#catchesUp;
 		this.#catchesUp = false;
-		const { recent, left } = this.#with.follower;
+		const { recent, left } = this.#dependencies.follower;
 		for (const one of this.#all.values()) {
 			const name = chainName(one.params);
 			if (name === null || (one.linkId !== null && !catchesUp)) continue;
@@ -245,7 +247,7 @@ class Session {
 	/** Subscribes again at an available relay what it does not have. */
 	async restore(): Promise<void> {
 		const lost = [...this.#all.values()].filter(({ linkId }) => linkId === null);
-		if (lost.length === 0 || this.#with.breaker.isUnavailable) return;
+		if (lost.length === 0 || this.#dependencies.breaker.isUnavailable) return;
 		for (const one of lost) {
 			try {
 				const linkId = await this.#ask(one.params);
@@ -253,7 +255,7 @@ class Session {
 				one.linkId = linkId;
 			} catch {
 				// The relay refuses the subscription now: the client must notice.
-				this.#with.connection.close(TRY_AGAIN_LATER, "subscription lost");
+				this.#dependencies.connection.close(TRY_AGAIN_LATER, "subscription lost");
 				return;
 			}
 		}
@@ -268,7 +270,7 @@ class Session {
 
 	/** The relay's id of a new subscription; null if it is unavailable. Throws its error. */
 	async #ask(params: readonly unknown[]): Promise<string | null> {
-		if (this.#with.breaker.isUnavailable) return null;
+		if (this.#dependencies.breaker.isUnavailable) return null;
 		try {
 			this.#link ??= this.#connect();
 			const link = await this.#link;
@@ -282,7 +284,7 @@ class Session {
 	}
 
 	#connect(): Promise<RelayLink> {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		const lose = (): void => {
 			if (this.#link === opening) this.leaveRelay();
 		};
@@ -310,7 +312,7 @@ class Session {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		const name = chainName(params);
 		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
-		if (name === null || !(await this.#with.follower.isReadable())) throw UNAVAILABLE;
+		if (name === null || !(await this.#dependencies.follower.isReadable())) throw UNAVAILABLE;
 	}
 
 	/** Forwards a notification from the relay. */
@@ -341,7 +343,7 @@ class Session {
 	}
 
 	async #notifyLogs(one: Subscription, block: ChainBlock, removed: boolean): Promise<boolean> {
-		const logs = await this.#with.follower.logs(block, one.filter);
+		const logs = await this.#dependencies.follower.logs(block, one.filter);
 		for (const log of logs ?? []) this.#notify(one, withRemoved(log, removed));
 		return logs !== null;
 	}
@@ -354,7 +356,7 @@ class Session {
 	#send({ id }: Subscription, text: string): void {
 		const held = this.#held.get(id);
 		if (held !== undefined) held.push(text);
-		else if (this.#all.has(id)) this.#with.connection.send(text);
+		else if (this.#all.has(id)) this.#dependencies.connection.send(text);
 	}
 }
 

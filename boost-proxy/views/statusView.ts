@@ -13,7 +13,7 @@ import type { Rows } from "../rows/rows.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
-	readonly rows: Pick<Rows, "get" | "live" | "of" | "raw">;
+	readonly rows: Pick<Rows, "get" | "live" | "liveOf" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Gets the stages that the relay's answers contain. */
@@ -66,8 +66,8 @@ async function relayPage(
 }
 
 /**
- * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, of which the relay is
- * not notified yet; or the relay has abandoned it but the fallback still holds it.
+ * Whether the row is newer than the relay's record: its user ended it while the relay was unavailable, which was not told to
+ * cancel it yet; or the relay has abandoned it but the fallback still holds it.
  */
 function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	if (page.status === "INCLUDED" || row === null) return false;
@@ -145,7 +145,9 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 	const { transaction, reverted, blockNumber } = mined;
 	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
 	const record: StatusRecord = {
-		...{ ...blank, status: "INCLUDED", fastMode: row?.path === "fast" },
+		...blank,
+		status: "INCLUDED",
+		fastMode: row?.path === "fast",
 		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
 		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};

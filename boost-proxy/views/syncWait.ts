@@ -109,7 +109,7 @@ async function whyQueued(
 	{ rows, upstreams }: SyncWaitDependencies,
 ): Promise<string | null> {
 	const { relay } = upstreams;
-	const before = rows.of(from).filter((row) => row.nonce < nonce);
+	const before = rows.liveOf(from).filter((row) => row.nonce < nonce);
 	// An earlier nonce is at the fallback and may be mined there.
 	if (before.some(({ at }) => !isHolder(at.relay))) return null;
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);

@@ -133,7 +133,8 @@ function protectRecord(page: Fields, hash: string): StatusRecord | null {
 	const reverted = status === "INCLUDED" && page.isRevert === true;
 	const transaction = pageTransaction(page.transaction, "gasLimit");
 	return {
-		...{ ...blank, fastMode: page.fastMode === true },
+		...blank,
+		fastMode: page.fastMode === true,
 		...(status === "UNKNOWN" ? {} : { transaction }),
 		...stageReport(reverted ? "REVERTED" : stage),
 	};

@@ -29,26 +29,31 @@ type Read<T> = (answer: CallResult | null | undefined) => T | undefined;
 const ENDED_STAGES: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
 
 export class Views {
-	readonly #with: ViewsDependencies;
+	readonly #dependencies: ViewsDependencies;
 
 	constructor(dependencies: ViewsDependencies) {
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The answer of `GET /tx/{hash}`; `hash` in lower case. Requests to upstreams are counted in `routing`. */
 	status(hash: string, routing?: RoutingInfo): Promise<StatusAnswer> {
-		return readStatus(hash, routing, this.#with);
+		return readStatus(hash, routing, this.#dependencies);
 	}
 
 	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
 		// Also if the relay holds all rows: should it fail at this request, the fallback does not know them.
-		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.of(address).length > 0;
+		return (
+			this.#dependencies.upstreams.relay.breaker.isUnavailable ||
+			this.#dependencies.rows.liveOf(address).length > 0
+		);
 	}
 
 	/** False if the relay's answer about `hash` (lower case) is enough. */
 	needsMergingHash(hash: string): boolean {
-		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.get(hash) !== null;
+		return (
+			this.#dependencies.upstreams.relay.breaker.isUnavailable || this.#dependencies.rows.get(hash) !== null
+		);
 	}
 
 	/**
@@ -67,7 +72,7 @@ export class Views {
 		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
 		// The relay has counted what it holds. What it does not count is no longer pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
-		const next = raised(base, this.#with.rows.of(address), counts);
+		const next = raised(base, this.#dependencies.rows.liveOf(address), counts);
 		if (next > base) state.routing.answeredBy.add("journal");
 		return toQuantity(next);
 	}
@@ -80,7 +85,7 @@ export class Views {
 		const call: Call = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);
 		const found = await this.#relays(call, read, state);
-		const row = this.#with.rows.get(hash);
+		const row = this.#dependencies.rows.get(hash);
 		const isOver = row !== null && isEndedByUser(row);
 		if (found) return isOver && !isInBlock(found) ? null : this.#shown(found, true);
 		if (found === null) {
@@ -99,7 +104,7 @@ export class Views {
 
 	/** The relay's answer; undefined if it is unavailable or gives none. Throws ForeignRpcError for its error. */
 	async #relays<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
-		const { relay } = this.#with.upstreams;
+		const { relay } = this.#dependencies.upstreams;
 		return this.#ask(relay, call, state, (answer) => {
 			if (answer?.ok !== false) return read(answer);
 			state.routing.answeredBy.add(relay.name);
@@ -109,7 +114,7 @@ export class Views {
 
 	/** The answer of a fallback that knows private transactions; undefined if there is none. */
 	async #fallbacks<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
-		const { fallback } = this.#with.upstreams;
+		const { fallback } = this.#dependencies.upstreams;
 		if (fallback?.dialect?.knowsPrivate !== true) return undefined;
 		return this.#ask(fallback, call, state, read);
 	}
@@ -131,7 +136,7 @@ export class Views {
 		state: RequestState,
 	): Promise<readonly (T | undefined)[]> {
 		const leftMs = this.#leftMs(state);
-		const answers = leftMs > 0 ? ((await this.#with.chain.batch(calls, leftMs)) ?? []) : [];
+		const answers = leftMs > 0 ? ((await this.#dependencies.chain.batch(calls, leftMs)) ?? []) : [];
 		const found = answers.map(read);
 		// Boost is named as the source only if the chain knew something.
 		if (found.some((one) => one !== undefined && one !== null)) state.routing.answeredBy.add("boost");
@@ -140,7 +145,7 @@ export class Views {
 
 	/** A live transaction of the journal as a pending object, or null. */
 	async #journals(hash: string, { routing }: RequestState): Promise<RpcTransaction | null> {
-		const { rows } = this.#with;
+		const { rows } = this.#dependencies;
 		if (rows.live(hash)?.acknowledged !== true) return null;
 		const raw = await rows.raw(hash).catch(() => null);
 		// It may have ended meanwhile.
@@ -156,7 +161,7 @@ export class Views {
 	 * does not count while the fallback holds it too, except a cancel or a replacement.
 	 */
 	async #isGoneAtRelay(hash: string, state: RequestState): Promise<boolean> {
-		const { rows, upstreams, observer } = this.#with;
+		const { rows, upstreams, observer } = this.#dependencies;
 		const deadlineMs = this.#leftMs(state);
 		if (deadlineMs <= 0) return false;
 		const { caller, routing } = state;
@@ -171,15 +176,15 @@ export class Views {
 
 	/** The object without its signature, as our relay shows it; with it if the setting allows. */
 	#shown(found: RpcTransaction, byRelay = false): RpcTransaction {
-		if (this.#with.signatureHiding === "pending" && (byRelay || isInBlock(found))) return found;
-		const id = this.#with.chainId();
+		if (this.#dependencies.signatureHiding === "pending" && (byRelay || isInBlock(found))) return found;
+		const id = this.#dependencies.chainId();
 		return id === null
 			? { ...minedTransaction(found, 0n), chainId: found.chainId ?? null }
 			: minedTransaction(found, id);
 	}
 
 	#leftMs({ until }: RequestState): number {
-		return until - this.#with.clock.monotonic();
+		return until - this.#dependencies.clock.monotonic();
 	}
 }
 

@@ -151,8 +151,8 @@ export class Bids {
 	add(bid: Bid): void {
 		addTo(this.#byTarget, bid.target, bid);
 		addTo(this.#byNonce, nonceOf(bid), bid);
-		this.#count.force(bid.client, 1);
-		this.#bytes.force(bid.client, bid.backrun.size);
+		this.#count.takeAnyway(bid.client, 1);
+		this.#bytes.takeAnyway(bid.client, bid.backrun.size);
 	}
 
 	/** Removes a bid; returns false if it was not live. */
@@ -160,8 +160,8 @@ export class Bids {
 		if (!this.holds(bid)) return false;
 		removeFrom(this.#byTarget, bid.target, bid);
 		removeFrom(this.#byNonce, nonceOf(bid), bid);
-		this.#count.give(bid.client, 1);
-		this.#bytes.give(bid.client, bid.backrun.size);
+		this.#count.release(bid.client, 1);
+		this.#bytes.release(bid.client, bid.backrun.size);
 		return true;
 	}
 }

@@ -66,7 +66,7 @@ export class BundleTable {
 		this.#shares = new Shares({ total: options.maxRecords, perClient: options.maxPerClient });
 		this.#records = new LRUCache({
 			max: options.maxRecords,
-			dispose: ({ client }) => this.#shares.give(client, 1),
+			dispose: ({ client }) => this.#shares.release(client, 1),
 		});
 	}
 
@@ -124,7 +124,7 @@ export class BundleTable {
 		const record = { ...bundle, receivedAt: this.#deps.clock.now(), blocks: [] };
 		if (this.#shares.refusal(client, 1) === "client") this.#forgetOneOf(client);
 		this.#records.set(key, { client, record });
-		this.#shares.force(client, 1);
+		this.#shares.takeAnyway(client, 1);
 		return record;
 	}
 

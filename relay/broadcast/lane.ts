@@ -114,7 +114,7 @@ export class Lane {
 		const { waiting } = queue;
 		const at = item.urgent ? waiting.findIndex(({ urgent }) => !urgent) : indexOf(waiting, item.subject);
 		const replaced = item.urgent ? undefined : waiting[at];
-		if (replaced !== undefined) this.#shares(replaced).give(replaced.client, 1);
+		if (replaced !== undefined) this.#shares(replaced).release(replaced.client, 1);
 		const isRefused = this.#closed || this.#shares(item).take(item.client, 1) !== null;
 		// The older item is outdated, so it is dropped even if the newer one is refused.
 		const added = isRefused ? [] : [item];
@@ -171,7 +171,7 @@ export class Lane {
 		const dropped = queue.waiting.filter((item) => !item.urgent && matches(item));
 		if (dropped.length === 0) return 0;
 		queue.waiting = queue.waiting.filter((item) => !dropped.includes(item));
-		for (const item of dropped) this.#shares(item).give(item.client, 1);
+		for (const item of dropped) this.#shares(item).release(item.client, 1);
 		this.#enqueue(queue);
 		for (const item of dropped) item.answered("unsent", 0);
 		return dropped.length;
@@ -215,7 +215,7 @@ export class Lane {
 		queue.job = null;
 		const sendable = queue.waiting.findIndex((item) => this.#maySend(item));
 		const taken = queue.waiting.splice(0, sendable < 0 ? queue.waiting.length : sendable + 1);
-		for (const item of taken) this.#shares(item).give(item.client, 1);
+		for (const item of taken) this.#shares(item).release(item.client, 1);
 		const item = sendable < 0 ? undefined : taken.pop();
 		if (item === undefined) {
 			this.#enqueue(queue);

@@ -107,7 +107,7 @@ export class PolledFilters implements Filters {
 		const filter = this.#filters.get(id);
 		if (filter?.client !== client) return false;
 		this.#filters.delete(id);
-		this.#shares.give(client, 1);
+		this.#shares.release(client, 1);
 		return true;
 	}
 

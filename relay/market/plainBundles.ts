@@ -296,8 +296,8 @@ export class PlainBundles {
 		if (!isSame) table.change(record, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
 		this.#bundles.set(bundle.outgoing.name, bundle);
-		this.#transactions.force(network, transactions.length);
-		this.#bytes.force(network, bundle.bytes);
+		this.#transactions.takeAnyway(network, transactions.length);
+		this.#bytes.takeAnyway(network, bundle.bytes);
 		this.#begin(bundle, range, verdict);
 		if (old !== undefined) this.#cancelAtBuilders(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
@@ -363,8 +363,8 @@ export class PlainBundles {
 	#forget(bundle: PlainBundle): boolean {
 		if (this.#bundles.get(bundle.outgoing.name) !== bundle) return false;
 		this.#bundles.delete(bundle.outgoing.name);
-		this.#transactions.give(bundle.outgoing.client, bundle.hashes.length);
-		this.#bytes.give(bundle.outgoing.client, bundle.bytes);
+		this.#transactions.release(bundle.outgoing.client, bundle.hashes.length);
+		this.#bytes.release(bundle.outgoing.client, bundle.bytes);
 		endTrial(bundle);
 		bundle.release();
 		return true;

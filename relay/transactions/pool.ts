@@ -307,23 +307,23 @@ export class Pool implements PendingReader {
 			const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
 			if (isParked) {
 				this.#parked.add(entry);
-				this.#heldParked.force(client, bytes);
+				this.#heldParked.takeAnyway(client, bytes);
 			} else {
 				this.#parked.delete(entry);
-				this.#heldParked.give(client, bytes);
+				this.#heldParked.release(client, bytes);
 			}
 		}
 		return reach > sender.nonce;
 	}
 
 	#hold({ transaction }: PoolEntry): void {
-		this.#held.force(clientOf(transaction.origin), bytesOf(transaction));
+		this.#held.takeAnyway(clientOf(transaction.origin), bytesOf(transaction));
 	}
 
 	#release(entry: PoolEntry): void {
 		const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
-		this.#held.give(client, bytes);
-		if (this.#parked.delete(entry)) this.#heldParked.give(client, bytes);
+		this.#held.release(client, bytes);
+		if (this.#parked.delete(entry)) this.#heldParked.release(client, bytes);
 	}
 }
 

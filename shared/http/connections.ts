@@ -156,7 +156,7 @@ export class Connections {
 			stopReading(open.socket);
 		}
 		const taken = isOver ? 0 : amount;
-		this.#inFlight.force(client, taken);
+		this.#inFlight.takeAnyway(client, taken);
 		open.inFlight += 1;
 		this.#touch(open);
 		let ended = false;
@@ -164,7 +164,7 @@ export class Connections {
 			if (ended) return;
 			ended = true;
 			open.inFlight -= 1;
-			this.#inFlight.give(client, taken);
+			this.#inFlight.release(client, taken);
 			this.#touch(open);
 		};
 		return { isOver, end };

@@ -100,7 +100,7 @@ export class EventStreams {
 	#begin(stream: AnswerStream, network: string, { begin, isOver }: EventFeed): void {
 		const one: OpenStream = { stream, isOver, until: this.#clock.monotonic() + LIFE_MS };
 		this.#open.add(one);
-		this.#shares.force(network, 1);
+		this.#shares.takeAnyway(network, 1);
 		this.#timer ??= this.#clock.after(COMMENT_MS, () => this.#tick());
 		stream.onClose(() => this.#forget(one, network));
 		// If the stream has closed meanwhile, the feed is stopped at once.
@@ -109,7 +109,7 @@ export class EventStreams {
 
 	#forget(one: OpenStream, network: string): void {
 		this.#open.delete(one);
-		this.#shares.give(network, 1);
+		this.#shares.release(network, 1);
 		if (this.#open.size > 0) return;
 		this.#timer?.cancel();
 		this.#timer = undefined;

@@ -83,7 +83,7 @@ export class RequestHandler {
 	readonly #buffered: Shares;
 	readonly #unread: UnreadBytes;
 	readonly #exposure: Readonly<Record<string, string>>;
-	readonly #with: RequestHandlerDependencies;
+	readonly #dependencies: RequestHandlerDependencies;
 	readonly #queue: EventLoopQueue;
 	/** Requests in flight. Streamed answers don't count, so a stop does not wait for them. */
 	#open = 0;
@@ -104,7 +104,7 @@ export class RequestHandler {
 		this.#queue = new EventLoopQueue(dependencies);
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Closes each connection after its next answer, and ends streams, whose clients reconnect to another server. */
@@ -131,7 +131,7 @@ export class RequestHandler {
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
 		// Also requests that were pipelined on a connection just closed.
 		if (connection === undefined || socket.destroyed) return;
-		const from = this.#with.readAddress(headers, socket.remoteAddress);
+		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
 		const { isOver, end: leave } = this.connections.begin(connection, from);
 		const { requests } = connection;
 		// Queued requests would delay those pipelined behind them, so small ones are handled now.
@@ -170,7 +170,7 @@ export class RequestHandler {
 		if (at === -1) return;
 		requests.splice(at, 1);
 		this.#open -= 1;
-		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
+		this.#buffered.release(clientOf(exchange.from.address), exchange.bytes);
 		exchange.leave();
 		exchange.work?.drop();
 		exchange.life?.end();
@@ -179,7 +179,7 @@ export class RequestHandler {
 	}
 
 	#serve(exchange: Exchange, { route, params }: RouteMatch): void {
-		const { limiter, log, clock } = this.#with;
+		const { limiter, log, clock } = this.#dependencies;
 		const { weight } = route;
 		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
 		if (wait > 0) {
@@ -209,7 +209,7 @@ export class RequestHandler {
 		}
 		const life = new ClientLife(0);
 		exchange.life = life;
-		this.#with.pass?.web(request, response, {
+		this.#dependencies.pass?.web(request, response, {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
 			},
@@ -248,7 +248,7 @@ export class RequestHandler {
 	#post(exchange: Exchange): void {
 		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
-		const { log, post = () => Promise.resolve(BUSY) } = this.#with;
+		const { log, post = () => Promise.resolve(BUSY) } = this.#dependencies;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
@@ -287,7 +287,7 @@ export class RequestHandler {
 	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
 	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
-		const limited = bytes > LARGE_BYTES ? (this.#with.limiter?.peekBody(from, bytes) ?? null) : null;
+		const limited = bytes > LARGE_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? null) : null;
 		return limited === null ? null : httpAnswerOf(limited);
 	}
 
@@ -306,7 +306,7 @@ export class RequestHandler {
 			answer.open(stream);
 		} catch (thrown) {
 			const { path } = exchange.target;
-			this.#with.log.error("a stream failed", { path, fault: safeError(thrown) });
+			this.#dependencies.log.error("a stream failed", { path, fault: safeError(thrown) });
 			stream.end();
 		}
 		if (this.#draining) stream.end();
@@ -377,7 +377,7 @@ export class RequestHandler {
 		if (small || !hasBody(request) || (!midway && request.complete)) this.#send(exchange, answer);
 		else if (!response.headersSent && !response.destroyed) {
 			this.#head(exchange, answer, true);
-			endUnread(request, response, answer.body, this.#with.clock);
+			endUnread(request, response, answer.body, this.#dependencies.clock);
 		}
 	}
 }

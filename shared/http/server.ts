@@ -67,7 +67,7 @@ export function createHttpServer(
 export class HttpServer implements Component {
 	readonly name: string;
 	readonly #options: HttpServerOptions;
-	readonly #with: HttpServerDependencies;
+	readonly #dependencies: HttpServerDependencies;
 	readonly #handler: RequestHandler;
 	#server: Server | null = null;
 	#draining = false;
@@ -75,7 +75,7 @@ export class HttpServer implements Component {
 	constructor(options: HttpServerOptions, dependencies: HttpServerDependencies) {
 		this.name = options.name;
 		this.#options = options;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#handler = new RequestHandler(options, dependencies);
 	}
 
@@ -90,7 +90,7 @@ export class HttpServer implements Component {
 
 	/** Rejects with Node's error (EADDRINUSE, EACCES, …) if it can't listen. */
 	async start(): Promise<void> {
-		const { log, standby } = this.#with;
+		const { log, standby } = this.#dependencies;
 		const handed = standby?.leave();
 		const server = handed?.server ?? this.#nodeServer();
 		for (const socket of handed?.sockets ?? []) this.#handler.connections.add(socket);
@@ -119,14 +119,14 @@ export class HttpServer implements Component {
 	drain(): void {
 		this.#draining = true;
 		this.#handler.drain();
-		this.#with.websocket?.drain();
+		this.#dependencies.websocket?.drain();
 	}
 
 	/** Refuses new requests, waits for those in flight, and finally closes all connections. Never rejects. */
 	async stop(): Promise<void> {
 		const server = this.#server;
 		if (server === null) return;
-		const { clock, websocket } = this.#with;
+		const { clock, websocket } = this.#dependencies;
 		const deadlineMs = this.#options.stopMs ?? STOP_MS;
 		this.drain();
 		this.#handler.refuseAll();
@@ -183,7 +183,7 @@ export class HttpServer implements Component {
 			if (connections.isBusy(socket)) socket.destroy();
 			else endWith(socket, rawAnswer(405, body, headers));
 		});
-		if (this.#with.websocket === undefined) return;
+		if (this.#dependencies.websocket === undefined) return;
 		server.on("upgrade", (request, socket, head) => {
 			// Node keeps no order between pipelined requests and an upgrade: the upgrade's first bytes would be mistaken
 			// for the answer to an unanswered request.
@@ -201,11 +201,11 @@ export class HttpServer implements Component {
 		const { connections } = this.#handler;
 		const connection = connections.of(socket);
 		if (connection === undefined) return;
-		const from = this.#with.readAddress(request.headers, request.socket.remoteAddress);
+		const from = this.#dependencies.readAddress(request.headers, request.socket.remoteAddress);
 		const { isOver, end } = connections.begin(connection, from, true);
 		socket.once("close", end);
 		if (!isOver) {
-			this.#with.websocket?.upgrade(request, socket, head, from);
+			this.#dependencies.websocket?.upgrade(request, socket, head, from);
 			return;
 		}
 		const { status, body, headers = {} } = crowded("POST", connections.maxPerClient);

@@ -29,14 +29,14 @@ const ROUTES: readonly Route[] = [
 
 export class Standby {
 	readonly #options: StandbyOptions;
-	readonly #with: { readonly clock: Clock; readonly log: Logger };
+	readonly #dependencies: { readonly clock: Clock; readonly log: Logger };
 	/** Each held request, and the function that refuses it. */
 	readonly #held = new Map<HeldRequest, () => void>();
 	#server: HttpServer | null = null;
 
 	constructor(options: StandbyOptions, dependencies: { readonly clock: Clock; readonly log: Logger }) {
 		this.#options = options;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** The port it listens on, else 0. */
@@ -53,7 +53,7 @@ export class Standby {
 				...{ ...this.#options, name: "standby", rpcPaths: [], routes: ROUTES },
 				...{ maxBodyBytes: 0, announcement: "listening, not ready yet" },
 			},
-			{ ...this.#with, readAddress: addressReader({ trustProxy }), pass: this.#pass },
+			{ ...this.#dependencies, readAddress: addressReader({ trustProxy }), pass: this.#pass },
 		);
 		await startListening([server], { standby: ["PORT", this.#options.port] });
 		this.#server = server;
@@ -77,7 +77,7 @@ export class Standby {
 				end();
 				refuse();
 			};
-			const timer = this.#with.clock.after(this.#options.holdMs, refuseHeld);
+			const timer = this.#dependencies.clock.after(this.#options.holdMs, refuseHeld);
 			this.#held.set(held, refuseHeld);
 			passing.onGone(end);
 		},

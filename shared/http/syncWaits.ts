@@ -56,7 +56,7 @@ const TOO_MANY = "too many calls wait already, ask for its receipt";
 /** All waits of the process. */
 export class SyncWaits<Call extends SyncCall = SyncCall> {
 	readonly #stopping: string;
-	readonly #with: SyncWaitsDependencies<Call>;
+	readonly #dependencies: SyncWaitsDependencies<Call>;
 	readonly #waits: Shares;
 	readonly #bytes: Shares;
 	/** Waits of each request. A batch is counted once, however many of its calls wait. */
@@ -70,7 +70,7 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
 		this.#stopping = stopping;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Current waits. */
@@ -84,7 +84,7 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	 */
 	wait(call: Call): Promise<unknown> {
 		const { hash, begun, until, life } = call;
-		const { find, clock } = this.#with;
+		const { find, clock } = this.#dependencies;
 		const ended = (why: string) => timedOut(hash, clock.monotonic() - begun, why);
 		const why = this.#closed ? this.#stopping : this.#enter(call) ? null : TOO_MANY;
 		if (why !== null) return Promise.reject(ended(why));
@@ -121,8 +121,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		const ofRequest = this.#byRequest.get(life) ?? 0;
 		const bytes = ofRequest === 0 ? life.bytes : 0;
 		if (this.#waits.refusal(client, 1) !== null || this.#bytes.refusal(client, bytes) !== null) return false;
-		this.#waits.force(client, 1);
-		this.#bytes.force(client, bytes);
+		this.#waits.takeAnyway(client, 1);
+		this.#bytes.takeAnyway(client, bytes);
 		this.#byRequest.set(life, ofRequest + 1);
 		return true;
 	}
@@ -131,8 +131,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
 		if (ofRequest === 0) this.#byRequest.delete(life);
 		else this.#byRequest.set(life, ofRequest);
-		this.#waits.give(client, 1);
-		this.#bytes.give(client, ofRequest === 0 ? life.bytes : 0);
+		this.#waits.release(client, 1);
+		this.#bytes.release(client, ofRequest === 0 ? life.bytes : 0);
 	}
 }
 

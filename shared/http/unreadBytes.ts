@@ -48,8 +48,8 @@ export class UnreadBytes {
 	}
 
 	readonly #changed = (reader: UnreadReader, more: number): void => {
-		if (more > 0) this.#shares.force(reader.client, more);
-		else this.#shares.give(reader.client, -more);
+		if (more > 0) this.#shares.takeAnyway(reader.client, more);
+		else this.#shares.release(reader.client, -more);
 		if (reader.bytes > 0) this.#waiting.add(reader);
 		else this.#waiting.delete(reader);
 		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();

@@ -57,7 +57,7 @@ export class WebsocketConnection implements Connection {
 	readonly client: string;
 	readonly #socket: WebSocket;
 	readonly #address: string;
-	readonly #with: WebsocketParts;
+	readonly #dependencies: WebsocketParts;
 	/** Messages that had been read from the network when the limit was reached; at most those of one read. */
 	readonly #waiting: Buffer[] = [];
 	readonly #closed = new Ending();
@@ -75,7 +75,7 @@ export class WebsocketConnection implements Connection {
 
 	constructor(address: string, dependencies: WebsocketParts) {
 		this.#address = address;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 		this.#socket = dependencies.socket;
 		this.client = clientOf(address);
 		this.#reader = dependencies.unread.reader(address, {
@@ -83,7 +83,7 @@ export class WebsocketConnection implements Connection {
 			cut: () => this.terminate(),
 		});
 		const { socket } = dependencies;
-		this.#with.wire.on("data", (chunk: Buffer) => this.#countUnfinished(chunk.length));
+		this.#dependencies.wire.on("data", (chunk: Buffer) => this.#countUnfinished(chunk.length));
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
 				this.#countUnfinished(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
@@ -105,7 +105,7 @@ export class WebsocketConnection implements Connection {
 			this.#countUnfinished(-this.#unfinishedBytes);
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
-			this.#with.budget.forget(this.#work);
+			this.#dependencies.budget.forget(this.#work);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
 			this.#closed.end();
@@ -163,12 +163,12 @@ export class WebsocketConnection implements Connection {
 	#countUnfinished(bytes: number): void {
 		if (this.#closed.isOver || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
-		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
+		if (bytes < 0) this.#dependencies.unfinished.release(this.client, -bytes);
 		else {
-			const over = this.#with.unfinished.refusal(this.client, bytes);
-			this.#with.unfinished.force(this.client, bytes);
+			const over = this.#dependencies.unfinished.refusal(this.client, bytes);
+			this.#dependencies.unfinished.takeAnyway(this.client, bytes);
 			if (over === "client") this.terminate();
-			else if (over === "total") this.#with.onCrowd();
+			else if (over === "total") this.#dependencies.onCrowd();
 		}
 	}
 
@@ -191,33 +191,33 @@ export class WebsocketConnection implements Connection {
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started synchronously, so that messages start in their order of arrival. It never rejects.
-			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
+			const limited = this.#dependencies.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
-					? this.#with.dispatcher.dispatch(
+					? this.#dependencies.dispatcher.dispatch(
 							message,
-							this.#with.contextOf(this, { onAnswered: (listener) => sent.onEnd(listener) }, life),
+							this.#dependencies.contextOf(this, { onAnswered: (listener) => sent.onEnd(listener) }, life),
 						)
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, sent), neverRejects);
 		}
-		full ||= this.#inFlight >= this.#with.maxInFlight;
+		full ||= this.#inFlight >= this.#dependencies.maxInFlight;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
 	};
 
 	/** Takes `bytes` from the common budget; false if a message of that size must wait. */
 	#fits(bytes: number): boolean {
-		if (this.#inFlight >= this.#with.maxInFlight) return false;
+		if (this.#inFlight >= this.#dependencies.maxInFlight) return false;
 		if (this.#bytesInFlight > 0 && this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT) return false;
-		return this.#with.budget.take(this.client, bytes, this.#work);
+		return this.#dependencies.budget.take(this.client, bytes, this.#work);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, sent: Ending): void {
 		this.#inFlight--;
 		this.#lives.delete(life);
 		this.#bytesInFlight -= life.bytes;
-		this.#with.budget.give(this.client, life.bytes);
+		this.#dependencies.budget.release(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		sent.end();
 		if (!this.#finishing) this.#work();
@@ -235,7 +235,7 @@ export class WebsocketConnection implements Connection {
 	/** Writing a large frame takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */
 	#writeScheduled(): void {
 		const cost = this.#outgoing[0]?.text.length ?? 1;
-		this.#with.largeFrames.enqueue({ client: this.client, cost }, async () => {
+		this.#dependencies.largeFrames.enqueue({ client: this.client, cost }, async () => {
 			const [frame] = this.#outgoing;
 			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
 				this.#write(frame.text, frame.onSent);

@@ -53,18 +53,18 @@ export class Shares {
 	/** Takes `amount` for `client`, or returns the limit that forbids it. */
 	take(client: string, amount: number): OverShare | null {
 		const refusal = this.refusal(client, amount);
-		if (refusal === null) this.force(client, amount);
+		if (refusal === null) this.takeAnyway(client, amount);
 		return refusal;
 	}
 
 	/** Takes `amount` regardless of limits, for example for what was acknowledged before a restart. */
-	force(client: string, amount: number): void {
+	takeAnyway(client: string, amount: number): void {
 		this.#taken += amount;
 		this.#held.set(client, this.of(client) + amount);
 	}
 
-	/** Gives back what was taken. */
-	give(client: string, amount: number): void {
+	/** Releases what was taken. */
+	release(client: string, amount: number): void {
 		this.#taken -= amount;
 		const left = this.of(client) - amount;
 		if (left > 0) this.#held.set(client, left);
@@ -96,7 +96,7 @@ export class ByteBudget {
 		this.#shares = new Shares(options);
 	}
 
-	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are given back. */
+	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are released. */
 	take(client: string, bytes: number, retry: () => void): boolean {
 		const refusal = this.#shares.refusal(client, bytes);
 		// More bytes than the whole budget are allowed if nothing else is held.
@@ -105,13 +105,13 @@ export class ByteBudget {
 			this.#blocked.add(retry);
 			return false;
 		}
-		this.#shares.force(client, bytes);
+		this.#shares.takeAnyway(client, bytes);
 		return true;
 	}
 
-	/** Gives back what was taken. */
-	give(client: string, bytes: number): void {
-		this.#shares.give(client, bytes);
+	/** Releases what was taken. */
+	release(client: string, bytes: number): void {
+		this.#shares.release(client, bytes);
 		const blocked = [...this.#blocked];
 		this.#blocked.clear();
 		for (const retry of blocked) retry();

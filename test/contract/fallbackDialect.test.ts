@@ -114,8 +114,8 @@ test("the other rows of the table", () => {
 	const rows = DIALECTS.map((name) => {
 		const one = dialectOf(name);
 		const own = dialectOf(name, { hasStatusUrl: true }).statusPath(HASH);
-		const { batches, cancelMethod, softCancels, knowsPrivate, takesGaps } = one;
-		return [batches, cancelMethod, softCancels, knowsPrivate, takesGaps, one.statusPath(HASH), own];
+		const { batches, cancelMethod, softCancels, knowsPrivate, acceptsNonceGaps } = one;
+		return [batches, cancelMethod, softCancels, knowsPrivate, acceptsNonceGaps, one.statusPath(HASH), own];
 	});
 	assert.deepEqual(rows, [
 		[true, "eth_cancelTransaction", true, true, true, `/tx/${HASH}`, `/${HASH}`],

@@ -66,7 +66,7 @@ for (const engine of ENGINES) {
 				path: i % 3 === 0 ? "noreverts" : "fast",
 				search: `refundRecipient=${senderOf(i)}`,
 				softCancellations: i % 2 === 0,
-				replacesAt: i === 3 ? ["fallback"] : [],
+				replacesAtUpstreams: i === 3 ? ["fallback"] : [],
 			});
 			assert.equal(await journal.add(entry, "relay"), true);
 			await journal.settle(hashOf(i), i !== 1);
@@ -75,7 +75,7 @@ for (const engine of ENGINES) {
 		await journal.notHeld(hashOf(2), "relay");
 		await journal.replacementDelivered(hashOf(3), "fallback");
 		await journal.end(hashOf(4), "cancelled", ["relay", "fallback"]);
-		await journal.notified(hashOf(4), "relay");
+		await journal.cancelDone(hashOf(4), "relay");
 		await journal.end(hashOf(5), "replaced");
 		await journal.end(hashOf(6), "mined");
 		await journal.end(hashOf(7), "mined");
@@ -89,7 +89,7 @@ for (const engine of ENGINES) {
 		await journal.settle(hashOf(11), false);
 		await journal.add(newEntry(11, twice), "fallback");
 		await journal.settle(hashOf(11), true);
-		const mark = { ...newEntry(10), ending: "cancelled", notify: [] } as const;
+		const mark = { ...newEntry(10), ending: "cancelled", cancelAt: [] } as const;
 		await journal.markEnded(mark);
 		const kept = await contents(journal, hashes);
 		await close();

@@ -17,9 +17,9 @@ export const BREAKER_OPTIONS: HealthSettings = {
 	probeIntervalMs: 1_000,
 	probeTimeoutMs: 500,
 	probeSuccesses: 3,
-	holdMs: 2_000,
-	holdMaxMs: 60_000,
-	shareMs: 4_000,
+	firstBackoffMs: 2_000,
+	maxBackoffMs: 60_000,
+	attemptTimeoutMs: 4_000,
 };
 
 /** One attempt that a test ends when it likes. */
@@ -106,7 +106,7 @@ export class BreakerFixture {
 		this.options = { ...BREAKER_OPTIONS, ...given };
 		this.breaker = new UpstreamBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
-			yieldsTo: this.other,
+			alternative: this.other,
 			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe: (word) => this.words.push(word),
@@ -139,10 +139,10 @@ export class BreakerFixture {
 	async openAndClose(): Promise<void> {
 		await this.say("refused");
 		this.found = "ok";
-		const { holdMaxMs, probeIntervalMs, probeSuccesses } = this.options;
+		const { maxBackoffMs, probeIntervalMs, probeSuccesses } = this.options;
 		for (
 			let ms = 0;
-			this.breaker.isUnavailable && ms < holdMaxMs + probeSuccesses * probeIntervalMs;
+			this.breaker.isUnavailable && ms < maxBackoffMs + probeSuccesses * probeIntervalMs;
 			ms += 50
 		) {
 			await this.clock.advance(50);

@@ -75,7 +75,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				return known;
 			});
 		} finally {
-			shares.give(client, 1);
+			shares.release(client, 1);
 		}
 	};
 	/** Runs the transactions. If `measured`, the fee recipient's balance is read before and after each. */

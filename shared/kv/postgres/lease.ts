@@ -67,7 +67,7 @@ export class Lease {
 	readonly #store: string;
 	readonly #ttlMs: number;
 	readonly #patience: Patience | null;
-	readonly #with: LeaseDependencies;
+	readonly #dependencies: LeaseDependencies;
 	#session: pg.PoolClient | null = null;
 	#epoch: string | null = null;
 	/** Monotonic time in ms, which continues while the process is suspended. */
@@ -80,12 +80,12 @@ export class Lease {
 		this.#store = store;
 		this.#ttlMs = ttlMs;
 		this.#patience = patience ?? null;
-		this.#with = dependencies;
+		this.#dependencies = dependencies;
 	}
 
 	/** Whether this process certainly has the lease. */
 	get isHeld(): boolean {
-		return !this.#isOver && this.#session !== null && this.#with.clock.monotonic() < this.#heldUntil;
+		return !this.#isOver && this.#session !== null && this.#dependencies.clock.monotonic() < this.#heldUntil;
 	}
 
 	/** The fencing token for writes. Throws {@link StoreLostError}. */
@@ -96,7 +96,7 @@ export class Lease {
 
 	/** Takes the lease. Throws {@link StoreInUseError} or the database's error. */
 	async take(): Promise<void> {
-		const { clock } = this.#with;
+		const { clock } = this.#dependencies;
 		const patience = this.#patience;
 		const until = clock.monotonic() + (patience === null ? WAIT_MS : Number.POSITIVE_INFINITY);
 		let session = await this.#lockedSession();
@@ -124,8 +124,8 @@ export class Lease {
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();
-		this.#with.log.error("another process has taken the store over", { store: this.#store });
-		this.#with.onLost();
+		this.#dependencies.log.error("another process has taken the store over", { store: this.#store });
+		this.#dependencies.onLost();
 	}
 
 	/** Releases the lease, so that the next process need not wait. */
@@ -144,7 +144,7 @@ export class Lease {
 
 	/** A session with the lock, or null if another process has the lock. */
 	async #lockedSession(): Promise<pg.PoolClient | null> {
-		const session = await this.#with.database.connect();
+		const session = await this.#dependencies.database.connect();
 		try {
 			const { rows } = await session.query<{ got: boolean }>({
 				text: TRY,
@@ -179,7 +179,7 @@ export class Lease {
 
 	#plan(ms: number): void {
 		this.#timer?.cancel();
-		this.#timer = this.#with.clock.after(ms, () => {
+		this.#timer = this.#dependencies.clock.after(ms, () => {
 			// The running renewal plans the next one.
 			if (this.#renewing !== null) return;
 			this.#renewing = this.#renew().finally(() => {
@@ -190,7 +190,7 @@ export class Lease {
 
 	/** Renews the lease, in a new session if the old one has ended. */
 	async #renew(): Promise<void> {
-		const { database, clock } = this.#with;
+		const { database, clock } = this.#dependencies;
 		const begun = clock.monotonic();
 		const known = this.#session;
 		let session = known;

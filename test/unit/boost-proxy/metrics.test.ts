@@ -44,11 +44,11 @@ test("gauges show the current state, and stay 0 without a fallback", async () =>
 	const registry = new Metrics();
 	const breaker = new PlayedBreaker();
 	const journal = {
-		depth: 4,
+		liveCount: 4,
 		isDurable: true,
 		isFull: false,
 		fullness: { all: 0.5, client: 1 },
-		open: () => [{ receivedAt: 1_000 }],
+		allLive: () => [{ receivedAt: 1_000 }],
 	};
 	const upstreams = { relay: { breaker }, fallback: null } as unknown as Upstreams;
 	watchBoost(registry, {
@@ -72,8 +72,8 @@ test("gauges show the current state, and stay 0 without a fallback", async () =>
 	const usual = { fallback: [0, 0, 0], inFlight: [3, 0], fullness: [0.5, 1], websockets: 5 };
 	assert.deepEqual(await read(), { ...usual, relay: [1, 0, 0], journal: [4, 1] });
 	breaker.state = "half-open";
-	Object.assign(journal, { depth: 0, isDurable: false });
+	Object.assign(journal, { liveCount: 0, isDurable: false });
 	assert.deepEqual(await read(), { ...usual, relay: [0, 0, 1], journal: [0, 0] });
-	Object.assign(journal, { depth: 1, isDurable: true, isFull: true });
+	Object.assign(journal, { liveCount: 1, isDurable: true, isFull: true });
 	assert.deepEqual(await read(), { ...usual, relay: [0, 0, 1], journal: [1, 0] });
 });

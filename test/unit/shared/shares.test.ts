@@ -270,11 +270,11 @@ test("usage is limited per client and in total", () => {
 	assert.equal(shares.take("b", 3), null);
 	assert.deepEqual([shares.of("a"), shares.of("b"), shares.taken, shares.largest()], [6, 3, 9, "a"]);
 	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 2 }]), { all: 0.9, client: 2 });
-	shares.give("a", 5);
+	shares.release("a", 5);
 	assert.deepEqual([shares.largest(), shares.fullness], ["b", { all: 0.4, client: 0.5 }]);
 	// `force` ignores the limits.
-	shares.force("a", 20);
+	shares.takeAnyway("a", 20);
 	assert.equal(shares.take("c", 1), "total");
-	shares.give("a", 21);
+	shares.release("a", 21);
 	assert.deepEqual([shares.of("a"), shares.take("c", 1)], [0, null]);
 });

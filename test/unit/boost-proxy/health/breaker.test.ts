@@ -122,7 +122,7 @@ test("once open it is not probed during its hold, then successes in a row close 
 });
 
 test("after it was closed one fault of any kind opens it again, for twice as long each time", async (t) => {
-	const fixture = new BreakerFixture(t, { holdMaxMs: 10_000 });
+	const fixture = new BreakerFixture(t, { maxBackoffMs: 10_000 });
 	const { breaker, clock } = fixture;
 	const holds: number[] = [];
 	await fixture.openAndClose();

@@ -12,12 +12,12 @@ const TIMES = {
 	probeIntervalMs: 100,
 	probeTimeoutMs: 50,
 	probeSuccesses: 3,
-	holdMs: 200,
-	holdMaxMs: 1_600,
-	shareMs: 400,
+	firstBackoffMs: 200,
+	maxBackoffMs: 1_600,
+	attemptTimeoutMs: 400,
 } as const;
 const BOUND_MS =
-	TIMES.holdMaxMs * 1.2 + (TIMES.probeSuccesses + 2) * (TIMES.probeIntervalMs + TIMES.probeTimeoutMs);
+	TIMES.maxBackoffMs * 1.2 + (TIMES.probeSuccesses + 2) * (TIMES.probeIntervalMs + TIMES.probeTimeoutMs);
 
 type Step =
 	| { readonly do: "send"; readonly kind: "read" | "submission"; readonly count: number }
@@ -158,7 +158,7 @@ test("after any events, with a healthy upstream it closes within a bounded time"
 	);
 	await fc.assert(property, { numRuns: 60 });
 	const went = `openings in all: ${openings}; the longest recovery took ${longest} ms of ${BOUND_MS}`;
-	assert.ok(openings > 20 && longest > TIMES.holdMs, went);
+	assert.ok(openings > 20 && longest > TIMES.firstBackoffMs, went);
 	t.diagnostic(went);
 });
 

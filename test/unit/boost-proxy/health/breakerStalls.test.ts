@@ -70,7 +70,7 @@ test("at a hundred requests a second at most sixteen hang, and it opens within a
 				`${inHole} in the hole, opened after ${clock.monotonic() - hungAt} ms (answers took ${latency} ms)`,
 			);
 			assert.ok(inHole <= 16, found.at(-1));
-			assert.ok(clock.monotonic() - hungAt <= BREAKER_OPTIONS.shareMs / 2, found.at(-1));
+			assert.ok(clock.monotonic() - hungAt <= BREAKER_OPTIONS.attemptTimeoutMs / 2, found.at(-1));
 		}
 	}
 	assert.equal(found.length, 18);

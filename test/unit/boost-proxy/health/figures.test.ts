@@ -12,7 +12,7 @@ function counting() {
 	const time = { now: 0 };
 	const figures = new Figures(() => time.now);
 	const take = (attempted: Attempted, kind: "read" | "submission", tookMs: number) =>
-		figures.count(attempted, { kind, tookMs, isUnanswered: false }, BREAKER_OPTIONS);
+		figures.count(attempted, { kind, tookMs, noneAnswered: false }, BREAKER_OPTIONS);
 	const say = (
 		outcome: Attempted["outcome"],
 		sender?: string,

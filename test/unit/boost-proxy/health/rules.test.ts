@@ -4,30 +4,30 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProbeOutcome } from "../../../../boost-proxy/domain/ports.ts";
 import {
-	asksAsSubmission,
-	awaits,
 	backoffMs,
-	type Health,
+	countsAsFault,
 	type HealthFigures,
 	type HealthSettings,
-	isCharged,
 	isStalled,
+	mustProbeSubmission,
+	mustWaitFor,
 	probationMs,
+	type RuleInput,
 	reasonOfAttempt,
 	reasonOfProbe,
 	wantsProbe,
 } from "../../../../boost-proxy/health/rules.ts";
 import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerFixture.ts";
 
-const WELL = { isProbation: false, canYield: true };
-const PROBATION = { isProbation: true, canYield: true };
-const ALONE = { isProbation: false, canYield: false };
+const WELL = { isProbation: false, hasAlternative: true };
+const PROBATION = { isProbation: true, hasAlternative: true };
+const ALONE = { isProbation: false, hasAlternative: false };
 
 function health(
 	figures: Partial<HealthFigures>,
-	circumstances: Pick<Health, "isProbation" | "canYield"> = WELL,
+	circumstances: Pick<RuleInput, "isProbation" | "hasAlternative"> = WELL,
 	settings: Partial<HealthSettings> = {},
-): Health {
+): RuleInput {
 	const none = { count: 0, silentMs: 0 };
 	const counted = { faults: { read: 0, submission: 0 }, stormSenders: 0, all: none, submissions: none };
 	return {
@@ -53,14 +53,14 @@ test("which outcomes count as faults, by upstream, kind and duration", () => {
 		["timeout", "submission", 2_000, true, true],
 	] as const) {
 		const charged = (["relay", "fallback"] as const).map((upstream) =>
-			isCharged(outcome, { kind, tookMs }, { ...SETTINGS, upstream }),
+			countsAsFault(outcome, { kind, tookMs }, { ...SETTINGS, upstream }),
 		);
 		assert.deepEqual(charged, [relay, fallback], `${kind} ${outcome} after ${tookMs}`);
 	}
 });
 
 test("which outcomes open the breaker, and with which reason", () => {
-	for (const [outcome, inRow, isUnanswered, circumstances, reason] of [
+	for (const [outcome, inRow, noneAnswered, circumstances, reason] of [
 		["answered", 9, true, PROBATION, null],
 		["cut", 9, true, PROBATION, null],
 		["tooLarge", 9, true, PROBATION, null],
@@ -76,9 +76,9 @@ test("which outcomes open the breaker, and with which reason", () => {
 	] as const) {
 		// The row of reads is none of submissions.
 		const figures = { faults: { read: 9, submission: inRow } };
-		const seen = { kind: "submission", tookMs: 4_000, isUnanswered } as const;
+		const seen = { kind: "submission", tookMs: 4_000, noneAnswered } as const;
 		const found = reasonOfAttempt(outcome, seen, health(figures, circumstances));
-		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnanswered}`);
+		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${noneAnswered}`);
 	}
 });
 
@@ -90,12 +90,12 @@ test("how many senders are a storm", () => {
 		[2, 5, PROBATION, "storm"],
 		[1, 1, PROBATION, "storm"],
 	] as const) {
-		const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
+		const seen = { kind: "submission", tookMs: 5, noneAnswered: false } as const;
 		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
 		assert.equal(found, expected, `${stormSenders} of ${storm}`);
 	}
 	const theirs = health({ stormSenders: 1_000 }, PROBATION, { upstream: "fallback" });
-	const seen = { kind: "submission", tookMs: 5, isUnanswered: false } as const;
+	const seen = { kind: "submission", tookMs: 5, noneAnswered: false } as const;
 	assert.equal(reasonOfAttempt("internal", seen, theirs), null, "a third party's is none");
 });
 
@@ -129,11 +129,16 @@ test("what a new request waits for, when a probe is needed, and when it is a sta
 			submissionMs,
 		};
 		const seen = health(figures, circumstances);
-		const found = [awaits("read", seen), awaits("submission", seen), wantsProbe(seen), isStalled(seen)];
+		const found = [
+			mustWaitFor("read", seen),
+			mustWaitFor("submission", seen),
+			wantsProbe(seen),
+			isStalled(seen),
+		];
 		assert.deepEqual(found, expected, what);
 	}
 	const silent = { count: 16, silentMs: 100 };
-	const short = health({ all: silent, submissions: silent }, WELL, { shareMs: 100 });
+	const short = health({ all: silent, submissions: silent }, WELL, { attemptTimeoutMs: 100 });
 	assert.deepEqual([wantsProbe(short), isStalled(short)], [true, true], "a short share");
 });
 
@@ -145,27 +150,32 @@ test("when a probe asks as a submission would", () => {
 		[0, true, true],
 	] as const) {
 		const { figures } = health({ submissions: { count: silentMs === 0 ? 0 : 1, silentMs } });
-		assert.equal(asksAsSubmission(figures, isUnavailable), expected, `${silentMs} ${isUnavailable}`);
+		assert.equal(mustProbeSubmission(figures, isUnavailable), expected, `${silentMs} ${isUnavailable}`);
 	}
 });
 
 test("what follows from a probe of a closed breaker", () => {
-	const probe = { tookMs: 500, wasContradicted: false, isSecond: false, isSilent: false };
+	const probe = {
+		tookMs: 500,
+		otherRequestWasAnswered: false,
+		previousWasDoubtful: false,
+		requestsAreSilent: false,
+	};
 	for (const [outcome, more, isFallback, expected] of [
 		["ok", {}, false, null],
-		["ok", { isSecond: true }, false, null],
+		["ok", { previousWasDoubtful: true }, false, null],
 		["notReady", {}, true, "notReady"],
-		["staleHead", { wasContradicted: true }, false, "staleHead"],
+		["staleHead", { otherRequestWasAnswered: true }, false, "staleHead"],
 		["refused", {}, false, "refused"],
 		["probe", {}, false, "probe"],
 		["timeout", {}, false, "timeout"],
-		["timeout", { isSilent: true }, false, "silence"],
-		["timeout", { wasContradicted: true }, false, "doubt"],
-		["timeout", { wasContradicted: true, isSecond: true }, false, "timeout"],
+		["timeout", { requestsAreSilent: true }, false, "silence"],
+		["timeout", { otherRequestWasAnswered: true }, false, "doubt"],
+		["timeout", { otherRequestWasAnswered: true, previousWasDoubtful: true }, false, "timeout"],
 		["timeout", { tookMs: 750 }, false, "timeout"],
 		["timeout", { tookMs: 751 }, false, "doubt"],
 		["timeout", {}, true, "doubt"],
-		["timeout", { isSecond: true }, true, "timeout"],
+		["timeout", { previousWasDoubtful: true }, true, "timeout"],
 	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {
 		const found = reasonOfProbe(
 			outcome,
@@ -180,7 +190,7 @@ test("what follows from a probe of a closed breaker", () => {
 });
 
 test("a backoff doubles with each relapse up to its maximum, with a fifth of jitter either way", () => {
-	const settings = { ...SETTINGS, holdMs: 1_000, holdMaxMs: 5_000, probeIntervalMs: 700 };
+	const settings = { ...SETTINGS, firstBackoffMs: 1_000, maxBackoffMs: 5_000, probeIntervalMs: 700 };
 	for (const [relapses, random, expected] of [
 		[0, 0.5, 1_000],
 		[1, 0.5, 2_000],
@@ -191,10 +201,10 @@ test("a backoff doubles with each relapse up to its maximum, with a fifth of jit
 		[0, 1, 1_200],
 		[3, 1, 5_000],
 	] as const) {
-		const found = backoffMs(relapses, settings, random);
+		const found = backoffMs({ isProven: true, relapses }, settings, random);
 		assert.equal(Math.round(found), expected, `${relapses} relapses, ${random}`);
 	}
-	assert.equal(backoffMs(null, settings, 1), 700, "it is only starting");
+	assert.equal(backoffMs({ isProven: false, relapses: 0 }, settings, 1), 700, "it is only starting");
 });
 
 test("the probation lasts twice the last backoff, or twice a whole recovery where that is longer", () => {

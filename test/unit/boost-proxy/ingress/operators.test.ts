@@ -17,7 +17,7 @@ function rowsOf(
 	const all = holders.map(
 		(one) => ({ at: { relay: at(one, "relay"), fallback: at(one, "fallback") } }) as Row,
 	);
-	return { depth: all.length, ...state, open: () => all } as unknown as Rows;
+	return { liveCount: all.length, ...state, allLive: () => all } as unknown as Rows;
 }
 
 const WELL = { isDurable: true, isFull: false };

@@ -31,7 +31,7 @@ test("failed writes are kept in memory, bytes included, and retried", async () =
 	await journal.add(newEntry(0), "relay");
 	disk.broken = true;
 	await assert.rejects(journal.held(hashOf(0), "fallback"), DISK);
-	await assert.rejects(journal.markEnded({ ...newEntry(1), ending: "cancelled", notify: [] }), DISK);
+	await assert.rejects(journal.markEnded({ ...newEntry(1), ending: "cancelled", cancelAt: [] }), DISK);
 	for (let n = 2; n < 250; n += 1) await assert.rejects(journal.add(newEntry(n), "relay"), DISK);
 	assert.equal(journal.rows.isDurable, false);
 	assert.deepEqual(await journal.raw(hashOf(2)), rawOf(2));
@@ -129,7 +129,7 @@ const change: fc.Arbitrary<Step> = fc.oneof(
 			(journal) =>
 				journal.add(entryOf(i), who),
 	),
-	fc.tuple(n, by, fc.constantFrom("held", "notHeld", "notified")).map(
+	fc.tuple(n, by, fc.constantFrom("held", "notHeld", "cancelDone")).map(
 		([i, who, what]): Step =>
 			(journal) =>
 				journal[what](hashOf(i), who),
@@ -140,9 +140,9 @@ const change: fc.Arbitrary<Step> = fc.oneof(
 				journal.settle(hashOf(i), yes),
 	),
 	fc.tuple(n, fc.constantFrom(...ENDINGS), fc.subarray([...UPSTREAMS])).map(
-		([i, ending, notify]): Step =>
+		([i, ending, cancelAt]): Step =>
 			(journal) =>
-				journal.end(hashOf(i), ending, notify),
+				journal.end(hashOf(i), ending, cancelAt),
 	),
 	n.map(
 		(i): Step =>
@@ -178,9 +178,9 @@ function checkIndexes(rows: Rows): void {
 	const all = HASHES.flatMap((hash) => rows.get(hash) ?? []);
 	const hashes = (some: Iterable<{ readonly hash: string }>) => [...some].map(({ hash }) => hash);
 	const live = all.filter(isLive);
-	assert.deepEqual([rows.depth, hashes(rows.open()).sort()], [live.length, hashes(live)]);
+	assert.deepEqual([rows.liveCount, hashes(rows.allLive()).sort()], [live.length, hashes(live)]);
 	assert.deepEqual(
-		hashes(rows.of(senderOf(1))).map((hash) => rows.get(hash)?.nonce),
+		hashes(rows.liveOf(senderOf(1))).map((hash) => rows.get(hash)?.nonce),
 		live.map(({ nonce }) => nonce).sort(),
 	);
 	const ended = all.filter((row) => !isLive(row));

@@ -3,18 +3,18 @@
 
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
+	beginRequest,
 	cancelsPendingAt,
 	type Ending,
-	has,
+	endRequest,
 	holdersOf,
 	isLive,
+	markHeld,
+	markNotHeld,
 	type NewRow,
-	notHeld,
 	type Row,
-	requestBegun,
-	requestOver,
-	withCancelPending,
-	withReplacementPending,
+	setCancelPending,
+	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import { type RowLimits, Rows } from "../../../../boost-proxy/rows/rows.ts";
@@ -44,7 +44,7 @@ export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 		softCancellations: false,
 		address: addressOf(n),
 		receivedAt: Date.UTC(2026, 0, 1),
-		replacesAt: [],
+		replacesAtUpstreams: [],
 		...changed,
 	};
 }
@@ -98,25 +98,25 @@ export interface LiveRow extends Omit<NewRow, "raw"> {
 export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path" | "address"> {
 	readonly ending: Ending;
 	readonly endedAt: number;
-	readonly notify: readonly UpstreamName[];
+	readonly cancelAt: readonly UpstreamName[];
 }
 
 function liveRow(row: Row): LiveRow {
 	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
-	const replacesAt = UPSTREAMS.filter((by) => at[by].replacementPending);
-	return { ...known, replacesAt, holders: holdersOf(row), inProgress: requests > 0 };
+	const replacesAtUpstreams = UPSTREAMS.filter((by) => at[by].replacementPending);
+	return { ...known, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
 }
 
 function endedRow(row: Row): EndedRow {
 	const { hash, from, nonce, path, address, desired, endedAt } = row;
 	if (desired === "live") throw new Error("it is live");
-	return { hash, from, nonce, path, address, ending: desired, endedAt, notify: cancelsPendingAt(row) };
+	return { hash, from, nonce, path, address, ending: desired, endedAt, cancelAt: cancelsPendingAt(row) };
 }
 
 /** What lies in a store, opened. */
-export async function openedVerbs(...opening: Parameters<typeof Rows.open>): Promise<RowVerbs> {
+export async function openedVerbs(...opening: Parameters<typeof Rows.load>): Promise<RowVerbs> {
 	const binding = await ChainBinding.open(opening[1].kv);
-	return new RowVerbs(await Rows.open(...opening), binding);
+	return new RowVerbs(await Rows.load(...opening), binding);
 }
 
 /** The verbs. Each resolves when its change is on disk, and rejects where the disk failed. */
@@ -132,7 +132,7 @@ export class RowVerbs {
 	}
 
 	get depth(): number {
-		return this.rows.depth;
+		return this.rows.liveCount;
 	}
 
 	get(hash: string): LiveRow | null {
@@ -150,11 +150,11 @@ export class RowVerbs {
 	}
 
 	of(from: string): readonly LiveRow[] {
-		return this.rows.of(from).map(liveRow);
+		return this.rows.liveOf(from).map(liveRow);
 	}
 
 	*open(): Generator<LiveRow> {
-		for (const row of this.rows.open()) yield liveRow(row);
+		for (const row of this.rows.allLive()) yield liveRow(row);
 	}
 
 	*pendingCancels(): Generator<EndedRow> {
@@ -164,27 +164,27 @@ export class RowVerbs {
 	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
 		if (!this.rows.add(entry, first)) return Promise.resolve(false);
 		// The request before it is over: two of one nonce go one after another.
-		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => requestOver(row));
+		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => endRequest(row));
 		this.#begun.add(entry.hash);
 		return this.#written(entry.hash).then(() => true);
 	}
 
 	held(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => has(row, by));
+		return this.#change(hash, (row) => markHeld(row, by));
 	}
 
 	notHeld(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => notHeld(row, by));
+		return this.#change(hash, (row) => markNotHeld(row, by));
 	}
 
 	replacementDelivered(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => withReplacementPending(row, by, false));
+		return this.#change(hash, (row) => setReplacementPending(row, by, false));
 	}
 
 	setInProgress(hash: string, isBegun: boolean): void {
 		const least = this.#begun.has(hash) ? 1 : 0;
 		const change = (row: Row) =>
-			!isBegun && row.requests <= least ? row : isBegun ? requestBegun(row) : requestOver(row);
+			!isBegun && row.requests <= least ? row : isBegun ? beginRequest(row) : endRequest(row);
 		this.rows.change(hash, change);
 	}
 
@@ -192,25 +192,25 @@ export class RowVerbs {
 	settle(hash: string, acknowledged: boolean): Promise<void> {
 		const isFirst = this.#begun.delete(hash);
 		return this.#change(hash, (row) => {
-			if (isFirst) return requestOver(row, acknowledged);
+			if (isFirst) return endRequest(row, acknowledged);
 			return isLive(row) && !row.acknowledged ? { ...row, acknowledged } : row;
 		});
 	}
 
-	end(hash: string, ending: Ending, notify: readonly UpstreamName[] = []): Promise<void> {
+	end(hash: string, ending: Ending, cancelAt: readonly UpstreamName[] = []): Promise<void> {
 		const row = this.rows.get(hash);
-		if (row !== null) this.rows.end(row, ending, notify);
+		if (row !== null) this.rows.end(row, ending, cancelAt);
 		return this.#written(hash);
 	}
 
-	markEnded({ ending, notify, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
+	markEnded({ ending, cancelAt, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
 		const { hash, from, nonce, path, address } = one;
-		this.rows.end({ hash, from, nonce, path, address }, ending, notify);
+		this.rows.end({ hash, from, nonce, path, address }, ending, cancelAt);
 		return this.#written(hash);
 	}
 
-	notified(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => withCancelPending(row, by, false));
+	cancelDone(hash: string, by: UpstreamName): Promise<void> {
+		return this.#change(hash, (row) => setCancelPending(row, by, false));
 	}
 
 	reopen(hash: string): Promise<void> {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
-import { ABSENT, ended, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
+import { ABSENT, endRow, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import {
 	decodeBirth,
@@ -24,7 +24,7 @@ const { raw: _, ...KNOWN } = newEntry(1, {
 	path: "noreverts",
 	search: 'refundRecipient=0x1&referrer="é"',
 	softCancellations: true,
-	replacesAt: ["fallback"],
+	replacesAtUpstreams: ["fallback"],
 });
 const standing = (presence: Standing["presence"], more: Partial<Standing> = {}): Standing => ({
 	...{
@@ -44,12 +44,12 @@ const LIVE: Row = {
 	at: { relay: standing("has"), fallback: standing("absent", { replacementPending: true }) },
 	notes: newNotes(0),
 };
-const cancelled = ended(LIVE, "cancelled", 9, ["relay", "fallback"]);
+const cancelled = endRow(LIVE, "cancelled", 9, ["relay", "fallback"]);
 const STATES: Readonly<Record<string, Row>> = {
 	"a live one": LIVE,
 	"an acknowledged one": { ...LIVE, acknowledged: true, at: { relay: ABSENT, fallback: ABSENT } },
 	"an ended one": cancelled,
-	"a mined one": ended(LIVE, "mined", 9),
+	"a mined one": endRow(LIVE, "mined", 9),
 	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
 };
 

@@ -31,12 +31,12 @@ test("a row that lives on expires later, and has at least half a life left after
 	};
 	for (let i = 0; i < 100; i += 1) {
 		await clock.advance(TTL_MS / 10);
-		journal.rows.alive(hashOf(1));
+		journal.rows.extendLife(hashOf(1));
 		assert.equal(journal.get(hashOf(1))?.aliveUntil, clock.now() + TTL_MS);
 	}
 	assert.ok(writes >= 18 && writes <= 21, `${writes} writes in ten lives`);
 	await journal.add(newEntry(2, { receivedAt: clock.now() + 9 }), "relay");
-	journal.rows.alive(hashOf(2));
+	journal.rows.extendLife(hashOf(2));
 	assert.equal(journal.get(hashOf(2))?.aliveUntil, clock.now() + 9 + TTL_MS, "never less than before");
 	const left = ((await reopened(disk)).journal.get(hashOf(1))?.aliveUntil ?? 0) - clock.now();
 	assert.ok(left >= TTL_MS / 2, `${left} ms left`);
@@ -140,10 +140,10 @@ test("ended rows keep no bytes, mined ones only while they can be reopened", asy
 test("ended ones are forgotten after a week, on disk too, a bounded number at a time", async () => {
 	const { journal, disk, clock } = await fixture({ maxEnded: 5_000 });
 	for (let n = 0; n < 2_500; n += 1) {
-		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", notify: [] });
+		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", cancelAt: [] });
 	}
 	await clock.advance(3 * DAY_MS);
-	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", notify: [] });
+	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", cancelAt: [] });
 	await clock.advance(4 * DAY_MS - 1);
 	assert.equal(disk.map.size, 2_502);
 	await clock.advance(1);
@@ -163,7 +163,7 @@ test("beyond the limit the oldest ended rows are dropped first, those that their
 	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
 	const end = async (one: typeof journal, n: number, ending: Ending) => {
 		await clock.advance(1);
-		await one.markEnded({ ...MARK, hash: hashOf(n), ending, notify: [] });
+		await one.markEnded({ ...MARK, hash: hashOf(n), ending, cancelAt: [] });
 	};
 	for (const [n, ending] of (["cancelled", "mined", "dropped", "replaced", "expired"] as const).entries())
 		await end(journal, n, ending);
@@ -181,11 +181,11 @@ test("beyond the limit the oldest ended rows are dropped first, those that their
 test("an unacknowledged row takes over the values of a second request and keeps its delivery state", async () => {
 	const { journal, disk } = await fixture();
 	const { receivedAt } = newEntry(1);
-	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
+	await journal.add(newEntry(1, { replacesAtUpstreams: ["fallback"] }), "relay");
 	await journal.settle(hashOf(1), false);
 	const { raw: _, ...asked } = newEntry(1, {
 		...{ path: "noreverts", search: "softCancellations=true", softCancellations: true },
-		...{ address: "192.0.2.9", receivedAt: receivedAt + 7_000, replacesAt: ["relay"] },
+		...{ address: "192.0.2.9", receivedAt: receivedAt + 7_000, replacesAtUpstreams: ["relay"] },
 	});
 	assert.equal(await journal.add({ ...asked, raw: rawOf(1) }, "fallback"), true);
 	await journal.settle(hashOf(1), true);
@@ -193,7 +193,7 @@ test("an unacknowledged row takes over the values of a second request and keeps 
 	for (const one of [journal, again]) {
 		assert.deepEqual(one.get(hashOf(1)), {
 			...asked,
-			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], inProgress: false },
+			...{ replacesAtUpstreams: ["relay", "fallback"], holders: ["relay", "fallback"], inProgress: false },
 			...{ aliveUntil: receivedAt + 7_000 + TTL_MS, acknowledged: true, bytes: rawOf(1).length },
 		});
 		await one.close();
@@ -201,7 +201,7 @@ test("an unacknowledged row takes over the values of a second request and keeps 
 });
 
 test("a cancel is pending at upstreams that turn out to have an ended row, but not a mined one", async () => {
-	for (const [ending, notify] of [
+	for (const [ending, cancelAt] of [
 		["cancelled", ["fallback"]],
 		["replaced", ["fallback"]],
 		["mined", []],
@@ -210,7 +210,7 @@ test("a cancel is pending at upstreams that turn out to have an ended row, but n
 		await journal.add(newEntry(1), "relay");
 		await journal.end(hashOf(1), ending);
 		await journal.held(hashOf(1), "fallback");
-		assert.deepEqual(journal.ended(hashOf(1))?.notify, notify);
+		assert.deepEqual(journal.ended(hashOf(1))?.cancelAt, cancelAt);
 		await journal.close();
 	}
 });

@@ -5,17 +5,21 @@ import { test } from "node:test";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
-	ended,
-	NEVER,
+	endRow,
+	NO_RETRY,
 	type Row,
 	type Standing,
-	withReplacementPending,
+	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
-import { type Action, type Health, plan } from "../../../../boost-proxy/reconcile/plan.ts";
+import { type Action, plan, type UpstreamHealths } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
-function actionsOf(rows: readonly Row[], health: Health, latest?: bigint | null): readonly string[] {
-	return [...plan(rows, health, NOW, latest)].map(said);
+function actionsOf(
+	rows: readonly Row[],
+	health: UpstreamHealths,
+	nextNonce?: bigint | null,
+): readonly string[] {
+	return [...plan(rows, health, NOW, nextNonce)].map(said);
 }
 
 function said(action: Action): string {
@@ -27,7 +31,7 @@ function said(action: Action): string {
 type Out = "none" | "relay" | "fallback" | "both";
 const NAMES = Object.keys(STANDINGS);
 
-function healthOf(out: Out): Health {
+function healthOf(out: Out): UpstreamHealths {
 	const isUnavailable = (name: UpstreamName) => out === "both" || out === name;
 	return {
 		relay: { ...HEALTHY.relay, isUnavailable: isUnavailable("relay") },
@@ -108,17 +112,17 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
 
 test("a pending replacement is sent even if another upstream has it, and forgotten where it may not go", () => {
-	const row = withReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
+	const row = setReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
-	const fallback = { ...HEALTHY.fallback, mayHave: () => false };
+	const fallback = { ...HEALTHY.fallback, acceptsPath: () => false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), ["forget: 1 at the fallback"]);
 });
 
 test("an ended row is never sent; pending cancels are sent when due, and forgotten where there is no method", () => {
-	const row = ended(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
+	const row = endRow(rowOf(1, AT_RELAY), "cancelled", 1, ["relay", "fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("relay")), ["cancel: 1 at the fallback"]);
-	const fallback = { ...HEALTHY.fallback, cancels: false };
+	const fallback = { ...HEALTHY.fallback, canCancel: false };
 	assert.deepEqual(actionsOf([row], { ...HEALTHY, fallback }), [
 		"cancel: 1 at the relay",
 		"forget: 1 at the fallback",
@@ -145,7 +149,7 @@ for (const [what, change, expected] of WITH) {
 		const health = healthOf("relay");
 		const fallback = health.fallback && {
 			...health.fallback,
-			mayHave: (path: string) => path !== "noreverts",
+			acceptsPath: (path: string) => path !== "noreverts",
 		};
 		const row = { ...rowOf(1, AT_RELAY), ...change };
 		assert.deepEqual(actionsOf([row], { ...health, ...(fallback && { fallback }) }), expected);
@@ -172,7 +176,7 @@ test("nonces are sent in order: later ones wait for a missing one", () => {
 	const [one, ...rest] = actionsOf(rows, healthOf("relay"));
 	assert.equal(one, "send for handover: 1 at the fallback");
 	assert.deepEqual(rest, ["wait: 2 at the fallback", "wait: 3 at the fallback"]);
-	const replacing = withReplacementPending(rowOf(3, AT_RELAY), "fallback", true);
+	const replacing = setReplacementPending(rowOf(3, AT_RELAY), "fallback", true);
 	assert.deepEqual(
 		actionsOf([...rows.slice(0, 2), replacing], healthOf("relay")).at(-1),
 		"send for replacement: 3 at the fallback",
@@ -189,15 +193,15 @@ test("nonces are sent in order: later ones wait for a missing one", () => {
 
 test("an upstream that takes no gaps gets only nonces that follow the chain's or its own", () => {
 	const health = healthOf("relay");
-	const fallback = { ...HEALTHY.fallback, takesGaps: false };
+	const fallback = { ...HEALTHY.fallback, acceptsNonceGaps: false };
 	const rows = [4, 5, 6, 8].map((n) => rowOf(n, AT_RELAY));
-	const ask = (latest: bigint | null, some = rows) =>
-		actionsOf(some, { ...health, fallback }, latest).filter((one) => one.startsWith("send"));
+	const ask = (nextNonce: bigint | null, some = rows) =>
+		actionsOf(some, { ...health, fallback }, nextNonce).filter((one) => one.startsWith("send"));
 	assert.deepEqual(ask(null), [], "an unknown nonce is no nonce");
 	assert.deepEqual(ask(5n), ["send for handover: 5 at the fallback"], "4 is used");
 	const [, , six, eight] = rows;
 	const five = rowOf(5, { relay: STANDINGS.has, fallback: STANDINGS.has });
 	assert.deepEqual(ask(5n, [five, six as Row, eight as Row]), ["send for handover: 6 at the fallback"]);
 	assert.deepEqual(ask(7n, [eight as Row]), [], "7 is missing");
-	assert.equal(STANDINGS.spent.retryAt, NEVER);
+	assert.equal(STANDINGS.spent.retryAt, NO_RETRY);
 });

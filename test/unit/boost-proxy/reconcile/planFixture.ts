@@ -1,15 +1,15 @@
 // The fixture for the plan: rows by number, every kind of delivery state, and two available upstreams.
 
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
-import { ABSENT, NEVER, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
+import { ABSENT, NO_RETRY, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import type { PlanTime, UpstreamHealth } from "../../../../boost-proxy/reconcile/plan.ts";
 import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
 
 export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
 
 const WELL: UpstreamHealth = {
-	...{ isUnavailable: false, pausedUntil: 0, takesGaps: true, cancels: true },
-	...{ isOurs: true, mayHave: () => true },
+	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true },
+	...{ isOurs: true, acceptsPath: () => true },
 };
 /** Both are well, and take all. */
 export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {
@@ -24,13 +24,13 @@ const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
  */
 export const STANDINGS = {
 	absent: ABSENT,
-	given: { ...ABSENT, presence: "maybe", retryAt: NEVER },
+	given: { ...ABSENT, presence: "maybe", retryAt: NO_RETRY },
 	due: { ...ABSENT, presence: "maybe", retryAt: NOW.monotonic, epoch: NOW.epoch },
 	later: { ...ABSENT, presence: "maybe", ...LATER },
 	has: { ...ABSENT, presence: "has" },
 	lost: { ...ABSENT, presence: "lost" },
 	refused: { ...ABSENT, presence: "refused", ...LATER },
-	spent: { ...ABSENT, presence: "refused", retryAt: NEVER },
+	spent: { ...ABSENT, presence: "refused", retryAt: NO_RETRY },
 } as const satisfies Readonly<Record<string, Standing>>;
 export type StandingName = keyof typeof STANDINGS;
 

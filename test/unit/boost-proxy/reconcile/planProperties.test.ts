@@ -6,24 +6,24 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
-	delayedAt,
-	ended,
-	has,
+	delayRetry,
+	endRow,
 	isLive,
 	MAX_WAIT_MS,
+	markHeld,
+	markRefused,
+	markUnanswered,
 	type Row,
-	refusedBy,
-	unanswered,
-	withCancelPending,
-	withReplacementPending,
+	setCancelPending,
+	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import {
 	type Action,
 	countsAsThere,
-	type Health,
+	mayNeedAction,
 	type PlanTime,
 	plan,
-	wants,
+	type UpstreamHealths,
 } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
@@ -46,7 +46,7 @@ const row = fc.record({
 const fixture = fc.record({
 	rows: fc.array(row, { minLength: 1, maxLength: 5 }),
 	out: fc.subarray([...UPSTREAMS]),
-	takesGaps: fc.boolean(),
+	acceptsNonceGaps: fc.boolean(),
 	outcomes: fc.array(fc.constantFrom(...OUTCOMES), { maxLength: 12 }),
 });
 type Fixture = typeof fixture extends fc.Arbitrary<infer T> ? T : never;
@@ -71,18 +71,18 @@ function rowsOf({ rows }: Fixture): Row[] {
 			requests,
 		};
 		if (one.ending === "live") return known;
-		const notify = UPSTREAMS.filter((by) => known.at[by].cancelPending);
-		return ended({ ...known, acknowledged: true }, one.ending as "mined", 1, notify);
+		const cancelAt = UPSTREAMS.filter((by) => known.at[by].cancelPending);
+		return endRow({ ...known, acknowledged: true }, one.ending as "mined", 1, cancelAt);
 	});
 	const live = all.filter(isLive).sort((a, b) => Number(a.nonce - b.nonce) || a.receivedAt - b.receivedAt);
 	return [...live, ...all.filter((one) => !isLive(one))];
 }
 
-function healthOf({ out, takesGaps }: Pick<Fixture, "out" | "takesGaps">): Health {
-	const mayHave = (path: string) => path !== "noreverts";
+function healthOf({ out, acceptsNonceGaps }: Pick<Fixture, "out" | "acceptsNonceGaps">): UpstreamHealths {
+	const acceptsPath = (path: string) => path !== "noreverts";
 	return {
 		relay: { ...HEALTHY.relay, isUnavailable: out.includes("relay") },
-		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), takesGaps, mayHave },
+		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), acceptsNonceGaps, acceptsPath },
 	};
 }
 
@@ -91,7 +91,7 @@ class Played {
 	rows: Row[];
 	sends = 0;
 	time: PlanTime = NOW;
-	health: Health;
+	health: UpstreamHealths;
 
 	constructor(played: Fixture) {
 		this.rows = rowsOf(played);
@@ -106,7 +106,7 @@ class Played {
 			if (kind === "send") return action;
 			if (kind === "wait") continue;
 			this.change(row, (one) =>
-				isLive(one) ? withReplacementPending(one, to, false) : withCancelPending(one, to, false),
+				isLive(one) ? setReplacementPending(one, to, false) : setCancelPending(one, to, false),
 			);
 			return this.next();
 		}
@@ -144,9 +144,9 @@ class Played {
 	send({ row, to }: Extract<Action, { kind: "send" }>, outcome: Outcome): void {
 		this.sends += 1;
 		this.change(row, (one) => {
-			if (outcome === "acknowledged") return withReplacementPending(has(one, to), to, false);
-			if (outcome === "rejected") return refusedBy(one, to, this.time);
-			return outcome === "unanswered" ? unanswered(one, to, this.time) : delayedAt(one, to, this.time);
+			if (outcome === "acknowledged") return setReplacementPending(markHeld(one, to), to, false);
+			if (outcome === "rejected") return markRefused(one, to, this.time);
+			return outcome === "unanswered" ? markUnanswered(one, to, this.time) : delayRetry(one, to, this.time);
 		});
 	}
 
@@ -175,10 +175,10 @@ test("with any results of deliveries the plan keeps its rules and comes to rest"
 test("in the end every live row has a holder and every cancel was sent", () => {
 	fc.assert(
 		fc.property(fixture, (one) => {
-			const played = new Played({ ...one, takesGaps: true });
+			const played = new Played({ ...one, acceptsNonceGaps: true });
 			played.rest(one.outcomes);
 			// Both come back, which begins an epoch; requests end, and time goes by.
-			played.health = healthOf({ out: [], takesGaps: true });
+			played.health = healthOf({ out: [], acceptsNonceGaps: true });
 			played.rows = played.rows.map((row) => ({
 				...row,
 				requests: 0,
@@ -199,7 +199,7 @@ test("in the end every live row has a holder and every cancel was sent", () => {
 					UPSTREAMS.some((by) => countsAsThere(row, by)),
 					"it has a holder",
 				);
-				assert.equal(wants(row, played.health, played.time), false, "it wants nothing more");
+				assert.equal(mayNeedAction(row, played.health, played.time), false, "it wants nothing more");
 			}
 		}),
 		{ numRuns: 3_000 },

@@ -10,7 +10,7 @@ import type {
 	UpstreamName,
 	WireVerdict,
 } from "../../../../boost-proxy/domain/request.ts";
-import { lost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
+import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
@@ -140,7 +140,7 @@ const MEVBLOCKER: Dialect = {
 	name: "mevblocker",
 	batches: true,
 	knowsPrivate: true,
-	takesGaps: true,
+	acceptsNonceGaps: true,
 	cancelMethod: "eth_cancelTransaction",
 	softCancels: true,
 	target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
@@ -153,7 +153,7 @@ const FLASHBOTS: Dialect = {
 	name: "flashbots",
 	batches: false,
 	knowsPrivate: false,
-	takesGaps: false,
+	acceptsNonceGaps: false,
 	cancelMethod: null,
 };
 const DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
@@ -185,7 +185,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		wake: () => reconciler.trigger(),
 		stop: () => reconciler.stop(),
 		lost: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => lost(row, by));
+			rows.change(hash, (row) => markLost(row, by));
 		},
 	};
 	const observer = createObserver({ intervalMs: INTERVAL_MS, slotMs: SLOT_MS }, shared);

@@ -114,7 +114,7 @@ for (const ending of ["cancelled", "mined"] as const) {
 		relay.breaker.set(true);
 		await clock.advance(1_000);
 		assert.deepEqual(fallback.asked(CANCEL), ending === "cancelled" ? [hash] : [], "it is taken back there");
-		assert.deepEqual(journal.ended(hash)?.notify, []);
+		assert.deepEqual(journal.ended(hash)?.cancelAt, []);
 	});
 }
 
@@ -123,7 +123,10 @@ async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
 	relay.breaker.set(true);
-	const later = await fixture.opened(2, ["fallback"], { nonce: 1n, replacesAt: ["relay", "fallback"] });
+	const later = await fixture.opened(2, ["fallback"], {
+		nonce: 1n,
+		replacesAtUpstreams: ["relay", "fallback"],
+	});
 	await journal.replacementDelivered(later, "fallback");
 	await journal.end(earlier, "replaced");
 	await clock.advance(2_000);
@@ -142,7 +145,7 @@ for (const [what, answer, holders] of [
 		relay.breaker.set(false);
 		await clock.advance(5_000);
 		assert.deepEqual([relay.hashes, fallback.hashes], [[later], []]);
-		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAt], [holders, []]);
+		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAtUpstreams], [holders, []]);
 	});
 }
 
@@ -160,8 +163,8 @@ scenario("pending cancels are sent on the client's behalf, and any answer settle
 	await clock.advance(100);
 	assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
 	assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
-	const notify = [hash, unknown].map((one) => journal.ended(one)?.notify);
-	assert.deepEqual(notify, [["fallback"], []], "not found is an answer");
+	const cancelAt = [hash, unknown].map((one) => journal.ended(one)?.cancelAt);
+	assert.deepEqual(cancelAt, [["fallback"], []], "not found is an answer");
 	fallback.breaker.set(false);
 	await clock.advance(60_000);
 	assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
@@ -177,7 +180,7 @@ scenario("after no answer, a rate limit or an internal error a cancel is sent ag
 	await journal.end(hash, "cancelled", ["relay"]);
 	await clock.advance(10_500);
 	assert.equal(relay.called.length, 4);
-	assert.deepEqual(journal.ended(hash)?.notify, []);
+	assert.deepEqual(journal.ended(hash)?.cancelAt, []);
 });
 
 /** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
@@ -251,7 +254,7 @@ scenario(
 		fallback.answer = async ({ hash }) => {
 			if (hash !== earlier) return ACKNOWLEDGED;
 			relay.breaker.set(false);
-			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
+			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAtUpstreams: ["relay"] });
 			await journal.replacementDelivered(later, "relay");
 			await journal.end(earlier, "replaced");
 			return ACKNOWLEDGED;
@@ -260,7 +263,7 @@ scenario(
 		await clock.advance(3_000);
 		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
 		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
-		assert.deepEqual(journal.ended(earlier)?.notify, []);
+		assert.deepEqual(journal.ended(earlier)?.cancelAt, []);
 	},
 	{ dialect: "flashbots" },
 );

@@ -1,4 +1,4 @@
-// Cancels by hash and soft cancels: who may cancel, which upstreams are notified, what the client gets, and that nothing
+// Cancels by hash and soft cancels: who may cancel, which upstreams are told, what the client gets, and that nothing
 // cancelled is handed over.
 
 import assert from "node:assert/strict";
@@ -43,7 +43,7 @@ const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
 /** A row's ending and its pending cancels; null while it is live. */
 function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	const end = journal.ended(HASH);
-	return end === null ? null : [end.ending, ...end.notify];
+	return end === null ? null : [end.ending, ...end.cancelAt];
 }
 
 type Answer = CallResult | null | "out" | "behind an open breaker";
@@ -181,7 +181,7 @@ for (const by of ["fallback", "both"] as const) {
 	);
 }
 
-scenario("an upstream that becomes a holder during a cancel is notified too", async (fixture) => {
+scenario("an upstream that becomes a holder during a cancel is told too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
 	relay.isUnavailable = false;

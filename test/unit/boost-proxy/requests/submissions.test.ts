@@ -210,14 +210,14 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
-	const { ending, notify } = journal.ended(ONE.hash) ?? {};
+	const { ending, cancelAt } = journal.ended(ONE.hash) ?? {};
 	assert.deepEqual(
-		[ending, notify],
+		[ending, cancelAt],
 		["replaced", ["fallback"]],
 		"a cancel of the next one must not revive it",
 	);
-	const { holders, replacesAt } = journal.get(REPLACING.hash) ?? {};
-	assert.deepEqual([holders, replacesAt], [["relay"], ["fallback"]]);
+	const { holders, replacesAtUpstreams } = journal.get(REPLACING.hash) ?? {};
+	assert.deepEqual([holders, replacesAtUpstreams], [["relay"], ["fallback"]]);
 	assert.deepEqual(fallback.hashes, [ONE.hash]);
 	assert.ok(triggers() > 0, "nobody sees to what is owed");
 });

@@ -164,7 +164,7 @@ for (const [ending, status, stage] of ENDED) {
 	});
 }
 
-test("a row that its user ended stays ended although the relay is not notified yet", async () => {
+test("a row that its user ended stays ended although the relay was not told to cancel it yet", async () => {
 	for (const [ending, stage] of [
 		["cancelled", "CANCELLED"],
 		["replaced", "REPLACED"],

@@ -5,10 +5,10 @@ import type { Call, CallResult, RequestState, UpstreamName } from "../../../../b
 import {
 	ABSENT,
 	type Ending,
-	ended,
-	has,
+	endRow,
 	isLive,
-	openedRow,
+	markHeld,
+	openRow,
 	type Row,
 } from "../../../../boost-proxy/domain/row.ts";
 import type { ViewsDependencies } from "../../../../boost-proxy/views/statusView.ts";
@@ -77,7 +77,7 @@ function dialect(name: DialectName): Dialect {
 		name,
 		batches: true,
 		knowsPrivate: name === "mevblocker",
-		takesGaps: true,
+		acceptsNonceGaps: true,
 		cancelMethod: null,
 		softCancels: false,
 		target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
@@ -109,7 +109,7 @@ export class ViewFixture {
 			return row !== undefined && isLive(row) ? row : null;
 		},
 		raw: async (hash) => this.#rows.get(hash)?.raw ?? null,
-		of: (from) =>
+		liveOf: (from) =>
 			[...this.#rows.values()]
 				.map(({ row }) => row)
 				.filter((row) => row.from === from && isLive(row))
@@ -155,7 +155,7 @@ export class ViewFixture {
 	/** It has ended. */
 	ended(nonce: number, ending: Ending, more: Partial<Row> = {}): DecodedTransaction {
 		const tx = signedTransaction({ nonce });
-		const row = ended({ ...this.#row(tx, []), path: "noreverts", ...more }, ending, this.clock.now());
+		const row = endRow({ ...this.#row(tx, []), path: "noreverts", ...more }, ending, this.clock.now());
 		this.#rows.set(tx.hash, { row, raw: tx.raw });
 		return tx;
 	}
@@ -168,12 +168,12 @@ export class ViewFixture {
 				softCancellations: false,
 				address: "192.0.2.1",
 				receivedAt: this.clock.now(),
-				replacesAt: [],
+				replacesAtUpstreams: [],
 			},
 		};
 		const [first = "relay"] = holders;
-		const row = openedRow(entry, first, null, { ttlMs: 1, monotonic: this.clock.monotonic() });
-		const known = holders.reduce<Row>((one, by) => has(one, by), row);
+		const row = openRow(entry, first, null, { ttlMs: 1, monotonic: this.clock.monotonic() });
+		const known = holders.reduce<Row>((one, by) => markHeld(one, by), row);
 		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
 	}
 
