@@ -2,7 +2,7 @@
 // fallback's status pages, rows end that their users ended there, and those that it abandoned or lost are marked so.
 
 import { nextTurn } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
 import { abandonedBy, isHolder, type Row } from "../domain/row.ts";
@@ -87,7 +87,7 @@ export class ObserveChain {
 		const used: Row[] = [];
 		for (const [i, { rows }] of senders.entries()) {
 			const count = counts[i];
-			const next = count?.ok === true ? readQuantity(count.result) : null;
+			const next = count?.ok === true ? parseNodeQuantity(count.result) : null;
 			for (const row of rows) {
 				row.notes.chainAt = now;
 				if (next === null) continue;
