@@ -238,7 +238,7 @@ export class AuctionFixture extends RelayFixture {
 
 	/** Waits until `tx` is with the builders for the next block, and searchers have been shown it. */
 	async open(tx: Signed): Promise<void> {
-		await this.sent(tx);
+		await this.waitUntilSent(tx);
 		await until(`${tx.hash} shared`, async () => (await this.status(tx)).shared);
 	}
 

@@ -40,7 +40,7 @@ const WEIGHTS = {
 /** One of everything; `block` is the number of the one whose hash the caller knows. */
 export function drawDeed(random: SeededRandom, others: readonly string[], block: number): Deed {
 	const gas = 600_000n + BigInt(random.below(9)) * 100_000n;
-	const value = random.once(3) ? BigInt(1 + random.below(1000)) : 0n;
+	const value = random.oneIn(3) ? BigInt(1 + random.below(1000)) : 0n;
 	const deed = (to: string | null, data = "0x", wei = 0n): Deed => ({ to, data, value: wei, gas });
 	const other = random.pick(others);
 	switch (random.weighted(WEIGHTS)) {
@@ -52,7 +52,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "transfer":
 			return deed(other, "0x", value + BigInt(random.below(2)) * (ETHER / 10n));
 		case "forward":
-			return deed(PLACES.forward, `0x${word(random.once(2) ? PLACES.counter : other)}`, value);
+			return deed(PLACES.forward, `0x${word(random.oneIn(2) ? PLACES.counter : other)}`, value);
 		case "revert":
 			return deed(PLACES.revert, random.pick(REVERT_DATA), value);
 		case "create":
@@ -66,7 +66,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "destroy":
 			return deed(PLACES.destroy, "0x", value);
 		case "history":
-			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+			return deed(random.oneIn(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
 		case "codeOf":
 			return deed(PLACES.codeOf, `0x${word(other)}`);
 		case "starve":
@@ -109,12 +109,12 @@ export function drawSignedBundle(
 		const by = random.pick(senders);
 		const nonce = next.get(by.address) ?? 0;
 		const deed = drawDeed(random, others, head);
-		const flaw = random.once(6) ? random.pick(FLAWS) : null;
+		const flaw = random.oneIn(6) ? random.pick(FLAWS) : null;
 		const plain = { ...optionsOf(random, deed, baseFee), by, nonce };
-		const delegates = plain.type === 2 && random.once(4);
+		const delegates = plain.type === 2 && random.oneIn(4);
 		const options = spoiled(flaw, delegates ? delegating(random, plain) : plain, baseFee);
 		// A poor one's may not run, so that its next one comes with either nonce.
-		if (flaw === null && (by.address in richSet(rich) || random.once(2))) next.set(by.address, nonce + 1);
+		if (flaw === null && (by.address in richSet(rich) || random.oneIn(2))) next.set(by.address, nonce + 1);
 		const key = `${by.address} ${options.nonce}`;
 		return { raw: `0x${rawTransaction(options).toString("hex")}`, key };
 	});
@@ -214,25 +214,25 @@ export function drawCallCase(
 			block = { ...block, number: block.number + 1, timestamp: block.timestamp + SLOT_SECONDS };
 		}
 		const blockOverride: Record<string, string | number> = {};
-		if (random.once(4)) {
+		if (random.oneIn(4)) {
 			// Only ever later: it is to be mined.
 			const later = { number: block.number + 1 + random.below(3), timestamp: block.timestamp + 50 };
 			block = { ...block, ...later };
 			blockOverride.blockNumber = hex(later.number);
-			blockOverride.timestamp = random.once(2) ? hex(later.timestamp) : later.timestamp;
+			blockOverride.timestamp = random.oneIn(2) ? hex(later.timestamp) : later.timestamp;
 		}
 		// What the block's own transactions ran with can't be another's for the calls behind them.
 		const isApart = block.number > within.number;
-		if (isApart && random.once(3)) {
+		if (isApart && random.oneIn(3)) {
 			const coinbase = testAccount(500 + random.below(3)).address;
 			block = { ...block, coinbase };
 			blockOverride.coinbase = coinbase;
 		}
-		if (isApart && random.once(3)) {
+		if (isApart && random.oneIn(3)) {
 			block = { ...block, gasLimit: 20_000_000 };
 			blockOverride.gasLimit = hex(20_000_000);
 		}
-		if (isApart && random.once(3) && block.baseFee > 0n) {
+		if (isApart && random.oneIn(3) && block.baseFee > 0n) {
 			block = { ...block, baseFee: block.baseFee + GWEI };
 			blockOverride.baseFee = hex(block.baseFee);
 		}
@@ -270,19 +270,19 @@ function drawCall(
 	// One that has nothing is never heard of again: what it wants to send can't be sent.
 	const poor = testAccount(2_000_000 + random.below(1_000_000)).address;
 	const free = baseFee === 0n;
-	const from = free && random.once(4) ? random.pick([ZERO_ADDRESS, poor]) : random.pick(senders);
+	const from = free && random.oneIn(4) ? random.pick([ZERO_ADDRESS, poor]) : random.pick(senders);
 	const value =
-		from === ZERO_ADDRESS ? 0n : from === poor && random.once(2) ? deed.value + ETHER : deed.value;
+		from === ZERO_ADDRESS ? 0n : from === poor && random.oneIn(2) ? deed.value + ETHER : deed.value;
 	const price = feesOf(random, baseFee);
-	const isPlenty = free && deed.gas >= 600_000n && random.once(3);
+	const isPlenty = free && deed.gas >= 600_000n && random.oneIn(3);
 	const asked: Record<string, unknown> = {
-		...(from === ZERO_ADDRESS && random.once(2) ? {} : { from }),
-		...(deed.to === null ? (random.once(2) ? {} : { to: null }) : { to: deed.to }),
+		...(from === ZERO_ADDRESS && random.oneIn(2) ? {} : { from }),
+		...(deed.to === null ? (random.oneIn(2) ? {} : { to: null }) : { to: deed.to }),
 		...(isPlenty ? {} : { gas: hex(deed.gas) }),
-		...(value === 0n && random.once(2) ? {} : { value: hex(value) }),
-		...(deed.data === "0x" && random.once(2) ? {} : { [random.pick(["data", "input"])]: deed.data }),
+		...(value === 0n && random.oneIn(2) ? {} : { value: hex(value) }),
+		...(deed.data === "0x" && random.oneIn(2) ? {} : { [random.pick(["data", "input"])]: deed.data }),
 		// Where gas costs something, how much is bought is seen in the balance: then it is said.
-		...(free && random.once(2) ? {} : price),
+		...(free && random.oneIn(2) ? {} : price),
 	};
 	const sent = {
 		from,
@@ -298,7 +298,7 @@ function drawCall(
 function feesOf(random: SeededRandom, baseFee: bigint): Record<string, string> {
 	if (baseFee === 0n) return { gasPrice: "0x0" };
 	const tip = BigInt(random.below(3)) * (GWEI / 10n);
-	if (random.once(2)) return { gasPrice: hex(baseFee + tip) };
+	if (random.oneIn(2)) return { gasPrice: hex(baseFee + tip) };
 	return { maxFeePerGas: hex(baseFee + tip + GWEI), maxPriorityFeePerGas: hex(tip) };
 }
 

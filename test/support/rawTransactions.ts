@@ -6,7 +6,7 @@ import secp256k1 from "secp256k1";
 import { type Hex, keccak256 } from "viem";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { type SeededRandom, seededRandom } from "./seededRandom.ts";
+import { SeededRandom } from "./seededRandom.ts";
 
 /** Bytes that are put into a list as they are, without a header: for non-canonical forms. */
 interface Verbatim {
@@ -77,7 +77,7 @@ export type FieldName =
 	| ("data" | "accessList" | "maxFeePerBlobGas" | "blobVersionedHashes" | "authorizationList");
 type SignatureName = "v" | "yParity" | "r" | "s";
 
-const random = seededRandom(0xba5e);
+const random = new SeededRandom(0xba5e);
 const KEY = random.bytes(32).fill(0x42, 0, 1);
 export const ADDRESS = random.bytes(20);
 export const STORAGE_KEY = random.bytes(32);

@@ -56,7 +56,7 @@ export class CancelFixture extends RelayFixture {
 			const sent = () => this.deliveries(builder, tx);
 			if (sent().length === 0) continue;
 			const told = await until(`${tx.hash} cancelled at ${builder.name}`, () => this.cancels(builder, tx)[0]);
-			await until(`${builder.name} has forgotten ${tx.hash}`, () => this.live(builder, tx) === 0);
+			await until(`${builder.name} has forgotten ${tx.hash}`, () => this.liveOrders(builder, tx) === 0);
 			for (const { seq } of sent()) {
 				assert.ok(seq < told.seq, `${builder.name} was sent it behind its cancel`);
 			}
@@ -81,7 +81,7 @@ export class CancelFixture extends RelayFixture {
 	async fence(builders: readonly DevBuilder[] = this.system.builders): Promise<void> {
 		const tx = (await this.actor()).sign();
 		await this.submit("/fast", tx);
-		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+		await this.waitUntilSent(tx, { builders: builders.map(({ name }) => name) });
 	}
 
 	/** A new account's transaction on `path`, out to those builders that may have it. */
@@ -94,7 +94,7 @@ export class CancelFixture extends RelayFixture {
 		await this.submit(path, tx);
 		await this.reaches(tx, "BROADCAST");
 		const builders = path.startsWith("/fullprivacy") ? this.trusted() : this.system.builders;
-		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+		await this.waitUntilSent(tx, { builders: builders.map(({ name }) => name) });
 		return { actor, tx };
 	}
 
@@ -137,7 +137,7 @@ export class ChainFixture extends CancelFixture {
 	async chainOut(...args: Parameters<ChainFixture["chainOf"]>): Promise<Link[]> {
 		const chain = this.chainOf(...args);
 		await this.submitAll(chain);
-		for (const link of chain) await this.sent(link);
+		for (const link of chain) await this.waitUntilSent(link);
 		return chain;
 	}
 
@@ -172,7 +172,7 @@ export class ChainFixture extends CancelFixture {
 
 	/** They are out for the next block at `builders` (all unless given), and are all mined in it, in their order. */
 	async assertGoOn(links: readonly Signed[], builders?: readonly string[]): Promise<void> {
-		for (const link of links) await this.sent(link, builders === undefined ? {} : { builders });
+		for (const link of links) await this.waitUntilSent(link, builders === undefined ? {} : { builders });
 		const block = await this.system.nextBlock();
 		const places: number[] = [];
 		for (const link of links) {
@@ -218,7 +218,7 @@ export class SyncFixture extends CancelFixture {
 	async waiting(tx: Signed, path = "/fast", ...timeout: unknown[]): Promise<Sending> {
 		const sending = this.sync(tx, path, ...timeout);
 		await this.reaches(tx, "BROADCAST");
-		await this.sent(tx);
+		await this.waitUntilSent(tx);
 		assert.equal(sending.ended, false, "it was answered before it was mined");
 		return sending;
 	}

@@ -184,7 +184,7 @@ describe("what goes out", () => {
 	it("asks for the refund in the sender's name where no recipient is given, and passes by builders that pay none", async () => {
 		const { target } = await best("/fast");
 		assert.equal(lastOrder(target, "dev")?.param.refundRecipient, target.user.address);
-		await fixture.sent(target, { builders: ["bare", "dropper"] });
+		await fixture.waitUntilSent(target, { builders: ["bare", "dropper"] });
 		for (const builder of ["bare", "dropper"].map((name) => fixture.builder(name))) {
 			const sizes = builder
 				.requests()

@@ -32,7 +32,7 @@ async function placeApart(
 	shares: bigint,
 	options: Parameters<AuctionFixture["offer"]>[2] = {},
 ) {
-	return fixture.offer(target, shares * SHARE, { to: await fixture.place(PAYS_COINBASE), ...options });
+	return fixture.offer(target, shares * SHARE, { to: await fixture.placeCode(PAYS_COINBASE), ...options });
 }
 
 async function assertStages(bids: readonly Placed[], stages: readonly string[]): Promise<void> {
@@ -150,7 +150,7 @@ it("a bid on what is unknown, hidden or mined is answered in one and the same wa
 	await fixture.submit("/fullprivacy", hidden);
 	const plain = (await fixture.actor()).sign();
 	await fixture.submit("/fast", plain);
-	for (const tx of [hidden, plain]) await fixture.sent(tx);
+	for (const tx of [hidden, plain]) await fixture.waitUntilSent(tx);
 	const unknown = (await fixture.actor()).sign({ nonce: 3 });
 	for (const target of [unknown, plain, mined, hidden]) {
 		const answer = await bidder.tryBid(target, bidder.backrun(GWEI));
@@ -267,7 +267,7 @@ describe("the bids that are out", () => {
 
 	it("are distinct by owner, by sender and by contract", async () => {
 		const target = await fixture.target();
-		const to = await fixture.place(PAYS_COINBASE);
+		const to = await fixture.placeCode(PAYS_COINBASE);
 		const best = await placeApart(target, 9n, { to });
 		const sameContract = await placeApart(target, 8n, { to });
 		const { from, actor } = best.bidder;
@@ -289,12 +289,12 @@ describe("the bids that are out", () => {
 
 it("a bidder that pays one wei where it bid more is barred and told so, across a restart, until a reorganisation takes the block away", async () => {
 	const { system } = fixture;
-	const to = await fixture.place(PAYS_LESS_AFTER_TIME);
+	const to = await fixture.placeCode(PAYS_LESS_AFTER_TIME);
 	const crook = await fixture.bidder();
 	const owner = Object.assign(await fixture.bidder(), { from: crook.from });
 	const sender = Object.assign(await fixture.bidder(), { actor: crook.actor, nonce: 1 });
 	const stranger = await fixture.bidder();
-	const good = await fixture.place(PAYS_COINBASE);
+	const good = await fixture.placeCode(PAYS_COINBASE);
 	const target = await fixture.target();
 	// It pays one wei in a block that comes a second later than the relay counts on.
 	const head = (await system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };

@@ -59,7 +59,7 @@ async function withdrawn(target: Signed, ...txs: readonly Signed[]): Promise<voi
 	const { builders } = fixture.system;
 	for (const builder of builders) await fixture.out(target, null, builder);
 	await until("nothing of it in the builders' books", () =>
-		txs.every((tx) => builders.every((builder) => fixture.live(builder, tx) === 0)),
+		txs.every((tx) => builders.every((builder) => fixture.liveOrders(builder, tx) === 0)),
 	);
 }
 
@@ -125,7 +125,7 @@ const ENDINGS: readonly Ending[] = [
 			async end({ user }) {
 				const tx = user.sign({ to: user.address, ...BUMPED });
 				await fixture.submit(by, tx);
-				await fixture.sent(tx, { builders: ["dev"] });
+				await fixture.waitUntilSent(tx, { builders: ["dev"] });
 				return tx;
 			},
 		}),
@@ -239,7 +239,7 @@ describe("a target behind its sender's own lower nonces", () => {
 		readonly target: Target;
 	}> {
 		const user = await fixture.actor();
-		const gate = await fixture.place(options.to ?? PAYS_IF_OPEN);
+		const gate = await fixture.placeCode(options.to ?? PAYS_IF_OPEN);
 		const opening = user.sign({ nonce: 0, to: gate, data: word(1) });
 		const tx = user.sign({ nonce: 1, to: options.to === undefined ? EMITTER : gate });
 		// Shared, too: bids are taken behind what searchers see alone.

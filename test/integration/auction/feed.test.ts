@@ -113,20 +113,20 @@ async function areSharedOnce(transactions: readonly Signed[]): Promise<void> {
 
 describe("the table of endpoints, column `shared`", () => {
 	it("what emits an event is shared on /fast and /noreverts; on /maxbackruns everything, also what fails or waits", async () => {
-		const failing = await share({ to: await fixture.place(REVERTS) });
+		const failing = await share({ to: await fixture.placeCode(REVERTS) });
 		const passing = [
 			await send("/fast", { to: EMITTER }),
 			await send("/noreverts", { to: EMITTER }),
 			await share({ to: EMITTER }),
 			await share({ value: 5n }),
 		];
-		for (const tx of passing) await fixture.sent(tx);
+		for (const tx of passing) await fixture.waitUntilSent(tx);
 		await areSharedOnce([...passing, failing, await share({ nonce: 3 })]);
 		assert.ok(!(await fixture.life(failing)).some((event) => event.startsWith("broadcast")));
 	});
 
 	it("what fails on /fast and /noreverts is shared when it passes, and not before", async () => {
-		const contract = await fixture.place(REVERTS);
+		const contract = await fixture.placeCode(REVERTS);
 		const failing = [await send("/fast", { to: contract }), await send("/noreverts", { to: contract })];
 		for (const tx of failing) await fixture.reaches(tx, "SIMULATION_FAILED");
 		await fixture.passBlock();
@@ -135,13 +135,13 @@ describe("the table of endpoints, column `shared`", () => {
 		await fixture.system.chain.rpc("anvil_setCode", [contract, EMITS]);
 		await fixture.passBlock();
 		await areSharedOnce(failing);
-		for (const tx of failing) await fixture.sent(tx);
+		for (const tx of failing) await fixture.waitUntilSent(tx);
 	});
 
 	it("never: plain transfers, all on /fullprivacy and /nochecks, and what follows that, however many blocks pass", async () => {
-		const contract = await fixture.place(REVERTS);
+		const contract = await fixture.placeCode(REVERTS);
 		const plain = [await send("/fast", { value: 5n }), await send("/noreverts", { value: 5n })];
-		for (const tx of plain) await fixture.sent(tx);
+		for (const tx of plain) await fixture.waitUntilSent(tx);
 		const secret: Signed[] = [];
 		const others: Signed[] = [];
 		for (const path of ["/fullprivacy", "/nochecks"]) {
@@ -157,7 +157,7 @@ describe("the table of endpoints, column `shared`", () => {
 		secret.push(link);
 		const hidden = [...plain, ...secret, ...others];
 		const out = async () => {
-			for (const tx of [...secret, behind]) await fixture.sent(tx, { builders: ["vault"] });
+			for (const tx of [...secret, behind]) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		};
 		await out();
 		await stayHidden([...hidden, behind], 4);

@@ -69,7 +69,7 @@ test("the headers say who answered while the relay is well", async () => {
 	const done = (await fixture.users.actor()).sign();
 	const { raw: mined, hash } = done;
 	await boost.result("eth_sendRawTransaction", [mined]);
-	await fixture.users.sent(done);
+	await fixture.users.waitUntilSent(done);
 	await fixture.system.nextBlock();
 	await boost.reaches("the journal has heard that it is mined", ({ journal }) => journal.depth === 0);
 	await boost.result("eth_sendRawTransaction", [second.raw]);

@@ -86,7 +86,7 @@ describe("what clients are told of their transactions", () => {
 		assert.equal(await pending(actor), "0x4");
 		for (const tx of [first, second, third, fourth]) {
 			assert.deepEqual(zeros(await byHash(tx)), ZEROS);
-			await fixture.users.sent(tx);
+			await fixture.users.waitUntilSent(tx);
 		}
 		await fixture.system.nextBlock();
 		await boost.reaches("nothing is open any more", ({ journal }) => journal.depth === 0);
@@ -100,7 +100,7 @@ describe("what clients are told of their transactions", () => {
 		await send(before);
 		await fixture.fails();
 		await send(during);
-		for (const tx of [before, during]) await fixture.users.sent(tx);
+		for (const tx of [before, during]) await fixture.users.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		for (const tx of [before, during]) {
 			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
@@ -225,7 +225,7 @@ describe("eth_sendRawTransactionSync", () => {
 			const tx = (await fixture.users.actor()).sign();
 			if (when === "out") await fixture.fails();
 			const waiting = wait(tx);
-			await fixture.users.sent(tx);
+			await fixture.users.waitUntilSent(tx);
 			if (when === "between") await fixture.fails();
 			await fixture.system.nextBlock();
 			const { code, json } = await waiting;

@@ -209,7 +209,7 @@ test("a transaction's whole life is told as by the relay, whoever it came throug
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await send(tx.raw, path), tx.hash);
-		await fixture.users.sent(tx);
+		await fixture.users.waitUntilSent(tx);
 		await until("its delivery was told", async () =>
 			(await fixture.users.events(tx)).some(
 				({ type, answer }) => type === "delivered" && answer === "accepted",
@@ -253,7 +253,7 @@ test("events of a transaction come as they happen, and the relay hears that nobo
 	);
 	await reader.message("delivered", ({ type }) => type === "delivered");
 	assert.equal(reader.ended, null);
-	await fixture.users.sent(tx);
+	await fixture.users.waitUntilSent(tx);
 	await fixture.system.nextBlock();
 	await reader.message("included", ({ type }) => type === "included");
 	reader.leave();

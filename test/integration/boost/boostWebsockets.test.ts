@@ -27,7 +27,7 @@ before(async () => {
 	line = await startTcpProxy(Number(new URL(fixture.system.client.url).port));
 	boost = await fixture.startBoost({ env: { RELAY_URL: `http://127.0.0.1:${line.port}` } });
 	actor = await fixture.users.actor();
-	contract = await fixture.users.place(EMITS_TOPIC);
+	contract = await fixture.users.placeCode(EMITS_TOPIC);
 	await fixture.users.passBlock();
 });
 after(async () => {
@@ -73,8 +73,8 @@ describe("while the relay is well", () => {
 		const hidden = await open("/fullprivacy?referrer=me");
 		assert.equal(await hidden.call("eth_sendRawTransaction", [passed.raw]), passed.hash);
 		assert.equal((await boost.status()).journal.depth, 1, "the relay alone answers for it");
-		await fixture.users.sent(kept);
-		await fixture.users.sent(passed);
+		await fixture.users.waitUntilSent(kept);
+		await fixture.users.waitUntilSent(passed);
 		await fixture.system.nextBlock();
 		for (const [tx, referrer] of [
 			[kept, "mine"],

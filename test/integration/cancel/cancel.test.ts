@@ -128,7 +128,7 @@ describe("a cancelled transaction", () => {
 				[4, true],
 			],
 		);
-		await fixture.sent(next);
+		await fixture.waitUntilSent(next);
 		await fixture.assertCancelled(tx);
 		await fixture.withdrawn(tx);
 		await fixture.system.nextBlock();
@@ -151,7 +151,7 @@ describe("at each stage of its life", () => {
 	] as const) {
 		it(`${stage} on ${path}, while it is simulated`, async () => {
 			const actor = await fixture.actor();
-			const tx = actor.sign({ to: await fixture.place(EMITS) });
+			const tx = actor.sign({ to: await fixture.placeCode(EMITS) });
 			const release = fixture.system.node?.hold(["eth_simulateV1", "debug_traceCall"]) ?? (() => {});
 			try {
 				await fixture.submit(path, tx);
@@ -175,14 +175,14 @@ describe("at each stage of its life", () => {
 		await fixture.reaches(tx, "QUEUED");
 		await cancelUnsent(tx, actor.address);
 		await fixture.submit("/fast", first);
-		await fixture.sent(first);
+		await fixture.waitUntilSent(first);
 		await fixture.fence();
 		fixture.assertNeverSent(tx);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
 	it("SIMULATION_FAILED: it never passes", async () => {
-		const place = await fixture.place(REVERTS);
+		const place = await fixture.placeCode(REVERTS);
 		const actor = await fixture.actor();
 		const tx = actor.sign({ to: place });
 		await fixture.submit("/noreverts", tx);
@@ -219,11 +219,11 @@ describe("at each stage of its life", () => {
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(expiring, "EXPIRED");
 		await add("/fast", {}, "INCLUDED");
-		await add("/nochecks", { to: await fixture.place(REVERTS) }, "REVERTED");
+		await add("/nochecks", { to: await fixture.placeCode(REVERTS) }, "REVERTED");
 		const { actor: bumper } = await add("/fast", {}, "REPLACED");
 		const successor = bumper.sign(BUMPED);
 		await fixture.submit("/fast", successor);
-		await fixture.sent(successor);
+		await fixture.waitUntilSent(successor);
 		const { actor: elsewhere } = await add("/fast", { ...CHEAPER }, "DROPPED");
 		await fixture.publish(elsewhere.sign({ ...BUMPED, value: 9n }));
 		await fixture.system.nextBlock();
@@ -243,7 +243,7 @@ describe("in a chain of nonces", () => {
 		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const [first, second, third] = links as [Signed, Signed, Signed];
 		await fixture.submit("/noreverts", ...links);
-		for (const link of links) await fixture.sent(link);
+		for (const link of links) await fixture.waitUntilSent(link);
 		assert.equal(await fixture.cancel(third), true);
 		assert.deepEqual(
 			[(await fixture.status(second)).stage, await fixture.pendingNonce(actor)],

@@ -85,7 +85,7 @@ describe("builders that have had it", () => {
 			};
 			const wanted = ways.map((way) => JSON.stringify(forms[way])).sort();
 			assert.deepEqual(calls(fixture.cancels(builder, tx)), wanted, name);
-			if (name !== "none") assert.equal(fixture.live(builder, tx), 0, name);
+			if (name !== "none") assert.equal(fixture.liveOrders(builder, tx), 0, name);
 		}
 		const [event] = (await fixture.events(tx)).filter(({ type }) => type === "cancelled");
 		assert.deepEqual([...((event?.builders as string[]) ?? [])].sort(), [...NAMES].sort());
@@ -112,7 +112,7 @@ describe("builders that have had it", () => {
 		const [hidden, behind] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/nochecks", behind);
-		await fixture.sent(behind, { builders: ["dev"] });
+		await fixture.waitUntilSent(behind, { builders: ["dev"] });
 		for (const one of [behind, hidden, tx]) assert.equal(await fixture.cancel(one), true);
 		for (const one of [behind, hidden, tx]) await answered(one, 1);
 		await fixture.fence();
@@ -171,7 +171,7 @@ describe("one that is mined all the same", () => {
 		assert.equal((await fixture.receipt(tx))?.block, block);
 		assert.equal((await fixture.byHash(tx))?.blockNumber, `0x${block.toString(16)}`);
 		assert.equal(await fixture.cancel(tx), NOT_PENDING);
-		await fixture.sent(behind);
+		await fixture.waitUntilSent(behind);
 		assert.equal(await fixture.pendingNonce(actor), 2);
 		const sent = fixture.timesSent(tx);
 
@@ -187,7 +187,7 @@ describe("one that is mined all the same", () => {
 		assert.deepEqual(fixture.timesSent(tx), sent);
 		const fresh = actor.sign({ value: 4n, maxFeePerGas: 15n * GWEI });
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		await fixture.reaches(behind, "BROADCAST");
 		await fixture.fence();
 		await fixture.system.nextBlock();

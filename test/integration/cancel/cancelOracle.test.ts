@@ -74,7 +74,7 @@ async function settle(): Promise<void> {
 	await submit("/fast", mined);
 	await submit("/fast", cancelled);
 	await cancelOwn(cancelled);
-	await fixture.sent(mined);
+	await fixture.waitUntilSent(mined);
 	await fixture.system.nextBlock();
 	await fixture.reaches(mined, "INCLUDED");
 	held.set("settled, mined", mined).set("settled, cancelled", cancelled);

@@ -54,7 +54,7 @@ describe("a cancel at the same time as", () => {
 			if (answer === true) await fixture.assertCancelled(tx);
 			else {
 				assert.equal(answer, NOT_PENDING);
-				await fixture.sent(tx);
+				await fixture.waitUntilSent(tx);
 			}
 		}
 		await fixture.fence();
@@ -82,7 +82,7 @@ describe("a cancel at the same time as", () => {
 			assert.ok(answer === true || answer === NOT_PENDING, String(answer));
 			const stage = answer === true ? "CANCELLED" : "REPLACED";
 			assert.deepEqual([(await fixture.status(old)).stage, await ends(old)], [stage, [stage.toLowerCase()]]);
-			await fixture.sent(fresh);
+			await fixture.waitUntilSent(fresh);
 			await fixture.withdrawn(old);
 			assert.equal(await fixture.pendingNonce(actor), 1);
 		}
@@ -98,7 +98,7 @@ describe("a cancel at the same time as", () => {
 			const all = await actors(6);
 			const sent = all.map((actor) => actor.sign());
 			await fixture.submit("/fast", ...sent);
-			for (const tx of sent) await fixture.sent(tx);
+			for (const tx of sent) await fixture.waitUntilSent(tx);
 			const building = fixture.system.builder.buildBlock();
 			await turns(40 * round);
 			const answers = await Promise.all(sent.map((tx) => fixture.cancel(tx)));
@@ -177,16 +177,16 @@ describe("a builder that is slow", () => {
 		try {
 			const crowd = (await actors(8)).map((actor) => actor.sign());
 			await fixture.submit("/fast", ...crowd);
-			for (const tx of crowd) await fixture.sent(tx, { builders: ["other"] });
+			for (const tx of crowd) await fixture.waitUntilSent(tx, { builders: ["other"] });
 			const waiting = (await actors(4)).map((actor) => actor.sign());
 			await fixture.submit("/fast", ...waiting);
-			for (const tx of waiting) await fixture.sent(tx, { builders: ["dev"] });
+			for (const tx of waiting) await fixture.waitUntilSent(tx, { builders: ["dev"] });
 			for (const tx of waiting) assert.equal(await fixture.cancel(tx), true);
 			slow.setFaults({});
 			await fixture.fence();
 			for (const tx of waiting) {
 				await until("the cancel, where it is needed", () => {
-					return fixture.live(slow, tx) === 0;
+					return fixture.liveOrders(slow, tx) === 0;
 				});
 				const cancelled = fixture.cancels(slow, tx)[0]?.seq ?? 0;
 				for (const { seq } of fixture.deliveries(slow, tx))

@@ -104,7 +104,7 @@ describe("headers of garbage", () => {
 
 	it("an event stream tells all there is to a client whose Last-Event-ID is none of ours", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const { length } = await system.client.events(tx.hash);
@@ -140,7 +140,7 @@ describe("headers of garbage", () => {
 describe("waits", () => {
 	it("300 of one client: 256 wait and are answered, the others are told at once; a neighbour waits too", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const connections = await Promise.all(Array.from({ length: 300 }, () => waitOver(tx, 5)));
 		const answers: string[] = [];
 		for (const one of connections) void one.answer().then(({ body }) => answers.push(body));
@@ -187,7 +187,7 @@ describe("waits", () => {
 
 	it("large requests that wait: a few of one client's, the others are told at once; nobody else is kept out", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const padded = { ...{ jsonrpc: "2.0", id: 2, method: "eth_chainId" }, pad: "x".repeat(2_000_000) };
 		const large = JSON.stringify([syncCall(tx), padded]);
 		const connections = await Promise.all(

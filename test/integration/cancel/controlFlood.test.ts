@@ -108,7 +108,7 @@ describe("one account that submits and cancels without end", () => {
 		// Another one with that nonce is as good as ever.
 		const next = account.sign({ value: 10n * GWEI });
 		await fixture.submit("/fast", next);
-		await fixture.sent(next);
+		await fixture.waitUntilSent(next);
 		await system.nextBlock();
 		await fixture.reaches(next, "INCLUDED");
 		// It may not go on like this for ever: what was taken back is remembered for a while.

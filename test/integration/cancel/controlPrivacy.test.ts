@@ -156,7 +156,7 @@ async function scenario(): Promise<void> {
 		call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 20_000]),
 	);
 	for (const { tx } of mined) await call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 1]);
-	for (const { tx } of mined) await fixture.sent(tx, { builders: ["vault"] });
+	for (const { tx } of mined) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 	await fixture.system.nextBlock();
 	await Promise.all(waits);
 	await reach("replacement", "INCLUDED");
@@ -220,7 +220,7 @@ async function begin(what: string, path: string, actor?: Actor, options: object 
 	const feed = feeds[canaries.length % feeds.length];
 	await feed?.subscribe("service_transactionStatus", tx.hash);
 	await fixture.reaches(tx, "BROADCAST");
-	await fixture.sent(tx, { builders: ["vault"] });
+	await fixture.waitUntilSent(tx, { builders: ["vault"] });
 	return canary;
 }
 

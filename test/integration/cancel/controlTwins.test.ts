@@ -61,7 +61,7 @@ async function takeBack(tx: Signed): Promise<void> {
 
 /** Waits until `builders` (both unless given) have answered what `tx` was sent to them for the next block. */
 async function answered(tx: Signed, ...builders: readonly string[]): Promise<void> {
-	await fixture.sent(tx, builders.length === 0 ? {} : { builders });
+	await fixture.waitUntilSent(tx, builders.length === 0 ? {} : { builders });
 	await quiet();
 }
 

@@ -74,7 +74,7 @@ async function settle(ended: Signed): Promise<void> {
 async function assertUsable({ actor, txs }: Ended): Promise<void> {
 	const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n, value: 77n });
 	await fixture.submit("/fast", fresh);
-	await fixture.sent(fresh);
+	await fixture.waitUntilSent(fresh);
 	for (const tx of txs) await fixture.submit("/fast", tx);
 	await fixture.system.nextBlock();
 	await fixture.reaches(fresh, "INCLUDED");
@@ -128,7 +128,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 				assert.notEqual(rpc_timestamp, null);
 				const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, value: 1n });
 				await fixture.submit("/fast", fresh);
-				await fixture.sent(fresh);
+				await fixture.waitUntilSent(fresh);
 				return { tx, cancel, fresh };
 			}),
 		);
@@ -161,7 +161,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		await assertTakenBack(actor, queued, first);
 		fixture.assertNeverSent(queued);
 
-		const failing = actor.sign({ to: await fixture.place(REVERTS) });
+		const failing = actor.sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit(SOFT, failing);
 		await fixture.reaches(failing, "SIMULATION_FAILED");
 		const second = toSelf(actor);
@@ -175,7 +175,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const [first, second, third] = links as [Signed, Signed, Signed];
 		await fixture.submit(SOFT, ...links);
-		for (const link of links) await fixture.sent(link);
+		for (const link of links) await fixture.waitUntilSent(link);
 		await fixture.submit(SOFT, toSelf(actor, { nonce: 1 }));
 		await fixture.reaches(third, "QUEUED");
 		await fixture.assertCancelled(second);
@@ -207,7 +207,7 @@ describe("what is no soft cancel", () => {
 			const dear = toSelf(actor, { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
 			await fixture.submit("/fast", dear);
 			await fixture.reaches(tx, "REPLACED");
-			await fixture.sent(dear);
+			await fixture.waitUntilSent(dear);
 			await fixture.system.nextBlock();
 			await fixture.reaches(dear, "INCLUDED");
 		}
@@ -248,14 +248,14 @@ describe("what is no soft cancel", () => {
 		const actor = await fixture.actor();
 		const first = toSelf(actor, { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI });
 		await fixture.submit(SOFT, first);
-		await fixture.sent(first);
+		await fixture.waitUntilSent(first);
 		const second = toSelf(actor, { value: 1n });
 		await fixture.submit(SOFT, second);
 		await assertTakenBack(actor, first, second);
 		const other = await fixture.actor();
 		const lone = other.sign({ to: other.address });
 		await fixture.submit("/fast", lone);
-		await fixture.sent(lone);
+		await fixture.waitUntilSent(lone);
 		await fixture.system.nextBlock();
 		await fixture.reaches(lone, "INCLUDED");
 	});
@@ -306,13 +306,13 @@ describe("another self-transfer with the nonce", () => {
 		await fixture.submit(SOFT, cancel);
 		const fresh = actor.sign({ value: 5n });
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		assert.match(await fixture.tried(toSelf(actor, { value: 1n }), SOFT), UNDERPRICED);
 		const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 		const dear = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
 		await fixture.submit("/fast", dear);
 		await fixture.reaches(fresh, "REPLACED");
-		await fixture.sent(dear);
+		await fixture.waitUntilSent(dear);
 		await fixture.system.nextBlock();
 		await fixture.reaches(dear, "INCLUDED");
 		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
@@ -324,7 +324,7 @@ describe("another self-transfer with the nonce", () => {
 		for (let round = 0; round < 4; round += 1) {
 			const [tx, cancel] = [actor.sign({ value: 100 + round }), toSelf(actor, { value: round })];
 			await fixture.submit(SOFT, tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 			await fixture.submit(SOFT, cancel);
 			await fixture.withdrawn(tx);
 			ended.push(tx, cancel);
@@ -339,7 +339,7 @@ describe("what was ended", () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit(path, tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(tx, "EXPIRED");
 		return { actor, tx };
@@ -392,7 +392,7 @@ describe("what was ended", () => {
 		const { actor, tx } = await expired("/noreverts");
 		const ordinary = actor.sign({ to: actor.address, gasLimit: 21_000 });
 		await fixture.submit(SOFT, ordinary);
-		await fixture.sent(ordinary);
+		await fixture.waitUntilSent(ordinary);
 		assert.equal((await fixture.status(tx)).stage, "REPLACED", "its nonce is another one's now");
 		await fixture.system.nextBlock();
 		await fixture.reaches(ordinary, "INCLUDED");

@@ -31,7 +31,7 @@ before(async () => {
 	fixture = new RelayFixture(system);
 	url = `${system.client.url.replace("http", "ws")}/ws`;
 	actor = await fixture.actor();
-	contract = await fixture.place(EMITS_TOPIC);
+	contract = await fixture.placeCode(EMITS_TOPIC);
 	await fixture.passBlock();
 });
 after(() => system.stop());

@@ -69,10 +69,10 @@ describe("a transaction that nobody mines", () => {
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		assert.equal((await fixture.byHash(tx))?.hash, tx.hash);
 		for (let i = 0; i < LIFE_BLOCKS - 1; i += 1) {
-			await fixture.sent(tx, { block: again + i });
+			await fixture.waitUntilSent(tx, { block: again + i });
 			await fixture.passBlock();
 		}
-		await fixture.sent(tx, { block: again + LIFE_BLOCKS - 1 });
+		await fixture.waitUntilSent(tx, { block: again + LIFE_BLOCKS - 1 });
 		const block = await system.nextBlock();
 		const { status, fastMode } = await fixture.reaches(tx, "INCLUDED");
 		assert.deepEqual([status, fastMode, block], ["INCLUDED", false, again + LIFE_BLOCKS - 1]);
@@ -98,7 +98,7 @@ describe("a transaction that nobody mines", () => {
 	});
 
 	it("that is held expires as well, and says what it failed of", async () => {
-		const tx = (await fixture.actor()).sign({ to: await fixture.place(REVERTS) });
+		const tx = (await fixture.actor()).sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "SIMULATION_FAILED");
 		await passBlocks(LIFE_BLOCKS);
@@ -117,7 +117,7 @@ describe("a transaction that nobody mines", () => {
 		assert.equal((await fixture.status(tx)).stage, "EXPIRED");
 		assert.equal((await fixture.life(tx)).at(-1), `expired ${begins + LIFE_BLOCKS - 1}`);
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 	});
@@ -129,7 +129,7 @@ describe("what has ended and is mined all the same", () => {
 		const begins = (await fixture.head()) + 1;
 		await fixture.submit("/fast", last, late);
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) {
-			for (const tx of [last, late]) await fixture.sent(tx, { block: begins + i });
+			for (const tx of [last, late]) await fixture.waitUntilSent(tx, { block: begins + i });
 			await fixture.passBlock();
 		}
 		for (const tx of [last, late]) await fixture.reaches(tx, "EXPIRED");

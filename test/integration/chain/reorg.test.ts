@@ -42,7 +42,7 @@ async function blockHash(number: number): Promise<string> {
 /** Submits on `path`, and has it mined; its block. */
 async function mine(tx: Signed, path = "/fast", stage = "INCLUDED"): Promise<number> {
 	await fixture.submit(path, tx);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const block = await system.nextBlock();
 	await fixture.reaches(tx, stage);
 	return block;
@@ -52,7 +52,7 @@ async function mine(tx: Signed, path = "/fast", stage = "INCLUDED"): Promise<num
 async function assertPendingAgain(tx: Signed, actor: Actor, pendingNonce: number): Promise<void> {
 	const block = (await fixture.head()) + 1;
 	await fixture.event(tx, "broadcast", (event) => event.block === block);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const { status, stage, rpc_timestamp } = await fixture.status(tx);
 	assert.deepEqual([status, stage, rpc_timestamp], ["UNKNOWN", "BROADCAST", null]);
 	const shown = await fixture.byHash(tx);
@@ -106,7 +106,7 @@ describe("a block that is left out", () => {
 
 	it("on /nochecks makes what was mined as reverted pending again, and REVERTED again", async () => {
 		const actor = await fixture.actor();
-		const tx = actor.sign({ to: await fixture.place(REVERTS) });
+		const tx = actor.sign({ to: await fixture.placeCode(REVERTS) });
 		const first = await mine(tx, "/nochecks", "REVERTED");
 		await reorganise(1);
 		await assertPendingAgain(tx, actor, 1);
@@ -214,7 +214,7 @@ describe("what had ended before", () => {
 		const tx = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
 		await fixture.submit("/fast", tx, behind);
-		await fixture.sent(behind);
+		await fixture.waitUntilSent(behind);
 		await fixture.publish(actor.sign({ nonce: 0, value: 9n }));
 		const used = await fixture.passBlock();
 		await fixture.reaches(tx, "DROPPED");
@@ -232,9 +232,9 @@ describe("what had ended before", () => {
 
 	it("as REPLACED and was mined goes back to REPLACED, and what stood in its place comes back", async () => {
 		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.place(REVERTS) })];
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.placeCode(REVERTS) })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		await fixture.submit("/fast", fresh);
 		await fixture.reaches(fresh, "SIMULATION_FAILED");
 		await push(old);
@@ -262,7 +262,7 @@ describe("what had ended before", () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		while ((await fixture.status(tx)).stage !== "EXPIRED") await fixture.passBlock();
 		await fixture.publish(tx);
 		const block = await fixture.passBlock();
@@ -277,7 +277,7 @@ describe("what had ended before", () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		const first = await mine(fresh);
 		await reorganise(1);
 		await assertPendingAgain(fresh, actor, 1);
@@ -308,7 +308,7 @@ describe("blocks that the relay has missed", () => {
 		const [seen, waiting, beaten] = transactions;
 		assert.ok(seen && waiting && beaten);
 		await fixture.submit("/fast", ...transactions);
-		for (const tx of transactions) await fixture.sent(tx);
+		for (const tx of transactions) await fixture.waitUntilSent(tx);
 		const first = (await fixture.head()) + 1;
 		await fixture.publish(seen);
 		await fixture.publish(overtaken.sign({ value: 9n }));
@@ -316,7 +316,7 @@ describe("blocks that the relay has missed", () => {
 		await fixture.reaches(seen, "INCLUDED");
 		assert.equal((await fixture.life(seen)).at(-1), `included ${first}`);
 		await fixture.reaches(beaten, "DROPPED");
-		await fixture.sent(waiting);
+		await fixture.waitUntilSent(waiting);
 		assert.equal(await fixture.receipt(waiting), null);
 		await system.nextBlock();
 		await fixture.reaches(waiting, "INCLUDED");
@@ -326,13 +326,13 @@ describe("blocks that the relay has missed", () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/noreverts", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		await system.relay.stop();
 		await system.chain.rpc("anvil_reorg", [1, []]);
 		await missBlocks();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		assert.equal((await fixture.byHash(tx))?.blockHash, null);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		const again = await system.nextBlock();
@@ -350,7 +350,7 @@ describe("blocks that the relay has missed", () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.publish(actor.sign({ value: 9n }));
 		await fixture.passBlock();
 		await fixture.reaches(tx, "DROPPED");
@@ -358,7 +358,7 @@ describe("blocks that the relay has missed", () => {
 		await system.chain.rpc("anvil_reorg", [1, []]);
 		await fixture.mineUnseen();
 		await system.restart();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");

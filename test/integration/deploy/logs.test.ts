@@ -44,7 +44,7 @@ it("a transaction's life: accepted, sent, mined, with its path, blocks and times
 	await fixture.passBlock();
 	const tx = actor.sign();
 	await fixture.submit("/fullprivacy", tx);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const block = await system.nextBlock();
 	await fixture.reaches(tx, "INCLUDED");
 	const lines = await said(tx, "transaction accepted", "transaction sent to builders", "transaction mined");
@@ -56,7 +56,7 @@ it("a transaction's life: accepted, sent, mined, with its path, blocks and times
 
 it("one that fails, and is cancelled", async () => {
 	const actor = await fixture.actor();
-	const to = await fixture.place(REVERTS);
+	const to = await fixture.placeCode(REVERTS);
 	await fixture.passBlock();
 	const tx = actor.sign({ to, gasLimit: 100_000n });
 	await fixture.submit("/fast", tx);

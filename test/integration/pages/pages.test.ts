@@ -131,7 +131,7 @@ describe("the relay's", () => {
 
 	it("says why a transaction fails and what to do, and cancels it by its sender's wallet", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(REVERTS);
+		const to = await fixture.placeCode(REVERTS);
 		await fixture.passBlock();
 		const tx = actor.sign({ to, gasLimit: 100_000n });
 		await fixture.submit("/fast", tx);
@@ -224,7 +224,7 @@ describe("boost's", () => {
 			states.some((line) => line.includes("relay: open")),
 			states.join(),
 		);
-		await users.sent(tx);
+		await users.waitUntilSent(tx);
 		await users.system.nextBlock();
 		await user.page.getByText("Included", { exact: true }).waitFor();
 		assert.deepEqual(await operator.violations(), []);
@@ -258,7 +258,7 @@ describe("boost's", () => {
 		await users.passBlock();
 		const tx = actor.sign();
 		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
-		await users.sent(tx);
+		await users.waitUntilSent(tx);
 		await users.system.nextBlock();
 		const pages = { home: "/", transaction: `/tx/${tx.hash}`, operator: "/operator" };
 		for (const [name, path] of Object.entries(pages)) {

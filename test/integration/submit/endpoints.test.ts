@@ -66,10 +66,10 @@ describe("paths that send bundles", () => {
 			const tx = (await fixture.actor()).sign();
 			const first = (await fixture.head()) + 1;
 			await fixture.submit(path, tx);
-			await fixture.sent(tx, { builders });
+			await fixture.waitUntilSent(tx, { builders });
 			for (let i = 0; i < 2; i += 1) {
 				await fixture.passBlock();
-				await fixture.sent(tx, { builders });
+				await fixture.waitUntilSent(tx, { builders });
 			}
 			const pending = await fixture.status(tx);
 			assert.deepEqual([pending.status, pending.stage, pending.fastMode], ["UNKNOWN", "BROADCAST", fastMode]);
@@ -112,7 +112,7 @@ describe("/nochecks", () => {
 		const tx = (await fixture.actor()).sign();
 		const first = (await fixture.head()) + 1;
 		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.passBlock();
 		for (const builder of system.builders) {
 			await until("sent again", () => fixture.deliveries(builder, tx).length === 2);
@@ -144,10 +144,10 @@ describe("what is common to all paths", () => {
 		const tx = (await fixture.actor()).sign();
 		const first = (await fixture.head()) + 1;
 		await fixture.submit("/fullprivacy", tx);
-		await fixture.sent(tx, { builders: ["vault"] });
+		await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await fixture.submit(path, tx);
 		await fixture.passBlock();
-		await fixture.sent(tx, { builders: ["vault"] });
+		await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		await fixture.fence();
 		for (const name of ["plain", "share"]) {
 			assert.deepEqual(fixture.deliveries(fixture.builder(name), tx), []);
@@ -181,7 +181,7 @@ describe("query parameters", () => {
 		const tx = (await fixture.actor()).sign();
 		const recipient = `0x${"Ab".repeat(20)}`;
 		await fixture.submit(`/fast?referrer=a%20wallet%26co&refundRecipient=${recipient}&unknown=1`, tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const pending = await fixture.status(tx);
 		assert.deepEqual([pending.referrer, pending.refundRecipient, pending.rpc_timestamp], [null, null, null]);
 		await system.nextBlock();
@@ -193,7 +193,7 @@ describe("query parameters", () => {
 		for (const query of ["softCancellations=true", "softcancel=1"]) {
 			const tx = (await fixture.actor()).sign();
 			await fixture.submit(`/noreverts?${query}`, tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 		}
 		const tx = (await fixture.actor()).sign();
 		for (const query of ["softCancellations=yes", "refundRecipient=0x12", `referrer=${"x".repeat(65)}`]) {
@@ -235,12 +235,12 @@ describe("/fullprivacy", () => {
 		await withFixture({ builders }, async (fixture) => {
 			const hidden = (await fixture.actor()).sign();
 			await fixture.submit("/fullprivacy", hidden);
-			await fixture.sent(hidden, { builders: ["first"] });
+			await fixture.waitUntilSent(hidden, { builders: ["first"] });
 			await fixture.passBlock();
-			await fixture.sent(hidden, { builders: ["first"] });
+			await fixture.waitUntilSent(hidden, { builders: ["first"] });
 			const open = (await fixture.actor()).sign();
 			await fixture.submit("/noreverts", open);
-			await fixture.sent(open);
+			await fixture.waitUntilSent(open);
 			await fixture.system.nextBlock();
 			await fixture.reaches(hidden, "INCLUDED");
 			for (const name of ["second", "third"]) {
@@ -260,15 +260,15 @@ describe("/fullprivacy", () => {
 		await withFixture({ builders }, async (fixture) => {
 			const hidden = (await fixture.actor()).sign();
 			await fixture.submit("/fullprivacy", hidden);
-			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			await fixture.waitUntilSent(hidden, { builders: ["quiet", "share"] });
 			const open = (await fixture.actor()).sign();
 			await fixture.submit("/fast", open);
-			await fixture.sent(open);
+			await fixture.waitUntilSent(open);
 			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
 			// The only builder that builds may not have it: so it stays out of the block, and goes out for the next.
 			await fixture.system.nextBlock();
 			assert.deepEqual([await fixture.receipt(hidden), (await fixture.receipt(open))?.ok], [null, true]);
-			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			await fixture.waitUntilSent(hidden, { builders: ["quiet", "share"] });
 			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
 		});
 	});
@@ -310,11 +310,11 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 			}
 			const unchecked = (await fixture.actor()).sign();
 			await fixture.submit("/nochecks", unchecked);
-			await fixture.sent(unchecked);
+			await fixture.waitUntilSent(unchecked);
 			for (const tx of waiting) assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), [], what);
 			proxy.setFault(null);
 			// Without a new block: the relay asks again by itself.
-			for (const tx of waiting) await fixture.sent(tx);
+			for (const tx of waiting) await fixture.waitUntilSent(tx);
 			await fixture.system.nextBlock();
 			for (const tx of [...waiting, unchecked]) await fixture.reaches(tx, "INCLUDED");
 		}
@@ -329,7 +329,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		await until("the simulation has begun", () => ENGINE_METHODS.some((name) => proxy.calls(name).length));
 		assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), []);
 		proxy.setFault(null);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 	});
 
 	it("what has passed on /fast goes out for the next block though the node simulates nothing any more", async () => {
@@ -337,10 +337,10 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		const noReverts = (await fixture.actor()).sign();
 		await fixture.submit("/fast", fast);
 		await fixture.submit("/noreverts", noReverts);
-		for (const tx of [fast, noReverts]) await fixture.sent(tx);
+		for (const tx of [fast, noReverts]) await fixture.waitUntilSent(tx);
 		proxyOf(fixture).setFault(out, { methods: ENGINE_METHODS });
 		const head = await fixture.passBlock();
-		await fixture.sent(fast);
+		await fixture.waitUntilSent(fast);
 		await fixture.reaches(noReverts, "SIMULATION_FAILED");
 		assert.deepEqual(fixture.blocks(fixture.system.builder, noReverts), [head]);
 		assert.equal((await fixture.status(fast)).stage, "BROADCAST");
@@ -357,7 +357,7 @@ describe("a builder in trouble", () => {
 			fixture.builder("broken").setFaults({ nonsense: "html" });
 			const tx = (await fixture.actor()).sign();
 			await fixture.submit("/fast", tx);
-			await fixture.sent(tx, { builders: ["good"] });
+			await fixture.waitUntilSent(tx, { builders: ["good"] });
 			const answers = { good: "accepted", refuses: "rejected", broken: "failed", down: "failed" };
 			for (const [name, answer] of Object.entries(answers)) {
 				const told = await fixture.event(tx, "delivered", ({ builder }) => builder === name);
@@ -373,7 +373,7 @@ describe("a builder in trouble", () => {
 			);
 			for (const name of names) fixture.builder(name).setFaults({});
 			await fixture.passBlock();
-			await fixture.sent(tx, { builders: names.filter((name) => name !== "hangs") });
+			await fixture.waitUntilSent(tx, { builders: names.filter((name) => name !== "hangs") });
 			await fixture.system.nextBlock();
 			await fixture.reaches(tx, "INCLUDED");
 		});

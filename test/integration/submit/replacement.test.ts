@@ -94,10 +94,10 @@ describe("a transaction that is replaced", () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		assert.notEqual(await fixture.byHash(old), null);
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		const record = await fixture.reaches(old, "REPLACED");
 		assert.deepEqual(
 			[record.status, record.transaction.nonce, record.simulationError],
@@ -125,7 +125,7 @@ describe("a transaction that is replaced", () => {
 		const behind = actor.sign({ nonce: 1 });
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/nochecks", behind);
-		await fixture.sent(behind, { builders: ["vault"] });
+		await fixture.waitUntilSent(behind, { builders: ["vault"] });
 		await fixture.submit("/nochecks", actor.sign({ nonce: 1, ...BUMPED }));
 		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), behind).length === 1);
 		await fixture.fence();
@@ -163,9 +163,9 @@ describe("the bytes of a replaced transaction", () => {
 	async function replaced(actor: Actor): Promise<readonly [Signed, Signed]> {
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		await fixture.reaches(old, "REPLACED");
 		return [old, fresh];
 	}
@@ -212,7 +212,7 @@ describe("at the same time", () => {
 		const tx = (await fixture.actor()).sign();
 		const answers = await submitAll(Array.from({ length: 30 }, () => tx));
 		assert.deepEqual(new Set(answers.map(({ result }) => result)), new Set([tx.hash]));
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const received = (await fixture.life(tx)).filter((event) => event.startsWith("received"));
@@ -244,10 +244,10 @@ describe("at the same time", () => {
 					assert.equal((await fixture.status(tx)).stage, undefined);
 				}
 			}
-			await fixture.sent(dearest);
+			await fixture.waitUntilSent(dearest);
 			for (const tx of ladder.filter((one) => one !== dearest)) {
 				for (const builder of system.builders.filter(({ name }) => name !== "none")) {
-					await until(`${builder.name} has forgotten it`, () => fixture.live(builder, tx) === 0);
+					await until(`${builder.name} has forgotten it`, () => fixture.liveOrders(builder, tx) === 0);
 				}
 			}
 			const block = await system.nextBlock();

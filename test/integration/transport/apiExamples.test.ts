@@ -163,7 +163,7 @@ test("transactions that fail or are cancelled, and refusals", async (t) => {
 
 	const tx = (await auction.actor()).sign();
 	await auction.submit("/fullprivacy", tx);
-	await auction.sent(tx);
+	await auction.waitUntilSent(tx);
 	await auction.event(tx, "delivered");
 	const stream = await EventStreamReader.open(`${fixture.system.client.url}/tx/${tx.hash}/events`);
 	t.after(() => stream.leave());

@@ -61,7 +61,7 @@ describe("the stream of a transaction", () => {
 		const reader = await follow(tx);
 		assert.equal(reader.status, 200);
 		assert.equal(reader.headers["content-type"], "text/event-stream; charset=utf-8");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await reader.message("it is mined", ({ type }) => type === "included");
 		await assertTold(tx, () => reader.messages);
@@ -80,7 +80,7 @@ describe("the stream of a transaction", () => {
 	it("counts the builders that confirm a cancel, one by one", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const reader = await follow(tx);
 		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 		await reader.message(
@@ -170,7 +170,7 @@ describe("many who listen", () => {
 		assert.equal(other.status, 200);
 		// The page is for everybody.
 		assert.equal((await fetch(urlOf(tx), { headers: from })).status, 200);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		for (const reader of readers) {
 			await reader.message("it is out", ({ type }) => type === "broadcast");
 			reader.leave();
@@ -186,7 +186,7 @@ describe("clients that come back", () => {
 		const { system } = fixture;
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const source = new EventSource(urlOf(tx));
 		const messages: StreamMessage[] = [];
 		let opened = 0;
@@ -204,7 +204,7 @@ describe("clients that come back", () => {
 		await fixture.passBlock();
 		await until("it is back", () => opened === 2);
 		assert.ok((await openStreams()) >= 1);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await until("it hears the end", () => messages.at(-1)?.data.stage === "INCLUDED");
 		const heard = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
@@ -232,12 +232,12 @@ describe("clients that come back", () => {
 	it("a reader behind a live one gets what happened since, and what happens", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const first = await follow(tx);
 		const { id } = await first.message("it is out", ({ type }) => type === "broadcast");
 		first.leave();
 		await fixture.passBlock();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const second = await follow(tx, { "last-event-id": id });
 		await second.come(1);
 		assert.ok(

@@ -61,7 +61,7 @@ describe("a subscription to a transaction's status", () => {
 		const stranger = await client.subscribe(NAME, `0x${"00".repeat(32)}`);
 		await fixture.submit("/fast", tx);
 		await reaches(id, "BROADCAST");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await reaches(id, "INCLUDED");
 		assert.deepEqual(stages(await level(id, tx)), ["PENDING", "BROADCAST", "INCLUDED"]);
@@ -86,7 +86,7 @@ describe("a subscription to a transaction's status", () => {
 	});
 
 	it("tells of a failing simulation with its error, once while it stays the same, and of the end", async () => {
-		const reverter = await fixture.place(REVERTS);
+		const reverter = await fixture.placeCode(REVERTS);
 		const tx = (await fixture.actor()).sign({ to: reverter });
 		const id = await client.subscribe(NAME, tx.hash);
 		await fixture.submit("/noreverts", tx);
@@ -158,7 +158,7 @@ describe("a subscription to a transaction's status", () => {
 	it("tells of one that is settled how it ended, and of nothing more", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		// One more: it is settled while the relay works off the last of them.
