@@ -129,7 +129,7 @@ const PATIENT_CLOCK: Clock = {
 	after: (ms, fn) => systemClock.after(ms * 10, fn),
 };
 
-/** As {@link openStore}, on both; the database's part is found by DATA_DIR. On PostgreSQL alone where there is a URL. */
+/** Like {@link openStore}, on both; the database's part is found by DATA_DIR. On PostgreSQL alone where there is a URL. */
 export const openBoth: typeof openStore = async (process, settings, dependencies) => {
 	if (settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
 	const lmdb = await openStore(process, settings, dependencies);

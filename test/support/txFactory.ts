@@ -29,11 +29,11 @@ interface AuthorizationOptions {
 
 /** What may be asked of a transaction; amounts in wei. Everything has a default. */
 export interface TxOptions {
-	/** 2 unless said. */
+	/** Default 2. */
 	readonly type?: TransactionType;
 	/** The sender: account 0 unless said. */
 	readonly by?: TestAccount;
-	/** 31337 unless said. */
+	/** Default 31337. */
 	readonly chainId?: bigint;
 	readonly nonce?: bigint | number;
 	/** 100,000 unless said. */
@@ -45,17 +45,17 @@ export interface TxOptions {
 	readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
 	/** Of types 0 and 1; the fee cap unless said. */
 	readonly gasPrice?: bigint | number;
-	/** 20 gwei unless said. */
+	/** Default 20 gwei. */
 	readonly maxFeePerGas?: bigint | number;
-	/** 1 gwei unless said. */
+	/** Default 1 gwei. */
 	readonly maxPriorityFeePerGas?: bigint | number;
-	/** 3 gwei unless said. */
+	/** Default 3 gwei. */
 	readonly maxFeePerBlobGas?: bigint | number;
 	/** Blobs of zeros, whose commitments and proofs are truly valid; 1 unless said. */
 	readonly blobs?: number;
 	/** 0: a proof a blob (EIP-4844); 1, unless said: 128 cell proofs a blob (EIP-7594). */
 	readonly sidecarVersion?: 0 | 1;
-	/** One by account 1 unless said. */
+	/** Default One by account 1. */
 	readonly authorizations?: readonly AuthorizationOptions[];
 }
 

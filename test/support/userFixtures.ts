@@ -133,7 +133,7 @@ export class ChainFixture extends CancelFixture {
 		for (const link of links) await this.submit(link.path, link);
 	}
 
-	/** As {@link chainOf}; they are submitted, and all builders have them for the next block. */
+	/** Like {@link chainOf}; they are submitted, and all builders have them for the next block. */
 	async chainOut(...args: Parameters<ChainFixture["chainOf"]>): Promise<Link[]> {
 		const chain = this.chainOf(...args);
 		await this.submitAll(chain);

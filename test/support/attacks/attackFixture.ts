@@ -86,7 +86,7 @@ export class AttackFixture {
 		return Number(head.number) + 1;
 	}
 
-	/** As {@link passBlock}, once the relay has worked it off. */
+	/** Like {@link passBlock}, once the relay has worked it off. */
 	async workedOff(): Promise<number> {
 		const number = await this.passBlock();
 		await this.seesHead(number);

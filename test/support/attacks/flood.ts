@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 
 export interface FloodRequest {
 	readonly body: string;
-	/** "/" unless said. */
+	/** Default "/". */
 	readonly path?: string;
 	readonly headers?: Readonly<Record<string, string>>;
 }

@@ -73,7 +73,7 @@ export async function ask(
 	}
 }
 
-/** As {@link ask}; throws with the code and message of an error. */
+/** Like {@link ask}; throws with the code and message of an error. */
 export async function resultOf(
 	method: string,
 	params: readonly unknown[],
