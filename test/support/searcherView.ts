@@ -101,7 +101,7 @@ export class SearcherView {
 		});
 		const stream = this.#stream?.messages.map(({ data }) => data) ?? [];
 		const heard = this.#subscriptions.flatMap((id, i) => {
-			const all = this.#feed.told(id).filter((one) => i > 0 || one.hash === this.#tx.hash);
+			const all = this.#feed.received(id).filter((one) => i > 0 || one.hash === this.#tx.hash);
 			// Of a bundle each builder's answer is told again, in the order in which they come.
 			const lines = all.map(({ builders: _, ...one }) => `subscription ${i} ${JSON.stringify(one)}`);
 			return lines.filter((line, k) => i < 2 || line !== lines[k - 1]);

@@ -273,7 +273,7 @@ test("a websocket is its address's: an upgrade with a signature is refused, neve
 	assert.equal(await socket.call("eth_sendBundle", [{ txs: [], replacementUuid: "socket" }]), NO_BUNDLE);
 	const id = await socket.subscribe("service_bundleStatus", bundle);
 	assert.equal(await socket.call("eth_unsubscribe", [id]), true);
-	assert.deepEqual(socket.told(id), []);
+	assert.deepEqual(socket.received(id), []);
 	socket.close();
 	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });

@@ -175,7 +175,7 @@ describe("the table of endpoints, column `shared`", () => {
 		const [first, second] = [sign(actor, { to: EMITTER }), sign(actor, { to: EMITTER, nonce: 1 })];
 		await fixture.submit("/fast", second, first);
 		await searcher.shown(feed, second.hash);
-		const hashes = searcher.told(feed).map(({ hash }) => hash);
+		const hashes = searcher.received(feed).map(({ hash }) => hash);
 		assert.ok(hashes.indexOf(first.hash) >= 0 && hashes.indexOf(first.hash) < hashes.indexOf(second.hash));
 		await areSharedOnce([first, second]);
 	});
@@ -248,7 +248,7 @@ describe("a subscription", () => {
 			await client.shown(id, last.hash);
 			const { answer, first } = client.order(id);
 			assert.ok(answer >= 0 && answer < first, `${answer} ${first}`);
-			const told = client.told(id).map(({ hash }) => hash);
+			const told = client.received(id).map(({ hash }) => hash);
 			const from = stream.findIndex(({ hash }) => hash === told[0]);
 			// From its first one on it misses none, and they are in order.
 			if (from >= 0) assert.deepEqual(told, [...stream.slice(from).map(({ hash }) => hash), last.hash]);
@@ -342,7 +342,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	// Before it is sent there is nothing to tell.
 	const lowId = await lowFeed.subscribe(name, lowHash);
 	const at = (client: FeedClient, id: string, stage: string) =>
-		until(`${stage} told of ${id}`, () => client.told(id).find(({ status }) => status === stage));
+		until(`${stage} told of ${id}`, () => client.received(id).find(({ status }) => status === stage));
 	assert.equal(await low.bid(target, lower), lowHash);
 	const best = await at(lowFeed, lowId, "BEST");
 	const block = (await fixture.head()) + 1;
@@ -351,7 +351,9 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 		[lowHash, target.hash, block, String(1_000n * GWEI), null],
 	);
 	await until("the builder's answer", () =>
-		lowFeed.told(lowId).some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
+		lowFeed
+			.received(lowId)
+			.some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
 	);
 
 	assert.equal(await high.bid(target, higher), highHash);
@@ -359,7 +361,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	assert.deepEqual([outbid.outbidBy, outbid.blockHash], [null, null], "by how much is told behind the block");
 	// Who asks later is told how it stands, at once.
 	const highId = await highFeed.subscribe(name, highHash);
-	const now = await until("the present state", () => highFeed.told(highId)[0]);
+	const now = await until("the present state", () => highFeed.received(highId)[0]);
 	assert.deepEqual([now.bundleHash, now.status, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
 	await fixture.out(target, higher);
 
@@ -368,11 +370,11 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	const { hash } = await fixture.block(block);
 	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);
 	await at(lowFeed, lowId, "NOT_INCLUDED");
-	const lost = await until("the winner", () => lowFeed.told(lowId).find(({ winner }) => winner !== null));
+	const lost = await until("the winner", () => lowFeed.received(lowId).find(({ winner }) => winner !== null));
 	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
 	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
-	for (const [client, id] of spying) assert.deepEqual(client.told(id), []);
-	const stages = lowFeed.told(lowId).map(({ status }) => status);
+	for (const [client, id] of spying) assert.deepEqual(client.received(id), []);
+	const stages = lowFeed.received(lowId).map(({ status }) => status);
 	assert.deepEqual([...new Set(stages)], ["BEST", "OUTBID", "NOT_INCLUDED"]);
 	for (const { raw } of [lower, higher])
 		secrets.push(
@@ -382,7 +384,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 });
 
 it("all that was ever told is shared by its status as well", async () => {
-	const told = searcher.told(feed);
+	const told = searcher.received(feed);
 	assert.ok(told.length > 20);
 	for (const { hash } of told) assert.equal((await fixture.system.client.status(String(hash))).shared, true);
 });

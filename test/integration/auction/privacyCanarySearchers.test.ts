@@ -127,7 +127,7 @@ test("after the block neither, of bids that did not win", () => {
 });
 
 test("who guesses another's bundle is told nothing of it", () => {
-	for (const id of guesses) assert.deepEqual(rival.told(id), []);
+	for (const id of guesses) assert.deepEqual(rival.received(id), []);
 });
 
 /** What the bids' own sender is told, and the log, which is the operator's. */

@@ -101,7 +101,7 @@ test("the status of a guessed bundle is that of none", async () => {
 	for (const target of Object.values(secrets.hashes)) {
 		assert.deepEqual(await fixture.bundle(bundleHashOf(target, hash)), expected);
 	}
-	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+	for (const id of guesses) assert.deepEqual(searcher.received(id), []);
 });
 
 test("no bid on any of them asks the node for anything", async () => {
@@ -231,7 +231,7 @@ test("nothing that searchers were told names any of them", async () => {
 	for (const { hash } of secrets.unheard) {
 		for (const text of searcher.texts) assert.ok(!text.includes(hash.slice(2)), text);
 	}
-	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+	for (const id of guesses) assert.deepEqual(searcher.received(id), []);
 });
 
 /** Asks after every secret, and expects what an unknown hash was answered. */

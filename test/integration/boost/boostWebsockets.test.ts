@@ -49,9 +49,9 @@ async function emit(...topics: readonly string[]): Promise<number> {
 	return fixture.users.passBlock();
 }
 
-const numbers = (feed: FeedClient, id: string) => feed.told(id).map(({ number }) => Number(number));
+const numbers = (feed: FeedClient, id: string) => feed.received(id).map(({ number }) => Number(number));
 const topics = (feed: FeedClient, id: string) =>
-	feed.told(id).map((log) => [(log.topics as readonly unknown[])[0], log.removed]);
+	feed.received(id).map((log) => [(log.topics as readonly unknown[])[0], log.removed]);
 
 async function fails(): Promise<void> {
 	line.cut();
@@ -149,20 +149,20 @@ describe("through an outage", () => {
 		const logs = await feed.subscribe("logs", { address: contract, topics: [[topic("a"), topic("b")]] });
 		const shared = await feed.subscribe(SEARCHERS);
 		const blocks = [await emit(topic("a"), topic("c"))];
-		await until("all is told", () => numbers(feed, heads).length === 1 && feed.told(logs).length === 1);
+		await until("all is told", () => numbers(feed, heads).length === 1 && feed.received(logs).length === 1);
 		await fails();
 		blocks.push(await emit(topic("b")), await emit(topic("a")));
 		await until("heads go on", () => numbers(feed, heads).length === 3);
-		await until("logs go on", () => feed.told(logs).length === 3);
+		await until("logs go on", () => feed.received(logs).length === 3);
 		const late = await feed.subscribe("newHeads");
 		await recovers();
 		blocks.push(await emit(topic("b")));
-		await until("and later", () => numbers(feed, heads).length === 4 && feed.told(logs).length === 4);
+		await until("and later", () => numbers(feed, heads).length === 4 && feed.received(logs).length === 4);
 		const sender = await open("/maxbackruns");
 		await until("what is pending is told again", async () => {
 			const tx = (await fixture.users.actor()).sign();
 			await sender.call("eth_sendRawTransaction", [tx.raw]);
-			return feed.told(shared).length > 0;
+			return feed.received(shared).length > 0;
 		});
 		blocks.push(await emit());
 		await until("all know the last one", () =>
@@ -174,7 +174,7 @@ describe("through an outage", () => {
 			topics(feed, logs),
 			["a", "b", "a", "b"].map((digit) => [topic(digit), false]),
 		);
-		const [first, second] = feed.told(heads);
+		const [first, second] = feed.received(heads);
 		assert.deepEqual(Object.keys(second ?? {}).sort(), Object.keys(first ?? {}).sort());
 		assert.equal(await feed.call("eth_unsubscribe", [logs]), true);
 		for (const one of [feed, sender]) one.close();
@@ -187,10 +187,10 @@ describe("through an outage", () => {
 		const logs = await feed.subscribe("logs", { address: contract });
 		await fails();
 		const number = await emit(topic("d"));
-		await until("it is told", () => feed.told(logs).length === 1 && numbers(feed, heads).length === 1);
+		await until("it is told", () => feed.received(logs).length === 1 && numbers(feed, heads).length === 1);
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]);
 		nonce -= 1;
-		await until("it is taken back", () => feed.told(logs).length === 2);
+		await until("it is taken back", () => feed.received(logs).length === 2);
 		await fixture.users.passBlock();
 		await until("the new chain is told", () => numbers(feed, heads).length === 3);
 		assert.deepEqual(topics(feed, logs), [

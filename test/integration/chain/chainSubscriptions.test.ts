@@ -138,19 +138,19 @@ it("a subscription tells logs as they come, and as removed when a reorganisation
 	const snapshot = await system.chain.snapshot();
 	const before = nonce;
 	await emit([topic("e"), topic("f")]);
-	await until("both logs", () => feed.told(all).length === 2);
+	await until("both logs", () => feed.received(all).length === 2);
 	const [first] = (await system.chain.rpc("eth_getLogs", [
 		{ address: contract, topics: [topic("e")] },
 	])) as Log[];
-	assert.deepEqual(feed.told(some), [{ ...first, removed: false }]);
+	assert.deepEqual(feed.received(some), [{ ...first, removed: false }]);
 	await system.chain.revert(snapshot);
 	nonce = before;
 	await system.chain.rpc("anvil_setCoinbase", [`0x${"78".repeat(20)}`]);
 	await emit([topic("f")], false);
 	await fixture.mineUnseen();
-	await until("what was taken back, and the new one", () => feed.told(all).length === 5);
+	await until("what was taken back, and the new one", () => feed.received(all).length === 5);
 	assert.deepEqual(
-		feed.told(all).map(({ removed, topics }) => [removed, (topics as unknown[])[0]]),
+		feed.received(all).map(({ removed, topics }) => [removed, (topics as unknown[])[0]]),
 		[
 			[false, topic("e")],
 			[false, topic("f")],
@@ -159,7 +159,7 @@ it("a subscription tells logs as they come, and as removed when a reorganisation
 			[false, topic("f")],
 		],
 	);
-	assert.deepEqual(feed.told(some).at(-1), { ...first, removed: true });
+	assert.deepEqual(feed.received(some).at(-1), { ...first, removed: true });
 	feed.close();
 });
 
@@ -217,12 +217,12 @@ it("new heads are the node's headers, each once and in order", async () => {
 	const numbers: number[] = [];
 	for (let i = 0; i < 3; i++) numbers.push(await fixture.passBlock());
 	numbers.push(await system.nextBlock());
-	await until("four heads", () => client.told(heads).length === 4);
+	await until("four heads", () => client.received(heads).length === 4);
 	assert.deepEqual(
-		client.told(heads).map(({ number }) => Number(number)),
+		client.received(heads).map(({ number }) => Number(number)),
 		numbers,
 	);
-	for (const head of client.told(heads)) assert.deepEqual(head, await nodeHeader(head.hash));
+	for (const head of client.received(heads)) assert.deepEqual(head, await nodeHeader(head.hash));
 	client.close();
 	await subscribed(0);
 });
@@ -276,14 +276,14 @@ it("a reorganisation tells the blocks that took the others' place", async () => 
 	const heads = await client.subscribe("newHeads");
 	const snapshot = await system.chain.snapshot();
 	const first = await fixture.passBlock();
-	await until("the first", () => client.told(heads).length === 1);
+	await until("the first", () => client.received(heads).length === 1);
 	await system.chain.revert(snapshot);
 	// Another block in its place: one that pays somebody else.
 	await system.chain.rpc("anvil_setCoinbase", [`0x${"77".repeat(20)}`]);
 	await fixture.mineUnseen();
 	await fixture.mineUnseen();
-	await until("three heads", () => client.told(heads).length >= 3);
-	const told = client.told(heads);
+	await until("three heads", () => client.received(heads).length >= 3);
+	const told = client.received(heads);
 	assert.deepEqual(
 		told.map(({ number }) => Number(number)),
 		[first, first, first + 1],

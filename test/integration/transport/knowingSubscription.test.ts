@@ -36,9 +36,9 @@ after(async () => {
 async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 	await until("what was told last is what the page says", async () => {
 		const now = await fixture.status(tx);
-		return JSON.stringify(client.told(id).at(-1)) === JSON.stringify(now);
+		return JSON.stringify(client.received(id).at(-1)) === JSON.stringify(now);
 	});
-	const told = client.told(id);
+	const told = client.received(id);
 	for (const [i, one] of told.entries()) {
 		if (i > 0) assert.notDeepEqual(one, told[i - 1], "told twice");
 		assert.equal(one.hash, tx.hash);
@@ -49,8 +49,8 @@ async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 const stages = (told: readonly Told[]) => told.map(({ stage }) => stage);
 
 async function reaches(id: string, stage: string): Promise<void> {
-	await until(`told of ${stage}; so far ${stages(client.told(id)).join()}`, () =>
-		client.told(id).some((one) => one.stage === stage),
+	await until(`told of ${stage}; so far ${stages(client.received(id)).join()}`, () =>
+		client.received(id).some((one) => one.stage === stage),
 	);
 }
 
@@ -65,7 +65,7 @@ describe("a subscription to a transaction's status", () => {
 		await fixture.system.nextBlock();
 		await reaches(id, "INCLUDED");
 		assert.deepEqual(stages(await level(id, tx)), ["PENDING", "BROADCAST", "INCLUDED"]);
-		assert.deepEqual(client.told(stranger), []);
+		assert.deepEqual(client.received(stranger), []);
 		const { answer, first } = client.order(id);
 		assert.ok(answer >= 0 && answer < first, "the id comes first");
 		// It ends like any other.
@@ -79,7 +79,7 @@ describe("a subscription to a transaction's status", () => {
 		await fixture.reaches(tx, "BROADCAST");
 		const id = await client.subscribe(NAME, `0X${tx.hash.slice(2).toUpperCase()}`);
 		await reaches(id, "BROADCAST");
-		assert.deepEqual(client.told(id), [await fixture.status(tx)]);
+		assert.deepEqual(client.received(id), [await fixture.status(tx)]);
 		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 		await reaches(id, "CANCELLED");
 		assert.deepEqual(stages(await level(id, tx)), ["BROADCAST", "CANCELLED"]);
@@ -99,7 +99,7 @@ describe("a subscription to a transaction's status", () => {
 		assert.deepEqual([told[1]?.status, error?.code], ["FAILED", "EXECUTION_REVERTED"]);
 		// The same bytes bring it back, and the subscription is still there.
 		await fixture.submit("/noreverts", tx);
-		await until("it is back", () => client.told(id).length >= 5);
+		await until("it is back", () => client.received(id).length >= 5);
 		assert.deepEqual(stages(await level(id, tx)).slice(3), ["PENDING", "SIMULATION_FAILED"]);
 	});
 
@@ -111,7 +111,7 @@ describe("a subscription to a transaction's status", () => {
 		await bidder.bid(target, backrun);
 		await fixture.out(target, backrun);
 		await fixture.system.nextBlock();
-		await until("the refund is told", () => client.told(id).some(({ refund }) => Number(refund) > 0));
+		await until("the refund is told", () => client.received(id).some(({ refund }) => Number(refund) > 0));
 		const told = await level(id, target);
 		assert.deepEqual(
 			told.map(({ stage, shared, backruns, refund }) => [stage, shared, backruns, Number(refund) > 0]),
@@ -123,7 +123,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 		const release = fixture.system.node?.hold();
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-		await until("it is told", () => client.told(id).length >= 5);
+		await until("it is told", () => client.received(id).length >= 5);
 		const again = (await level(id, target)).slice(3);
 		assert.deepEqual(
 			again.map(({ stage, status, refund }) => [stage, status, refund]),
@@ -166,7 +166,7 @@ describe("a subscription to a transaction's status", () => {
 		const id = await client.subscribe(NAME, tx.hash);
 		await reaches(id, "INCLUDED");
 		await fixture.passBlock();
-		assert.deepEqual(client.told(id), [await fixture.status(tx)]);
+		assert.deepEqual(client.received(id), [await fixture.status(tx)]);
 	});
 
 	it("is refused without a hash of 32 bytes, in words", async () => {
