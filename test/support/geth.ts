@@ -63,7 +63,7 @@ const SLOT_SECONDS = 12;
 const ACCOUNTS = 10;
 const GAS_LIMIT = 60_000_000;
 const ZERO_HASH = `0x${"00".repeat(32)}`;
-/** Of blocks that name none. */
+/** The default coinbase. */
 const COINBASE = "0x00000000000000000000000000000000facade02";
 
 /** Starts geth. Throws if GETH is not set, or with geth's output if it does not start. */
