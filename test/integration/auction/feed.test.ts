@@ -1,6 +1,5 @@
-// The searchers' feed: which transactions it shows, on each path and over several blocks; its frames, field by field;
-// aliases, limits and ends of subscriptions; a bundle's status, which only its own client gets; and that no signature
-// or raw transaction is ever in it.
+// Tests the searchers' feed: which transactions it shows, and their fields; aliases, limits and ends of subscriptions; that only
+// the owner gets a bundle's status; and that the feed never holds a signature or raw transaction.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
