@@ -153,7 +153,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		}
 	});
 
-	it("withdraw the best bid in the last moment, and the next best is in the block", async () => {
+	it("cancel the best bid in the last moment, and the next best is in the block", async () => {
 		for (let i = 0; i < 2; i++) {
 			const target = await fixture.target();
 			const [best, next] = two(await bidAll(target, bidsOfAll(true)));

@@ -94,7 +94,7 @@ async function refusalOf(bidder: Bidder, target: Target, backrun: Signed): Promi
 	return "error" in answer ? answer.error : "accepted";
 }
 
-describe("with a coinbase that nobody knows", () => {
+describe("with an unknown coinbase", () => {
 	before(async () => {
 		fixture = await startAuction({ builder: { slotSeconds: BUILDER_SLOT_SECONDS } });
 	});

@@ -61,7 +61,7 @@ async function moveOn(random: SeededRandom): Promise<void> {
 	await mineBlocks(fixture.chain, [{ ...block, sends: txs }]);
 }
 
-test(`generated bundles of signed transactions fare as in a real block (seed ${SEED})`, async () => {
+test(`generated bundles of signed transactions have the results of a real block (seed ${SEED})`, async () => {
 	const tally = { passed: 0, reverted: 0, halted: 0, notRun: 0 };
 	for (let index = 0; index < CASES; index++) {
 		const random = new SeededRandom(SEED + index);
@@ -108,7 +108,7 @@ function share(raw: string): string {
 	return decoded.tx.hash;
 }
 
-test(`generated bundles of calls fare as in a real block (seed ${SEED + 1})`, async () => {
+test(`generated bundles of calls have the results of a real block (seed ${SEED + 1})`, async () => {
 	const tally = { passed: 0, reverted: 0, halted: 0, notRun: 0, within: 0, behind: 0 };
 	const { chain } = fixture;
 	for (let index = 0; index < CASES; index++) {
@@ -202,7 +202,7 @@ async function askSigned(txs: readonly string[]) {
 	return fixture.ask(params);
 }
 
-test("gas that a revert gives back is left to those behind it", async () => {
+test("gas that a reverted call did not use is left for later calls", async () => {
 	const txs = [
 		raw({ by: rich(0), to: PLACES.revert, gasLimit: 25_000_000, nonce: 0 }),
 		raw({ by: rich(1), to: PLACES.counter, gasLimit: 29_900_000, nonce: 0 }),
@@ -232,7 +232,7 @@ test("an authorization of the sender's own takes a nonce", async () => {
 	}
 });
 
-test("nothing of a private transaction but what it returns comes out", async () => {
+test("the result reveals nothing of a private transaction except what it returns", async () => {
 	const tx = raw({ by: rich(0), to: PLACES.echo, data: "0x1234", nonce: 0 });
 	const signature = tx.slice(-130);
 	const answers = await askSigned([tx, tx, raw({ by: rich(0), chainId: 5n })]);

@@ -137,7 +137,7 @@ describe("the table of endpoints, column `shared`", () => {
 		for (const tx of failing) await fixture.waitUntilSent(tx);
 	});
 
-	it("never: plain transfers, all on /fullprivacy and /nochecks, and what follows that, however many blocks pass", async () => {
+	it("never shared: plain transfers, all on /fullprivacy and /nochecks, and what depends on those, over many blocks", async () => {
 		const contract = await fixture.placeCode(REVERTS);
 		const plain = [await send("/fast", { value: 5n }), await send("/noreverts", { value: 5n })];
 		for (const tx of plain) await fixture.waitUntilSent(tx);
@@ -215,7 +215,7 @@ describe("a frame", () => {
 		assert.deepEqual([to, data], [null, "0x"]);
 	});
 
-	it("comes under the alias, on every path that takes a websocket, to each subscription once", async () => {
+	it("comes once to each subscription, also under the alias, on every websocket path", async () => {
 		const received: [FeedClient, string][] = [];
 		for (const path of ["/", "/ws", "/fast", "/fullprivacy"]) {
 			for (const name of [FEED, "mevblocker_partialPendingTransactions", "our-feed"]) {
@@ -234,7 +234,7 @@ describe("a frame", () => {
 });
 
 describe("a subscription", () => {
-	it("is answered before it is told anything, while transactions stream in", async () => {
+	it("is answered before its first notification, while transactions stream in", async () => {
 		const listeners = await Promise.all(Array.from({ length: 16 }, () => open()));
 		const sender = await fixture.actor();
 		const stream = Array.from({ length: 40 }, (_, nonce) => sign(sender, { nonce }));
@@ -254,7 +254,7 @@ describe("a subscription", () => {
 		}
 	});
 
-	it("is the sixteenth at most; one that ends makes room, and is told nothing more", async () => {
+	it("is one of at most 16 on a connection; one that ends makes room and gets no more notifications", async () => {
 		const client = await open();
 		const kept = await client.subscribe(FEED);
 		for (const again of [FEED, "our-feed"]) {
@@ -309,7 +309,7 @@ describe("a subscription", () => {
 	});
 });
 
-it("a reader that does not read is closed with 1013 and told so; others hear all of it meanwhile", async () => {
+it("a client that does not read is closed with 1013, while the others get all notifications", async () => {
 	const unread = async () =>
 		Number(/^relay_unread_bytes (\d+)$/m.exec(await metricsOf(fixture.system.client.url))?.[1]);
 	const slow = await open();
@@ -325,7 +325,7 @@ it("a reader that does not read is closed with 1013 and told so; others hear all
 	await fence();
 });
 
-it("a bundle's status follows two bids into the block, each told to its own client alone", async () => {
+it("the status of two bids is reported up to the block, each only to its own client", async () => {
 	const [low, high] = [await fixture.bidder(), await fixture.bidder()];
 	const [lowFeed, highFeed, stranger] = [await low.connect(), await high.connect(), await open()];
 	clients.push(lowFeed, highFeed);
@@ -382,7 +382,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 		);
 });
 
-it("all that was ever told is shared by its status as well", async () => {
+it("all that the feed has shown also has `shared` in its status", async () => {
 	const told = searcher.received(feed);
 	assert.ok(told.length > 20);
 	for (const { hash } of told) assert.equal((await fixture.system.client.status(String(hash))).shared, true);

@@ -140,7 +140,7 @@ describe("/nochecks", () => {
 });
 
 describe("what is common to all paths", () => {
-	it("the same bytes on another path answer the hash, and are treated as they were the first time", async () => {
+	it("the same bytes on another path return the hash, and keep the treatment of the first path", async () => {
 		const tx = (await fixture.actor()).sign();
 		const first = (await fixture.head()) + 1;
 		await fixture.submit("/fullprivacy", tx);
@@ -158,7 +158,7 @@ describe("what is common to all paths", () => {
 		await fixture.submit("/nochecks", tx);
 	});
 
-	it("every request is signed by the relay's key over its body, and taken by the builder", async () => {
+	it("every request's body is signed with the relay's key, and the builder accepts it", async () => {
 		await fixture.fence();
 		const { address } = accountOf(SIGNING_KEY);
 		for (const builder of system.builders) {
@@ -226,7 +226,7 @@ function proxyOf(fixture: RelayFixture): NodeProxy {
 }
 
 describe("/fullprivacy", () => {
-	it("goes to the first row alone where none is marked, and is mined by it", async () => {
+	it("goes only to the first builder if none is marked for it, which mines it", async () => {
 		const builders = [
 			{ name: "first" },
 			{ name: "second" },
@@ -251,7 +251,7 @@ describe("/fullprivacy", () => {
 		});
 	});
 
-	it("goes to every marked row, whatever its place and dialect", async () => {
+	it("goes to every builder marked for it, whatever its position and dialect", async () => {
 		const builders = [
 			{ name: "open" },
 			{ name: "quiet", fullPrivacy: true },
@@ -293,7 +293,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		["serves no simulation", { kind: "error", code: -32601, message: "the method does not exist" }],
 	];
 
-	it("nothing simulated goes out while the node simulates nothing; /nochecks does; all of it once it does again", async () => {
+	it("while the node can't simulate only /nochecks is sent; the rest is sent once it can again", async () => {
 		const proxy = proxyOf(fixture);
 		for (const [what, fault] of FAULTS) {
 			proxy.setFault(fault, { methods: ENGINE_METHODS });
@@ -332,7 +332,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		await fixture.waitUntilSent(tx);
 	});
 
-	it("what has passed on /fast goes out for the next block though the node simulates nothing any more", async () => {
+	it("what has passed on /fast is sent for the next block even if the node can't simulate any more", async () => {
 		const fast = (await fixture.actor()).sign();
 		const noReverts = (await fixture.actor()).sign();
 		await fixture.submit("/fast", fast);
@@ -348,7 +348,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 });
 
 describe("a builder in trouble", () => {
-	it("that hangs, is down or refuses delays nobody, and has its part told truthfully", async () => {
+	it("that hangs, is down or refuses delays nobody, and its answers are reported truthfully", async () => {
 		const names = ["good", "hangs", "down", "refuses", "broken"];
 		await withFixture({ builders: names.map((name) => ({ name })) }, async (fixture) => {
 			fixture.builder("hangs").setFaults({ hang: true });

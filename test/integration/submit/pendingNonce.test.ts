@@ -76,7 +76,7 @@ describe("submissions", () => {
 });
 
 describe("a replacement", () => {
-	it("of any link leaves it as it is, taken or refused, passing or not", async () => {
+	it("of any transaction in a chain doesn't change it, whether accepted or refused, passing or not", async () => {
 		const actor = await fixture.actor();
 		const failing = { ...BUMPED, to: await fixture.placeCode(REVERTS) };
 		await fixture.submit("/fast", ...chainOf(actor, 3));
@@ -96,7 +96,7 @@ describe("a replacement", () => {
 });
 
 describe("a cancel", () => {
-	it("by its hash of a link in the middle, of the last and of the first one: each frees its nonce", async () => {
+	it("by hash of the middle, the last and the first transaction of a chain frees that nonce", async () => {
 		const actor = await fixture.actor();
 		const chain = chainOf(actor, 4);
 		await fixture.submit("/fast", ...chain);
@@ -144,7 +144,7 @@ async function cancel(tx: Signed | undefined): Promise<void> {
 }
 
 describe("blocks", () => {
-	it("that pass: what expires frees its nonce and all behind it, though they live on", async () => {
+	it("that pass: an expired transaction frees its nonce and all later ones, although those stay pending", async () => {
 		const actor = await fixture.actor();
 		const [first, second] = chainOf(actor, 2);
 		assert.ok(first && second, "two of them");
@@ -164,7 +164,7 @@ describe("blocks", () => {
 		await assertNonces(actor, 2, 0, "admitted anew");
 	});
 
-	it("that hold it: link by link, reverted ones too, `latest` grows and pending stays", async () => {
+	it("that hold the chain bit by bit, also reverted: `latest` grows and `pending` stays", async () => {
 		const actor = await fixture.actor();
 		const chain = [0, 1, 2].map((nonce) => actor.sign({ nonce, value: BigInt(nonce) }));
 		const reverting = actor.sign({ nonce: 3, to: await fixture.placeCode(REVERTS) });
@@ -184,7 +184,7 @@ describe("blocks", () => {
 		assert.deepEqual(await readers.readByCast(actor.address), { pending: 4, latest: 4 });
 	});
 
-	it("that go away: what comes back counts as before, beside what is pending behind it", async () => {
+	it("that are reorganised away: returned transactions count as before, with those pending after them", async () => {
 		const actor = await fixture.actor();
 		const chain = chainOf(actor, 4);
 		for (const [i, tx] of chain.slice(0, 3).entries()) {
@@ -236,7 +236,7 @@ async function restart(...truths: (readonly [Actor, number])[]): Promise<void> {
 }
 
 describe("a restart of the relay", () => {
-	it("keeps it, with gaps, held ones and what was mined before; meanwhile it is right or refused", async () => {
+	it("keeps the nonce, with gaps, held and mined transactions; during it reads are right or refused", async () => {
 		const [gapped, held, mined] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
 		await fixture.submit("/fast", mined.sign());
 		await fixture.waitUntilSent(mined.sign());
@@ -360,7 +360,7 @@ describe("a node that", () => {
 		}
 	});
 
-	it("is a block behind: what is pending behind the block counts all the same", async (t) => {
+	it("is a block behind: what is pending after the missing block still counts", async (t) => {
 		const actor = await fixture.actor();
 		const chain = await privately(actor, 0, 1);
 		const [first, second] = chain;

@@ -119,7 +119,7 @@ describe("a transaction that is replaced", () => {
 		assert.deepEqual(fixture.blocks(system.builder, old), [block], "it is not sent again");
 	});
 
-	it("and was out to one builder alone is cancelled there alone", async () => {
+	it("that only one builder has received is cancelled at that builder only", async () => {
 		const actor = await fixture.actor();
 		const hidden = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
@@ -140,7 +140,7 @@ describe("a transaction that is replaced", () => {
 });
 
 describe("the bytes of a replaced transaction", () => {
-	it("sent again answer the hash, and nothing happens: across a restart, and until its nonce is used", async () => {
+	it("sent again return the hash and have no effect, also after a restart, until the nonce is used", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = await replaced(actor);
 		const before = await fixture.life(old);
@@ -208,7 +208,7 @@ function submitAll(transactions: readonly Signed[], path = "/fast"): Promise<Wir
 }
 
 describe("at the same time", () => {
-	it("the same bytes thirty times are one transaction: the same answer, sent once", async () => {
+	it("the same bytes submitted thirty times get the same answer, and are sent to builders once", async () => {
 		const tx = (await fixture.actor()).sign();
 		const answers = await submitAll(Array.from({ length: 30 }, () => tx));
 		assert.deepEqual(new Set(answers.map(({ result }) => result)), new Set([tx.hash]));
@@ -220,7 +220,7 @@ describe("at the same time", () => {
 		for (const builder of system.builders) assert.deepEqual(fixture.blocks(builder, tx), [block]);
 	});
 
-	it("a ladder of fees has one winner, whatever came first; the others are REPLACED or were refused", async () => {
+	it("of many replacements with rising fees one wins, in any order of arrival; the others are REPLACED or refused", async () => {
 		for (const ascending of [true, false]) {
 			const actor = await fixture.actor();
 			const ladder = Array.from({ length: STEPS }, (_, i) =>

@@ -44,7 +44,7 @@ describe("mined", () => {
 		await fixture.assertMined(sending, tx, "0x0");
 	});
 
-	test("before it was sent again: at once", async () => {
+	test("already mined when it is sent again: answered at once", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.waitUntilSent(tx);
@@ -77,7 +77,7 @@ describe("the time is up", () => {
 	});
 });
 
-describe("it can't be mined soon: code 5 with the hash, at once", () => {
+describe("what can't be mined soon gets code 5 with the hash, at once", () => {
 	test("behind a nonce gap, now and when it is sent again; once the gap closes it is mined", async () => {
 		const actor = await fixture.actor();
 		const [first, second] = [actor.sign(), actor.sign({ nonce: 1 })];
