@@ -96,8 +96,8 @@ export async function startDevChain(options: DevChainOptions = {}) {
 		/** Takes a snapshot for {@link revert}. */
 		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
 		/**
-		 * Back to a snapshot, as a reorganisation would. Takes care of what anvil 1.7.1's evm_revert leaves behind:
-		 * the base fee of the blocks that are gone.
+		 * Goes back to a snapshot, as a reorganisation would. Also restores the next base fee, which anvil 1.7.1's evm_revert
+		 * leaves unchanged.
 		 */
 		revert: (snapshot: string): Promise<void> => revert(rpc, snapshot),
 		/** Stops anvil and waits until it is gone. May be called again. */

@@ -88,7 +88,7 @@ export async function startFixture(
 	};
 }
 
-/** A wallet of its own for each name; it has no ether unless given some. */
+/** A wallet for each name, without ether. */
 export function walletOf(name: string): Wallet {
 	return new Wallet(id(`leeward devnet ${name}`));
 }

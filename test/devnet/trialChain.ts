@@ -181,7 +181,7 @@ function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, b
 function moved(trace: BlockTrace, address: string): bigint {
 	const { action } = trace;
 	if (trace.type === "suicide" && action.refundAddress === address) return BigInt(action.balance ?? 0);
-	// A delegatecall's value is only shown, and a callcode's goes to the caller itself.
+	// A delegatecall transfers no value, and a callcode only to the caller itself.
 	const transfers = trace.type === "call" && action.callType === "call" && action.from !== address;
 	return transfers && action.to === address ? BigInt(action.value ?? 0) : 0n;
 }

@@ -87,7 +87,7 @@ after(async () => {
 	await fixture?.stop();
 });
 
-test("those behind boost were given what is searched for", () => {
+test("the upstreams received the secrets that the tests search for", () => {
 	const control = new LeakWatch();
 	control.saw("the fallback", fallback.posts.map(({ text }) => text).join("\n"));
 	control.saw("the relay", JSON.stringify(fixture.wires.relay.requests()));
@@ -117,7 +117,7 @@ test("no output contains a secret, a credential or an upstream's text", () => {
 	assert.deepEqual(watch.found(SECRETS, ["pages while the relay fails"]), []);
 });
 
-test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0, whoever told it", () => {
+test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0, from any upstream", () => {
 	const zero = { v: "0x0", r: "0x0", s: "0x0", yParity: "0x0", gasPrice: "0x0" };
 	assert.ok(shown.length >= 4, `${shown.length}`);
 	for (const { v, r, s, yParity, gasPrice } of shown) assert.deepEqual({ v, r, s, yParity, gasPrice }, zero);

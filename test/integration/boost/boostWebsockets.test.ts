@@ -64,7 +64,7 @@ async function recovers(): Promise<void> {
 }
 
 describe("while the relay is well", () => {
-	it("each path is its own, and boost answers for what it serves itself", async () => {
+	it("each path has its own rules, and boost journals submissions on its own paths only", async () => {
 		const user = await fixture.users.actor();
 		const [kept, passed] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
 		const feed = await open("/noreverts?referrer=mine");
@@ -87,7 +87,7 @@ describe("while the relay is well", () => {
 		await until("boost is rid of both", async () => /^boost_websockets 0$/m.test(await metricsOf(boost.url)));
 	});
 
-	it("the relay is told whose it is, whatever the client says", async () => {
+	it("the relay gets the client's real address, whatever the client claims", async () => {
 		const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7", "x-boost-auth": "a guess" };
 		const feed = await open("/maxbackruns", headers);
 		const id = await feed.subscribe(SEARCHERS);
@@ -123,7 +123,7 @@ describe("while the relay is well", () => {
 		feed.close();
 	});
 
-	it("a subscription is answered before it is told anything, and ends when its client says so", async () => {
+	it("a subscription is answered before its first notification, and ends when its client unsubscribes", async () => {
 		const feed = await open();
 		const id = await feed.subscribe("newHeads");
 		const number = await fixture.users.passBlock();
@@ -180,7 +180,7 @@ describe("through an outage", () => {
 		for (const one of [feed, sender]) one.close();
 	});
 
-	it("a reorganisation takes logs back", async (t) => {
+	it("a reorganisation sends removed logs", async (t) => {
 		t.after(recovers);
 		const feed = await open();
 		const heads = await feed.subscribe("newHeads");
@@ -201,7 +201,7 @@ describe("through an outage", () => {
 		feed.close();
 	});
 
-	it("reads and submissions go on; what only the relay can do says so on the open socket", async (t) => {
+	it("reads and submissions go on; calls that only the relay can serve get an error on the open socket", async (t) => {
 		t.after(recovers);
 		const [feed, hidden] = [await open(), await open("/fullprivacy")];
 		await fails();

@@ -38,7 +38,7 @@ async function ends(tx: Signed): Promise<readonly string[]> {
 }
 
 describe("a cancel at the same time as", () => {
-	it("its submission: either is first, and it is out or cancelled accordingly", async () => {
+	it("its submission: either comes first, and it is sent or cancelled accordingly", async () => {
 		const path = (i: number) => ["/fast", "/noreverts", "/nochecks"][i % 3] ?? "/";
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
@@ -93,7 +93,7 @@ describe("a cancel at the same time as", () => {
 		}
 	});
 
-	it("the block: it ends as the chain has it", async () => {
+	it("the block: its final stage agrees with the chain", async () => {
 		for (let round = 0; round < 4; round += 1) {
 			const all = await actors(6);
 			const sent = all.map((actor) => actor.sign());
@@ -115,7 +115,7 @@ describe("a cancel at the same time as", () => {
 		}
 	});
 
-	it("the same bytes again and other cancels of it: behind the last answer it is gone for good", async () => {
+	it("the same bytes again and more cancels: after the last answer it is gone for good", async () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor) => {
 				const tx = actor.sign();
@@ -142,7 +142,7 @@ describe("a cancel at the same time as", () => {
 });
 
 describe("a soft cancel at the same time as", () => {
-	it("what it takes back: it counts, or is refused as the cheaper replacement; or is the first itself", async () => {
+	it("its transaction: it cancels it, is refused as a cheaper replacement, or comes first itself", async () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
 				const tx = actor.sign();
@@ -171,7 +171,7 @@ describe("a soft cancel at the same time as", () => {
 });
 
 describe("a builder that is slow", () => {
-	it("is sent nothing behind the cancel of what waited for it", async () => {
+	it("gets nothing of a waiting transaction after its cancel", async () => {
 		const slow = fixture.builder("other");
 		slow.setFaults({ slow: 300 });
 		try {

@@ -116,7 +116,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		["wants more than its sender has", SOFT, { value: 1_000_000n * ETHER }, "/fast"],
 	];
 
-	it("takes it back, in any form and on any path; the nonce is free, and what comes next is mined", async () => {
+	it("cancels it, in any form and on any path; the nonce is free, and its next transaction is mined", async () => {
 		const rounds = await Promise.all(
 			ROWS.map(async ([what, sentOn, form, path]) => {
 				const { actor, tx } = await fixture.out(sentOn);
@@ -141,7 +141,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		}
 	});
 
-	it("needs no ether, of an account that has none any more", async () => {
+	it("works for an account that has no ether any more", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		await fixture.setBalance(actor.address, 0n);
 		await fixture.passBlock();
@@ -151,7 +151,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		await assertTakenBack(actor, tx, cancel);
 	});
 
-	it("takes back what waits behind a gap, and what fails", async () => {
+	it("cancels what waits behind a gap, and what fails", async () => {
 		const actor = await fixture.actor();
 		const queued = actor.sign({ nonce: 2 });
 		await fixture.submit(SOFT, queued);
@@ -170,7 +170,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		fixture.assertNeverSent(failing);
 	});
 
-	it("leaves what is behind it QUEUED, and what is before it alone", async () => {
+	it("leaves later nonces QUEUED, and earlier ones unchanged", async () => {
 		const actor = await fixture.actor();
 		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const [first, second, third] = links as [Signed, Signed, Signed];
@@ -193,8 +193,8 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 	});
 });
 
-describe("what is no soft cancel", () => {
-	it("the same on what was sent without soft cancellations, or where they have no effect", async () => {
+describe("what does not count as a soft cancel", () => {
+	it("the same for a transaction sent without soft cancellations, or where they have no effect", async () => {
 		for (const path of [
 			"/fast?softCancellations=true",
 			"/noreverts",
@@ -232,7 +232,7 @@ describe("what is no soft cancel", () => {
 		assert.equal(await fixture.pendingNonce(actor), 2);
 	});
 
-	it("a self-transfer that could be in no block of this chain: refused, and nothing happens", async () => {
+	it("a self-transfer that no block of this chain could hold: it is refused without effect", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		for (const [options, refusal] of [
 			[{ chainId: 1n }, /^-32000 invalid chain id for signer/],
@@ -244,7 +244,7 @@ describe("what is no soft cancel", () => {
 		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
 	});
 
-	it("a self-transfer where nothing was before: it is sent and mined, and may be soft-cancelled itself", async () => {
+	it("a self-transfer with an unused nonce: it is sent and mined, and may be soft-cancelled itself", async () => {
 		const actor = await fixture.actor();
 		const first = toSelf(actor, { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI });
 		await fixture.submit(SOFT, first);
@@ -291,7 +291,7 @@ describe("another self-transfer with the nonce", () => {
 		await assertUsable({ actor, txs: [tx, ...cancels] });
 	});
 
-	it("is one too behind a cancel by hash of what was sent with soft cancellations", async () => {
+	it("is one too after a cancel by hash of what was sent with soft cancellations", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		assert.equal(await fixture.cancel(tx), true);
 		const cancel = toSelf(actor);
@@ -300,7 +300,7 @@ describe("another self-transfer with the nonce", () => {
 		fixture.assertNeverSent(cancel);
 	});
 
-	it("is an ordinary one where a fresh one without soft cancellations has the nonce", async () => {
+	it("is an ordinary one if a new transaction without soft cancellations has the nonce", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		const cancel = toSelf(actor);
 		await fixture.submit(SOFT, cancel);
@@ -318,7 +318,7 @@ describe("another self-transfer with the nonce", () => {
 		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
 	});
 
-	it("takes back a fresh one that was sent with soft cancellations, as often as one likes", async () => {
+	it("cancels a new one that was sent with soft cancellations, any number of times", async () => {
 		const actor = await fixture.actor();
 		const ended: Signed[] = [];
 		for (let round = 0; round < 4; round += 1) {
@@ -334,7 +334,7 @@ describe("another self-transfer with the nonce", () => {
 	});
 });
 
-describe("what was ended", () => {
+describe("a transaction that has ended", () => {
 	async function expired(path: string): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
@@ -345,7 +345,7 @@ describe("what was ended", () => {
 		return { actor, tx };
 	}
 
-	it("by its hash, softly, or softly once expired stays so whatever bytes come again, after a restart and settled too", async () => {
+	it("by a cancel, also a soft one after it expired, stays so whatever bytes are sent again, also after a restart", async () => {
 		const byHash = await fixture.out();
 		assert.equal(await fixture.cancel(byHash.tx), true);
 		await fixture.withdrawn(byHash.tx);
@@ -368,14 +368,14 @@ describe("what was ended", () => {
 		for (const cancel of cancels) fixture.assertNeverSent(cancel);
 	});
 
-	it("comes back by its bytes where it has only expired", async () => {
+	it("by expiry alone is accepted again with its bytes", async () => {
 		const { actor, tx } = await expired(SOFT);
 		await fixture.submit(SOFT, tx);
 		await fixture.reaches(tx, "BROADCAST");
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
-	it("by a self-transfer when it had expired and was settled stays so", async () => {
+	it("by expiry, and is settled, can still be soft-cancelled for good", async () => {
 		const { actor, tx } = await expired(SOFT);
 		await passLife();
 		await fixture.system.restart();
@@ -388,7 +388,7 @@ describe("what was ended", () => {
 		fixture.assertNeverSent(cancel);
 	});
 
-	it("not, where it was sent without soft cancellations: it is ended by no self-transfer, which is an ordinary one then", async () => {
+	it("by expiry, without soft cancellations, is replaced by a self-transfer, which is an ordinary transaction", async () => {
 		const { actor, tx } = await expired("/noreverts");
 		const ordinary = actor.sign({ to: actor.address, gasLimit: 21_000 });
 		await fixture.submit(SOFT, ordinary);

@@ -77,7 +77,7 @@ for (const transport of ["polling", "subscription"] as const) {
 
 		afterEach(() => fixture.stop());
 
-		test("a block tells its transactions, and everybody whose nonce it moved", async () => {
+		test("a block's update has its transactions, and all accounts whose nonce changed", async () => {
 			await start();
 			const authorityIndex = transport === "polling" ? 5 : 6;
 			const authority = chain.wallet(authorityIndex);
@@ -117,7 +117,7 @@ for (const transport of ["polling", "subscription"] as const) {
 			assert.ok(fixture.logged.includes("info reorganisation"));
 		});
 
-		test("while a listener is at work changes wait, and are one change then", async () => {
+		test("while a listener runs, changes wait and are then one update", async () => {
 			await start();
 			const release = await holdAtBlock();
 			for (let i = 0; i < 10; i++) await mine(1);
@@ -217,7 +217,7 @@ describe("a node with faults", () => {
 		);
 	});
 
-	test("a parent that is another block than was asked for is not believed", async () => {
+	test("a parent with another hash than requested is ignored", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
 		await fixture.waitUntilInSync("the head");
 		const wrong = await ask("eth_getBlockByNumber", ["0x1", true]);
@@ -227,7 +227,7 @@ describe("a node with faults", () => {
 		assert.ok(fixture.logged.includes(OUT));
 	});
 
-	test("a balancer's node that lags behind is not taken for a rollback", async () => {
+	test("a lagging node behind a load balancer does not count as a rollback", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
 		await fixture.waitUntilInSync("the head");
 		const lagging = await ask("eth_getBlockByNumber", ["latest", false]);
@@ -286,7 +286,7 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("an announced head that the node's other half does not have yet is asked for until it is there", async () => {
+	test("an announced head that the HTTP side does not have yet is asked for until it is there", async () => {
 		const proxy = await startNodeProxy(chain.url);
 		const options = { wsUrl: chain.wsUrl, safetyPollMs: 60_000, pollMs: 25 };
 		const fixture = await startHeadFixture(proxy.url, ask, options);
@@ -305,7 +305,7 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("one that is up and announces nothing is noticed, and made anew", async () => {
+	test("a silent subscription is noticed, and made again", async () => {
 		const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
 		let subscriptions = 0;
 		server.on("connection", (socket) => {
@@ -331,7 +331,7 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("announcements twice, of old blocks, or of nothing at all do no harm", async () => {
+	test("repeated, old or empty announcements do no harm", async () => {
 		const { server, wsUrl, say } = await announcer();
 		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
 		try {

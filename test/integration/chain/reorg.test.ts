@@ -80,7 +80,7 @@ describe("a block that is left out", () => {
 		["/fast", false],
 		["/noreverts", true],
 	] as const) {
-		it(`makes its transaction of ${path} pending again, which is sent again and mined in another block`, async () => {
+		it(`makes its transaction of ${path} pending again, and it is sent again and mined in another block`, async () => {
 			const actor = await fixture.actor();
 			const tx = actor.sign();
 			const first = await mine(tx, path);
@@ -139,7 +139,7 @@ describe("a block that is left out", () => {
 		);
 	});
 
-	it("and none in its place (a rollback) is believed when it stays so", async () => {
+	it("without a replacement (a rollback) counts once the head stays there", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		const snapshot = await system.chain.snapshot();
@@ -199,7 +199,7 @@ describe("a transaction that is in the new blocks too", () => {
 	}
 });
 
-describe("what had ended before", () => {
+describe("a transaction that had ended before", () => {
 	/** Gives `tx` to the builder as somebody else would, who has it too. */
 	async function push(tx: Signed): Promise<void> {
 		const wallet = new Wallet(`0x${"57".repeat(32)}`);
@@ -209,7 +209,7 @@ describe("what had ended before", () => {
 		);
 	}
 
-	it("by its nonce comes back when the block that used it goes", async () => {
+	it("because its nonce was used is pending again when the block that used it is gone", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
@@ -230,7 +230,7 @@ describe("what had ended before", () => {
 		]);
 	});
 
-	it("as REPLACED and was mined goes back to REPLACED, and what stood in its place comes back", async () => {
+	it("as REPLACED and was mined is REPLACED again, and its replacement is pending again", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.placeCode(REVERTS) })];
 		await fixture.submit("/fast", old);
@@ -258,7 +258,7 @@ describe("what had ended before", () => {
 		]);
 	});
 
-	it("as EXPIRED and was mined goes back to EXPIRED", async () => {
+	it("as EXPIRED and was mined is EXPIRED again", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);
@@ -273,7 +273,7 @@ describe("what had ended before", () => {
 		assert.deepEqual((await fixture.life(tx)).slice(-2), [`included ${block}`, `reorged ${block}`]);
 	});
 
-	it("as REPLACED stays so when the block with its winner goes; its bytes still do nothing", async () => {
+	it("as REPLACED stays so when the block with its replacement is gone; its bytes still have no effect", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
@@ -302,7 +302,7 @@ describe("blocks that the relay has missed", () => {
 		await system.restart();
 	}
 
-	it("what was mined in them is INCLUDED, what was not goes out, what was overtaken is DROPPED", async () => {
+	it("make mined transactions INCLUDED and those with used nonces DROPPED; the others are sent", async () => {
 		const [mined, left, overtaken] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
 		const transactions = [mined, left, overtaken].map((actor) => actor.sign());
 		const [seen, waiting, beaten] = transactions;
@@ -322,7 +322,7 @@ describe("blocks that the relay has missed", () => {
 		await fixture.reaches(waiting, "INCLUDED");
 	});
 
-	it("what was INCLUDED in a block that is gone is pending again and goes out", async () => {
+	it("make what was INCLUDED in a removed block pending again, and it is sent", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/noreverts", tx);
@@ -346,7 +346,7 @@ describe("blocks that the relay has missed", () => {
 		]);
 	});
 
-	it("brings back what was DROPPED for a nonce that is free again", async () => {
+	it("make pending again what was DROPPED for a nonce that is now free", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);

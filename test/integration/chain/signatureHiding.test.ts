@@ -38,7 +38,7 @@ it("a private transaction has no signature until it is mined, then the node's, w
 	assert.doesNotMatch(stdout, /^r\s+0x0+$/m);
 });
 
-it("what is pending in the public mempool is shown as the node shows it", async () => {
+it("transactions in the public mempool are returned as the node returns them", async () => {
 	const actor = await fixture.actor();
 	await fixture.passBlock();
 	const tx = actor.sign();

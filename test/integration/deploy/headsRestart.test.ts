@@ -15,7 +15,7 @@ const BACK = "info the node tells its head again";
 
 describe("a node that is killed and started again", () => {
 	for (const transport of ["polling", "subscription"] as const) {
-		test(`by ${transport}: what was mined meanwhile is caught up block by block`, async () => {
+		test(`over ${transport}: blocks mined meanwhile are caught up one by one`, async () => {
 			const folder = mkdtempSync(join(tmpdir(), "leeward-heads-"));
 			const args = ["--no-mining", "--state", join(folder, "state.json")];
 			let anvil: AnvilProcess = await startAnvil(0, args);
@@ -56,7 +56,7 @@ describe("a node that is killed and started again", () => {
 		});
 	}
 
-	test("another chain on the same port is a gap, never taken for a way", async () => {
+	test("another chain on the same port is a gap, never a path of blocks", async () => {
 		const first = await startAnvil(0, ["--no-mining", "--timestamp", "1700000000"]);
 		const ask = (method: string, params: readonly unknown[]) => post(first.url, method, params);
 		const fixture = await startHeadFixture(first.url, ask, {});

@@ -164,7 +164,7 @@ describe("the relay's", () => {
 		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
 	});
 
-	it("what is no page is JSON, indented for a browser and as it was for everybody else", async () => {
+	it("other routes are JSON, indented for browsers only", async () => {
 		const accept = { accept: "text/html,application/xhtml+xml" };
 		const info = await fetch(`${url}/info`, { headers: accept });
 		const text = await info.text();
@@ -198,7 +198,7 @@ describe("boost's", () => {
 		await close();
 	});
 
-	it("a failover is seen as it happens, by the operator and by the user of a transaction", async () => {
+	it("the operator's and the transaction's page show a failover as it happens", async () => {
 		const { users, boost } = fixture;
 		const operator = await openPage(browser, `${boost.url}/operator`);
 		await logIn(operator);
@@ -251,7 +251,7 @@ describe("boost's", () => {
 		await operator.close();
 	});
 
-	it("every page in every look has nothing serious against it", async () => {
+	it("no page has a serious accessibility violation, in any colour scheme and width", async () => {
 		const { users, boost } = fixture;
 		await fixture.recovers();
 		const actor = await users.actor();

@@ -44,7 +44,7 @@ function spoilt(random: SeededRandom): Buffer {
 	return mutate(random.pick(CORPUS), random.pick(CORPUS), random);
 }
 
-test(`${SEEDS.length * HTTP_REQUESTS} spoilt requests over HTTP`, async () => {
+test(`${SEEDS.length * HTTP_REQUESTS} malformed requests over HTTP`, async () => {
 	const counts = await Promise.all(
 		SEEDS.map(async (seed) => {
 			const random = new SeededRandom(seed);
@@ -110,7 +110,7 @@ function checkBody({ status, body: text }: { status: number; body: string }, bod
 	return shape.ids.map((id, i) => checkOne(answer[i], id)).includes(true);
 }
 
-test(`${SEEDS.length * WS_MESSAGES} spoilt messages over websockets, answered as over HTTP`, async () => {
+test(`${SEEDS.length * WS_MESSAGES} malformed messages over websockets, answered as over HTTP`, async () => {
 	await Promise.all(
 		SEEDS.map(async (seed) => {
 			const random = new SeededRandom(seed ^ 0xffff);
@@ -145,7 +145,7 @@ async function checkMessage(client: WsClient, message: Buffer): Promise<void> {
 	assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: "sentinel", result: "31337" });
 }
 
-test(`${SUBMISSIONS} transactions of random values are taken exactly where no rule is against them`, async () => {
+test(`${SUBMISSIONS} transactions of random values are accepted exactly if they break no rule`, async () => {
 	const random = new SeededRandom(0x7a5);
 	const submissions = Array.from({ length: SUBMISSIONS }, (_, i) => randomSubmission(random, 10_000 + i));
 	await prepareAccounts(fixture.system.chain, submissions);
@@ -169,4 +169,4 @@ test(`${SUBMISSIONS} transactions of random values are taken exactly where no ru
 	fixture.checkLog();
 });
 
-test("the relay is well after all of it", () => fixture.stillWell());
+test("the relay still works after all this", () => fixture.stillWell());

@@ -55,7 +55,7 @@ async function assertTold(tx: Signed, messages: () => readonly StreamMessage[]):
 }
 
 describe("the stream of a transaction", () => {
-	it("tells what has happened and then what happens, as the page does, to the end of its life", async () => {
+	it("sends past and then new events, as the events route shows them, to the end of its life", async () => {
 		const tx = (await fixture.actor()).sign({ nonce: 0 });
 		await fixture.submit("/fast", tx);
 		const reader = await follow(tx);
@@ -103,7 +103,7 @@ describe("the stream of a transaction", () => {
 		reader.leave();
 	});
 
-	it("hides of a shared one what the page hides: why it waited, its gas, bids, and who took its place", async () => {
+	it("hides of a shared one what the events route hides: why it waited, its gas, bids, and its replacement", async () => {
 		const user = await fixture.actor();
 		const [first, tx] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
 		await fixture.submit("/maxbackruns", tx);
@@ -131,7 +131,7 @@ describe("the stream of a transaction", () => {
 		await fixture.system.client.call("eth_cancelTransaction", [hidden.hash]);
 	});
 
-	it("what is no hash or was never seen is refused as JSON, and JSON stays the default", async () => {
+	it("an invalid or unknown hash is refused as JSON, and JSON stays the default", async () => {
 		const url = fixture.system.client.url;
 		const unknown = await EventStreamReader.open(`${url}/tx/0x${"00".repeat(32)}/events`);
 		assert.deepEqual(
@@ -152,8 +152,8 @@ describe("the stream of a transaction", () => {
 	});
 });
 
-describe("many who listen", () => {
-	it("one client has 16 streams at most; all that go are forgotten", async () => {
+describe("many listeners", () => {
+	it("one client has 16 streams at most; closed ones are forgotten", async () => {
 		const before = await openStreams();
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
@@ -182,7 +182,7 @@ describe("many who listen", () => {
 });
 
 describe("clients that come back", () => {
-	it("an EventSource misses nothing over a restart, and stops when all is told", async () => {
+	it("an EventSource misses nothing over a restart, and stops after the last event", async () => {
 		const { system } = fixture;
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
@@ -229,7 +229,7 @@ describe("clients that come back", () => {
 		source.close();
 	});
 
-	it("a reader behind a live one gets what happened since, and what happens", async () => {
+	it("a client with a Last-Event-ID gets what happened since, and what follows", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.waitUntilSent(tx);

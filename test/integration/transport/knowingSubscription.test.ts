@@ -55,7 +55,7 @@ async function reaches(id: string, stage: string): Promise<void> {
 }
 
 describe("a subscription to a transaction's status", () => {
-	it("is silent for one that was never seen, tells that it comes, and then how it fares", async () => {
+	it("sends nothing for an unknown transaction until it arrives, and then each status", async () => {
 		const tx = (await fixture.actor()).sign();
 		const id = await client.subscribe(NAME, tx.hash);
 		const stranger = await client.subscribe(NAME, `0x${"00".repeat(32)}`);
@@ -73,7 +73,7 @@ describe("a subscription to a transaction's status", () => {
 		assert.equal(await client.call("eth_unsubscribe", [stranger]), true);
 	});
 
-	it("tells at once how a live one stands, however the hash is written", async () => {
+	it("sends the current status of a live one at once, in any spelling of the hash", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "BROADCAST");
@@ -85,7 +85,7 @@ describe("a subscription to a transaction's status", () => {
 		assert.deepEqual(stages(await level(id, tx)), ["BROADCAST", "CANCELLED"]);
 	});
 
-	it("tells of a failing simulation with its error, once while it stays the same, and of the end", async () => {
+	it("sends a failing simulation once with its error while it stays the same, and the end", async () => {
 		const reverter = await fixture.placeCode(REVERTS);
 		const tx = (await fixture.actor()).sign({ to: reverter });
 		const id = await client.subscribe(NAME, tx.hash);
@@ -103,7 +103,7 @@ describe("a subscription to a transaction's status", () => {
 		assert.deepEqual(stages(await level(id, tx)).slice(3), ["PENDING", "SIMULATION_FAILED"]);
 	});
 
-	it("tells that it is shared, that it is mined with a backrun, of the refund, and that the block went away", async () => {
+	it("sends that it is shared, mined with a backrun, refunded, and reorganised away", async () => {
 		const target = await fixture.target();
 		const id = await client.subscribe(NAME, target.hash);
 		const bidder = await fixture.bidder();
@@ -134,7 +134,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 	});
 
-	it("tells that it is shared where only that changes, and that it was replaced", async () => {
+	it("sends that it is shared if only that changes, and that it was replaced", async () => {
 		const user = await fixture.actor();
 		const tx = user.sign({ nonce: 1 });
 		const id = await client.subscribe(NAME, tx.hash);
@@ -155,7 +155,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 	});
 
-	it("tells of one that is settled how it ended, and of nothing more", async () => {
+	it("sends the final status of a settled one, and nothing more", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.waitUntilSent(tx);
@@ -169,7 +169,7 @@ describe("a subscription to a transaction's status", () => {
 		assert.deepEqual(client.received(id), [await fixture.status(tx)]);
 	});
 
-	it("is refused without a hash of 32 bytes, in words", async () => {
+	it("is refused without a hash of 32 bytes, with an error that says so", async () => {
 		for (const params of [[], ["0x12"], [7], [`0x${"zz".repeat(32)}`]]) {
 			const { error } = await client.ask("eth_subscribe", [NAME, ...params]);
 			assert.deepEqual(error, {
