@@ -194,7 +194,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 			headersFor,
 			pages: pages.find,
 		},
-		{ ...deps, post: (request) => ingress.post(request), pass, websocket, standby },
+		{ ...deps, post: (request) => ingress.post(request), proxy: pass, websocket, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {

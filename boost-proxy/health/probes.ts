@@ -2,7 +2,7 @@
 // compared with, and keeps connections to a third party open.
 
 import type { Clock } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -195,7 +195,7 @@ async function askTransport(transport: Transport, method: string, deadlineMs: nu
 	if ("result" in asked) return asked;
 	const { answer, status } = asked;
 	if (answer.kind === "error") return { result: resultOf(answer.error.code, status) };
-	const quantity = readQuantity(answer.result);
+	const quantity = parseNodeQuantity(answer.result);
 	return quantity === null ? { result: "notJsonRpc" } : { result: "ok", quantity };
 }
 
@@ -241,7 +241,7 @@ async function askNode(
 ): Promise<bigint | null> {
 	try {
 		const answer = await node.call({ method, params: [] }, deadlineMs);
-		return answer.ok ? readQuantity(answer.result) : null;
+		return answer.ok ? parseNodeQuantity(answer.result) : null;
 	} catch (thrown) {
 		if (thrown instanceof UpstreamError) return null;
 		throw thrown;

@@ -120,13 +120,13 @@ export class BoostIngress {
 		const { limiter, verifySignature, upstreams } = this.#dependencies;
 		const limited = limiter.takeBody(from, body.length);
 		if (limited !== null) return httpAnswerOf(limited);
-		const { client, refused } = identify(headers, from, body, verifySignature);
+		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
 		const signature = headers["x-flashbots-signature"];
 		const { routing, ...answer } = await this.#serve(body, call, {
 			search: target.search,
 			signature: typeof signature === "string" ? signature : null,
-			refusal: request.refusal ?? refused,
+			refusal: request.shutdownError ?? signatureError,
 		});
 		const ours = routingHeaders(routing, upstreams.relay.breaker.state);
 		return { ...answer, headers: Object.assign(ours, answer.headers) };

@@ -8,7 +8,7 @@ import httpProxy from "http-proxy";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
-import type { Passing, PassThrough } from "../../shared/http/routes.ts";
+import type { ProxiedExchange, RequestProxy } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
@@ -39,8 +39,8 @@ export interface PassThroughDependencies {
 	readonly onPassed: (outcome: ProxyOutcome) => void;
 }
 
-/** The `pass` of createHttpServer. */
-export interface RelayPassThrough extends PassThrough {
+/** The `proxy` of createHttpServer. */
+export interface RelayPassThrough extends RequestProxy {
 	/** Closes idle connections, and the others after their answers. */
 	stop(): void;
 }
@@ -85,7 +85,7 @@ export function createPassThrough(
 		request.url = search === "" ? path : `${path}?${search}`;
 	};
 	return {
-		web(request, response, passing) {
+		handle(request, response, passing) {
 			const refusal = judge(request, dependencies.breaker);
 			if (refusal !== null) {
 				dependencies.onPassed("unavailable");
@@ -130,7 +130,7 @@ function judge({ method, headers }: IncomingMessage, breaker: Breaker): HttpAnsw
 interface ProxiedRequestParts {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
-	readonly passing: Passing;
+	readonly passing: ProxiedExchange;
 }
 
 /** One request to the relay and its answer. */

@@ -2,7 +2,7 @@
 // fallback's status pages show which their users ended there, and which it has abandoned or lost.
 
 import { nextTurn } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
 import { isHolder, markAbandoned, type Row } from "../domain/row.ts";
@@ -87,7 +87,7 @@ export class ChainObserver {
 		const used: Row[] = [];
 		for (const [i, { rows }] of senders.entries()) {
 			const count = counts[i];
-			const next = count?.ok === true ? readQuantity(count.result) : null;
+			const next = count?.ok === true ? parseNodeQuantity(count.result) : null;
 			for (const row of rows) {
 				row.notes.checkedAt = now;
 				if (next === null) continue;

@@ -3,7 +3,7 @@
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
 import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
@@ -259,7 +259,7 @@ export class Reconciler {
 	async #nextNonce(from: string): Promise<bigint | null> {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
 		const [count] = (await this.#dependencies.chain.batch([call], this.#deadlineMs)) ?? [];
-		return count?.ok === true ? readQuantity(count.result) : null;
+		return count?.ok === true ? parseNodeQuantity(count.result) : null;
 	}
 
 	/** Health and time as of now. An upstream that becomes unavailable or available begins a new epoch. */

@@ -1,7 +1,7 @@
 // Follows new blocks and their logs at the node or the fallback, for subscribers while the relay is unavailable.
 
 import { LRUCache } from "lru-cache";
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type Log, type LogFilter, takes } from "../../shared/jsonrpc/logs.ts";
 import type { ChainReads } from "../domain/ports.ts";
 
@@ -107,7 +107,7 @@ export class ChainFollower {
 	async #block(method: string, which: string): Promise<ChainBlock | null> {
 		const [answer] = (await this.#chain.batch([{ method, params: [which, false] }], READ_MS)) ?? [];
 		const block = (answer?.ok === true ? answer.result : null) as Partial<ChainBlock> | null;
-		const number = readQuantity(block?.number);
+		const number = parseNodeQuantity(block?.number);
 		if (number === null || typeof block?.hash !== "string" || typeof block.parentHash !== "string")
 			return null;
 		return { ...block, number: toQuantity(number), hash: block.hash, parentHash: block.parentHash };

@@ -2,7 +2,7 @@
 // answers. Fields that boost cannot know (bids, refunds) stay blank.
 
 import type { Clock } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
@@ -159,7 +159,7 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 /** Converts a node's transaction object into the record's fields. */
 function fieldsOf({ from, to, gas, nonce, value }: RpcTransaction): StatusRecord["transaction"] {
 	const text = (field: unknown) => (typeof field === "string" ? field.toLowerCase() : "");
-	const decimal = (field: unknown) => readQuantity(field)?.toString() ?? "";
+	const decimal = (field: unknown) => parseNodeQuantity(field)?.toString() ?? "";
 	return {
 		from: text(from),
 		to: text(to),

@@ -2,7 +2,7 @@
 // there will be no receipt soon, so a wait ends early only while the relay is available.
 
 import { pause } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	failingSimulation,
 	notSoon,
@@ -116,7 +116,7 @@ async function whyQueued(
 	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
 	if (hashes.length > 0) calls.push(stagesCall(hashes));
 	const [count, answer] = (await relay.batch(calls, { deadlineMs, caller: null })) ?? [];
-	const next = count?.ok === true ? readQuantity(count.result) : null;
+	const next = count?.ok === true ? parseNodeQuantity(count.result) : null;
 	if (next !== null && next < nonce) return WHY_NOT_SOON.nonceGap;
 	const isHeld = relayStages(answer)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;
 	return isHeld ? WHY_NOT_SOON.behindHeld : null;

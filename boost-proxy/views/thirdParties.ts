@@ -1,7 +1,7 @@
 // Reads third parties' answers about a transaction: whether it is in a block, and fallbacks' status pages. An answer must be
 // about the hash, and only known fields of the right type are used.
 
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcObjects.ts";
 import {
 	type StatusError,
@@ -36,7 +36,7 @@ export async function minedOnChain(
 	if (receipt.result === null) return null;
 	const mined = isObject(receipt.result) ? receipt.result : {};
 	if (!isHash(mined.transactionHash, hash) || typeof mined.blockHash !== "string") return undefined;
-	const number = readQuantity(mined.blockNumber);
+	const number = parseNodeQuantity(mined.blockNumber);
 	return {
 		transaction: transactionOf(transaction, hash) ?? null,
 		reverted: mined.status === "0x0",

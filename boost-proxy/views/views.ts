@@ -1,7 +1,7 @@
 // Answers reads of pending nonces and transactions, merged from several sources. While the relay is available its answer
 // counts; the rows, the fallback and the chain add what it does not know, or replace it while it is unavailable.
 
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	minedTransaction,
 	pendingTransaction,
@@ -203,7 +203,7 @@ function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolea
 }
 
 const countOf: Read<bigint> = (answer) =>
-	answer?.ok === true ? (readQuantity(answer.result) ?? undefined) : undefined;
+	answer?.ok === true ? (parseNodeQuantity(answer.result) ?? undefined) : undefined;
 
 function highest(counts: readonly (bigint | undefined)[]): bigint | undefined {
 	const [first, ...others] = counts.filter((one) => one !== undefined);

@@ -4,7 +4,7 @@
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, DeadlineError, nextTurn, pause, withDeadline } from "../../shared/clock.ts";
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	type JsonRpcClient,
 	type RpcAnswer,
@@ -277,6 +277,6 @@ function readState(
 }
 
 function blockBetween(before: unknown, after: unknown): number | null {
-	const block = readQuantity(before);
-	return block !== null && block === readQuantity(after) ? Number(block) : null;
+	const block = parseNodeQuantity(before);
+	return block !== null && block === parseNodeQuantity(after) ? Number(block) : null;
 }

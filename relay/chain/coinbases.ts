@@ -2,7 +2,7 @@
 // each as likely as it was frequent. Contracts then can't tell a simulation by an unusual coinbase or balance.
 
 import { randomInt } from "node:crypto";
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -20,7 +20,7 @@ export class Coinbases {
 	async read(node: Pick<JsonRpcClient, "call" | "batch">, log: Logger): Promise<void> {
 		try {
 			const answer = await node.call({ method: "eth_blockNumber", params: [] }, READ_MS);
-			const head = Number((answer.ok ? readQuantity(answer.result) : null) ?? 0n);
+			const head = Number((answer.ok ? parseNodeQuantity(answer.result) : null) ?? 0n);
 			const numbers = Array.from({ length: BLOCKS }, (_, i) => head - i).filter((number) => number > 0);
 			const params = numbers.map((number) => [toQuantity(number), false]);
 			const calls = params.map((block) => ({ method: "eth_getBlockByNumber", params: block }));

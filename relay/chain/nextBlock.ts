@@ -2,7 +2,7 @@
 // node (`eth_feeHistory`, and `eth_config`, https://eips.ethereum.org/EIPS/eip-7910), or else from the protocol's formulas.
 
 import type { Background } from "../../shared/background.ts";
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { MAX_INITCODE_BYTES, MAX_TX_GAS } from "../../shared/ethereum/intrinsicGas.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Header, NextBlock } from "../domain/chain.ts";
@@ -104,7 +104,7 @@ function readFees(result: unknown, head: Header): NodeFees {
 }
 
 function quantities(list: unknown): (bigint | null)[] {
-	return Array.isArray(list) ? list.map(readQuantity) : [];
+	return Array.isArray(list) ? list.map(parseNodeQuantity) : [];
 }
 
 /** The rules that depend on the fork. */

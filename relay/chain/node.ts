@@ -2,7 +2,7 @@
 // need. Nothing is cached.
 
 import { type Clock, pause } from "../../shared/clock.ts";
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -31,7 +31,7 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 		ask("eth_getBlockByNumber", ["0x0", false]),
 		ask("web3_clientVersion", []),
 	]);
-	const chainId = readQuantity(chain);
+	const chainId = parseNodeQuantity(chain);
 	const genesisHash = readHash(fieldsOf(genesis)?.hash);
 	if (chainId === null || genesisHash === null) throw new UpstreamError("notJsonRpc");
 	return { chainId, genesisHash, clientVersion: printable(version) };
@@ -42,7 +42,7 @@ export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): Node
 	return {
 		async pendingCount(address, caller) {
 			const answer = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
-			const count = readQuantity(answer);
+			const count = parseNodeQuantity(answer);
 			if (count !== null) return count;
 			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
 		},

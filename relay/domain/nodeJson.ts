@@ -1,6 +1,6 @@
 // Parses the JSON of an execution node. The operator trusts the node, so shapes are checked and contents are not.
 
-import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseAddress, parseHash, parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { AccountState, Header } from "./chain.ts";
 
@@ -28,7 +28,7 @@ export function readHeader(json: unknown): Header | null {
 		...[block.number, block.timestamp, block.gasLimit, block.gasUsed],
 		// Absent before the forks that introduced them.
 		...[block.baseFeePerGas ?? "0x0", block.excessBlobGas ?? "0x0", block.blobGasUsed ?? "0x0"],
-	].map(readQuantity);
+	].map(parseNodeQuantity);
 	const [hash, parentHash, miner] = [
 		readHash(block.hash),
 		readHash(block.parentHash),
@@ -48,8 +48,8 @@ export function readAuthorization(json: unknown): Authorization | null {
 	const fields = fieldsOf(json) ?? {};
 	const address = readAddress(fields.address);
 	// Some nodes name it v.
-	const yParity = readQuantity(fields.yParity ?? fields.v);
-	const [chainId, nonce, r, s] = [fields.chainId, fields.nonce, fields.r, fields.s].map(readQuantity);
+	const yParity = parseNodeQuantity(fields.yParity ?? fields.v);
+	const [chainId, nonce, r, s] = [fields.chainId, fields.nonce, fields.r, fields.s].map(parseNodeQuantity);
 	if (address === null || yParity === null) return null;
 	if (chainId == null || nonce == null || r == null || s == null) return null;
 	return { chainId, address, nonce, yParity: Number(yParity), r, s };
@@ -66,7 +66,7 @@ export function readAccount([nonce, balance, code]: readonly unknown[]): Pick<
 	AccountState,
 	"nonce" | "balance" | "code"
 > | null {
-	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
+	const [nonceValue, balanceValue] = [parseNodeQuantity(nonce), parseNodeQuantity(balance)];
 	if (nonceValue === null || balanceValue === null || typeof code !== "string") return null;
 	// Without code some nodes answer `0x`, others an empty string.
 	const kind = code === "0x" || code === "" ? "none" : DELEGATION.test(code) ? "delegated" : "contract";

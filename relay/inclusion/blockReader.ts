@@ -1,6 +1,6 @@
 // Parses blocks, and single fields of them, from the node's JSON. Malformed JSON is an UpstreamError.
 
-import { readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
@@ -59,7 +59,7 @@ export function record(value: unknown): Fields {
 
 /** A number; less strict than with clients, because some nodes pad with zeros. Throws an UpstreamError. */
 export function quantity(value: unknown): bigint {
-	return known(readQuantity(value));
+	return known(parseNodeQuantity(value));
 }
 
 /** Lower case. Throws an UpstreamError. */

@@ -1,7 +1,7 @@
 // Reads payments from the node: the transfers of a block, and what a transaction paid to the coinbase. Bids and refunds are
 // judged elsewhere.
 
-import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { type Fields, fieldsOf, readAddress } from "../domain/nodeJson.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
@@ -30,8 +30,8 @@ export function paymentReader(dependencies: {
 		},
 		async brought(hash, block) {
 			const receipt = await ask("eth_getTransactionReceipt", [hash]);
-			const price = readQuantity(receipt?.effectiveGasPrice);
-			const gas = readQuantity(receipt?.gasUsed);
+			const price = parseNodeQuantity(receipt?.effectiveGasPrice);
+			const gas = parseNodeQuantity(receipt?.gasUsed);
 			if (price === null || gas === null) throw new UpstreamError("notJsonRpc");
 			const fees = gas * (price - block.baseFee);
 			const answer = await node.call(
@@ -56,7 +56,7 @@ function readPaidBlock(block: Fields): PaidBlock {
 		number: Number(quantity(block.number)),
 		timestamp: Number(quantity(block.timestamp)),
 		coinbase: address(block.miner),
-		baseFee: readQuantity(block.baseFeePerGas) ?? 0n,
+		baseFee: parseNodeQuantity(block.baseFeePerGas) ?? 0n,
 		transactions: transactions.map((one: unknown) => {
 			const tx = record(one);
 			return {

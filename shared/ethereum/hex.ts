@@ -1,5 +1,5 @@
-// Reads and writes the hex of JSON-RPC. Reading is strict and returns null for invalid text, so that callers can name the
-// parameter in their error.
+// Reads and writes the hex strings of Ethereum's JSON-RPC. Reading returns null for invalid text; the caller makes the error,
+// since it knows the parameter's name.
 
 /** A view of the same memory as a Buffer, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
@@ -23,23 +23,23 @@ export function hexToBytes(text: string): Buffer | null {
 	return bytes.length === (text.length - 2) / 2 ? bytes : null;
 }
 
-/** Lower-case `0x…` of exactly `byteLength` bytes, or null. Checksums are ignored. */
+/** `text` in lower case if it is `0x` and the digits of exactly `byteLength` bytes; else null. */
 function parseFixedHex(text: string, byteLength: number): string | null {
 	if (text.length !== 2 + 2 * byteLength || !hasPrefix(text)) return null;
 	return HEX_DIGITS.test(text.slice(2)) ? text.toLowerCase() : null;
 }
 
-/** The lower-case address, or null unless it is 20 bytes of `0x…`. */
+/** The lower-case address, or null unless `text` is `0x` and 40 hex digits. The EIP-55 checksum is not verified. */
 export function parseAddress(text: string): string | null {
 	return parseFixedHex(text, 20);
 }
 
-/** The lower-case hash, or null unless it is 32 bytes of `0x…`. */
+/** The lower-case hash, or null unless `text` is `0x` and 64 hex digits. */
 export function parseHash(text: string): string | null {
 	return parseFixedHex(text, 32);
 }
 
-/** A JSON-RPC quantity: `0x` and digits without leading zeros. Throws a RangeError for negative values. */
+/** A JSON-RPC quantity: `0x` and hex digits without leading zeros. Throws a RangeError for negative values. */
 export function toQuantity(value: bigint | number): string {
 	if (value < 0) throw new RangeError("a quantity cannot be negative");
 	return `0x${BigInt(value).toString(16)}`;
@@ -47,11 +47,11 @@ export function toQuantity(value: bigint | number): string {
 
 /** The value of a JSON-RPC quantity of at most 256 bits, or null. Refuses leading zeros, as geth does. */
 export function parseQuantity(text: string): bigint | null {
-	return QUANTITY.test(text) ? BigInt(text.toLowerCase()) : null;
+	return QUANTITY.test(text) ? BigInt(text) : null;
 }
 
-/** Like {@link parseQuantity} for answers of nodes, some of which pad with zeros. */
-export function readQuantity(value: unknown): bigint | null {
+/** Like {@link parseQuantity}, but allows leading zeros, which some nodes send, and accepts any value. */
+export function parseNodeQuantity(value: unknown): bigint | null {
 	return typeof value === "string" && NODE_QUANTITY.test(value) ? BigInt(value) : null;
 }
 

@@ -105,7 +105,7 @@ class RequestContext implements CallContext {
 
 /** The request or message of a call, until it is answered. */
 export interface RequestLife {
-	/** Of its body, which is held until it is answered. */
+	/** Size of its body, which is held until it is answered. */
 	readonly bytes: number;
 	/** Calls `listener` once, when its client has disconnected; at once if it already has. */
 	onGone(listener: () => void): void;
@@ -133,7 +133,7 @@ export class Ending {
 }
 
 /**
- * The life of one request. The owner of the connection ends it when the client has disconnected or was answered; listeners are
+ * Reports the end of one request; `bytes` is the size of its body. The owner of the connection ends it when the client has disconnected or was answered; listeners are
  * called in both cases, since after an answer they have nothing left to end.
  */
 export class ClientLife extends Ending implements RequestLife {
@@ -160,7 +160,7 @@ interface AddressOptions {
 }
 
 export interface ClientAddress {
-	/** See Client.address. */
+	/** Like {@link Client.address}. */
 	readonly address: string;
 	readonly vouched: boolean;
 }
@@ -262,7 +262,7 @@ export function isWebPage(origin: string | null): boolean {
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
 /**
- * The client of `body` by its address and signature; `refused` if the signature does not verify. Without a signature, a
+ * The client of `body` by its address and signature, and an error if the signature does not verify. Without a signature, a
  * proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the original body, and may have rewritten it.
  * From anyone else that header is ignored.
  */
@@ -271,17 +271,18 @@ export function identify(
 	{ address, vouched }: ClientAddress,
 	body: Uint8Array,
 	verifySignature: VerifySignature | undefined,
-): { readonly client: Client; readonly refused: RpcError | null } {
+): { readonly client: Client; readonly signatureError: RpcError | null } {
 	const signature = headers["x-flashbots-signature"];
 	if (signature === undefined) {
 		const named = headers["x-boost-signer"];
 		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
-		return { client: { address, signer, vouched }, refused: null };
+		return { client: { address, signer, vouched }, signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
-	if (check?.ok) return { client: { address, signer: check.address, vouched }, refused: null };
-	const refused = new RpcError("invalidRequest", `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`);
-	return { client: { address, signer: null, vouched }, refused };
+	if (check?.ok) return { client: { address, signer: check.address, vouched }, signatureError: null };
+	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
+	const signatureError = new RpcError("invalidRequest", text);
+	return { client: { address, signer: null, vouched }, signatureError };
 }
 
 export interface RequestTarget {

@@ -37,9 +37,9 @@ export function connectionsOf(settings: {
 
 /** A request or websocket in flight. */
 interface InFlight {
-	/** Whether its client is over its share, so that it must be refused. */
-	readonly isOver: boolean;
-	/** Must be called at its end; may be called repeatedly. */
+	/** Whether its client has too many in flight, so that this one must be refused. */
+	readonly isOverLimit: boolean;
+	/** Must be called when it ends; may be called repeatedly. */
 	readonly end: () => void;
 }
 
@@ -63,13 +63,13 @@ export interface Exchange {
 	/** Who sent it. */
 	readonly from: ClientAddress;
 	readonly connection: OpenConnection;
-	/** Gives back its part of its client's share. */
-	leave: () => void;
+	/** Makes room for another request of its client. */
+	releaseSlot: () => void;
 	/** Whether the client sends its body only after 100 Continue. */
 	readonly awaitsContinue: boolean;
 	/** Buffered bytes of the body. */
 	bytes: number;
-	/** Set for a POST whose body was read, and for proxied requests. */
+	/** Tells handlers of the request that its client is gone. For a POST whose body was read, and for proxied requests. */
 	life: ClientLife | null;
 	/** Its queued handling, then its queued answer. */
 	work: QueuedWork | null;
@@ -118,8 +118,8 @@ export class Connections {
 		if (this.#open.has(socket)) return;
 		const address = normalAddress(socket.remoteAddress ?? "");
 		const client = this.#behindProxy || address === undefined ? null : clientOf(address);
-		const isOver = client !== null && this.#count(client) >= this.maxPerClient;
-		if (isOver || (this.#open.size >= this.#max && !this.#makeRoom())) {
+		const isOverLimit = client !== null && this.#count(client) >= this.maxPerClient;
+		if (isOverLimit || (this.#open.size >= this.#max && !this.#makeRoom())) {
 			socket.destroy();
 			return;
 		}
@@ -151,11 +151,11 @@ export class Connections {
 		const client = clientOf(from.address);
 		// A websocket on a direct connection is counted by its connection.
 		const amount = isWebsocket && open.client !== null ? 0 : 1;
-		const isOver = this.#inFlight.refusal(client, amount) !== null;
-		if (open.inFlight >= MAX_PIPELINED || (isOver && open.client !== null && open.inFlight > 0)) {
+		const isOverLimit = this.#inFlight.refusal(client, amount) !== null;
+		if (open.inFlight >= MAX_PIPELINED || (isOverLimit && open.client !== null && open.inFlight > 0)) {
 			stopReading(open.socket);
 		}
-		const taken = isOver ? 0 : amount;
+		const taken = isOverLimit ? 0 : amount;
 		this.#inFlight.takeAnyway(client, taken);
 		open.inFlight += 1;
 		this.#touch(open);
@@ -167,10 +167,10 @@ export class Connections {
 			this.#inFlight.release(client, taken);
 			this.#touch(open);
 		};
-		return { isOver, end };
+		return { isOverLimit, end };
 	}
 
-	/** Closes one for a newcomer; false if all are in use by proxies. */
+	/** Closes a connection for a newcomer; false if all are in use by proxies. */
 	#makeRoom(): boolean {
 		let largest: string | null = null;
 		for (const client of this.#byClient.keys()) {

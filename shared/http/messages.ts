@@ -9,7 +9,7 @@ import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
-/** Names in lower case. */
+/** Header names are in lower case. */
 type Headers = Readonly<Record<string, string>>;
 
 export interface HttpAnswer {
@@ -79,7 +79,7 @@ export function writeHead(
 	response.writeHead(status, head);
 }
 
-/** The bytes of an answer with a JSON body that closes the connection. */
+/** The bytes of an answer with a JSON body and `connection: close`. */
 export function rawAnswer(status: number, body: string, headers: readonly string[] = []): string {
 	const head = [
 		`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
@@ -122,52 +122,57 @@ export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 
 const RETRY_SOON = { "retry-after": "1" };
 
-export const FAILED = rpcErrorAnswer("internal", 500, "internal error");
+export const FAILED_ANSWER = rpcErrorAnswer("internal", 500, "internal error");
 
-export const BUSY = rpcErrorAnswer(
+export const BUSY_ANSWER = rpcErrorAnswer(
 	"unavailable",
 	503,
 	"internal error: too many requests under way",
 	RETRY_SOON,
 );
 
-/** A streamed answer can't wait behind an unanswered request. */
-export const BEHIND = jsonAnswer(
+/** Refuses a streamed answer on a connection where an earlier request is unanswered, for which it would have to wait. */
+export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
 	503,
 	{ error: "expected a connection on which no answer is due" },
 	RETRY_SOON,
 );
 
 /** A client's bodies exceed its share of the request buffers. */
-const CLIENT_BUSY = rpcErrorAnswer(
+const CLIENT_BUSY_ANSWER = rpcErrorAnswer(
 	"rateLimit",
 	429,
 	"limit exceeded: too many bytes under way for this client",
 	RETRY_SOON,
 );
 
-export function tooLarge(maxBytes: number): HttpAnswer {
+export function tooLargeAnswer(maxBytes: number): HttpAnswer {
 	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
 }
 
 /** The rate limit's answer to a request that is not JSON-RPC. */
-export function limited(waitMs: number): HttpAnswer {
+export function rateLimitedAnswer(waitMs: number): HttpAnswer {
 	const seconds = retryAfter(waitMs);
 	return jsonAnswer(429, { error: `limit exceeded: try again in ${seconds} s` }, { "retry-after": seconds });
 }
 
 /** The client has `max` requests and websockets in flight already. */
-export function crowded(verb: string | undefined, max: number): HttpAnswer {
-	return inVerb(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
+export function tooManyRequestsAnswer(verb: string | undefined, max: number): HttpAnswer {
+	return errorAnswerTo(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
 }
 
 /** The server can't serve requests now because of `why`. */
-export function notServing(verb: string | undefined, why: string): HttpAnswer {
-	return inVerb(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
+export function notServingAnswer(verb: string | undefined, why: string): HttpAnswer {
+	return errorAnswerTo(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
 }
 
-/** A JSON-RPC error for POST, else plain JSON, with a retry after a second. */
-function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, message: string): HttpAnswer {
+/** A JSON-RPC error for POST, else plain JSON. The client may try again after a second. */
+function errorAnswerTo(
+	verb: string | undefined,
+	kind: RpcErrorKind,
+	status: number,
+	message: string,
+): HttpAnswer {
 	return verb === "POST"
 		? rpcErrorAnswer(kind, status, message, RETRY_SOON)
 		: jsonAnswer(status, { error: message }, RETRY_SOON);
@@ -218,7 +223,7 @@ export function readWhole(
 		if (total > maxBytes || over !== null) {
 			isRefused = true;
 			request.pause();
-			done(over === null ? tooLarge : over === "client" ? CLIENT_BUSY : BUSY);
+			done(over === null ? tooLarge : over === "client" ? CLIENT_BUSY_ANSWER : BUSY_ANSWER);
 			return;
 		}
 		// A body in one chunk, the usual case, is not copied. More chunks are copied into one buffer at once: a body that
@@ -271,18 +276,18 @@ const NOT_JSON = rpcErrorAnswer(
 );
 const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
 
-/** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLong` is for a body over `maxBytes`. */
+/** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLarge` is for a body over `maxBytes`. */
 export function checkPost(
 	request: IncomingMessage,
 	maxBytes: number,
-	tooLong: HttpAnswer,
+	tooLarge: HttpAnswer,
 ): HttpAnswer | null {
 	const { "content-type": type = "", "content-encoding": encoding = "" } = request.headers;
 	const isJson = type === "application/json" || JSON_TYPE.test(type);
 	if (!isJson) return NOT_JSON;
 	if (encoding !== "" && !/^identity$/i.test(encoding)) return ENCODED;
-	return (declaredBytes(request) ?? 0) > maxBytes ? tooLong : null;
+	return (declaredBytes(request) ?? 0) > maxBytes ? tooLarge : null;
 }
 
-/** None, `application/json` or `application/…+json`, with or without parameters. */
+/** Matches no content type, `application/json` and `application/…+json`, with or without parameters. */
 const JSON_TYPE = /^$|^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;

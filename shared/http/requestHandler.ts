@@ -11,29 +11,35 @@ import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContex
 import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
 import {
 	asksForPage,
-	BEHIND,
-	BUSY,
+	BUSY_ANSWER,
 	checkPost,
-	crowded,
 	declaredBytes,
 	endUnread,
-	FAILED,
+	FAILED_ANSWER,
 	type HttpAnswer,
 	hasBody,
 	httpAnswerOf,
 	indented,
 	jsonAnswer,
-	limited,
-	notServing,
+	notServingAnswer,
+	rateLimitedAnswer,
 	readWhole,
-	tooLarge,
+	tooLargeAnswer,
+	tooManyRequestsAnswer,
+	UNANSWERED_BEFORE_ANSWER,
 	writeHead,
 } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { createRouter, type PassThrough, type PostHandler, type RouteMatch, type Served } from "./routes.ts";
+import {
+	createRouter,
+	type PostHandler,
+	type RequestProxy,
+	type RouteMatch,
+	type RouterOptions,
+} from "./routes.ts";
 import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
-export interface RequestHandlerOptions extends Served, ConnectionsOptions {
+export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions {
 	readonly maxBodyBytes: number;
 	/** Bytes of all bodies that are being read or handled; above it 503. Default 256 MiB. */
 	readonly maxBufferedBytes?: number;
@@ -51,14 +57,14 @@ export interface RequestHandlerOptions extends Served, ConnectionsOptions {
 }
 
 export interface RequestHandlerDependencies {
-	/** For POSTs on `rpcPaths`. */
+	/** Handles POSTs on `rpcPaths`. Needed only if there are such paths. */
 	readonly post?: PostHandler;
 	/** Proxies requests that match no route, except preflights; if absent they get 404. */
-	readonly pass?: PassThrough;
+	readonly proxy?: RequestProxy;
 	readonly readAddress: ReadAddress;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
-	/** The process's own, if it has other readers than this server's. */
+	/** The shared counter of bytes that clients have not read yet; pass it if other servers or websockets use it too. */
 	readonly unread?: UnreadBytes;
 	readonly log: Logger;
 	readonly clock: Clock;
@@ -67,13 +73,13 @@ export interface RequestHandlerDependencies {
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
 const MAX_BUFFERED_BYTES_PER_CLIENT = 32 * 1024 * 1024;
 const MAX_OPEN_REQUESTS = 10_000;
-/** Below the 30 s of routers. Routes have shorter deadlines; this one catches their faults. */
+/** Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this one catches their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
-/** Handling a larger body takes milliseconds. */
-const LARGE_BYTES = 64 * 1024;
-/** Up to this size, copying an answer is cheaper than writing it separately from the head. */
-const SMALL_BYTES = 64 * 1024;
+/** Handling a larger body takes milliseconds, so it waits for its turn, and for its client's rate limit before it is read. */
+const QUICK_BODY_BYTES = 64 * 1024;
+/** Up to this size, copying an answer is cheaper than writing it separately from the head. Only larger ones count as unread. */
+const COPIED_ANSWER_BYTES = 64 * 1024;
 
 export class RequestHandler {
 	readonly connections: Connections;
@@ -85,17 +91,17 @@ export class RequestHandler {
 	readonly #exposure: Readonly<Record<string, string>>;
 	readonly #dependencies: RequestHandlerDependencies;
 	readonly #queue: EventLoopQueue;
-	/** Requests in flight. Streamed answers don't count, so a stop does not wait for them. */
+	/** Requests in flight. Streamed answers don't count, so a shutdown does not wait for them. */
 	#open = 0;
 	#draining = false;
-	#refusal: RpcError | null = null;
+	#shutdownError: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
 
 	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
 		this.connections = new Connections(options);
-		this.#route = createRouter(options, dependencies.pass !== undefined);
+		this.#route = createRouter(options, dependencies.proxy !== undefined);
 		this.#options = options;
-		this.#tooLarge = tooLarge(options.maxBodyBytes);
+		this.#tooLarge = tooLargeAnswer(options.maxBodyBytes);
 		this.#buffered = new Shares({
 			total: options.maxBufferedBytes ?? MAX_BUFFERED_BYTES,
 			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
@@ -115,7 +121,7 @@ export class RequestHandler {
 
 	/** Refuses further requests with 503. */
 	refuseAll(): void {
-		this.#refusal = new RpcError("unavailable", "internal error: shutting down");
+		this.#shutdownError = new RpcError("unavailable", "internal error: shutting down");
 	}
 
 	/** Resolves when no request is in flight; streams don't count. */
@@ -129,13 +135,13 @@ export class RequestHandler {
 		const connection = this.connections.of(socket);
 		// A request that is pipelined behind a stream would wait until the stream ends.
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
-		// Also requests that were pipelined on a connection just closed.
+		// Ignores requests that were pipelined on a connection that is closed.
 		if (connection === undefined || socket.destroyed) return;
 		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
-		const { isOver, end: leave } = this.connections.begin(connection, from);
+		const { isOverLimit, end: releaseSlot } = this.connections.begin(connection, from);
 		const { requests } = connection;
 		// Queued requests would delay those pipelined behind them, so small ones are handled now.
-		for (const before of [...requests]) if (before.bytes < LARGE_BYTES) before.work?.runNow();
+		for (const before of [...requests]) if (before.bytes < QUICK_BODY_BYTES) before.work?.runNow();
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
 			request,
@@ -143,7 +149,7 @@ export class RequestHandler {
 			target,
 			from,
 			connection,
-			leave,
+			releaseSlot,
 			awaitsContinue:
 				request.httpVersionMinor > 0 && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect ?? ""),
 			bytes: 0,
@@ -156,12 +162,14 @@ export class RequestHandler {
 		response.on("close", exchange.end);
 		const routing = this.#route(method ?? "", target.path, headers.accept);
 		if (socket.destroyed) exchange.end();
-		else if (isOver) this.#refuse(exchange, crowded(method, this.connections.maxPerClient));
-		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS)) this.#refuse(exchange, BUSY);
-		else if (routing.kind === "post") this.#post(exchange);
+		else if (isOverLimit)
+			this.#answerUnread(exchange, tooManyRequestsAnswer(method, this.connections.maxPerClient));
+		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
+			this.#answerUnread(exchange, BUSY_ANSWER);
+		else if (routing.kind === "rpc") this.#readPost(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
-		else if (routing.kind === "pass") this.#pass(exchange);
-		else this.#refuse(exchange, routing.answer);
+		else if (routing.kind === "proxy") this.#proxy(exchange);
+		else this.#answerUnread(exchange, routing.answer);
 	}
 
 	#end(exchange: Exchange): void {
@@ -171,7 +179,7 @@ export class RequestHandler {
 		requests.splice(at, 1);
 		this.#open -= 1;
 		this.#buffered.release(clientOf(exchange.from.address), exchange.bytes);
-		exchange.leave();
+		exchange.releaseSlot();
 		exchange.work?.drop();
 		exchange.life?.end();
 		if (this.#open > 0) return;
@@ -183,7 +191,7 @@ export class RequestHandler {
 		const { weight } = route;
 		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
 		if (wait > 0) {
-			this.#refuse(exchange, limited(wait));
+			this.#answerUnread(exchange, rateLimitedAnswer(wait));
 			return;
 		}
 		const { path, search } = exchange.target;
@@ -193,34 +201,35 @@ export class RequestHandler {
 		withDeadline(clock, route.path, ROUTE_LIMIT_MS, async () =>
 			route.handle({ path, params, query, headers, address }),
 		).then(
-			(answer) => this.#answer(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
+			(answer) => this.#answerRoute(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
 			(thrown: unknown) => {
 				log.error("a route failed", { path: route.path, fault: safeError(thrown) });
-				this.#whole(exchange, jsonAnswer(500, { error: "internal error" }));
+				this.#answerWhole(exchange, jsonAnswer(500, { error: "internal error" }));
 			},
 		);
 	}
 
-	#pass(exchange: Exchange): void {
+	#proxy(exchange: Exchange): void {
 		const { request, response, awaitsContinue } = exchange;
-		if (this.#refusal !== null) {
-			this.#refuse(exchange, notServing(request.method, "shutting down"));
+		if (this.#shutdownError !== null) {
+			this.#answerUnread(exchange, notServingAnswer(request.method, "shutting down"));
 			return;
 		}
+		// The body is streamed, so no bytes of it are held.
 		const life = new ClientLife(0);
 		exchange.life = life;
-		this.#dependencies.pass?.web(request, response, {
+		this.#dependencies.proxy?.handle(request, response, {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
 			},
 			onGone: (listener) => life.onGone(listener),
-			refuse: (answer) => this.#refuse(exchange, answer),
-			begin: (status, headers, end) => this.#begin(exchange, status, headers, end),
+			refuse: (answer) => this.#answerUnread(exchange, answer),
+			begin: (status, headers, end) => this.#beginProxied(exchange, status, headers, end),
 		});
 	}
 
-	/** The head of a proxied answer: see Passing. */
-	#begin(
+	/** Writes the head of a proxied answer, see {@link ProxiedExchange.begin}. `end` is null unless it may never end. */
+	#beginProxied(
 		exchange: Exchange,
 		status: number,
 		headers: OutgoingHttpHeaders,
@@ -228,14 +237,14 @@ export class RequestHandler {
 	): boolean {
 		const { request, response } = exchange;
 		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
-		if (end !== null && !this.#mayStream(exchange)) return false;
+		if (end !== null && !this.#claimStream(exchange)) return false;
 		const head = { ...headers };
 		const exposed = this.#exposure["access-control-expose-headers"];
 		if (exposed !== undefined) {
 			const theirs = head["access-control-expose-headers"] || null;
 			head["access-control-expose-headers"] = theirs === null ? exposed : `${theirs}, ${exposed}`;
 		}
-		// An upstream that has answered does not read the rest of the body.
+		// The rest of the request's body will not be read, so the connection can't be reused.
 		if (this.#draining || !request.complete) head.connection = "close";
 		response.writeHead(status, head);
 		if (end === null) return true;
@@ -245,15 +254,16 @@ export class RequestHandler {
 		return true;
 	}
 
-	#post(exchange: Exchange): void {
+	#readPost(exchange: Exchange): void {
 		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
-		const { log, post = () => Promise.resolve(BUSY) } = this.#dependencies;
+		// Never the default: a server without a handler has no JSON-RPC paths.
+		const { log, post = () => Promise.resolve(BUSY_ANSWER) } = this.#dependencies;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
 		if (fault !== null) {
-			this.#refuse(exchange, fault);
+			this.#answerUnread(exchange, fault);
 			return;
 		}
 		if (awaitsContinue) response.writeContinue();
@@ -263,21 +273,21 @@ export class RequestHandler {
 			if (refusal === null) exchange.bytes += bytes;
 			return refusal;
 		};
-		readWhole(request, { maxBytes, tooLarge, reserve }, (body) => {
-			if (!Buffer.isBuffer(body)) {
-				this.#refuse(exchange, body, true);
+		readWhole(request, { maxBytes, tooLarge, reserve }, (result) => {
+			if (!Buffer.isBuffer(result)) {
+				this.#answerUnread(exchange, result, true);
 				return;
 			}
-			const life = new ClientLife(body.length);
+			const life = new ClientLife(result.length);
 			exchange.life = life;
 			exchange.work = this.#queue.run(client, () => {
-				post({ target, headers, from, body, refusal: this.#refusal, life }).then(
+				post({ target, headers, from, body: result, shutdownError: this.#shutdownError, life }).then(
 					(answer) => {
 						exchange.work = this.#queue.run(client, () => this.#send(exchange, answer));
 					},
 					(thrown: unknown) => {
 						log.error("a request failed", { path: target.path, fault: safeError(thrown) });
-						this.#send(exchange, FAILED);
+						this.#send(exchange, FAILED_ANSWER);
 					},
 				);
 			});
@@ -287,19 +297,20 @@ export class RequestHandler {
 	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
 	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
-		const limited = bytes > LARGE_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? null) : null;
-		return limited === null ? null : httpAnswerOf(limited);
+		const refusal =
+			bytes > QUICK_BODY_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? null) : null;
+		return refusal === null ? null : httpAnswerOf(refusal);
 	}
 
 	/** Sends a route's answer: complete, or as a stream. */
-	#answer(exchange: Exchange, answer: HttpAnswer): void {
+	#answerRoute(exchange: Exchange, answer: HttpAnswer): void {
 		const { request, response } = exchange;
 		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {
-			this.#whole(exchange, answer);
+			this.#answerWhole(exchange, answer);
 			return;
 		}
-		if (!this.#mayStream(exchange)) return;
-		this.#head(exchange, answer, this.#draining);
+		if (!this.#claimStream(exchange)) return;
+		this.#writeHead(exchange, answer, this.#draining);
 		const stream = new ResponseStream(response, exchange.from.address, this.#unread);
 		this.#startStream(exchange, stream);
 		try {
@@ -313,15 +324,15 @@ export class RequestHandler {
 	}
 
 	/** Sends a route's complete answer. The body of a POST was not read. */
-	#whole(exchange: Exchange, answer: HttpAnswer): void {
-		if (exchange.request.method === "POST") this.#refuse(exchange, answer);
+	#answerWhole(exchange: Exchange, answer: HttpAnswer): void {
+		if (exchange.request.method === "POST") this.#answerUnread(exchange, answer);
 		else this.#send(exchange, answer);
 	}
 
-	/** Whether the answer may be streamed: not if other requests are unanswered. Then it is refused, or the client disconnected. */
-	#mayStream(exchange: Exchange): boolean {
+	/** Whether the answer may be streamed. Else refuses it (earlier requests are unanswered) or disconnects (later ones are). */
+	#claimStream(exchange: Exchange): boolean {
 		const { socket, requests } = exchange.connection;
-		if (requests[0] !== exchange) this.#send(exchange, BEHIND);
+		if (requests[0] !== exchange) this.#send(exchange, UNANSWERED_BEFORE_ANSWER);
 		else if (requests.length > 1) socket.destroy();
 		else return true;
 		return false;
@@ -329,54 +340,56 @@ export class RequestHandler {
 
 	/** Called after the head of a streamed answer was written. */
 	#startStream(exchange: Exchange, stream: OpenAnswer): void {
-		const { connection, leave } = exchange;
+		const { connection, releaseSlot } = exchange;
 		exchange.response.flushHeaders();
 		exchange.life = null;
-		// It counts against its client's share until the stream ends.
-		exchange.leave = () => {};
+		// Keeps the client's slot until the stream closes.
+		exchange.releaseSlot = () => {};
 		exchange.end();
 		connection.stream = stream;
 		stream.onClose(() => {
 			connection.stream = null;
-			leave();
+			releaseSlot();
 		});
 	}
 
-	#head({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
+	#writeHead({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
 		const more = request.method === "OPTIONS" ? undefined : this.#options.headersFor?.(answer);
 		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
 	}
 
+	/** Sends a complete answer. The request's body was read, or is short enough for Node to discard it. */
 	#send(exchange: Exchange, answer: HttpAnswer): void {
-		const { response, from, leave } = exchange;
+		const { response, from, releaseSlot } = exchange;
 		if (response.headersSent || response.destroyed) return;
-		this.#head(exchange, answer, this.#draining);
+		this.#writeHead(exchange, answer, this.#draining);
 		const { body } = answer;
 		// Node sends text together with the head, but bytes separately. Latin-1 keeps every byte unchanged.
-		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) {
+		if (Buffer.isBuffer(body) && body.length <= COPIED_ANSWER_BYTES) {
 			response.end(body.toString("latin1"), "latin1");
 			return;
 		}
-		if (body !== null && body.length > SMALL_BYTES) {
+		if (body !== null && body.length > COPIED_ANSWER_BYTES) {
+			// Nothing can be added to a complete answer, so it can only be cut off.
 			const cut = () => response.destroy();
 			const reader = this.#unread.reader(from.address, { close: cut, cut });
 			reader.write(Buffer.byteLength(body));
-			exchange.leave = () => {
+			exchange.releaseSlot = () => {
 				reader.gone();
-				leave();
+				releaseSlot();
 			};
 		}
 		response.end(body);
 	}
 
-	/** Answers without reading the body. If it may be long, the connection is closed instead of read to the end. */
-	#refuse(exchange: Exchange, answer: HttpAnswer, midway = false): void {
+	/** Answers a request whose body is not fully read. If the rest may be long, closes the connection instead of reading it. */
+	#answerUnread(exchange: Exchange, answer: HttpAnswer, isPartlyRead = false): void {
 		const { request, response, awaitsContinue } = exchange;
 		const bytes = declaredBytes(request) ?? Number.POSITIVE_INFINITY;
-		const small = !midway && !awaitsContinue && bytes <= this.#options.maxBodyBytes;
-		if (small || !hasBody(request) || (!midway && request.complete)) this.#send(exchange, answer);
+		const canReadRest = !isPartlyRead && !awaitsContinue && bytes <= this.#options.maxBodyBytes;
+		if (canReadRest || !hasBody(request) || (!isPartlyRead && request.complete)) this.#send(exchange, answer);
 		else if (!response.headersSent && !response.destroyed) {
-			this.#head(exchange, answer, true);
+			this.#writeHead(exchange, answer, true);
 			endUnread(request, response, answer.body, this.#dependencies.clock);
 		}
 	}

@@ -1,5 +1,5 @@
-// Decides by verb and path how a request is handled: JSON-RPC by the dispatcher, a route by its handler, anything else by the
-// proxy or with an error. No path may be served twice, which is checked at the start.
+// The router: decides by verb and path how a request is handled. JSON-RPC goes to the dispatcher, a route to its handler,
+// anything else to the proxy or gets an error. Also the handler of JSON-RPC over HTTP, and the interface of a proxy.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
@@ -27,20 +27,20 @@ import type { RateLimiter } from "./rateLimit.ts";
 export interface RouteRequest {
 	/** Without a trailing slash. */
 	readonly path: string;
-	/** The placeholders' values, percent-decoded. */
+	/** The values of the path's placeholders, percent-decoded. */
 	readonly params: Readonly<Record<string, string>>;
 	readonly query: URLSearchParams;
 	readonly headers: IncomingHttpHeaders;
-	/** See Client.address. */
+	/** The client's IP address in its shortest form. */
 	readonly address: string;
 }
 
 export interface Route {
 	/** "/livez", or with placeholders for one segment each: "/tx/{hash}". */
 	readonly path: string;
-	/** Default GET, which includes HEAD. The body of a POST is not read. */
+	/** Default GET, which includes HEAD. */
 	readonly verb?: "GET" | "POST";
-	/** In the rate limit; default 0, which is not limited. */
+	/** What a request costs in the client's rate limit; 0 (default): not limited. */
 	readonly weight?: number;
 	/** A thrown error becomes a 500 without details. */
 	handle(request: RouteRequest): Promise<HttpAnswer> | HttpAnswer;
@@ -51,11 +51,11 @@ export interface RouteMatch {
 	readonly params: Readonly<Record<string, string>>;
 }
 
-/** How a request is handled: by the POST handler, a route, the proxy, or with a fixed answer. */
+/** How a request is handled: as JSON-RPC by the POST handler, by a route, by the proxy, or with a fixed answer. */
 type Routing =
-	| { readonly kind: "post" }
+	| { readonly kind: "rpc" }
 	| ({ readonly kind: "route" } & RouteMatch)
-	| { readonly kind: "pass" }
+	| { readonly kind: "proxy" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
 const PREFLIGHT = {
@@ -63,7 +63,7 @@ const PREFLIGHT = {
 	"access-control-max-age": "86400",
 };
 
-export interface Served {
+export interface RouterOptions {
 	/** Paths of JSON-RPC over POST, without a trailing slash. */
 	readonly rpcPaths: readonly string[];
 	readonly routes: readonly Route[];
@@ -71,34 +71,40 @@ export interface Served {
 	readonly pages?: PageFinder;
 }
 
-/** The router of a server. With `passes` requests that match no route are proxied, except preflights. */
+/**
+ * The router of a server. With `hasProxy` requests that match no route are proxied, except preflights. Throws if two handlers
+ * claim the same verb and path, or two routes the same path.
+ */
 export function createRouter(
-	{ rpcPaths, routes, pages }: Served,
-	passes = false,
+	{ rpcPaths, routes, pages }: RouterOptions,
+	hasProxy = false,
 ): (verb: string, path: string, accept?: string) => Routing {
-	const posts = new Set(rpcPaths);
+	const rpc = new Set(rpcPaths);
 	const find = routeFinder(routes);
 	for (const { verb, path } of routes) {
-		if (verb === "POST" && posts.has(path)) throw new Error(`the path ${path} is served twice`);
+		if (verb === "POST" && rpc.has(path)) throw new Error(`the path ${path} is served twice`);
 	}
 	return (verb, path, accept) => {
 		const isRead = verb === "GET" || verb === "HEAD";
 		const page = isRead && asksForPage(accept) ? (pages?.(path) ?? null) : null;
 		if (page !== null) return { kind: "answer", answer: page };
-		const takesRpc = posts.has(path);
-		if (takesRpc && verb === "POST") return { kind: "post" };
+		const isRpcPath = rpc.has(path);
+		if (isRpcPath && verb === "POST") return { kind: "rpc" };
 		const match = find(path);
-		const takesPost = match?.route.verb === "POST";
-		if (match !== undefined && (takesPost ? verb === "POST" : isRead)) {
+		const isPostRoute = match?.route.verb === "POST";
+		if (match !== undefined && (isPostRoute ? verb === "POST" : isRead)) {
 			return { kind: "route", ...match };
 		}
-		const isPassed = passes && match === undefined;
-		if (isPassed && verb !== "OPTIONS") return { kind: "pass" };
-		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
+		const isProxied = hasProxy && match === undefined;
+		if (isProxied && verb !== "OPTIONS") return { kind: "proxy" };
+		if (match === undefined && !isRpcPath && !isProxied) {
+			return { kind: "answer", answer: unknownPath(verb) };
+		}
 		// GET on a JSON-RPC path is proxied too, but not listed, since the upstream refuses it.
-		const gets = match === undefined ? isPassed && !takesRpc : !takesPost;
-		const verbs = `${gets ? "GET, HEAD, " : ""}${takesRpc || takesPost || isPassed ? "POST, " : ""}OPTIONS`;
-		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(verbs) : wrongVerb(verbs) };
+		const allowsReads = match === undefined ? isProxied && !isRpcPath : !isPostRoute;
+		const allowsPost = isRpcPath || isPostRoute || isProxied;
+		const allowed = `${allowsReads ? "GET, HEAD, " : ""}${allowsPost ? "POST, " : ""}OPTIONS`;
+		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(allowed) : wrongVerb(allowed) };
 	};
 }
 
@@ -134,9 +140,11 @@ function routeFinder(routes: readonly Route[]): (path: string) => RouteMatch | u
 		const found = exact.get(path);
 		if (found !== undefined) return found;
 		for (const { pattern, route } of patterns) {
-			const groups = Object.entries(pattern.exec(path)?.groups ?? {});
+			const matched = pattern.exec(path);
+			if (matched === null) continue;
+			const groups = Object.entries(matched.groups ?? {});
 			const params = groups.map(([name, value]) => [name, decode(value)] as const);
-			if (params.length > 0 && params.every(([, value]) => value !== null)) {
+			if (params.every(([, value]) => value !== null)) {
 				return { route, params: Object.fromEntries(params) as Record<string, string> };
 			}
 		}
@@ -144,6 +152,7 @@ function routeFinder(routes: readonly Route[]): (path: string) => RouteMatch | u
 	};
 }
 
+/** Null if its percent-encoding is invalid. */
 function decode(segment: string): string | null {
 	try {
 		return decodeURIComponent(segment);
@@ -157,11 +166,11 @@ export interface PostRequest {
 	readonly target: RequestTarget;
 	readonly headers: IncomingHttpHeaders;
 	readonly from: ClientAddress;
-	/** Unchanged. */
+	/** The raw bytes, which the signature covers. */
 	readonly body: Buffer;
 	readonly life: RequestLife;
-	/** Set while the server shuts down: the error to answer with. */
-	readonly refusal: RpcError | null;
+	/** The error to answer with while the server shuts down; else null. */
+	readonly shutdownError: RpcError | null;
 }
 
 /** Never rejects. */
@@ -180,34 +189,40 @@ interface RpcOverHttpDependencies {
 /** The handler of POSTs on the JSON-RPC paths. */
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
 	const { dispatcher, limiter, unavailable, verifySignature } = dependencies;
-	return async ({ target, headers, from, body, life, refusal }) => {
+	return async ({ target, headers, from, body, life, shutdownError }) => {
 		const limited = limiter.takeBody(from, body.length);
 		if (limited !== null) return httpAnswerOf(limited);
-		const { client, refused } = identify(headers, from, body, verifySignature);
+		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
+		// No websocket: neither a connection nor a message.
 		const context = callContext(target, client, origin, null, null, life);
-		return httpAnswerOf(await dispatcher.dispatch(body, context, refusal ?? unavailable?.() ?? refused));
+		const error = shutdownError ?? unavailable?.() ?? signatureError;
+		return httpAnswerOf(await dispatcher.dispatch(body, context, error));
 	};
 }
 
 /** Proxies requests that match no route. */
-export interface PassThrough {
-	/** Answers `request`, whose body is unread, with `passing` and `response`. Never throws. */
-	web(request: IncomingMessage, response: ServerResponse, passing: Passing): void;
+export interface RequestProxy {
+	/**
+	 * Answers the client's `request`, whose body is unread: either by `exchange.refuse`, or by `exchange.begin` for the head
+	 * and then `response` for the body. Never throws.
+	 */
+	handle(request: IncomingMessage, response: ServerResponse, exchange: ProxiedExchange): void;
 }
 
-/** The server's side of a proxied request. */
-export interface Passing {
-	/** Sends 100 Continue if the client waits for it. Nothing else sends it. */
+/** What the server does for a proxy that answers one of its clients' requests. */
+export interface ProxiedExchange {
+	/** Tells a client that waits for 100 Continue to send its body. Nothing else does. */
 	goAhead(): void;
 	/** Calls `listener` once, when the client has disconnected or the request was answered. */
 	onGone(listener: () => void): void;
-	/** Sends `answer` and discards the rest of the body. Only before `begin`. */
+	/** Sends the client `answer` instead of an upstream's, and discards the rest of its body. Only before `begin`. */
 	refuse(answer: HttpAnswer): void;
 	/**
-	 * Writes the answer's head; the caller then writes its body. `headers` are the upstream's, without hop-by-hop ones. Give
-	 * `end` for an answer that may never end: a stop calls it instead of waiting. Returns false if the client has disconnected
-	 * or the connection can't hold a stream; the caller then drops the answer.
+	 * Writes the head of an upstream's answer to the client; the proxy then writes the body. `headers` are the upstream's,
+	 * without hop-by-hop ones. For an answer that may never end, `end` ends it: the server's shutdown calls it instead of
+	 * waiting; null for others. Returns false if the client has disconnected, or if other requests would have to wait behind
+	 * such an answer on the same connection; the proxy then drops the answer.
 	 */
 	begin(status: number, headers: OutgoingHttpHeaders, end: (() => void) | null): boolean;
 }

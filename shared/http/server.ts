@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { safeError } from "../log.ts";
-import { badRequestText, crowded, endWith, rawAnswer, withoutUpgrade } from "./messages.ts";
+import { badRequestText, endWith, rawAnswer, tooManyRequestsAnswer, withoutUpgrade } from "./messages.ts";
 import {
 	RequestHandler,
 	type RequestHandlerDependencies,
@@ -202,13 +202,13 @@ export class HttpServer implements Component {
 		const connection = connections.of(socket);
 		if (connection === undefined) return;
 		const from = this.#dependencies.readAddress(request.headers, request.socket.remoteAddress);
-		const { isOver, end } = connections.begin(connection, from, true);
+		const { isOverLimit, end } = connections.begin(connection, from, true);
 		socket.once("close", end);
-		if (!isOver) {
+		if (!isOverLimit) {
 			this.#dependencies.websocket?.upgrade(request, socket, head, from);
 			return;
 		}
-		const { status, body, headers = {} } = crowded("POST", connections.maxPerClient);
+		const { status, body, headers = {} } = tooManyRequestsAnswer("POST", connections.maxPerClient);
 		endWith(socket, rawAnswer(status, String(body), [...headerLines(headers), ...this.#standingLines()]));
 	}
 

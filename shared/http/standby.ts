@@ -5,8 +5,8 @@ import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { addressReader } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
-import { jsonAnswer, notServing } from "./messages.ts";
-import type { PassThrough, Route } from "./routes.ts";
+import { jsonAnswer, notServingAnswer } from "./messages.ts";
+import type { RequestProxy, Route } from "./routes.ts";
 import { createHttpServer, type Handover, type HttpServer, startListening } from "./server.ts";
 
 export interface StandbyOptions extends ConnectionsOptions {
@@ -53,15 +53,16 @@ export class Standby {
 				...{ ...this.#options, name: "standby", rpcPaths: [], routes: ROUTES },
 				...{ maxBodyBytes: 0, announcement: "listening, not ready yet" },
 			},
-			{ ...this.#dependencies, readAddress: addressReader({ trustProxy }), pass: this.#pass },
+			{ ...this.#dependencies, readAddress: addressReader({ trustProxy }), proxy: this.#holder },
 		);
 		await startListening([server], { standby: ["PORT", this.#options.port] });
 		this.#server = server;
 	}
 
-	readonly #pass: PassThrough = {
-		web: (request, response, passing) => {
-			const refuse = () => passing.refuse(notServing(request.method, WAITS));
+	/** Holds the requests instead of proxying them. */
+	readonly #holder: RequestProxy = {
+		handle: (request, response, exchange) => {
+			const refuse = () => exchange.refuse(notServingAnswer(request.method, WAITS));
 			// Upgrades are refused at once: a held one would be answered as plain HTTP.
 			if (request.headers.upgrade?.toLowerCase() === "websocket" || this.#held.size >= MAX_HELD) {
 				refuse();
@@ -79,7 +80,7 @@ export class Standby {
 			};
 			const timer = this.#dependencies.clock.after(this.#options.holdMs, refuseHeld);
 			this.#held.set(held, refuseHeld);
-			passing.onGone(end);
+			exchange.onGone(end);
 		},
 	};
 

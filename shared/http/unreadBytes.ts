@@ -14,7 +14,7 @@ export interface UnreadBytesOptions {
 
 /** How a reader is ended. */
 interface ReaderEnds {
-	/** Closes it after what was written before, telling the client why. */
+	/** Sends what was written before, tells the client why if the protocol can, and closes the connection. */
 	readonly close: () => void;
 	/** Disconnects it at once, which frees its bytes. */
 	readonly cut: () => void;

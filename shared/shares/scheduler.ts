@@ -14,16 +14,19 @@ export class OverloadedError extends Error {
 }
 
 interface SchedulerOptions {
-	/** Maximum number of running jobs. A client may hold half of them, so that a newcomer finds a free one. */
+	/**
+	 * Maximum number of running jobs. A client gets more than one only while as many slots stay free as it then uses, so at most
+	 * half, and a newcomer finds a free one.
+	 */
 	readonly concurrency: number;
-	/** Maximum queued jobs. Above it the last job of the client with the most is refused. */
+	/** Maximum queued jobs. Above it, of the lowest priority that has any, the last job of the client with the most is refused. */
 	readonly maxWaiting: number;
 	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
 	readonly mayStart?: () => boolean;
 }
 
 export interface JobOptions {
-	/** See clientOf in shared/http/callContext.ts. */
+	/** Whose share the job counts for: an IPv4 address or a /56 network, from clientOf in shared/http/callContext.ts. */
 	readonly client: string;
 	/** Above 0, in the same unit for all jobs of a scheduler: calls, gas. */
 	readonly cost: number;
@@ -50,7 +53,7 @@ interface Job extends WaitingJob {
 }
 
 /** One client's jobs of one priority. */
-interface Queue {
+interface ClientQueue {
 	readonly client: string;
 	jobs: Job[];
 	/** Number of `jobs` that still wait. */
@@ -59,17 +62,17 @@ interface Queue {
 	tag: number;
 	/** Order among equal tags. */
 	seq: number;
-	/** Whether it is in the priority queue. */
-	isOrdered: boolean;
+	/** Whether it is in `#order`, the heap. */
+	isInOrder: boolean;
 }
 
-/** Maximum idle clients whose usage is remembered. */
-const MAX_IDLE = 4_096;
+/** When a client comes and there are this many, the usage of all that are idle is forgotten. */
+const MAX_CLIENTS = 4_096;
 
 export class FairScheduler {
 	readonly #options: SchedulerOptions;
 	/** Urgent, normal and background jobs. */
-	readonly #queues = [new FairQueue(), new FairQueue(), new FairQueue()] as const;
+	readonly #byPriority = [new ClientQueues(), new ClientQueues(), new ClientQueues()] as const;
 	/** Running jobs by client. */
 	readonly #runningOf = new Map<string, number>();
 	#running = 0;
@@ -81,7 +84,7 @@ export class FairScheduler {
 
 	/** Queued jobs. */
 	get waiting(): number {
-		const [urgent, normal, background] = this.#queues;
+		const [urgent, normal, background] = this.#byPriority;
 		return urgent.waiting + normal.waiting + background.waiting;
 	}
 
@@ -100,6 +103,7 @@ export class FairScheduler {
 		return new Promise<T>((resolve, reject) => {
 			const start = () => {
 				signal?.removeEventListener("abort", onAbort);
+				// Called in an executor, so that an error which `work` throws synchronously rejects the job too.
 				return new Promise<T>((settle) => settle(work())).then(resolve, reject);
 			};
 			const job: Job = { options, start, refuse: reject, isWaiting: true };
@@ -128,24 +132,24 @@ export class FairScheduler {
 
 	/** Removes a job from the queue; false if it is not queued any more. */
 	withdraw(job: WaitingJob): boolean {
-		return this.#queueOf(job.options).remove(job as Job);
+		return this.#queuesOf(job.options).remove(job as Job);
 	}
 
 	#enqueue(job: Job): void {
-		this.#queueOf(job.options).add(job);
+		this.#queuesOf(job.options).add(job);
 		this.#startNext();
 		if (this.waiting > this.#options.maxWaiting) this.#refuseOne();
 	}
 
 	#refuseOne(): void {
-		const queue = this.#queues.findLast(({ waiting }) => waiting > 0);
-		queue?.removeLastOfFullest()?.refuse(new OverloadedError());
+		const lowest = this.#byPriority.findLast(({ waiting }) => waiting > 0);
+		lowest?.removeLastOfFullest()?.refuse(new OverloadedError());
 	}
 
 	#startNext(): void {
 		const { concurrency, mayStart } = this.#options;
 		while (this.#running < concurrency && mayStart?.() !== false) {
-			const [urgent, normal, background] = this.#queues;
+			const [urgent, normal, background] = this.#byPriority;
 			const hasSlot = this.#backgroundRunning < Math.max(1, concurrency / 2);
 			const job =
 				urgent.next(this.#mayRun) ??
@@ -168,11 +172,11 @@ export class FairScheduler {
 		else this.#runningOf.set(client, left);
 		this.#startNext();
 		if (this.#running > 0 || this.waiting > 0) return;
-		for (const queue of this.#queues) queue.clear();
+		for (const queues of this.#byPriority) queues.clear();
 	}
 
-	#queueOf({ urgent, background }: JobOptions): FairQueue {
-		return this.#queues[urgent === true ? 0 : background === true ? 2 : 1];
+	#queuesOf({ urgent, background }: JobOptions): ClientQueues {
+		return this.#byPriority[urgent === true ? 0 : background === true ? 2 : 1];
 	}
 
 	/** A client may start a job if as many slots stay free as it then uses. */
@@ -182,11 +186,11 @@ export class FairScheduler {
 	};
 }
 
-/** The queues of all clients, ordered by virtual time. */
-class FairQueue {
-	readonly #queues = new Map<string, Queue>();
-	/** Queues with jobs, and some whose jobs were all withdrawn. */
-	#order = new TinyQueue<Queue>([], earlier);
+/** The queues of all clients for one priority, ordered by virtual time. */
+class ClientQueues {
+	readonly #byClient = new Map<string, ClientQueue>();
+	/** A heap of the queues with jobs, and some whose jobs were all withdrawn. */
+	#order = new TinyQueue<ClientQueue>([], earlier);
 	/** The virtual time: the tag of the last started job. */
 	#now = 0;
 	#seq = 0;
@@ -194,11 +198,11 @@ class FairQueue {
 
 	add(job: Job): void {
 		const { client, rank = 0 } = job.options;
-		const queue = this.#queues.get(client) ?? this.#open(client);
+		const queue = this.#byClient.get(client) ?? this.#open(client);
 		queue.jobs.splice(indexFor(queue.jobs, rank), 0, job);
 		queue.waiting += 1;
 		this.waiting += 1;
-		if (queue.isOrdered) return;
+		if (queue.isInOrder) return;
 		// An idle client saves up nothing.
 		queue.tag = Math.max(queue.tag, this.#now);
 		this.#push(queue);
@@ -206,10 +210,10 @@ class FairQueue {
 
 	/** Removes and returns the next job of a client that may run one. */
 	next(mayRun: (client: string) => boolean): Job | null {
-		const skipped: Queue[] = [];
+		const skipped: ClientQueue[] = [];
 		let job: Job | undefined;
 		for (let queue = this.#order.pop(); queue !== undefined; queue = this.#order.pop()) {
-			queue.isOrdered = false;
+			queue.isInOrder = false;
 			if (queue.waiting === 0) continue;
 			while (queue.jobs[0]?.isWaiting === false) queue.jobs.shift();
 			if (!mayRun(queue.client)) {
@@ -229,7 +233,7 @@ class FairQueue {
 
 	/** Only marks the entry, which is skipped later, so that removal is quick at any position. */
 	remove(job: Job): boolean {
-		const queue = this.#queues.get(job.options.client);
+		const queue = this.#byClient.get(job.options.client);
 		if (queue === undefined || !job.isWaiting) return false;
 		this.#leave(queue, job);
 		if (queue.jobs.length > 2 * queue.waiting + 16)
@@ -238,8 +242,8 @@ class FairQueue {
 	}
 
 	removeLastOfFullest(): Job | undefined {
-		let fullest: Queue | null = null;
-		for (const queue of this.#queues.values()) {
+		let fullest: ClientQueue | null = null;
+		for (const queue of this.#byClient.values()) {
 			if (fullest === null || queue.waiting > fullest.waiting) fullest = queue;
 		}
 		const job = fullest?.jobs.findLast(({ isWaiting }) => isWaiting);
@@ -247,7 +251,7 @@ class FairQueue {
 		return job;
 	}
 
-	#leave(queue: Queue, job: Job): void {
+	#leave(queue: ClientQueue, job: Job): void {
 		job.isWaiting = false;
 		queue.waiting -= 1;
 		this.waiting -= 1;
@@ -255,31 +259,31 @@ class FairQueue {
 
 	/** Forgets what clients have used, when nothing waits or runs. */
 	clear(): void {
-		this.#queues.clear();
-		this.#order = new TinyQueue<Queue>([], earlier);
+		this.#byClient.clear();
+		this.#order = new TinyQueue<ClientQueue>([], earlier);
 		this.#now = 0;
 	}
 
-	#open(client: string): Queue {
-		if (this.#queues.size >= MAX_IDLE) {
-			for (const [key, { waiting, isOrdered }] of this.#queues) {
-				if (waiting === 0 && !isOrdered) this.#queues.delete(key);
+	#open(client: string): ClientQueue {
+		if (this.#byClient.size >= MAX_CLIENTS) {
+			for (const [key, { waiting, isInOrder }] of this.#byClient) {
+				if (waiting === 0 && !isInOrder) this.#byClient.delete(key);
 			}
 		}
-		const queue: Queue = { client, jobs: [], waiting: 0, tag: this.#now, seq: 0, isOrdered: false };
-		this.#queues.set(client, queue);
+		const queue: ClientQueue = { client, jobs: [], waiting: 0, tag: this.#now, seq: 0, isInOrder: false };
+		this.#byClient.set(client, queue);
 		return queue;
 	}
 
-	#push(queue: Queue): void {
+	#push(queue: ClientQueue): void {
 		this.#seq += 1;
 		queue.seq = this.#seq;
-		queue.isOrdered = true;
+		queue.isInOrder = true;
 		this.#order.push(queue);
 	}
 }
 
-/** The index behind all jobs of this rank or a lower one; `jobs` are sorted by rank. */
+/** The index after all jobs of this rank or a lower one; `jobs` are sorted by rank. */
 function indexFor(jobs: readonly Job[], rank: number): number {
 	let [low, high] = [0, jobs.length];
 	while (low < high) {
@@ -290,7 +294,7 @@ function indexFor(jobs: readonly Job[], rank: number): number {
 	return low;
 }
 
-function earlier(a: Queue, b: Queue): number {
+function earlier(a: ClientQueue, b: ClientQueue): number {
 	return a.tag - b.tag || a.seq - b.seq;
 }
 
@@ -311,13 +315,13 @@ const DONE: QueuedWork = { runNow: NOTHING, drop: NOTHING };
 /** Limits the work in one turn of the event loop. Work of one client runs in order. */
 export class EventLoopQueue {
 	readonly #clock: Pick<Clock, "monotonic">;
-	readonly #waiting: FairScheduler;
+	readonly #scheduler: FairScheduler;
 	/** When the first work of this turn began; null if none was run. */
 	#began: number | null = null;
 
 	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
 		this.#clock = dependencies.clock;
-		this.#waiting = new FairScheduler({
+		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: Number.POSITIVE_INFINITY,
 			mayStart: () => this.#isTimeLeft(),
@@ -330,17 +334,17 @@ export class EventLoopQueue {
 			this.#began = this.#clock.monotonic();
 			setImmediate(() => this.#next());
 		}
-		if (this.#waiting.waiting === 0 && this.#isTimeLeft()) {
+		if (this.#scheduler.waiting === 0 && this.#isTimeLeft()) {
 			work();
 			return DONE;
 		}
-		const job = this.#waiting.enqueue({ client, cost: 1 }, async () => work());
+		const job = this.#scheduler.enqueue({ client, cost: 1 }, async () => work());
 		if (job === null) return DONE;
 		return {
 			runNow: () => {
-				if (this.#waiting.withdraw(job)) work();
+				if (this.#scheduler.withdraw(job)) work();
 			},
-			drop: () => void this.#waiting.withdraw(job),
+			drop: () => void this.#scheduler.withdraw(job),
 		};
 	}
 
@@ -349,12 +353,12 @@ export class EventLoopQueue {
 	}
 
 	#next(): void {
-		if (this.#waiting.waiting === 0) {
+		if (this.#scheduler.waiting === 0) {
 			this.#began = null;
 			return;
 		}
 		this.#began = this.#clock.monotonic();
 		setImmediate(() => this.#next());
-		this.#waiting.resume();
+		this.#scheduler.resume();
 	}
 }

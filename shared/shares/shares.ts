@@ -34,7 +34,7 @@ export class Shares {
 		this.#options = options;
 	}
 
-	/** Usage of all clients. */
+	/** Usage of all clients together. */
 	get taken(): number {
 		return this.#taken;
 	}
@@ -123,7 +123,7 @@ export class ByteBudget {
 	}
 }
 
-/** One call's part in a job. */
+/** One caller's part in a job. */
 interface JobShare<T> {
 	/** The job's result; rejects like {@link FairScheduler.run}, and with {@link AbandonedError}. */
 	readonly answer: Promise<T>;
@@ -156,7 +156,7 @@ export class SharedJobs<T> {
 		this.#scheduler = scheduler;
 	}
 
-	/** Joins the client's queued job of this name, or queues `work` as such. */
+	/** Joins the client's queued job of this name, or queues `work` under the name. */
 	join(name: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): JobShare<T> {
 		const key = `${options.client} ${options.urgent === true} ${name}`;
 		const waiting = this.#waiting.get(key) ?? this.#wait(key, options, work);

@@ -51,7 +51,7 @@ describe("before a relay", () => {
 		rmSync(folder, { recursive: true, force: true });
 	});
 
-	it("eth_callMany of 690,000 empty calls holds up nobody, and opens no breaker", async () => {
+	it("eth_callMany with 690,000 empty calls delays nobody, and opens no breaker", async () => {
 		const { chain, builder } = fixture;
 		const user = await HonestUser.arrive({ relay: boost, chain, builder, patienceMs: 6_000 });
 		const measuring = new Measuring({ user, pid: boost.pid, say: (line) => fixture.say(line) });
@@ -109,7 +109,7 @@ describe("the journal", () => {
 		return resultOf("eth_sendRawTransaction", [raw], call);
 	};
 
-	it("has a sixteenth for one client, and room for everybody else then", async () => {
+	it("gives one client at most a sixteenth, so that others still have room", async () => {
 		const { outcomes } = await flood(0, share + 4);
 		assert.deepEqual(outcomes, {
 			accepted: share,

@@ -40,7 +40,7 @@ it("700 bids that burn 16 million gas each under one uuid do not delay an honest
 	assertServed(earlier, meanwhile, await fixture.during("after"));
 });
 
-it("200 plain bundles of 100 accounts each cost the node a batch each", async () => {
+it("200 plain bundles of 100 accounts each cost the node one batch each", async () => {
 	const earlier = await fixture.during("before");
 	const block = await fixture.nextBlock();
 	fixture.node.reset();
@@ -55,7 +55,7 @@ it("200 plain bundles of 100 accounts each cost the node a batch each", async ()
 	assertServed(earlier, meanwhile, await fixture.during("after"));
 });
 
-it("4,000 plain bundles without a wei under 8 keys delay nobody's delivery and reach no builder", async () => {
+it("4,000 plain bundles of empty accounts, signed by 8 keys, delay no delivery and reach no builder", async () => {
 	const earlier = await fixture.during("before");
 	const block = await fixture.nextBlock();
 	const reached = fixture.builder.count(RECEIVER);

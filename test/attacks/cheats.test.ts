@@ -167,7 +167,7 @@ describe("against an honest bid of 0.1 ether", () => {
 		block = await auction.nextBlock();
 	});
 
-	it("each of them knows the real block for what it is: else it would be no cheat", async () => {
+	it("each cheat recognises the real block, otherwise it would not test anything", async () => {
 		const mistaken: string[] = [];
 		for (const [name, { cheat, before: had }] of direct) {
 			const paid = had - (await auction.balance(cheat.account.address));
@@ -186,7 +186,7 @@ describe("against an honest bid of 0.1 ether", () => {
 		});
 	}
 
-	it("none of them is taken for more than it would pay", async () => {
+	it("no cheat is ranked above what it pays in the block", async () => {
 		const fooled: string[] = [];
 		for (const [name, { cheat, outcome }] of rows) {
 			if (outcome.error !== undefined) continue;
@@ -197,7 +197,7 @@ describe("against an honest bid of 0.1 ether", () => {
 	});
 });
 
-describe("what no simulation can see: the owner says in the block itself that it is the block", () => {
+describe("cheats that no simulation can detect: their owner tells the contract in the block itself", () => {
 	/** Its transaction at the top of the next block. */
 	async function nameBlock(owner: Searcher, cheat: Searcher): Promise<void> {
 		const { account, nonce } = owner;
@@ -209,7 +209,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 		await auction.sendToBuilder([raw]);
 	}
 
-	it("alone, it lands for a wei, is barred, and is told so by whatever it bids with next", async () => {
+	it("a single cheat lands for a wei, is barred, and its next bids are refused for that reason", async () => {
 		const [cheat, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
 		const cheats = cheatsBackrun(cheat, OWNER);
 		const { result, error } = await auction.bid(cheat, target, cheats);
@@ -251,7 +251,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 		await assertHonestWon(await auction.nextBlock(), target, honest);
 	});
 
-	it("three at once take all places for one block; from the second on the honest one lands", async () => {
+	it("three cheats together win one block; from the second block on the honest bid lands", async () => {
 		const cheats = [await auction.cheater(), await auction.cheater(), await auction.cheater()];
 		const owner = await auction.honest();
 		assert.equal(cheats.length, ALL_PLACES);
@@ -274,7 +274,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 		}
 	});
 
-	it("that loses three blocks to what pays less, it ranks behind everybody", async () => {
+	it("a bidder whose bids lose three blocks to lower payments ranks behind all others", async () => {
 		const [cheat, owner] = [await auction.cheater(), await auction.honest()];
 		for (let block = 0; block < 3; block++) {
 			const target = await auction.target();

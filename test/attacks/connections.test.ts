@@ -30,7 +30,7 @@ it("a connection has one subscription to pending transactions", async () => {
 	}
 });
 
-it("9,999 idle connections of one address keep nobody else out", async () => {
+it("9,999 idle connections of one address don't keep other clients out", async () => {
 	const earlier = await fixture.during("before");
 	const from = attackerAddress(3);
 	const attack = fixture.attacker.attack("idle", { count: 9_999, from });

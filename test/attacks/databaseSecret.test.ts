@@ -46,7 +46,7 @@ after(async () => {
 	server.close();
 });
 
-it("a database elsewhere that has no TLS is not told the password", async () => {
+it("the password is not sent to a remote database without TLS", async () => {
 	const { port } = server.address() as AddressInfo;
 	relay = launchRelay({
 		env: {

@@ -38,7 +38,7 @@ async function callsOfAHead(): Promise<number> {
 	return fixture.node.calls().length / 2;
 }
 
-it("5,000 transactions without a fee are refused, and no head is dear for them", async () => {
+it("5,000 transactions without a fee are refused, and make no head expensive to handle", async () => {
 	const earlier = await fixture.during("before");
 	const order = { count: 5_000, fee: 0, accounts: 2_000_000, keys: 8, from: attackerAddress(1) };
 	const attack = fixture.attacker.attack("waiting", { ...order, lastingMs: 4_000 });
@@ -73,7 +73,7 @@ const SIZE = 128 * KIB - 200;
 /** So many of {@link SIZE} one client may have that cannot go into the next block. */
 const MOST = WAITING_BYTES / (SIZE + ENTRY_BYTES);
 
-it("4,110 transactions of 128 KiB behind a gap, without a wei, leave room for everybody else", async () => {
+it("4,110 transactions of 128 KiB after a nonce gap, from empty accounts, leave room for other clients", async () => {
 	const earlier = await fixture.during("before");
 	const order = { count: 4_110, size: SIZE, fee: 0, keys: 8, accounts: 4_000_000, lastingMs: 4_000 };
 	const attack = fixture.attacker.attack("gapped", { ...order, connections: 16, from: attackerAddress(3) });
@@ -84,7 +84,7 @@ it("4,110 transactions of 128 KiB behind a gap, without a wei, leave room for ev
 	assert.ok((outcomes.accepted ?? 0) <= MOST, `${outcomes.accepted} were taken, ${MOST} at most`);
 });
 
-it("the same with money take 4 MiB and no more", async () => {
+it("the same from funded accounts take at most 4 MiB of the pool", async () => {
 	const [count, accounts] = [48, 5_000_000];
 	await fund(accounts, count);
 	await fixture.workedOff();

@@ -34,7 +34,7 @@ for (const [i, { name, size, what }] of LARGE.entries()) {
 	});
 }
 
-it("a request of a MiB weighs more than a small one", async () => {
+it("a request of a MiB uses more of the rate limit than a small one", async () => {
 	const small = await fixture.attacker.attack("largeCalls", { count: 60, size: 0, from: attackerAddress(5) });
 	const large = await fixture.attacker.attack("largeCalls", {
 		count: 60,
@@ -48,7 +48,7 @@ it("a request of a MiB weighs more than a small one", async () => {
 	assert.ok((large.outcomes.accepted ?? 0) < most, JSON.stringify(large.outcomes));
 });
 
-it("rpc.discover is made once: it costs no more than a call that is answered at once", async () => {
+it("the answer of rpc.discover is computed once, so the call is cheap", async () => {
 	const order = { count: 300, connections: 4 };
 	const simple = await fixture.attacker.attack("largeCalls", { ...order, from: attackerAddress(7) });
 	const discoveries = await fixture.attacker.attack("discoveries", { ...order, from: attackerAddress(8) });
@@ -57,7 +57,7 @@ it("rpc.discover is made once: it costs no more than a call that is answered at 
 	assert.ok(discoveries.ms < 3 * simple.ms + 300, `${discoveries.ms} ms beside ${simple.ms} ms`);
 });
 
-it("metrics are the operator's", async () => {
+it("only the operator can read the metrics", async () => {
 	const url = `${fixture.relay.url}/metrics`;
 	const statusWith = async (headers: Readonly<Record<string, string>>) =>
 		(await send({ url, from: HONEST, headers, deadlineMs: 5_000 })).status;

@@ -101,7 +101,7 @@ for (const [name, days] of [
 	["behind", -8],
 ] as const) {
 	describe(`a clock that is 8 days ${name} for a block`, () => {
-		it("brings back nothing that was cancelled, and ends nothing that waits", async () => {
+		it("revives no cancelled transaction, and ends no waiting one", async () => {
 			const [cancelled, pending, waiting] = [await transaction(), await transaction(), await transaction(5)];
 			await client.send(cancelled.raw);
 			assert.equal(await client.call("eth_cancelTransaction", [cancelled.hash]), true);

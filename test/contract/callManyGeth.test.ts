@@ -78,7 +78,7 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 		const params = {
 			txs: bundle.txs,
 			blockNumber: hex(head.number + 1),
-			stateBlockNumber: random.once(2) ? "latest" : hex(head.number),
+			stateBlockNumber: random.oneIn(2) ? "latest" : hex(head.number),
 			timestamp,
 		};
 		const [answer = []] = await fixture.ask([params]);
@@ -104,7 +104,7 @@ test(`unsigned calls fare as if geth had mined them there (seed ${SEED})`, async
 		const own = drawn.txs.filter((_, i) => taken[i] !== null);
 		const senders = drawn.keys.filter((_, i) => taken[i] !== null).map((key) => key.split(" ")[0] ?? "");
 		await geth.revert(head.number);
-		const count = random.once(2) ? own.length : random.below(own.length + 1);
+		const count = random.oneIn(2) ? own.length : random.below(own.length + 1);
 		const next = new Map(nonces);
 		for (const from of senders.slice(0, count)) next.set(from, (next.get(from) ?? 0) + 1);
 		const calls = Array.from({ length: 1 + random.below(4) }, () => {
@@ -134,7 +134,7 @@ test(`unsigned calls fare as if geth had mined them there (seed ${SEED})`, async
 		});
 		await geth.revert(head.number);
 		await geth.mine({ ...block, txs: own });
-		const all = count === own.length && random.once(2);
+		const all = count === own.length && random.oneIn(2);
 		const where = { blockNumber: hex(head.number + 1), ...(all ? {} : { transactionIndex: count }) };
 		const [answer = []] = await fixture.ask([[{ transactions: calls.map(({ asked }) => asked) }], where]);
 		const told = `seed ${SEED + 1000 + index}: ${JSON.stringify([answer, count]).slice(0, 2_000)}`;

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, type TestContext, test } from "node:test";
 import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
-import { seededRandom } from "../support/seededRandom.ts";
+import { SeededRandom } from "../support/seededRandom.ts";
 import { BothEngines, StorePlaces } from "../support/storeEngines.ts";
 
 const places = new StorePlaces();
@@ -60,7 +60,7 @@ for (const engine of places.engines) {
 
 	test(`${engine.name}: binary values up to 2 MiB, empty ones too, are theirs who got them`, async (t) => {
 		const kv = await fresh(t);
-		const random = seededRandom(7);
+		const random = new SeededRandom(7);
 		const values = [0, 1, 4_095, 4_096, 70_000, 2 * 1024 * 1024].map((size) => random.bytes(size));
 		await kv.write(values.map((value, i) => ({ key: `v${i}`, value })));
 		const got: Buffer[] = [];

@@ -1,5 +1,5 @@
-// Has anvil mine transactions in exactly the given order: fills its pool with them, and mines a chosen block on the watched
-// chain in one burst, after which the pool is as it was, without our own transactions.
+// Makes anvil mine transactions in exactly the given order. A burst empties the pool, fills it with the transactions of one
+// block, mines it on the public chain, and restores the pool.
 
 import { isDeepStrictEqual } from "node:util";
 import { type ChainHead, type ChainRpc, type MinedBlock, readHead, readLatestBlock } from "./chainRpc.ts";
@@ -12,15 +12,14 @@ export interface Pushed {
 }
 
 /**
- * anvil 1.7.1 works off a batch concurrently: 1,000 calls in one came out shuffled, up to 50 never did. Batches of
- * 16 are as fast as large ones.
+ * anvil 1.7.1 handles the calls of a batch concurrently: of 1,000 the order was lost, of up to 50 it never was. Batches of 16 are
+ * as fast as large ones.
  */
 const PUSH_BATCH = 16;
 
 /**
- * Pushes `transactions` into the pool, which must hold none of them, in their order; then asks for the pending
- * block, which shows the order they will be mined in. The hashes of that block, as far as they are ours; what the
- * pool refused or cannot mine is missing in it.
+ * Pushes `transactions`, none of which the pool may hold yet, in order. Returns the hashes of ours in the pending block, in the
+ * order in which they will be mined; those that the pool refused or can't mine are missing.
  */
 export async function pushInOrder(rpc: ChainRpc, transactions: readonly Pushed[]): Promise<string[]> {
 	if (transactions.length === 0) return [];
@@ -36,7 +35,7 @@ export async function pushInOrder(rpc: ChainRpc, transactions: readonly Pushed[]
 	throw new Error("anvil does not keep its pool in order");
 }
 
-/** Pushes `transactions` without a look at what becomes of them. */
+/** Pushes `transactions`, and ignores whether the pool accepts them. */
 async function push(rpc: ChainRpc, transactions: readonly Pushed[], batch = PUSH_BATCH): Promise<void> {
 	for (let at = 0; at < transactions.length; at += batch) {
 		const some = transactions.slice(at, at + batch);
@@ -46,25 +45,25 @@ async function push(rpc: ChainRpc, transactions: readonly Pushed[], batch = PUSH
 
 /** A block to be mined. */
 interface BurstOptions {
-	/** The head it was made for. */
+	/** The head that it must follow. */
 	readonly head: ChainHead;
 	readonly coinbase: string;
 	/** Unix seconds. */
 	readonly timestamp: number;
-	/** In their order. The block holds just these, and behind them what the public pool has. */
+	/** The block holds these, in order, and after them those of the public pool. */
 	readonly transactions: readonly Pushed[];
 }
 
 /**
- * How a burst went. `moved`: the head or its terms are not those that were given. `refused`: the chain does not take
- * some transactions (hashes). Nothing was mined then, and the pool is as it was.
+ * The result of a burst. `moved`: the head or its terms are not those that were given. `refused`: the chain refuses some
+ * transactions (hashes). In both cases nothing was mined, and the pool is restored.
  */
 type BurstOutcome =
 	| { readonly outcome: "mined"; readonly block: MinedBlock; readonly publicTransactions: readonly string[] }
 	| { readonly outcome: "moved" }
 	| { readonly outcome: "refused"; readonly hashes: readonly string[] };
 
-/** Mines one block, of all that is given or not at all. */
+/** Mines one block with all given transactions, or none. */
 export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<BurstOutcome> {
 	const own = new Set(options.transactions.map(({ hash }) => hash));
 	const others = (await readPool(rpc)).filter(({ hash }) => !own.has(hash));
@@ -84,7 +83,7 @@ export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<B
 		return { outcome: "mined", block, publicTransactions };
 	} finally {
 		await rpc.batch(pool.dropped.map((hash) => ({ method: "anvil_dropTransaction", params: [hash] })));
-		// Those that are there or mined are refused. The others anvil threw out, since it had no room.
+		// Those that are in the pool or mined are refused; the others anvil had dropped, for lack of room.
 		await push(rpc, others);
 	}
 }
@@ -92,7 +91,7 @@ export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<B
 /** By sender and decimal nonce. */
 type PoolPart = Record<string, Record<string, { readonly hash: string }>>;
 
-/** The pool's transactions as they were sent, each sender's by nonce; blobs come with their sidecar. */
+/** The pool's raw transactions, each sender's by nonce; blob transactions have their sidecars. */
 async function readPool(rpc: ChainRpc): Promise<Pushed[]> {
 	const status = (await rpc.call("txpool_status")) as { pending: string; queued: string };
 	if (Number(status.pending) + Number(status.queued) === 0) return [];
@@ -113,12 +112,12 @@ async function readPool(rpc: ChainRpc): Promise<Pushed[]> {
 	});
 }
 
-/** Keeps bursts and those who must not see one apart; of each kind one at a time, in the order they came. */
+/** Keeps bursts apart from work that must not see one; of each kind one runs at a time, in order of arrival. */
 export class BurstLock {
 	#last: Promise<unknown> = Promise.resolve();
-	/** True while a burst is under way. */
+	/** True while a burst runs. */
 	burst = false;
-	/** How many bursts have begun. */
+	/** Number of bursts that have begun. */
 	count = 0;
 
 	/** Runs `fn` as a burst. */
@@ -134,7 +133,7 @@ export class BurstLock {
 		});
 	}
 
-	/** Runs `fn` while no burst is under way. */
+	/** Runs `fn` while no burst runs. */
 	outside<T>(fn: () => Promise<T>): Promise<T> {
 		const run = this.#last.then(fn);
 		this.#last = run.catch(() => {});

@@ -1,5 +1,5 @@
-// Chooses a block's transactions and refunds from the live orders, by trials, and says why the other orders are left
-// out. The watched chain is not touched.
+// Chooses a block's transactions and refunds from the live orders, by trial blocks on another chain, and says why the other
+// orders are left out. The public chain is not touched.
 
 import { keccak256, type Wallet } from "ethers";
 import type { Pushed } from "./anvilPool.ts";
@@ -7,7 +7,7 @@ import type { Order, OrderRefund, OrderTransaction } from "./orderBook.ts";
 import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSchedule.ts";
 import type { TriedBlock, TriedTransaction } from "./trialChain.ts";
 
-/** A refund that is paid, or why it is not. Wei. */
+/** A refund, paid or skipped. Amounts in wei. */
 interface BuiltRefund {
 	/** Checksummed. */
 	readonly recipient: string;
@@ -18,7 +18,7 @@ interface BuiltRefund {
 	readonly skipped: "nothing to refund" | "coinbase balance" | null;
 }
 
-/** An order that is in a block. */
+/** An order that landed in a block. */
 export interface BuiltOrder {
 	/** Its id in the order book. */
 	readonly order: number;
@@ -26,19 +26,19 @@ export interface BuiltOrder {
 	readonly uuid: string | null;
 	/** Its transactions that are in the block. */
 	readonly hashes: readonly string[];
-	/** Those of them that are mined as reverted. */
+	/** Those of them that reverted. */
 	readonly reverted: readonly string[];
-	/** Wei that reached the coinbase by it, before refunds. */
+	/** Wei that it paid to the coinbase, before refunds. */
 	readonly gain: bigint;
 	readonly gasUsed: bigint;
 	readonly refunds: readonly BuiltRefund[];
 }
 
 /**
- * Why an order that was live for the block is not in it. `duplicate`: one of its transactions is in the block by another
- * order. `nonceTooLow`: a nonce is used, on the chain or in the block. `nonceGap`: a transaction before it is missing.
- * `reverted`: one reverted that may not. `invalid`: one cannot be mined at all (funds, a fee below the base fee).
- * `blockFull`: there was no gas left. `refundFailed`: its recipient does not take it, or it never came to rest.
+ * Why an order that was live for the block is not in it. `duplicate`: another order brought one of its transactions into the
+ * block. `nonceTooLow`: a nonce is used, on the chain or in the block. `nonceGap`: a transaction before it is missing.
+ * `reverted`: one reverted that may not. `invalid`: one can't be mined at all (funds, a fee below the base fee). `blockFull`:
+ * there was no gas left. `refundFailed`: the recipient does not accept the refund, or its amount did not settle.
  * `timestamp`: minTimestamp or maxTimestamp.
  */
 export type LeftOutReason =
@@ -49,16 +49,16 @@ export type LeftOutReason =
 	| "refundFailed"
 	| "timestamp";
 
-/** An order that was live and stayed out. */
+/** A live order that is not in the block. */
 export interface LeftOutOrder {
 	readonly order: number;
 	readonly uuid: string | null;
 	readonly reason: LeftOutReason;
-	/** Hash of the transaction it failed at, where it is one. */
+	/** Hash of the transaction at which it failed, if any. */
 	readonly at: string | null;
 }
 
-/** What a block shall hold. */
+/** The planned content of a block. */
 export interface ChosenBlock {
 	readonly transactions: readonly Pushed[];
 	/** Hashes of those that revert. */
@@ -67,66 +67,66 @@ export interface ChosenBlock {
 	readonly leftOut: readonly LeftOutOrder[];
 }
 
-/** What choosing needs. */
+/** The input of the choice. */
 interface ChoosingOptions {
 	readonly orders: readonly Order[];
-	/** Nonces at the head of every sender. */
+	/** Each sender's nonce at the head. */
 	readonly nonces: ReadonlyMap<string, number>;
 	readonly gasLimit: bigint;
 	readonly baseFee: bigint;
 	/** Signs refunds; nonce and wei at the head. */
 	readonly coinbase: { readonly wallet: Wallet; readonly nonce: number; readonly balance: bigint };
 	readonly chainId: bigint;
-	/** Gas, at the base fee, that each refund bears itself; 0: the builder bears it. */
+	/** Gas whose cost, at the base fee, each refund pays itself; 0: the builder pays it. */
 	readonly refundGas: bigint;
 	/** Addresses (checksummed) with code: a transfer to them may need more than 21,000 gas. */
 	readonly withCode: ReadonlySet<string>;
-	/** Mines the transactions on the head, in a block of this gas limit, and takes the block back. */
+	/** Mines the transactions in a trial block on the head with this gas limit, and reverts it. */
 	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
 }
 
 type Failure = Pick<LeftOutOrder, "reason" | "at">;
 type Refund = BuiltRefund & { readonly raw: string | null };
 
-/** An order while a block is put together. */
+/** The state of an order during the choice. */
 interface Entry extends Candidate {
-	/** Hashes of droppable transactions that did not go through. */
+	/** Hashes of its droppable transactions that failed. */
 	readonly dropped: Set<string>;
 	tier: number;
 	rank: bigint;
 	net: bigint;
-	/** Fresh until it has gone through in a trial, or failed alone. One that failed in company is tried alone next. */
+	/** Fresh until it has succeeded in a trial, or failed alone. One that failed together with others is tried alone next. */
 	state: "fresh" | "suspect" | "measured" | "failed";
-	/** How often its refund has changed. */
+	/** Number of times that its refund has changed. */
 	changes: number;
-	/** Set once it is certain that it stays out. */
+	/** Why it is not in the block, once that is final. */
 	out: Failure | null;
 }
 
-/** A place in a plan, with the refunds behind it. */
+/** An order in a plan, with the refunds after it. */
 interface Place extends Placed<Entry> {
 	readonly refunds: readonly Refund[];
 }
 
 /** Pay for each gas is kept with nine decimals of a wei. */
 const RANK_SCALE = 1_000_000_000n;
-/** Each round measures one of the orders that exclude each other; so many competing ones are enough. */
+/** Maximum rounds of measuring: each measures one of the orders that exclude each other. */
 const MAX_ROUNDS = 200;
-/** Orders are measured in blocks of so many gas limits at most. */
+/** Trial blocks that measure orders have at most this many times the gas limit. */
 const MAX_ROOM = 4n;
-/** No transaction uses less gas. */
+/** The least gas that a transaction uses. */
 const LEAST_GAS = 21_000n;
-/** So many rounds an order's refund may change until it is left out: its gain depends on being refunded. */
+/** An order is left out once its refund has changed in this many rounds: its gain then depends on the refund itself. */
 const MAX_REFUND_CHANGES = 5;
-/** So many rounds one order at a time is given up among those that failed in company; then all that fail. */
+/** For this many rounds only one of the orders that failed together is given up, afterwards all of them. */
 const MAX_CHANCES = 12;
 const TRANSFER_GAS = 21_000n;
 /** Enough for the receive function of a wallet contract. */
 const CODE_TRANSFER_GAS = 100_000n;
-/** Those that failed in company come behind all others. */
+/** The tier of orders that failed together with others: after all other orders. */
 const [FIRST, LATER] = [0, 1];
 
-/** Puts a block together; every order in it went through in a trial of the very block that is returned. */
+/** Builds a plan; every order in it succeeded in a trial of exactly the plan that is returned. */
 export async function chooseBlock(options: ChoosingOptions): Promise<ChosenBlock> {
 	return new BlockChooser(options).choose();
 }
@@ -134,9 +134,9 @@ export async function chooseBlock(options: ChoosingOptions): Promise<ChosenBlock
 class BlockChooser {
 	readonly #options: ChoosingOptions;
 	readonly #entries: readonly Entry[];
-	/** The last outcome of every transaction in a trial. */
+	/** Each transaction's outcome in the last trial with it. */
 	readonly #known = new Map<string, TriedTransaction>();
-	/** By the hashes: where nothing pays by transfer, what was measured is what is built. */
+	/** Trial results by hashes: if no refund is paid, the measured block is often the one that is built. */
 	readonly #trials = new Map<string, TriedBlock>();
 	#chances = 0;
 
@@ -168,8 +168,8 @@ class BlockChooser {
 	}
 
 	/**
-	 * Tries what is fresh, as many together as do not exclude each other, behind those that bring it nonces: what one pays
-	 * hardly ever depends on the others. False when there is nothing left to try.
+	 * Measures fresh orders, together unless they exclude each other, after those that bring their nonces: what an order pays rarely
+	 * depends on the others. Returns false if none is fresh.
 	 */
 	async #measure(): Promise<boolean> {
 		const open = this.#entries.filter(({ out }) => out === null);
@@ -199,14 +199,14 @@ class BlockChooser {
 			if (failure === null) entry.state = "measured";
 			else if (failure === "dropped") continue;
 			else if (fresh.size === 1) entry.state = "failed";
-			// Where there was no room it comes into the next round.
+			// An order for which there was no room is in the next round.
 			else if (failure.reason !== "blockFull") entry.state = "suspect";
 			this.#rate(entry);
 		}
 		return true;
 	}
 
-	/** By what it paid in the last trial. */
+	/** Ranks an order by what it paid in the last trial. */
 	#rate(entry: Entry): void {
 		if (entry.state !== "measured") return;
 		const gains = entry.order.transactions.flatMap(({ hash }) =>
@@ -218,7 +218,7 @@ class BlockChooser {
 		entry.rank = (entry.net * RANK_SCALE) / (gas > 0n ? gas : 1n);
 	}
 
-	/** The gas limit of a block to measure in: what a transaction pays hardly ever depends on it. */
+	/** The gas limit of a trial block that measures: what a transaction pays rarely depends on it. */
 	#roomFor(transactions: readonly OrderTransaction[]): bigint {
 		const { gasLimit } = this.#options;
 		const wanted = sumOf(transactions, (tx) => tx.gasLimit);
@@ -227,8 +227,8 @@ class BlockChooser {
 	}
 
 	/**
-	 * Those for which there may be room: behind them the block is full, as far as their gas is known. Where they use less
-	 * than they did, those left out come into the next round.
+	 * Those that may fit, by the gas that they used before. If they use less this time, those that were left out are in the next
+	 * round.
 	 */
 	#fitting(transactions: readonly Pushed[]): readonly Pushed[] {
 		const { gasLimit } = this.#options;
@@ -236,7 +236,7 @@ class BlockChooser {
 		const full = transactions.findIndex(({ hash }) => {
 			if (used + LEAST_GAS > gasLimit) return true;
 			const gas = this.#known.get(hash)?.gasUsed ?? 0n;
-			// What has no room is passed over.
+			// Those that don't fit are skipped.
 			if (used + gas <= gasLimit) used += gas;
 			return false;
 		});
@@ -251,7 +251,7 @@ class BlockChooser {
 		return tried;
 	}
 
-	/** At which transaction it failed. One that may be dropped is dropped, and the order tried again without. */
+	/** Notes the transaction at which an order failed. If it may be dropped, the order is tried again without it. */
 	#failureOf(
 		{ candidate, transactions }: Placed<Entry>,
 		tried: TriedBlock,
@@ -274,7 +274,7 @@ class BlockChooser {
 		return null;
 	}
 
-	/** True when the plan holds as it is. Otherwise what it learned is noted for the next one. */
+	/** Compares a plan with its trial. Returns true if it works unchanged, else notes what must change. */
 	#settle(places: readonly Place[], tried: TriedBlock): boolean {
 		const failed = new Map<Entry, Failure>();
 		let changed = false;
@@ -300,8 +300,8 @@ class BlockChooser {
 	}
 
 	/**
-	 * Who fails for the first time gets another chance behind the others. Of those who had it the first is out (the
-	 * next may have failed because of it); at once are those for whom there is no room, and who fail alone too.
+	 * An order that fails for the first time gets another chance after all others. Of those that fail again only the first is left
+	 * out, since the next may have failed because of it. Left out at once are those without room, and those that fail alone.
 	 */
 	#giveUp(failed: readonly (readonly [Entry, Failure])[]): void {
 		const hopeful = failed.filter(([{ tier }]) => tier !== LATER);
@@ -314,14 +314,14 @@ class BlockChooser {
 		for (const [entry, failure] of all ? again : again.slice(0, 1)) entry.out = failure;
 	}
 
-	/** The wei of one refund, given what each transaction brings. */
+	/** The amount of a refund in wei, given what each transaction pays. */
 	#amountOf(refund: OrderRefund, outcomes: TriedBlock): bigint {
 		const { refundGas, baseFee } = this.#options;
 		const amount = shareOf(refund, outcomes) - refundGas * baseFee;
 		return amount > 0n ? amount : 0n;
 	}
 
-	/** Refunds are transfers from the coinbase, which spends what it earns. */
+	/** Signs refunds as transfers from the coinbase, which spends what it earns in the block. */
 	async #withRefunds(sequence: readonly Placed<Entry>[]): Promise<Place[]> {
 		let { nonce, balance } = this.#options.coinbase;
 		const { wallet } = this.#options.coinbase;
@@ -358,7 +358,7 @@ function entryOf(order: Order, baseFee: bigint): Entry {
 	return { order, dropped: new Set(), tier: FIRST, rank: 0n, net: 0n, state: "fresh", changes: 0, out };
 }
 
-/** An order's part of what its transactions bring, wei. */
+/** Wei that an order's transactions pay to the coinbase. */
 function shareOf(refund: OrderRefund, outcomes: TriedBlock): bigint {
 	return (sumOf(refund.of, (hash) => outcomes.get(hash)?.gain ?? 0n) * refund.millionths) / 1_000_000n;
 }

@@ -1,5 +1,5 @@
-// Makes the chain's next block: chosen from the order book on the trial chain, mined in one burst. It neither speaks
-// to clients nor knows when a block is due.
+// Builds the chain's next block: chooses it from the order book by trials, and mines it in one burst. It knows no clients and no
+// times.
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";
@@ -15,30 +15,30 @@ import { type ChainHead, type ChainRpc, type MinedBlock, quantity, readHead } fr
 import type { Order, OrderBook } from "./orderBook.ts";
 import { type TrialChain, warmKzg } from "./trialChain.ts";
 
-/** A block as it was built. */
+/** A built block. */
 export interface BuiltBlock extends MinedBlock {
-	/** What is in it of bundles and private transactions, in order. */
+	/** Its bundles and private transactions, in order. */
 	readonly orders: readonly BuiltOrder[];
-	/** Public mempool transactions in the block, hashes: they are behind all others. */
+	/** Hashes of the public mempool's transactions in the block, after all others. */
 	readonly publicTransactions: readonly string[];
-	/** Live orders that stayed out. */
+	/** Live orders that are not in it. */
 	readonly leftOut: readonly LeftOutOrder[];
-	/** What the coinbase has more after the block than before, wei (refunds and their gas subtracted). */
+	/** The coinbase's gain by the block, in wei, without refunds and their gas. */
 	readonly coinbaseGain: bigint;
-	/** Whether chain and trial agree in every transaction of the orders; false is a defect, or a test's doing. */
+	/** Whether every order's transactions had the same outcome as in the trial; false is a defect, or caused by a test. */
 	readonly asTried: boolean;
-	/** Wall time of choosing and of the burst, ms. */
+	/** Wall time of the choice and of the burst, in ms. */
 	readonly triedMs: number;
 	readonly burstMs: number;
 }
 
-/** What a maker of blocks is made with. */
+/** The options of {@link BlockMaker}. */
 interface BlockMakerOptions {
 	readonly coinbase: Wallet;
 	readonly chainId: bigint;
-	/** Gas, at the base fee, that each refund bears itself. */
+	/** Gas whose cost, at the base fee, each refund pays itself. */
 	readonly refundGas: bigint;
-	/** Unix seconds of the block after one with the given timestamp. */
+	/** The timestamp, in Unix seconds, of the block after one with the given timestamp. */
 	readonly nextTimestamp: (parent: number) => number;
 	readonly chain: ChainRpc;
 	readonly trial: TrialChain;
@@ -47,22 +47,22 @@ interface BlockMakerOptions {
 	readonly lock: BurstLock;
 }
 
-/** When the head moves while a block is chosen, it is chosen again; so often. */
+/** Maximum attempts if the head moves while a block is chosen. */
 const MAX_ATTEMPTS = 5;
 
 /** Builds blocks, one at a time. */
 export class BlockMaker {
 	readonly #options: BlockMakerOptions;
-	/** Both nodes are ready for blobs. */
+	/** Prepares both nodes for blobs. */
 	#warm = false;
 
 	constructor(options: BlockMakerOptions) {
 		this.#options = options;
 	}
 
-	/** Builds the block after the head. Throws when the chain fails, or does not hold still. */
+	/** Builds the block after the head. Throws if the chain fails, or its head moves too often. */
 	async build(): Promise<BuiltBlock> {
-		// What the chain refuses though it went through in the trial: it shall not hold up the chain.
+		// Transactions that the chain refuses although the trial accepted them, left out so that they can't stop the chain.
 		const refused = new Set<string>();
 		for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
 			const built = await this.#tryBuild(refused);
@@ -131,7 +131,7 @@ export class BlockMaker {
 		});
 	}
 
-	/** Blocks that orders have landed in and that are no longer part of the chain. */
+	/** Blocks in which orders landed, and which are no longer part of the chain. */
 	async #goneBlocks(): Promise<Set<string>> {
 		const { chain, book } = this.#options;
 		const blocks = book.landedBlocks();
@@ -156,7 +156,7 @@ export class BlockMaker {
 	}
 }
 
-/** Why an order is not even tried. */
+/** Why an order can't be in the block, whatever a trial says; null if it may be. */
 function unfit(
 	{ minTimestamp, maxTimestamp, transactions }: Order,
 	timestamp: number,

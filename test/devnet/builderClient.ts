@@ -1,11 +1,11 @@
-// Sends JSON-RPC calls to a builder, signed by ethers as relays sign them. For the dev builder's own tests; the relay
-// has a client of its own.
+// Sends JSON-RPC calls to a builder, signed with ethers as relays sign them. For the dev builder's tests; the relay has its own
+// client.
 
 import { id, type Wallet } from "ethers";
 import { request } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
-/** What came back over HTTP. */
+/** The HTTP answer. */
 interface BuilderReply {
 	readonly status: number;
 	readonly text: string;
@@ -13,7 +13,7 @@ interface BuilderReply {
 
 const REPLY_MS = 10_000;
 
-/** A relay, as far as a builder can tell. */
+/** A client that looks like a relay to a builder. */
 export class BuilderClient {
 	readonly #url: string;
 	readonly #wallet: Wallet;
@@ -23,12 +23,12 @@ export class BuilderClient {
 		this.#wallet = options.wallet;
 	}
 
-	/** Who signs, checksummed. */
+	/** The signer's address, checksummed. */
 	get address(): string {
 		return this.#wallet.address;
 	}
 
-	/** Result of one call. Throws `Error` with code and message of the builder's refusal. */
+	/** The result of a call. Throws an error with the builder's code and message if it refuses. */
 	async call(method: string, ...params: unknown[]): Promise<unknown> {
 		const { text } = await this.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
 		const answer = JSON.parse(text) as { result?: unknown; error?: { code: number; message: string } };
@@ -47,7 +47,7 @@ export class BuilderClient {
 		});
 	}
 
-	/** The header's value for `body`: the text of the body's hash is signed, not its bytes. */
+	/** The header's value for `body`: the signature is over the hex text of the body's hash, not over its bytes. */
 	async sign(body: string): Promise<string> {
 		return `${this.#wallet.address}:${await this.#wallet.signMessage(id(body))}`;
 	}

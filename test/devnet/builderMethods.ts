@@ -1,5 +1,5 @@
-// Answers one JSON-RPC call as builders do: reads its params into an order, as strict as real builders, so that a relay's
-// mistake is seen here, and updates the order book. It decides nothing about blocks and knows no HTTP.
+// The JSON-RPC methods of a builder: reads params into orders, as strictly as real builders, so that tests find a relay's
+// mistakes, and updates the order book. It knows neither blocks nor HTTP.
 
 import { concat, getAddress, isAddress, keccak256 } from "ethers";
 import { z } from "zod";
@@ -8,7 +8,7 @@ import { type DecodedTransaction, decodeTransaction } from "./builderTransaction
 import type { ChainRpc } from "./chainRpc.ts";
 import type { NewOrder, OrderBook, OrderRefund } from "./orderBook.ts";
 
-/** One JSON-RPC call with what the request around it says. */
+/** A JSON-RPC call, with the signer and time of its request. */
 export interface ReceivedCall {
 	readonly method: string;
 	readonly params: unknown;
@@ -18,23 +18,23 @@ export interface ReceivedCall {
 	readonly at: number;
 }
 
-/** What a call does: its answer, and what became of which orders, in words. */
+/** The result of a call, and its effects on orders as text. */
 export interface CallOutcome {
 	readonly answer: RecordedAnswer;
 	readonly effects: readonly string[];
 }
 
-/** What a call acts on. */
+/** The state that calls read and change. */
 interface Context extends Omit<ReceivedCall, "params"> {
 	readonly chainId: bigint;
-	/** The chain's head + 1. */
+	/** The number of the chain's head + 1. */
 	readonly nextBlock: number;
 	readonly book: OrderBook;
 }
 
 type Handler = (param: unknown, context: Context) => Omit<CallOutcome, "answer"> & { result: unknown };
 
-/** The caller's mistake. */
+/** An error of the caller. */
 class WireError extends Error {
 	readonly code: number;
 	constructor(message: string, code = -32602) {
@@ -46,7 +46,7 @@ class WireError extends Error {
 const WHOLE_MILLIONTHS = 10_000n;
 /** https://docs.flashbots.net: maxBlock at most 30 above block. */
 const MAX_BLOCK_RANGE = 30;
-/** How long builders keep a private transaction, in blocks. */
+/** The number of blocks for which builders keep a private transaction. */
 const PRIVATE_BLOCKS = 25;
 
 const list = <T extends z.ZodType>(item: T) => z.array(item).max(100);
@@ -55,7 +55,7 @@ const hash = z
 	.regex(/^0x[0-9a-f]{64}$/i)
 	.toLowerCase();
 const hashes = list(hash).nullish();
-/** Null where it is left to the builder ("0x", null, absent). */
+/** Null if the builder decides ("0x", null, absent). */
 const block = z
 	.string()
 	.regex(/^0x(0|[1-9a-f][0-9a-f]{0,11})?$/i)
@@ -89,7 +89,7 @@ const SHARE_BUNDLE = z.object({
 		.nullish(),
 });
 
-/** Every method of the wire by its name; each has one param. */
+/** All methods by name; each has one param. */
 const METHODS: Readonly<Record<string, Handler>> = {
 	eth_sendBundle(param, context) {
 		const bundle = read(BUNDLE, param);
@@ -115,7 +115,7 @@ const METHODS: Readonly<Record<string, Handler>> = {
 	},
 };
 
-/** Answers one call; what builders refuse, and what goes wrong, is an error. */
+/** Answers a call; refusals and failures become JSON-RPC errors. */
 export async function answerCall(
 	{ params, ...call }: ReceivedCall,
 	{ chain, ...of }: { readonly chainId: bigint; readonly chain: ChainRpc; readonly book: OrderBook },
@@ -192,7 +192,7 @@ function shareOrder(bundle: z.output<typeof SHARE_BUNDLE>, context: Context): Ne
 	};
 }
 
-/** MEV-Share's refunds: a percent of what the other entries bring, split as refundConfig says. */
+/** MEV-Share's refunds: a percentage of what the other entries pay, split by refundConfig. */
 function shareRefunds(
 	{ refund, refundConfig }: NonNullable<z.output<typeof SHARE_BUNDLE>["validity"]>,
 	body: readonly DecodedTransaction[],
@@ -226,7 +226,7 @@ function takePrivate(raw: unknown, context: Context, maxBlock = Number.POSITIVE_
 	return { ...take(order, context), result: tx.hash };
 }
 
-/** What an order is unless it says otherwise. */
+/** The default fields of an order. */
 function orderOf({ method, at, signer, nextBlock }: Context): NewOrder {
 	return {
 		...{ kind: "bundle", method, at, signer, uuid: null, hash: "", transactions: [], refunds: [] },
@@ -242,7 +242,7 @@ function take(order: NewOrder, { book }: Context) {
 	};
 }
 
-/** A signed transaction of this chain. */
+/** Decodes a signed transaction of this chain. */
 function decode(raw: unknown, what: string, { chainId }: Context): DecodedTransaction {
 	const tx = decodeTransaction(raw);
 	if (tx === null) throw new WireError(`${what} is not a signed transaction`);
@@ -250,7 +250,7 @@ function decode(raw: unknown, what: string, { chainId }: Context): DecodedTransa
 	return tx;
 }
 
-/** keccak256 of the hashes in a row. */
+/** keccak256 of the concatenated hashes. */
 function hashOf(all: readonly string[]): string {
 	return keccak256(concat(all));
 }

@@ -1,36 +1,36 @@
-// Records every JSON-RPC call that a dev builder received, with its answer, for tests to search and wait for. It is
-// bounded, and never looks into a call.
+// Records the JSON-RPC calls that a dev builder received, with their answers, so that tests can search and await them. The
+// record is bounded. It does not interpret calls.
 
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
-/** One JSON-RPC call as it was received. */
+/** A received JSON-RPC call. */
 export interface RecordedRequest {
-	/** 1 for the first; grows by one a call. */
+	/** 1 for the first call, 2 for the second, and so on. */
 	readonly seq: number;
-	/** When it was received, Unix ms. */
+	/** Time of arrival, in Unix ms. */
 	readonly at: number;
-	/** Empty where the call had none. A body that is no JSON at all is not recorded. */
+	/** Empty if the call had none. A body that is not JSON is not recorded. */
 	readonly method: string;
 	readonly params: readonly unknown[];
 	/** Its JSON-RPC id. */
 	readonly id: unknown;
-	/** Who signed the HTTP request, checksummed; null where it was not signed, or wrongly. */
+	/** The signer of the HTTP request, checksummed; null without a valid signature. */
 	readonly signer: string | null;
-	/** Of the HTTP request; lower-case names. */
+	/** Headers of the HTTP request, with lower-case names. */
 	readonly headers: Readonly<Record<string, string>>;
 	/** Path and query of the HTTP request. */
 	readonly path: string;
-	/** Place in its JSON-RPC batch; null outside of one. */
+	/** Index in its JSON-RPC batch; null if it was in none. */
 	readonly batchIndex: number | null;
-	/** The JSON-RPC answer; null where a fault kept it back. */
+	/** The JSON-RPC answer; null if a fault prevented it. */
 	readonly answer: RecordedAnswer | null;
-	/** The fault it met, if any: a name of `Faults`. */
+	/** The fault that was applied to it, a name of `Faults`, or null. */
 	readonly fault: string | null;
-	/** What it did, for people to read: "order 3 taken", "order 2 replaced". */
+	/** Its effects as text, for people: "order 3 taken", "order 2 replaced". */
 	readonly effects: readonly string[];
 }
 
-/** An answer as it was given. */
+/** A JSON-RPC answer. */
 export type RecordedAnswer =
 	| { readonly result: unknown }
 	| { readonly error: { readonly code: number; readonly message: string } };
@@ -38,7 +38,7 @@ export type RecordedAnswer =
 /** A method's name, or a predicate. */
 export type RequestFilter = string | ((request: RecordedRequest) => boolean);
 
-/** The record of one builder: it keeps `limit` requests at least, and twice as many at most. */
+/** The record of one builder: it keeps at least the last `limit` requests, and at most twice as many. */
 export class BuilderRecord {
 	readonly #limit: number;
 	#requests: RecordedRequest[] = [];
@@ -49,7 +49,7 @@ export class BuilderRecord {
 		this.#limit = limit;
 	}
 
-	/** Adds one and wakes who waits for it. */
+	/** Adds a request, and wakes those that wait for it. */
 	add(request: Omit<RecordedRequest, "seq">): void {
 		const kept = { seq: ++this.#seq, ...request };
 		this.#requests.push(kept);
@@ -57,12 +57,12 @@ export class BuilderRecord {
 		for (const wake of this.#waiting) wake(kept);
 	}
 
-	/** Those that `filter` takes, oldest first. */
+	/** The requests that match `filter`, oldest first. */
 	list(filter: RequestFilter = () => true): RecordedRequest[] {
 		return this.#requests.filter(predicateOf(filter));
 	}
 
-	/** The first that `filter` takes, now or within `timeoutMs`. Rejects when the time is up. */
+	/** The first request that matches `filter`, now or within `timeoutMs`. Rejects after that time. */
 	async wait(filter: RequestFilter, timeoutMs: number): Promise<RecordedRequest> {
 		const takes = predicateOf(filter);
 		let wake = (_: RecordedRequest): void => {};
@@ -79,7 +79,7 @@ export class BuilderRecord {
 		}
 	}
 
-	/** Forgets all requests; who waits, waits on. */
+	/** Forgets all requests; waits go on. */
 	clear(): void {
 		this.#requests = [];
 	}

@@ -1,5 +1,5 @@
-// The HTTP server of a builder: passes JSON-RPC calls to a function that is given, or plays the fault that is switched on
-// for the next requests. It knows nothing of blocks and orders.
+// The HTTP server of a builder: passes JSON-RPC calls to a given function, or applies the faults that are switched on. It knows
+// neither blocks nor orders.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,33 +9,33 @@ import type { CallOutcome, ReceivedCall } from "./builderMethods.ts";
 import type { BuilderRecord, RecordedAnswer } from "./builderRecord.ts";
 import { checkSignature } from "./builderTransactions.ts";
 
-/** What the server needs. */
+/** The server's options. */
 interface BuilderServerDependencies {
 	readonly record: BuilderRecord;
 	/** Answers one call. Never throws. */
 	readonly answer: (call: ReceivedCall) => Promise<CallOutcome>;
-	/** Answers what begins with /dev: JSON text; null: there is no such page. */
+	/** Answers paths that begin with /dev with JSON text; null: there is no such page. */
 	readonly dev: (method: string, url: URL, body: string) => Promise<string | null>;
 }
 
 /** A running server. */
 export interface BuilderServer {
 	readonly port: number;
-	/** Replaces the faults that are on; `{}` lifts all. Throws for a key that is none. */
+	/** Replaces the active faults; `{}` ends all. Throws for an unknown key. */
 	setFaults(faults: Faults): void;
 	stop(): Promise<void>;
 }
 
 /**
- * Faults that can be switched on. Several at once: of down, hang, httpError, nonsense and reject the first counts, and
- * `slow` goes with any.
+ * Faults that can be switched on. Of several the first counts, in the order down, hang, httpError, nonsense, reject; `slow` can
+ * be combined with any.
  */
 export interface Faults {
 	/** Answers this many ms late; the request takes effect at once. */
 	readonly slow?: number;
 	/** Destroys the socket of every request; nothing is recorded. */
 	readonly down?: boolean;
-	/** Records the request and never answers; it takes no effect. */
+	/** Records the request, and never answers; it has no effect. */
 	readonly hang?: boolean;
 	/** 500 with a text body; no effect. */
 	readonly httpError?: boolean;
@@ -43,17 +43,17 @@ export interface Faults {
 	readonly nonsense?: "html";
 	/** A JSON-RPC error to each call (true: -32000); no effect. */
 	readonly reject?: boolean | { readonly code: number; readonly message: string };
-	/** Only requests that hold one of these methods are treated so. */
+	/** The faults apply only to requests with one of these methods. */
 	readonly only?: readonly string[];
 }
 
-/** The first of them that is on counts. */
+/** The order in which the faults count. */
 const KINDS = ["down", "hang", "httpError", "nonsense", "reject", "slow"] as const;
 const HTML = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
 const REJECTED = { code: -32000, message: "rejected" };
 const PARSE_ERROR = { jsonrpc: "2.0", id: null, error: { code: -32700, message: "parse error" } };
 
-/** Starts it on loopback; `port` 0 is a free one. Throws when the port is taken. */
+/** Starts a server on loopback; `port` 0 is a free one. Throws if the port is taken. */
 export async function startBuilderServer(
 	port: number,
 	dependencies: BuilderServerDependencies,
@@ -145,7 +145,7 @@ interface Call {
 	readonly params: unknown;
 }
 
-/** No calls at all: it was no JSON-RPC. */
+/** Empty if the body is not JSON-RPC. */
 function parse(body: Buffer): { readonly calls: readonly Call[]; readonly isBatch: boolean } {
 	try {
 		const parsed: unknown = JSON.parse(body.toString("utf8"));

@@ -1,18 +1,18 @@
-// Decodes raw transactions for a builder, by ethers instead of the relay's decoder, and recovers who signed a body, apart
-// from the relay's signing on purpose. The two costly steps of that are native (ethers takes 2 ms and, for six blobs, 126
-// ms); the tests compare them with ethers. It checks no state.
+// Decodes raw transactions for a builder, and recovers the signer of a body. Uses ethers instead of the relay's code, so that both
+// don't share a mistake. Only the two slow steps are native (ethers takes 2 ms and, for six blobs, 126 ms); tests compare them
+// with ethers. It checks no state.
 
 import { getAddress, getBytes, hashMessage, isHexString, Transaction } from "ethers";
 import createKeccakHash from "keccak";
 import { LRUCache } from "lru-cache";
 import secp256k1 from "secp256k1";
 
-/** A decoded transaction. Fees in wei a gas; addresses checksummed; hashes lower-case. */
+/** A decoded transaction. Fees are in wei per gas, addresses checksummed, hashes in lower case. */
 export interface DecodedTransaction {
 	readonly raw: string;
 	readonly hash: string;
 	readonly from: string;
-	/** Null for a creation. */
+	/** Null creates a contract. */
 	readonly to: string | null;
 	readonly nonce: number;
 	readonly gasLimit: bigint;
@@ -24,10 +24,10 @@ export interface DecodedTransaction {
 	readonly chainId: bigint | null;
 }
 
-/** Kept decoded: the same transactions come again for every block, and six blobs take ethers 0.7 s. */
+/** Cache, since the same transactions come again for every block, and six blobs take ethers 0.7 s. */
 const known = new LRUCache<string, DecodedTransaction>({ maxSize: 64 * 1024 * 1024 });
 
-/** The transaction of `raw` (0x hex, blobs with their sidecar), or null when it is none. */
+/** The transaction of `raw` (0x hex, blobs with their sidecar), or null if it is invalid. */
 export function decodeTransaction(raw: unknown): DecodedTransaction | null {
 	if (typeof raw !== "string") return null;
 	const decoded = known.get(raw) ?? decode(raw);
@@ -40,7 +40,7 @@ function decode(raw: string): DecodedTransaction | null {
 		const tx = Transaction.from(raw);
 		const { signature, hash } = tx;
 		if (signature === null || hash === null) return null;
-		// A builder needs the blobs themselves: without the sidecar no block could hold them.
+		// A block needs the blobs themselves, so a blob transaction without its sidecar is refused.
 		if (tx.type === 3 && (tx.blobs ?? []).length === 0) return null;
 		const rs = getBytes(signature.r + signature.s.slice(2));
 		const from = recoverAddress(tx.unsignedHash, rs, signature.yParity);
@@ -63,7 +63,7 @@ function decode(raw: string): DecodedTransaction | null {
 	}
 }
 
-/** Who signed, checksummed; or what is wrong with the header. */
+/** The signer, checksummed, or what is wrong with the header. */
 type SignatureVerdict =
 	| { readonly signer: string; readonly problem: null }
 	| { readonly signer: null; readonly problem: string };
@@ -88,7 +88,7 @@ export function checkSignature(header: string | undefined, body: Buffer): Signat
 	return { signer, problem: null };
 }
 
-/** The checksummed address whose key made the 64 bytes of r and s over `digest` (32 bytes, hex); null for none. */
+/** The checksummed address whose key made the signature (64 bytes, r and s) of `digest` (32 bytes, hex); null if invalid. */
 function recoverAddress(digest: string, rs: Uint8Array, recovery: number): string | null {
 	if (recovery !== 0 && recovery !== 1) return null;
 	try {

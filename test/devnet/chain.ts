@@ -24,7 +24,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
 	process.stdout.write(settings(system));
 }
 
-/** As lines of an environment file. */
+/** Settings as lines of an environment file. */
 function settings({ chain, builder }: DevSystem): string {
 	return [
 		`ETH_RPC_URL=${chain.url}`,
@@ -35,7 +35,7 @@ function settings({ chain, builder }: DevSystem): string {
 	].join("\n");
 }
 
-/** `usual` where it is not set; what is no number is refused by who gets it. */
+/** The number in a setting, or `usual` if it is not set. Callers refuse NaN. */
 function numberOf(env: NodeJS.ProcessEnv, name: string, usual: number): number {
 	const text = env[name]?.trim() ?? "";
 	return text === "" ? usual : Number(text);

@@ -1,21 +1,21 @@
-// The dev network's JSON-RPC client for anvil, with its head and its latest block read as numbers and bigints. It shares
-// nothing with the relay's, and retries nothing.
+// The dev network's JSON-RPC client for anvil, with readers of the head and the latest block. It shares no code with the relay's
+// client, and retries nothing.
 
 import { Pool } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
-/** One call of a batch. */
+/** A call in a batch. */
 export interface ChainCall {
 	readonly method: string;
 	readonly params: readonly unknown[];
 }
 
-/** What the node said to one call of a batch. */
+/** The node's answer to a call of a batch. */
 export type RpcOutcome =
 	| { readonly ok: true; readonly result: unknown }
 	| { readonly ok: false; readonly code: number; readonly message: string; readonly data?: unknown };
 
-/** The node refused a call. */
+/** A JSON-RPC error from the node. */
 class ChainRpcError extends Error {
 	readonly code: number;
 	readonly data: unknown;
@@ -26,10 +26,10 @@ class ChainRpcError extends Error {
 	}
 }
 
-/** Longer than any block of the dev chain takes on a busy machine. */
+/** A deadline above the time of any block of the dev chain on a busy machine. */
 const CALL_MS = 60_000;
 
-/** JSON-RPC over HTTP to one node; `close` ends its connections. */
+/** A JSON-RPC client of one node over HTTP. */
 export class ChainRpc {
 	readonly #pool: Pool;
 
@@ -37,14 +37,14 @@ export class ChainRpc {
 		this.#pool = new Pool(url, { connections: 16, headersTimeout: 0, bodyTimeout: 0 });
 	}
 
-	/** Result of one call. Throws {@link ChainRpcError} when the node refuses it. */
+	/** The result of a call. Throws {@link ChainRpcError} for the node's errors. */
 	async call(method: string, params: readonly unknown[] = []): Promise<unknown> {
 		const outcome = read(await this.#post({ jsonrpc: "2.0", id: 1, method, params }));
 		if (!outcome.ok) throw new ChainRpcError(method, outcome);
 		return outcome.result;
 	}
 
-	/** Many calls in one request, outcomes in their order; anvil runs them one after another up to 30. */
+	/** Makes many calls in one request, and returns their outcomes in order. anvil keeps the order of up to 30 calls. */
 	async batch(calls: readonly ChainCall[]): Promise<RpcOutcome[]> {
 		if (calls.length === 0) return [];
 		const answers = await this.#post(calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call })));
@@ -53,7 +53,7 @@ export class ChainRpc {
 		return calls.map((_, id) => read(byId.get(id)));
 	}
 
-	/** The results of a batch of which none may fail. Throws {@link ChainRpcError}. */
+	/** The results of a batch. Throws {@link ChainRpcError} if one fails. */
 	async all(calls: readonly ChainCall[]): Promise<unknown[]> {
 		const outcomes = await this.batch(calls);
 		return outcomes.map((outcome, i) => {
@@ -62,12 +62,12 @@ export class ChainRpc {
 		});
 	}
 
-	/** The results of one method for each of `params`, of which none may fail. */
+	/** The results of one method for each of `params`. Throws if one fails. */
 	each(method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]> {
 		return this.all(params.map((one) => ({ method, params: one })));
 	}
 
-	/** Ends all connections. */
+	/** Closes all connections. */
 	async close(): Promise<void> {
 		await this.#pool.destroy();
 	}
@@ -95,12 +95,12 @@ export interface ChainHead {
 	readonly hash: string;
 	/** Unix seconds. */
 	readonly timestamp: number;
-	/** Of the next block: wei a gas, and gas. */
+	/** The base fee (wei per gas) and gas limit of the next block. */
 	readonly nextBaseFee: bigint;
 	readonly nextGasLimit: bigint;
 }
 
-/** Reads the head. The node is asked for the next base fee, since cheat codes can set it. */
+/** Reads the head. Asks the node for the next base fee, since cheat codes can set it. */
 export async function readHead(rpc: ChainRpc): Promise<ChainHead> {
 	const blocks = await rpc.each("eth_getBlockByNumber", [
 		["latest", false],
@@ -122,10 +122,10 @@ export interface MinedBlock {
 	readonly hash: string;
 	/** Unix seconds. */
 	readonly timestamp: number;
-	/** Wei. */
+	/** In wei. */
 	readonly baseFeePerGas: bigint;
 	readonly gasUsed: bigint;
-	/** Hashes, in order. */
+	/** Hashes, in order of execution. */
 	readonly transactions: readonly string[];
 }
 

@@ -9,9 +9,9 @@ import solc from "solc";
 
 /** A compiled contract. */
 export interface Contract {
-	/** Creation code, 0x hex; a constructor's arguments go behind it. */
+	/** Creation code, 0x hex; a constructor's arguments are appended to it. */
 	readonly code: string;
-	/** Code of what is created, 0x hex. */
+	/** Code of the created contract, 0x hex. */
 	readonly runtime: string;
 	readonly abi: Interface;
 }
@@ -26,14 +26,14 @@ interface CompiledContract {
 	readonly evm: Readonly<Record<"bytecode" | "deployedBytecode", { readonly object: string }>>;
 }
 
-/** What solc answers, as far as it is read. https://docs.soliditylang.org/en/latest/using-the-compiler.html */
+/** The fields of solc's output that are used. https://docs.soliditylang.org/en/latest/using-the-compiler.html */
 interface Compiled {
 	readonly errors?: readonly { readonly severity: string; readonly formattedMessage: string }[];
 	/** By file and name. */
 	readonly contracts?: Readonly<Record<string, Readonly<Record<string, CompiledContract>>>>;
 }
 
-/** Compiles them. Throws as {@link compileFolder}. */
+/** Compiles the contracts beside this file. Throws like {@link compileFolder}. */
 export function compileContracts(): Contracts {
 	const contract = compileFolder(FOLDER);
 	return {
@@ -45,8 +45,8 @@ export function compileContracts(): Contracts {
 }
 
 /**
- * Compiles the Solidity of a folder; answers its contracts by their names. Throws with the compiler's own words, warnings
- * included: there shall be none.
+ * Compiles the Solidity files of a folder, and returns the contracts by name. Throws the compiler's messages, also if there are
+ * only warnings.
  */
 export function compileFolder(folder: string): (name: string) => Contract {
 	const files = readdirSync(folder).filter((name) => name.endsWith(".sol"));
@@ -57,7 +57,7 @@ export function compileFolder(folder: string): (name: string) => Contract {
 		),
 		settings: {
 			optimizer: { enabled: true, runs: 200 },
-			// So that the oldest fork that the dev chain is run with takes the code.
+			// The oldest fork of the dev chain must be able to run the code.
 			evmVersion: "cancun",
 			outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
 		},

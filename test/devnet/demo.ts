@@ -1,6 +1,6 @@
-// `npm run demo`: the market from nothing, told line by line. A user takes a transaction back, swaps by the relay instead,
-// a searcher bids for the place behind that, and the user is paid; then the relay is killed, and boost carries on. Exit
-// code 0 only if every claim held, 1 behind the line that did not.
+// `npm run demo`: plays the market line by line. A user cancels a transaction and swaps through the relay instead, a searcher bids
+// for the place after the swap, and the user gets a refund; then the relay is killed, and boost carries on. Exits with 0 only if
+// every claim held, else with 1 after the line that did not.
 
 import { formatEther, keccak256, Transaction } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
@@ -31,7 +31,7 @@ import { startSearcher } from "./searcher.ts";
 
 /** What the user swaps, in wei of WETH. */
 const SWAPPED = 10n * 10n ** 18n;
-/** Beyond this nothing is waited for. */
+/** The longest wait. */
 const DEMO_MS = 90_000;
 const GWEI = 1_000_000_000n;
 
@@ -84,7 +84,7 @@ async function play(scenario: Scenario, stops: Stops): Promise<void> {
 	await surviveTheRelay(stage);
 }
 
-/** The signed swap, which the relay has taken. */
+/** The signed swap, which the relay has accepted. */
 async function userSwaps(stage: Stage): Promise<Transaction> {
 	const { scenario, system, relayUrl, node, market, user } = stage;
 	scenario.chapter("The user swaps, privately");

@@ -1,11 +1,11 @@
-// Chapters of the demo beside the swap: a user cancels a transaction by its hash, so that the builder forgets it and no
-// block ever holds it; and the relay is killed behind boost, which keeps what was acknowledged, and returns to it.
+// The demo's chapters besides the swap: a user cancels a transaction by its hash, the builder drops it, and no block ever has it;
+// and the relay is killed behind boost, which keeps what was acknowledged and later uses the relay again.
 
 import { keccak256, Transaction, Wallet } from "ethers";
 import { type BoostStatus, call, type EventsAnswer, page, type StatusAnswer, submit } from "./demoProof.ts";
 import { type Landed, landed, newBlock, type Stage, transfer, until } from "./demoStage.ts";
 
-/** Sends a transaction, and takes it back once the builder has it. Answers what was taken back. */
+/** Sends a transaction, cancels it once the builder has it, and returns it. */
 export async function takeOneBack(stage: Stage): Promise<Transaction> {
 	const { scenario, relayUrl, user, builder } = stage;
 	const raw = await transfer(stage);
@@ -45,7 +45,7 @@ export async function takeOneBack(stage: Stage): Promise<Transaction> {
 	return signed;
 }
 
-/** That no block holds it: its nonce went to `instead`, which is mined. */
+/** Claims that no block has it: its nonce was used by `instead`, which is mined. */
 export async function proveNeverMined(
 	{ scenario, node }: Stage,
 	{ hash, nonce }: Transaction,
@@ -104,7 +104,7 @@ export async function surviveTheRelay(stage: Stage): Promise<void> {
 	await welcomeBack(stage, hash);
 }
 
-/** The relay returns; boost takes it again, and the relay tells the truth of what was mined without it. */
+/** Starts the relay again; boost uses it again, and the relay knows what was mined without it. */
 async function welcomeBack(stage: Stage, hash: string): Promise<void> {
 	const { scenario, boostUrl, relayUrl, keys } = stage;
 	scenario.chapter("The relay returns");
@@ -135,7 +135,7 @@ async function welcomeBack(stage: Stage, hash: string): Promise<void> {
 	);
 }
 
-/** That the chain's own pool has none of them, while the builder puts none there itself. */
+/** Claims that the public pool has none of them, while the builder puts none there itself. */
 async function provePrivate({ scenario, node, builder }: Stage, hashes: readonly string[]): Promise<void> {
 	const found = await builder.outsideBurst(() =>
 		Promise.all(
@@ -159,7 +159,7 @@ function mined(stage: Stage, hash: string): Promise<Landed> {
 	return until(`${hash} to be mined`, () => landed(stage, hash));
 }
 
-/** Who has sent it to the builder, each time. */
+/** The signers of all requests that brought it to the builder. */
 function senders({ builder }: Stage, hash: string): string[] {
 	const orders = builder.orders().filter(({ transactions }) => transactions.some((one) => one.hash === hash));
 	return orders.map(({ signer }) => signer ?? "nobody");

@@ -1,11 +1,11 @@
-// Proves by the chain that a target and the backrun behind it are mined as claimed: the block, the money, and the relay's
-// own account of it, which is asked over HTTP as users do. Evidence comes from a node that traces, never from the relay.
+// Proves from the chain that a target and the backrun after it were mined as claimed: their block and the payments, and that the
+// relay's own statuses, read over HTTP as users do, agree. The evidence is a node's traces, never the relay.
 
 import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { amount, type Landed, landed, REFUND_PERCENT, type Stage } from "./demoStage.ts";
 
-/** `GET /tx/{hash}`, as far as the demo reads it. */
+/** The fields of `GET /tx/{hash}` that the demo reads. */
 export interface StatusAnswer {
 	readonly status: string;
 	readonly stage?: string;
@@ -14,10 +14,10 @@ export interface StatusAnswer {
 	readonly refund: number;
 }
 
-/** `GET /tx/{hash}/events`, as far as the demo reads it. */
+/** The fields of `GET /tx/{hash}/events` that the demo reads. */
 export interface EventsAnswer {
 	readonly events: readonly ({ readonly type: string } | RefundedEvent)[];
-	/** How builders took a cancel; `summary` is "5 of 7 builders confirmed". */
+	/** The builders' answers to a cancel; `summary` is "5 of 7 builders confirmed". */
 	readonly cancels?: { readonly builders: number; readonly confirmed: number; readonly summary: string };
 }
 
@@ -36,21 +36,21 @@ interface RefundedEvent {
 	readonly recipient: string;
 }
 
-/** Boost's `GET /status`, as far as the demo reads it. */
+/** The fields of boost's `GET /status` that the demo reads. */
 export interface BoostStatus {
 	readonly relay: { readonly state: string; readonly reason: string | null };
 	readonly fallback: { readonly state: string };
 	readonly journal: { readonly depth: number };
 }
 
-/** What is said to a submission. */
+/** The answer to a submission. */
 interface Submitted {
-	/** Of the transaction; null where it was refused. */
+	/** The transaction's hash; null if it was refused. */
 	readonly hash: string | null;
 	/** `X-Boost-Upstream` and `X-Boost-Breaker`. */
 	readonly by: string;
 	readonly breaker: string;
-	/** The refusal; "" where there was none. */
+	/** The refusal, or "". */
 	readonly why: string;
 }
 
@@ -65,7 +65,7 @@ export async function submit(url: string, raw: string): Promise<Submitted> {
 	return { hash: result, by, breaker, why: error?.message ?? "" };
 }
 
-/** One call's result. Throws with the relay's refusal. */
+/** The result of a call. Throws the relay's refusal. */
 export async function call(url: string, method: string, ...params: readonly unknown[]): Promise<unknown> {
 	const { json } = await fetched(`${url}/fast`, callOf(method, params));
 	const { result, error } = json as { result?: unknown; error?: { message: string } };
@@ -73,12 +73,12 @@ export async function call(url: string, method: string, ...params: readonly unkn
 	return result;
 }
 
-/** A page's JSON. */
+/** The JSON of a route. */
 export async function page<T>(url: string): Promise<T> {
 	return (await fetched(url)).json as T;
 }
 
-/** What came of the backrun behind it; null while the relay does not say. */
+/** The outcome of the backrun after it; null until the relay shows it. */
 export async function refunded(url: string, hash: string): Promise<RefundedEvent | null> {
 	const { events } = await page<EventsAnswer>(`${url}/tx/${hash}/events`);
 	return events.find((one): one is RefundedEvent => one.type === "refunded") ?? null;
@@ -105,14 +105,14 @@ export interface WonBid {
 	readonly bid: bigint;
 }
 
-/** The three transactions, as they were mined. */
+/** The three mined transactions. */
 interface Trio {
 	readonly target: Landed;
 	readonly backrun: Landed;
 	readonly refund: Landed;
 }
 
-/** That target, backrun and refund stand in one block, in that order, with nothing between. */
+/** Claims that target, backrun and refund are in one block, in that order, with nothing between. */
 export async function proveOrder(stage: Stage, won: WonBid): Promise<Trio> {
 	const { scenario, node } = stage;
 	const { coinbase, user } = parties(stage);
@@ -143,7 +143,7 @@ export async function proveOrder(stage: Stage, won: WonBid): Promise<Trio> {
 	return { target, backrun, refund };
 }
 
-/** That the gain is there behind the target alone: in the state before the block the same backrun reverts. */
+/** Claims that only the target makes the gain possible: in the state before the block the same backrun reverts. */
 export async function proveOnlyBehind({ scenario, node }: Stage, { backrun }: Trio): Promise<void> {
 	const sent = await node.getTransaction(backrun.hash);
 	if (sent === null) throw new Error("the backrun is gone");
@@ -161,7 +161,7 @@ export async function proveOnlyBehind({ scenario, node }: Stage, { backrun }: Tr
 	);
 }
 
-/** That the refund is the user's percent of all that the backrun brought, and theirs to the wei. What it brought. */
+/** Claims that the refund is exactly the user's percentage of what the backrun paid; returns what it paid. */
 export async function proveMoney(
 	stage: Stage,
 	won: WonBid,
@@ -189,7 +189,7 @@ export async function proveMoney(
 	return brought;
 }
 
-/** That the relay's status and events tell the same as the chain; `bids` were accepted, distinct ones. */
+/** Claims that the relay's status and events agree with the chain; `bids` is the number of distinct accepted bids. */
 export async function proveAccount(
 	stage: Stage,
 	won: WonBid,
@@ -225,7 +225,7 @@ export async function proveAccount(
 	scenario.same("  paid", BigInt(event.paid), owed);
 }
 
-/** Who pays refunds and who is paid, lower case. */
+/** Sender and recipient of refunds, in lower case. */
 function parties({ builder, user }: Stage): { readonly coinbase: string; readonly user: string } {
 	return { coinbase: builder.coinbase.toLowerCase(), user: user.address.toLowerCase() };
 }
@@ -239,12 +239,12 @@ export interface TracedCall {
 	readonly calls?: readonly TracedCall[];
 }
 
-/** The transaction's calls, as the node executes it again. */
+/** The transaction's calls, from a trace. */
 async function trace(node: JsonRpcProvider, hash: string): Promise<TracedCall> {
 	return (await node.send("debug_traceTransaction", [hash, { tracer: "callTracer" }])) as TracedCall;
 }
 
-/** Wei that reached `address` by the call and what it calls; what failed is not counted, with all that is in it. */
+/** Wei that the call and its inner calls transferred to `address`. Failed calls, with all inner calls, don't count. */
 export function reached(address: string, call: TracedCall): bigint {
 	if (call.error !== undefined) return 0n;
 	// A delegate or static call moves nothing.

@@ -1,5 +1,5 @@
-// What the demo runs on, and how it prints its lines and checks its claims: a chain, a builder and a market, the relay, and later
-// its fallback and boost, each a process whose warnings are read from its log. All that was started is stopped by it.
+// The system of the demo: a chain, a builder, a market, the relay, and later its fallback and boost, each a process whose warnings
+// are read from its log; it stops all that it started. Also prints the demo's lines and checks its claims.
 
 import { createInterface } from "node:readline";
 import { formatEther, hexlify, JsonRpcProvider, randomBytes, type Wallet } from "ethers";
@@ -22,27 +22,27 @@ import { freePort } from "./freePort.ts";
 import { painted, usesColour } from "./narrator.ts";
 import { bestRoundTrip } from "./searcher/pools.ts";
 
-/** A claim did not hold; its line has been told. */
+/** A claim did not hold; its line is already printed. */
 export class ScenarioBroken extends Error {}
 
 const COLOUR = usesColour(process.stdout);
 
-/** Tells the demo, line by line. */
+/** Prints the demo, line by line. */
 export class Scenario {
-	/** How many claims have held so far. */
+	/** The number of claims that have held. */
 	claims = 0;
 
-	/** A heading. */
+	/** Prints a heading. */
 	chapter(text: string): void {
 		print(`\n${painted(text, "cyan", COLOUR)}`);
 	}
 
-	/** Something that was done, or is so. */
+	/** Prints an action or a fact. */
 	tell(text: string): void {
 		print(`       ${text}`);
 	}
 
-	/** A claim. Throws {@link ScenarioBroken} where it does not hold; `found` is told then, to say what is the case. */
+	/** Checks and prints a claim. If it does not hold, prints what was `found` and throws {@link ScenarioBroken}. */
 	claim(text: string, holds: boolean, found = ""): void {
 		print(`  ${painted(holds ? "ok  " : "FAIL", holds ? "green" : "red", COLOUR)} ${text}`);
 		if (!holds && found !== "") this.tell(`found: ${found}`);
@@ -50,12 +50,12 @@ export class Scenario {
 		this.claims += 1;
 	}
 
-	/** That two amounts of wei are the same. */
+	/** Claims that two amounts of wei are equal. */
 	same(text: string, is: bigint, shouldBe: bigint): void {
 		this.claim(`${text}: ${amount(shouldBe)}`, is === shouldBe, amount(is));
 	}
 
-	/** The scenario could not go on. */
+	/** The scenario can't go on. */
 	broken(thrown: unknown): void {
 		const text = thrown instanceof Error ? thrown.message : "something that is no error was thrown";
 		print(`  ${painted("FAIL", "red", COLOUR)} ${text}`);
@@ -71,10 +71,10 @@ export function amount(wei: bigint): string {
 	return `${wei} wei (${formatEther(wei)} ETH)`;
 }
 
-/** Beyond this nothing is waited for. */
+/** The longest wait. */
 const STEP_MS = 15_000;
 
-/** Asks until there is an answer. */
+/** Repeats a question until it has an answer. */
 export async function until<T>(
 	what: string,
 	question: () => Promise<T | null | undefined | false> | T | null | undefined | false,
@@ -98,7 +98,7 @@ export class Stops {
 		return this.#stopping !== undefined;
 	}
 
-	/** To be called as soon as something runs. Where the end has begun, it is stopped at once, and this throws. */
+	/** Must be called as soon as something runs. If stopping has begun, stops it at once and throws. */
 	add(stop: () => Promise<void>): void {
 		this.#stops.push(stop);
 		if (!this.begun) return;
@@ -106,7 +106,7 @@ export class Stops {
 		throw new Error("it is being stopped");
 	}
 
-	/** Stops all of it. What fails to stop keeps nothing else from it. */
+	/** Stops everything, even if stopping some of it fails. */
 	all(): Promise<void> {
 		this.#stopping ??= (async () => {
 			for (const stop of [...this.#stops].reverse()) await stop().catch(() => {});
@@ -115,7 +115,7 @@ export class Stops {
 	}
 }
 
-/** Everything that runs, and how to go on with it. URLs are http. */
+/** The running system, and functions that start more. URLs are http. */
 export interface Stage {
 	readonly scenario: Scenario;
 	readonly system: DevSystem;
@@ -127,27 +127,27 @@ export interface Stage {
 	readonly relayUrl: string;
 	readonly boostUrl: string;
 	readonly relay: QuietServer;
-	/** Starts fallback and boost, side by side, and tells where they are once they are ready. */
+	/** Starts fallback and boost, and prints their addresses once they are ready. */
 	readonly startBoost: () => Promise<void>;
-	/** Starts the relay again, on the same port and data; its pid, once it is ready. */
+	/** Starts the relay again with the same port and data; returns its pid once it is ready. */
 	readonly restart: () => Promise<number>;
-	/** Keys that requests to the builder are signed with. */
+	/** Keys that sign requests to the builder. */
 	readonly keys: { readonly relay: string; readonly fallback: string };
 }
 
-/** Of what a backrun brings, the user's. */
+/** The user's percentage of what a backrun pays. */
 export const REFUND_PERCENT = 90n;
-/** Long enough for a bid on a busy machine, short enough to look on. */
+/** Long enough for a bid on a busy machine, short enough to watch. */
 const SLOT_SECONDS = 2;
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
-/** Boost's own times are for production; one who looks on has less patience, and a busy machine is no outage. */
+/** Boost's default times are for production; here they are shorter to watch, yet long enough for a busy machine. */
 const IMPATIENT = {
 	...{ PROBE_INTERVAL_MS: "100", BREAKER_HOLD_MS: "200", BREAKER_HOLD_MAX_MS: "1000" },
 	PROBE_TIMEOUT_MS: "2000",
 };
 
-/** Starts all but fallback and boost. */
+/** Starts all except fallback and boost. */
 export async function setTheStage(scenario: Scenario, stops: Stops): Promise<Stage> {
 	scenario.chapter("The stage: a chain, a builder and a market of their own, all gone afterwards");
 	scenario.tell(
@@ -175,7 +175,7 @@ export async function setTheStage(scenario: Scenario, stops: Stops): Promise<Sta
 	return { scenario, system, builder, ...servers, node, market, user, searcherKey: searcher.privateKey };
 }
 
-/** Starts the relay, and tells where it is. */
+/** Starts the relay, and prints its address. */
 async function startServers(scenario: Scenario, stops: Stops, system: DevSystem) {
 	const servers: QuietServer[] = [];
 	stops.add(async () => {
@@ -217,10 +217,10 @@ async function startServers(scenario: Scenario, stops: Stops, system: DevSystem)
 	};
 }
 
-/** A process that may not serve yet. */
+/** A process that may not be ready yet. */
 interface QuietServer {
 	readonly pid: number;
-	/** Waits until it would serve well. Rejects with what it warned of where it never does. */
+	/** Waits until it is ready. Rejects with its warnings if it never is. */
 	ready(): Promise<void>;
 	/** Ends it and waits until it is gone. May be called again. */
 	stop(): Promise<void>;
@@ -231,7 +231,7 @@ interface QuietServer {
 const WARN = 40;
 const KEPT_WARNINGS = 1_000;
 
-/** Starts one, and waits for nothing. It sees the settings, PATH, HOME and TMPDIR alone. */
+/** Starts a process without waiting. Its environment is the settings, PATH, HOME and TMPDIR. */
 function launchQuiet(
 	name: ServerName,
 	settings: Readonly<Record<string, string>>,
@@ -262,7 +262,7 @@ function urlOf(port: number): string {
 	return `http://127.0.0.1:${port}`;
 }
 
-/** A user's transfer of 1 ETH with the next nonce, or the one `behind` it. */
+/** A user's transfer of 1 ETH with the next nonce, or a nonce `behind` later. */
 export async function transfer({ system, node, user }: Stage, behind = 0): Promise<string> {
 	const nonce = (await node.getTransactionCount(user.address)) + behind;
 	return user.signTransaction({
@@ -271,7 +271,7 @@ export async function transfer({ system, node, user }: Stage, behind = 0): Promi
 	});
 }
 
-/** The beginning of a slot, so that there is time for something in it. */
+/** Waits for the beginning of a slot, so that what follows has all of it. */
 export async function newBlock({ node }: Stage): Promise<void> {
 	const head = await node.getBlockNumber();
 	await until("a new block", async () => (await node.getBlockNumber()) > head);
@@ -281,19 +281,19 @@ export async function newBlock({ node }: Stage): Promise<void> {
 export interface Landed {
 	readonly hash: string;
 	readonly block: number;
-	/** Place in its block. */
+	/** Index in its block. */
 	readonly index: number;
 	readonly from: string;
 	readonly to: string;
 	readonly value: bigint;
 	readonly succeeded: boolean;
-	/** What its sender paid for gas. */
+	/** Wei that its sender paid for gas. */
 	readonly gasCost: bigint;
 	/** The part of {@link gasCost} that went to the coinbase. */
 	readonly priorityFee: bigint;
 }
 
-/** What the node says of it, null while it is not mined. */
+/** Reads the transaction from the node; null while it is not mined. */
 export async function landed({ node }: Pick<Stage, "node">, hash: string): Promise<Landed | null> {
 	const [transaction, receipt] = await Promise.all([
 		node.getTransaction(hash),

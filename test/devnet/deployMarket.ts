@@ -1,6 +1,5 @@
-// Deploys a small market on a dev chain: two pools of the same tokens at the same price, a searcher's contract with
-// capital, and a user with WETH to swap. By itself, `node --import tsx test/devnet/deployMarket.ts`, it prints a
-// searcher's settings.
+// Deploys a small market on a dev chain: two pools of the same tokens at the same price, a searcher's contract with capital, and
+// a user with WETH to swap. Run directly, `node --import tsx test/devnet/deployMarket.ts`, it prints a searcher's settings.
 
 import { fileURLToPath } from "node:url";
 import { AbiCoder, concat, getCreateAddress, type Interface, keccak256, Wallet } from "ethers";
@@ -10,7 +9,7 @@ import { type Contract, type Contracts, compileContracts } from "./compileContra
 import { devAccounts } from "./devChain.ts";
 import { staysUp } from "./devSystem.ts";
 
-/** Whose transactions set it up; three different accounts, with ether. */
+/** The accounts that set the market up: three different ones, with ether. */
 interface MarketAccounts {
 	readonly deployer: Wallet;
 	/** Owns the arbitrage contract. */
@@ -19,7 +18,7 @@ interface MarketAccounts {
 	readonly user: Wallet;
 }
 
-/** Where everything is. */
+/** The market's addresses. */
 export interface Market {
 	readonly weth: string;
 	readonly token: string;
@@ -27,7 +26,7 @@ export interface Market {
 	readonly arbitrage: string;
 }
 
-/** What each pool starts with. */
+/** The initial reserves of each pool. */
 export const POOL = { weth: 1_000n * 10n ** 18n, token: 3_000_000n * 10n ** 18n } as const;
 /** WETH that the user and the searcher's contract start with. */
 const USER_WETH: bigint = 50n * 10n ** 18n;
@@ -39,8 +38,8 @@ const MINED_MS = 30_000;
 const SEND_AGAIN_MS = 100;
 
 /**
- * Sends it to the chain's public mempool, first the contracts, then what uses them, and waits until all is mined: two
- * blocks. Throws where one fails, or where it takes longer than 30 s.
+ * Sends the contracts to the chain's public mempool, then the transactions that use them, and waits until all are mined, which
+ * takes two blocks. Throws if one fails, or if it takes longer than 30 s.
  */
 export async function deployMarket(
 	url: string,
@@ -79,11 +78,11 @@ export async function deployMarket(
 	}
 }
 
-/** Signs one account's transactions, with nonces in a row. */
+/** Signs one account's transactions with consecutive nonces. */
 async function accountOf(rpc: ChainRpc, wallet: Wallet) {
 	const chainId = BigInt(String(await rpc.call("eth_chainId")));
 	let nonce = Number(await rpc.call("eth_getTransactionCount", [wallet.address, "latest"]));
-	/** Raw, in order. */
+	/** Raw transactions, in order. */
 	const signed: string[] = [];
 	const sign = async (to: string | null, data: string, value: bigint): Promise<void> => {
 		const fees = { gasLimit: GAS_LIMIT, maxFeePerGas: 100n * GWEI, maxPriorityFeePerGas: GWEI };
@@ -103,7 +102,7 @@ async function accountOf(rpc: ChainRpc, wallet: Wallet) {
 	};
 }
 
-/** Sends them until all are mined: one that comes while a block is being made may fall out of the dev chain's pool. */
+/** Sends them repeatedly until all are mined: the dev chain's pool may lose one that arrives while a block is built. */
 async function mine(rpc: ChainRpc, raws: readonly string[]): Promise<void> {
 	const until = systemClock.monotonic() + MINED_MS / 2;
 	for (;;) {

@@ -1,5 +1,5 @@
-// A builder for the dev chain: takes the builders' JSON-RPC, really builds the block of each slot, and records all it
-// received. It shares no code with the relay's path: it would share its mistakes.
+// A builder for the dev chain: serves the builders' JSON-RPC, really builds the block of each slot, and records all requests. It
+// shares no code with the relay, since it would share its mistakes.
 
 import { id, Wallet } from "ethers";
 import { systemClock, type Timer } from "../../shared/clock.ts";
@@ -12,27 +12,27 @@ import { ChainRpc, quantity } from "./chainRpc.ts";
 import { type Order, OrderBook } from "./orderBook.ts";
 import { TrialChain } from "./trialChain.ts";
 
-/** What a dev builder is started with. */
+/** The options of a dev builder. */
 export interface DevBuilderOptions {
-	/** The chain it builds on: a DevChain, or just its address (http). */
+	/** The chain: a DevChain, or only its URL (http). */
 	readonly chain: { readonly url: string; readonly slotSeconds?: number };
 	/** 0 (the default): a free port. */
 	readonly port?: number;
 	/** Default "dev". */
 	readonly name?: string;
-	/** Seconds between parent and block. Default: the chain's, else 12. */
+	/** Seconds between two blocks. Default: the chain's, else 12. */
 	readonly slotSeconds?: number;
-	/** True: blocks are built by `buildBlock()` only (tests). False, the default: one each slot of real time. */
+	/** True: only `buildBlock()` builds blocks (tests). False, the default: one is built in each slot of real time. */
 	readonly manual?: boolean;
-	/** False: it records and answers, and never builds. Default true. */
+	/** False: it only records and answers. Default true. */
 	readonly builds?: boolean;
-	/** Gas, at the block's base fee, that each refund pays out of itself. Default 0. */
+	/** Gas whose cost, at the base fee, each refund pays itself. Default 0. */
 	readonly refundGas?: bigint;
-	/** Requests kept in the record; older ones go. Default 50,000. */
+	/** Requests kept in the record. Default 50,000. */
 	readonly recordLimit?: number;
 }
 
-/** Fee recipient's key: keccak256 of a public text, worth nothing anywhere. */
+/** The fee recipient's key: keccak256 of a public text, so it must never hold real ether. */
 export const DEV_COINBASE_KEY: string = id("leeward dev builder coinbase");
 
 const ONE_ETHER_WEI = 10n ** 18n;
@@ -41,7 +41,7 @@ const KEPT_REQUESTS = 50_000;
 const DEFAULT_SLOT_SECONDS = 12;
 const WAIT_MS = 5_000;
 
-/** Starts a dev builder. Throws when the port is taken or the chain does not answer. */
+/** Starts a dev builder. Throws if the port is taken or the chain does not answer. */
 export function startDevBuilder(options: DevBuilderOptions): Promise<DevBuilder> {
 	return DevBuilder.start(options);
 }
@@ -56,7 +56,7 @@ export class DevBuilder {
 	readonly #lock = new BurstLock();
 	readonly #record: BuilderRecord;
 	#server: BuilderServer | undefined;
-	/** Absent in a builder that only records and answers. */
+	/** Absent if it only records and answers. */
 	#works: { readonly maker: BlockMaker; readonly trial: TrialChain } | undefined;
 	#blocks: BuiltBlock[] = [];
 	#last: Promise<unknown> = Promise.resolve();
@@ -93,7 +93,7 @@ export class DevBuilder {
 		return `http://127.0.0.1:${this.#server?.port}`;
 	}
 
-	/** Builds the next block now (after a build under way). Throws when it builds nothing, or the chain fails. */
+	/** Builds the next block now, after a running build. Throws if this builder builds no blocks, or the chain fails. */
 	buildBlock(): Promise<BuiltBlock> {
 		const maker = this.#works?.maker;
 		if (maker === undefined) return Promise.reject(new Error("this builder builds nothing"));
@@ -108,22 +108,22 @@ export class DevBuilder {
 		return block;
 	}
 
-	/** All blocks built (the last 10,000), oldest first. */
+	/** The last 10,000 blocks built, oldest first. */
 	blocks(): readonly BuiltBlock[] {
 		return this.#blocks;
 	}
 
-	/** Every JSON-RPC call received, oldest first; `filter` keeps a method's, or what a predicate says. */
+	/** The recorded JSON-RPC calls, oldest first; `filter` is a method or a predicate. */
 	requests(filter?: RequestFilter): readonly RecordedRequest[] {
 		return this.#record.list(filter);
 	}
 
-	/** The first request, past or to come, that `filter` takes. Rejects after `timeoutMs` (5,000). */
+	/** The first recorded or future request that matches `filter`. Rejects after `timeoutMs` (5,000). */
 	waitForRequest(filter: RequestFilter, timeoutMs = WAIT_MS): Promise<RecordedRequest> {
 		return this.#record.wait(filter, timeoutMs);
 	}
 
-	/** Every bundle and private transaction ever taken, with what became of it. */
+	/** All accepted bundles and private transactions, with their states. */
 	orders(): readonly Order[] {
 		return this.#book.all();
 	}
@@ -133,22 +133,22 @@ export class DevBuilder {
 		return this.orders().filter(({ kind }) => kind === "bundle");
 	}
 
-	/** Replaces the faults that are on; `{}` lifts all. */
+	/** Replaces the active faults; `{}` ends all. */
 	setFaults(faults: Faults): void {
 		this.#server?.setFaults(faults);
 	}
 
-	/** True while private transactions may be in the chain's pool: from before the first is pushed until all are out. */
+	/** True while private transactions may be in the chain's public pool, during a burst. */
 	get burst(): boolean {
 		return this.#lock.burst;
 	}
 
-	/** How many bursts have begun. */
+	/** Number of bursts that have begun. */
 	get burstCount(): number {
 		return this.#lock.count;
 	}
 
-	/** Runs `fn` while no burst is under way; a burst that is due waits for it. */
+	/** Runs `fn` while no burst runs; a burst that is due waits for it. */
 	outsideBurst<T>(fn: () => Promise<T>): Promise<T> {
 		return this.#lock.outside(fn);
 	}
@@ -160,7 +160,7 @@ export class DevBuilder {
 		this.setFaults({});
 	}
 
-	/** Stops taking requests, ends a build under way and waits for it. May be called again. */
+	/** Stops the server, and waits for a running build. May be called again. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		await this.#server?.stop();
@@ -173,7 +173,7 @@ export class DevBuilder {
 	async #startWorks(options: DevBuilderOptions, chainId: bigint): Promise<void> {
 		const { manual = false, refundGas = 0n, chain: of } = options;
 		const chain = this.#chain;
-		// It earns fees, but may have to refund before, and it pays the gas of refunds.
+		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it has earned fees.
 		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
 		if (balance < ONE_ETHER_WEI)
 			await chain.call("anvil_setBalance", [this.coinbase, quantity(ONE_ETHER_WEI)]);
@@ -194,7 +194,7 @@ export class DevBuilder {
 		if (!manual) this.#buildAt(systemClock.monotonic() + slotSeconds * 1000, slotSeconds * 1000);
 	}
 
-	/** From then on once a slot; a block that could not be built is tried again at the next. */
+	/** Builds a block in each slot; one that fails is tried again in the next. */
 	#buildAt(due: number, slotMs: number): void {
 		this.#timer = systemClock.after(Math.max(0, due - systemClock.monotonic()), async () => {
 			await this.buildBlock().catch(() => {});
@@ -204,7 +204,7 @@ export class DevBuilder {
 	}
 
 	/**
-	 * One page of /dev as JSON, bigints as hex; null where there is none: GET /dev/state, /dev/requests?method=&after=seq,
+	 * A page of /dev as JSON, with bigints as hex; null if there is none: GET /dev/state, /dev/requests?method=&after=seq,
 	 * /dev/orders, /dev/blocks?after=number; POST /dev/faults (a `Faults` object), /dev/build (the built block), /dev/reset.
 	 */
 	async #answerDev(method: string, { pathname, searchParams }: URL, body: string): Promise<string | null> {

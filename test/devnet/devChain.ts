@@ -1,5 +1,5 @@
-// Starts an anvil chain on loopback with funded accounts, which mines nothing by itself: the dev builder (or a test,
-// by rpc) builds its blocks.
+// Starts an anvil chain on loopback with funded accounts. It mines nothing by itself: the dev builder, or a test by RPC, builds
+// its blocks.
 
 import { HDNodeWallet, Mnemonic, Wallet } from "ethers";
 import { type ChainCall, ChainRpc, type RpcOutcome } from "./chainRpc.ts";
@@ -9,13 +9,13 @@ import { startAnvil } from "./nodeProcess.ts";
 export interface DevChainOptions {
 	/** 0 (the default): a free port. */
 	readonly port?: number;
-	/** anvil's name of a hardfork ("prague"); its newest unless given. */
+	/** anvil's name of a hardfork ("prague"). Default: its newest. */
 	readonly hardfork?: string;
-	/** Seconds between a block and the next; the dev builder takes it from here. Default 12. */
+	/** Seconds between two blocks, which the dev builder keeps to. Default 12. */
 	readonly slotSeconds?: number;
 	/** Gas of a block. Default 60,000,000. */
 	readonly gasLimit?: number;
-	/** How many funded accounts. Default 10. */
+	/** Number of funded accounts. Default 10. */
 	readonly accounts?: number;
 	/** Unix seconds of the genesis block. Default: now. */
 	readonly genesisTimestamp?: number;
@@ -34,15 +34,15 @@ interface DevAccount {
 /** A running chain. */
 export type DevChain = Awaited<ReturnType<typeof startDevChain>>;
 
-/** The well-known mnemonic of every Ethereum dev chain. Its keys are public: no real ether may ever go there. */
+/** The mnemonic of every Ethereum dev chain. Its keys are public, so they must never hold real ether. */
 const DEV_MNEMONIC = "test test test test test test test test test test test junk";
 
-/** How every anvil of the dev network runs: nothing is mined unasked, transactions in the order they came. */
+/** Arguments of every anvil in the dev network: it mines only on request, with transactions in order of arrival. */
 export const ANVIL_FLAGS: readonly string[] = [
 	"--no-mining",
 	"--order",
 	"fifo",
-	// A bundle may spend what an earlier transaction of the same block brings.
+	// A bundle may spend what an earlier transaction of the same block pays.
 	"--disable-pool-balance-checks",
 	// Six blobs are 1.6 MB of hex, a batch of such transactions more.
 	"--no-request-size-limit",
@@ -74,17 +74,17 @@ export async function startDevChain(options: DevChainOptions = {}) {
 		slotSeconds,
 		pid: anvil.pid,
 		accounts,
-		/** The i-th account as an ethers wallet without a provider. Throws when there is none. */
+		/** The i-th account as an ethers wallet without a provider. Throws if there is none. */
 		wallet: (index: number): Wallet => {
 			const account = accounts[index];
 			if (account === undefined) throw new RangeError(`the dev chain has ${count} accounts, no ${index}`);
 			return new Wallet(account.privateKey);
 		},
-		/** Result of one call. Throws `ChainRpcError` for the node's refusals. */
+		/** The result of a call. Throws `ChainRpcError` for the node's errors. */
 		rpc: (method: string, params?: readonly unknown[]): Promise<unknown> => rpc.call(method, params),
-		/** Many calls in one request, outcomes in their order. */
+		/** Makes many calls in one request, and returns their outcomes in order. */
 		batch: (calls: readonly ChainCall[]): Promise<RpcOutcome[]> => rpc.batch(calls),
-		/** Gives each account so many wei; ten ether unless said. */
+		/** Sets the balance of each account. Default ten ether. */
 		fund: async (accounts: readonly { readonly address: string }[], wei = 10n ** 19n): Promise<void> => {
 			const balance = `0x${wei.toString(16)}`;
 			const calls = accounts.map(({ address }) => ({
@@ -93,11 +93,11 @@ export async function startDevChain(options: DevChainOptions = {}) {
 			}));
 			if ((await rpc.batch(calls)).some(({ ok }) => !ok)) throw new Error("an account was given no funds");
 		},
-		/** A snapshot to come back to by {@link revert}. */
+		/** Takes a snapshot for {@link revert}. */
 		snapshot: async (): Promise<string> => String(await rpc.call("evm_snapshot")),
 		/**
-		 * Back to a snapshot, as a reorganisation would. Takes care of what anvil 1.7.1's evm_revert leaves behind:
-		 * the base fee of the blocks that are gone.
+		 * Goes back to a snapshot, as a reorganisation would. Also restores the next base fee, which anvil 1.7.1's evm_revert
+		 * leaves unchanged.
 		 */
 		revert: (snapshot: string): Promise<void> => revert(rpc, snapshot),
 		/** Stops anvil and waits until it is gone. May be called again. */
@@ -117,7 +117,7 @@ export function devAccounts(count: number): DevAccount[] {
 	});
 }
 
-/** anvil goes on with the base fee of the block it took back; the child of the block that is head now has another. */
+/** After a revert anvil keeps the next base fee of the removed blocks; this sets that of the new head's child. */
 async function revert(rpc: ChainRpc, snapshot: string): Promise<void> {
 	if ((await rpc.call("evm_revert", [snapshot])) !== true)
 		throw new Error("anvil does not know that snapshot");

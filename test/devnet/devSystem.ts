@@ -1,5 +1,4 @@
-// Starts a dev chain with a dev builder, gives the settings for a relay and boost on it, and runs these as child
-// processes. It knows no transaction.
+// Starts a dev chain with a dev builder, makes the settings for a relay and boost on it, and runs these as child processes.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +11,7 @@ import { pause, systemClock } from "../../shared/clock.ts";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, startDevChain } from "./devChain.ts";
 
-/** Where a system listens and how fast it is. */
+/** Ports and slot length. */
 interface DevSystemOptions {
 	/** 0: a free one. */
 	readonly chainPort: number;
@@ -22,7 +21,7 @@ interface DevSystemOptions {
 	readonly slotSeconds: number;
 }
 
-/** What can be started as a process: a relay, or boost. */
+/** The programs that can be started: relay and boost. */
 export type ServerName = "relay" | "boost";
 
 /** A chain whose blocks a builder builds, and a fresh folder for data. */
@@ -30,7 +29,7 @@ export interface DevSystem {
 	readonly chain: DevChain;
 	readonly builder: DevBuilder;
 	readonly folder: string;
-	/** Stops both and removes the folder. Who has data in it must have ended before. */
+	/** Stops both and removes the folder. Processes with data in it must have ended before. */
 	stop(): Promise<void>;
 }
 
@@ -39,11 +38,11 @@ const ENTRIES: Readonly<Record<ServerName, string>> = {
 	relay: "relay/main.ts",
 	boost: "boost-proxy/main.ts",
 };
-/** How long one may take to become ready. */
+/** The longest time until a process is ready. */
 const READY_MS = 30_000;
 const ASK_AGAIN_MS = 100;
 
-/** Starts chain and builder. Throws where a port is taken or the slot's length is none. */
+/** Starts chain and builder. Throws if a port is taken or the slot length is invalid. */
 export async function startDevSystem(options: DevSystemOptions): Promise<DevSystem> {
 	const { chainPort, builderPort, slotSeconds } = options;
 	if (!(slotSeconds >= 1 && slotSeconds <= 60)) {
@@ -65,7 +64,7 @@ export async function startDevSystem(options: DevSystemOptions): Promise<DevSyst
 	return { chain, builder, folder, stop };
 }
 
-/** What a relay is told of the system: its environment beside PORT. */
+/** A relay's settings in this system, without PORT. */
 export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<Record<string, string>> {
 	return {
 		ETH_RPC_URL: chain.url,
@@ -81,14 +80,14 @@ export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<R
 }
 
 /**
- * What the relay that carries on is told beside PORT: another identity at the same builder, and data of its own. It is a
- * stranger: nothing is shared with boost.
+ * The fallback's settings, without PORT: another identity at the same builder, and its own data. It shares no secret with
+ * boost, like a third party's relay.
  */
 export function fallbackSettings(system: DevSystem): Readonly<Record<string, string>> {
 	return { ...relaySettings(system), DATA_DIR: join(system.folder, "fallback") };
 }
 
-/** What boost is told beside PORT, where it stands before two such relays. */
+/** Settings, without PORT, of a boost in front of two such relays. */
 export function boostSettings(
 	{ chain, folder }: DevSystem,
 	urls: { readonly relay: string; readonly fallback: string },
@@ -105,12 +104,12 @@ export function boostSettings(
 	};
 }
 
-/** Starts one that prints to our own output. */
+/** Starts a process that prints to our own output. */
 export function startServer(name: ServerName, env: NodeJS.ProcessEnv): ChildProcess {
 	return spawn(process.execPath, [...process.execArgv, ENTRIES[name]], { cwd: ROOT, stdio: "inherit", env });
 }
 
-/** Starts one whose log is ours to read. */
+/** Starts a process whose output we read. */
 export function startQuietServer(
 	name: ServerName,
 	env: NodeJS.ProcessEnv,
@@ -119,7 +118,7 @@ export function startQuietServer(
 	return spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
 }
 
-/** True as soon as what is at `url` would serve well; false where it ends, or is not ready within 30 s. */
+/** Waits until the process at `url` is ready, and returns true; false if it ends, or is not ready within 30 s. */
 export async function isReady(url: string, server: ChildProcess): Promise<boolean> {
 	const until = systemClock.monotonic() + READY_MS;
 	while (systemClock.monotonic() < until && !isGone(server)) {

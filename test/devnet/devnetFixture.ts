@@ -1,5 +1,4 @@
-// Starts a chain and a builder with signed sample transactions and tiny contracts. For tests of the dev network and
-// on it; nothing of the relay is in it.
+// The fixture of tests of the dev network itself: a chain and a builder, sample transactions and tiny contracts, without a relay.
 
 import { id, keccak256, Wallet } from "ethers";
 import type { BuiltBlock } from "./blockMaker.ts";
@@ -13,13 +12,13 @@ export type DevnetFixture = Awaited<ReturnType<typeof startFixture>>;
 
 /** Addresses at which {@link startFixture} puts code. */
 export const CONTRACTS = {
-	/** Sends the value of the call on to the block's coinbase. */
+	/** Pays the value of its call to the block's coinbase. */
 	payer: "0x00000000000000000000000000000000000da401",
-	/** As payer, but only the first call ever goes through: a later one reverts. */
+	/** Like payer, but only its first call succeeds; later ones revert. */
 	once: "0x00000000000000000000000000000000000da402",
 	/** Always reverts; takes no ether. */
 	refuser: "0x00000000000000000000000000000000000da403",
-	/** Takes ether and writes storage: 21,000 gas is too little. */
+	/** Accepts ether and writes storage, so 21,000 gas is too little. */
 	wallet: "0x00000000000000000000000000000000000da404",
 } as const;
 
@@ -49,22 +48,22 @@ export async function startFixture(
 	return {
 		chain,
 		builder,
-		/** Signs with a key of its own; {@link DevnetFixture.clientOf} makes others. */
+		/** A client with its own key; {@link DevnetFixture.clientOf} makes others. */
 		client,
 		clientOf,
 		/** The nonce at the head. */
 		nonce,
-		/** A sample transaction of one of the chain's accounts, with its nonce at the head unless given. */
+		/** A sample transaction of one of the chain's accounts. Default nonce: the account's at the head. */
 		from: async (account: number, fields: SampleFields = {}): Promise<Sample> => {
 			const wallet = chain.wallet(account);
 			return sample(wallet, { nonce: await nonce(wallet.address), ...fields });
 		},
-		/** Sends `txs` as a bundle by {@link client}; for the next block unless `fields` say otherwise. */
+		/** Sends `txs` as a bundle by {@link client}, by default for the next block. */
 		bundle: (txs: readonly Sample[], fields: object = {}): Promise<unknown> =>
 			client.call("eth_sendBundle", { txs: txs.map(({ raw }) => raw), ...fields }),
 		/** Sends a private transaction by {@link client}. */
 		priv: ({ raw }: Sample): Promise<unknown> => client.call("eth_sendPrivateRawTransaction", raw),
-		/** Builds a block. Throws when it did not come out as it was tried. */
+		/** Builds a block. Throws if it differs from its trial. */
 		build: async (): Promise<BuiltBlock> => {
 			const block = await builder.buildBlock();
 			if (!block.asTried) throw new Error("the block is not what was tried");
@@ -76,7 +75,7 @@ export async function startFixture(
 		/** The number of the block `count` after the head, as hex. */
 		blockAfter: async (count: number): Promise<string> =>
 			quantity(Number(await chain.rpc("eth_blockNumber")) + count),
-		/** Each transaction's status in a block, by hash: true where it went through. */
+		/** Whether each transaction of a block succeeded, by hash. */
 		statuses: async ({ number }: BuiltBlock): Promise<Record<string, boolean>> => {
 			const receipts = await chain.rpc("eth_getBlockReceipts", [quantity(number)]);
 			const list = receipts as { transactionHash: string; status: string }[];
@@ -89,19 +88,19 @@ export async function startFixture(
 	};
 }
 
-/** A wallet of its own for each name; it has no ether unless given some. */
+/** A wallet for each name, without ether. */
 export function walletOf(name: string): Wallet {
 	return new Wallet(id(`leeward devnet ${name}`));
 }
 
-/** What a sample transaction may say; anything left out has a default that goes through. */
+/** The fields of a sample transaction; the defaults make it succeed. */
 interface SampleFields {
 	readonly nonce?: number;
 	readonly to?: string | null;
 	readonly value?: bigint;
 	readonly data?: string;
 	readonly gasLimit?: bigint;
-	/** Wei a gas. */
+	/** In wei per gas. */
 	readonly tip?: bigint;
 	readonly maxFee?: bigint;
 }
@@ -113,7 +112,7 @@ export interface Sample {
 	readonly from: string;
 }
 
-/** A signed EIP-1559 transaction of the dev chain; by default 1 wei to a stranger at 1 gwei for the builder. */
+/** A signed EIP-1559 transaction of the dev chain; by default it sends 1 wei with a tip of 1 gwei. */
 export async function sample(wallet: Wallet, fields: SampleFields = {}): Promise<Sample> {
 	const raw = await wallet.signTransaction({
 		type: 2,

@@ -1,8 +1,8 @@
-// Finds a free port, for a server that must come back to it after a restart.
+// Finds a free port, for a server that must listen on it again after a restart.
 
 import { createServer } from "node:net";
 
-/** Below those that systems give out for port 0 and for connections, so that nobody gets it between this and its use. */
+/** Below the ports that systems assign for port 0 and outgoing connections, so that nobody else gets it before its use. */
 export async function freePort(): Promise<number> {
 	for (;;) {
 		const port = 12_000 + Math.floor(Math.random() * 18_000);
@@ -10,7 +10,7 @@ export async function freePort(): Promise<number> {
 	}
 }
 
-/** Whether nobody listens on it. */
+/** Whether nothing listens on the port. */
 export function isFree(port: number): Promise<boolean> {
 	return new Promise((resolve) => {
 		const probe = createServer();

@@ -20,7 +20,7 @@ import {
 import { isFree } from "./freePort.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
 
-/** Where each listens: the setting, its default, and who that is; the last three only where there is a dev chain. */
+/** The ports: setting, default and owner. The last three are only used with a dev chain. */
 const PORTS = [
 	["RELAY_PORT", 8080, "the relay"],
 	["BOOST_PORT", 8081, "boost"],
@@ -32,19 +32,19 @@ const [RELAY_PORT, BOOST_PORT, CHAIN_PORT, FALLBACK_PORT, BUILDER_PORT] = PORTS.
 	port(name, usual),
 ) as [number, number, number, number, number];
 const COLOUR = usesColour(process.stdout);
-/** With a LOG_LEVEL the processes' own lines are shown; without one what they say is told. */
+/** With a LOG_LEVEL the processes' log lines are printed; without one they are narrated. */
 const TELLS = !isSet("LOG_LEVEL");
-/** Short, so that a first transaction is mined while one looks on. */
+/** Short, so that one can watch a first transaction being mined. */
 const DEV_SLOT_SECONDS = "2";
-/** From then on nothing is told: Ctrl-C in a terminal reaches all processes at once, and each misses the others. */
+/** Nothing is narrated after a stop: Ctrl-C reaches all processes at once, and each would report that the others are gone. */
 let stopping = false;
-/** How long a relay that was killed stays away, so that one can look on how boost does without it. */
+/** The time before a killed relay is started again, so that one can watch boost without it. */
 const AWAY_MS = 15_000;
 
-/** What a process is started with. */
+/** A process to start. */
 interface Server {
 	readonly name: ServerName;
-	/** As it is called here. */
+	/** Its name in the output. */
 	readonly title: string;
 	readonly port: number;
 	readonly env: NodeJS.ProcessEnv;
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
 		if (stopping) return;
 		stopping = true;
 		print(code === 0 ? "\nStopping." : "Stopping.");
-		// The one in front first, so that what it still does finds the others.
+		// Those in front first, so that their last requests still reach the others.
 		const [last, ...others] = [...servers].reverse();
 		if (last !== undefined) await ended(last.child);
 		await Promise.all(others.map(({ child }) => ended(child)));
@@ -78,7 +78,7 @@ async function main(): Promise<void> {
 	const readyOnes = await Promise.all(servers.map(isUp));
 	if (stopping) return;
 	print(`Starting boost (port ${BOOST_PORT}) …`);
-	// Only now: boost would take a relay that is not there yet for one that is down.
+	// Boost starts last: it would treat a relay that is not ready yet as down.
 	const boost = start(front);
 	servers.push(boost);
 	void keep(boost, stop);
@@ -101,7 +101,7 @@ function around(system: DevSystem): [Plan, ...Plan[]] {
 	const [relay, fallback] = [relaySettings(system), fallbackSettings(system)];
 	const { RELAY_URL = "", FALLBACK_URL = "", FALLBACK_DIALECT = "" } = boost;
 	const joined = { ...NO_PORTS, ...NO_FALLBACK, RELAY_URL, FALLBACK_URL, FALLBACK_DIALECT };
-	// Always the fresh folders: the chain is a new one at each start.
+	// Always new folders, since the chain is new at each start.
 	const env = (own: Readonly<Record<string, string>>, more: Readonly<Record<string, string>>) =>
 		environment({ ...usual, ...own }, { ...more, DATA_DIR: own.DATA_DIR ?? "" });
 	return [
@@ -111,7 +111,7 @@ function around(system: DevSystem): [Plan, ...Plan[]] {
 	];
 }
 
-/** Relay and boost against a node that was there already. */
+/** Starts relay and boost with an existing node. */
 function alone(): [Plan, ...Plan[]] {
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
 	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
@@ -127,12 +127,12 @@ function alone(): [Plan, ...Plan[]] {
 const RELAY = { name: "relay", title: "the relay", port: RELAY_PORT } as const;
 const FALLBACK = { name: "relay", title: "the fallback", port: FALLBACK_PORT } as const;
 const BOOST = { name: "boost", title: "boost", port: BOOST_PORT } as const;
-/** An empty setting is none. */
+/** An empty setting counts as not set. */
 const NO_FALLBACK = { FALLBACK_URL: "", FALLBACK_FAST_URL: "", FALLBACK_NOREVERTS_URL: "" };
-/** Ports that one alone can have: the relay's. */
+/** Ports that only one process can have: the relay's. */
 const NO_PORTS = { METRICS_PORT: "", SEARCHER_PORT: "" };
 
-/** `usual`, under what is set already, under `joined`. */
+/** Settings: `joined` override the environment, which overrides `usual`. */
 function environment(
 	usual: Readonly<Record<string, string>>,
 	joined: Readonly<Record<string, string>>,
@@ -149,7 +149,7 @@ function start(server: Plan): Server {
 	return { ...server, child };
 }
 
-/** Throws with each port that somebody else has. */
+/** Throws with all ports that are taken. */
 async function portsAreFree(own: boolean): Promise<void> {
 	const taken: string[] = [];
 	for (const [name, usual, who] of own ? PORTS : PORTS.slice(0, 2)) {
@@ -175,7 +175,7 @@ function isUp(server: Server): Promise<boolean> {
 	return isReady(urlOf(server.port), server.child);
 }
 
-/** Starts a relay again that was killed; everything else that ends is the end of all. */
+/** Starts a killed relay again; if anything else ends, stops everything. */
 async function keep(server: Server, stop: (code: number) => Promise<void>): Promise<void> {
 	for (;;) {
 		await new Promise((resolve) => server.child.once("exit", resolve));

@@ -1,11 +1,10 @@
-// Tells what relay and boost log as lines that one can follow: each transaction, and boost's breakers. With colours on a
-// terminal alone.
+// Turns the logs of relay and boost into readable lines about transactions and boost's breakers, with colours on a terminal.
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { styleText } from "node:util";
 
-/** A line of a process's log, as far as it is told. */
+/** The fields of a log line that are used. */
 interface LogLine {
 	readonly level?: number;
 	readonly msg?: string;
@@ -44,7 +43,7 @@ export function usesColour(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && (process.env.NO_COLOR ?? "") === "";
 }
 
-/** The text of a line of `who`'s log ("the relay", "the fallback", "boost"); null: it is not for who looks on. */
+/** The text of a line of `who`'s log ("the relay", "the fallback", "boost"); null if it is of no interest. */
 export function told(who: string, text: string): string | null {
 	const line = parsed(text);
 	if (line === null) return text === "" ? null : `${who}: ${text}`;
@@ -71,7 +70,7 @@ export function told(who: string, text: string): string | null {
 	return `${who}: ${msg}${more === "" ? "" : ` (${more})`}`;
 }
 
-/** Prints what is told of `stream`'s lines, with the time, until it ends. */
+/** Prints the narrated lines of `stream`, with the time, until it ends. */
 export function narrate(who: string, stream: Readable, print: (text: string) => void, colour: boolean): void {
 	createInterface({ input: stream }).on("line", (text) => {
 		const line = told(who, text);
@@ -82,7 +81,7 @@ export function narrate(who: string, stream: Readable, print: (text: string) => 
 	});
 }
 
-/** `text` in a colour, where colours are used. */
+/** `text` in a colour if colours are used. */
 export function painted(text: string, style: Style, colour: boolean): string {
 	return colour ? styleText(style, text, { validateStream: false }) : text;
 }

@@ -1,5 +1,5 @@
-// A node as a process on loopback that ends with the test process: anvil, by the binary of its npm package itself, or go-ethereum.
-// It knows nothing of chains.
+// Runs a node as a process on loopback that ends with the test process: anvil, from the binary of its npm package, or
+// go-ethereum.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,9 +13,9 @@ interface NodeProcess {
 	/** http://127.0.0.1:port */
 	readonly url: string;
 	readonly pid: number;
-	/** Resolves when it is gone, however it ended. */
+	/** Resolves when it has ended, for whatever reason. */
 	readonly gone: Promise<void>;
-	/** Ends it and waits until it is gone. May be called again. */
+	/** Ends it and waits for the end. May be called again. */
 	stop(): Promise<void>;
 }
 
@@ -23,19 +23,18 @@ interface NodeProgram {
 	/** For errors. */
 	readonly name: string;
 	readonly binary: string;
-	/** Its own, removed when it is gone. */
+	/** The node's folder, removed when it has ended. */
 	readonly folder: string;
 	readonly args: readonly string[];
-	/** Finds its port in what it says, as the first group. */
+	/** Matches its port in its output, as the first group. */
 	readonly listening: RegExp;
 }
 
 const START_MS = 20_000;
 
 /**
- * The shell becomes the node (same pid, so signals reach it). What it leaves behind is a reader of our pipe: when the
- * pipe closes without a word, which is what happens when we die, by SIGKILL too, it kills the node. In the end it
- * removes the node's folder.
+ * The shell becomes the node by exec, with the same pid, so signals reach it. A background reader of our pipe kills the node when
+ * the pipe closes without a line, as happens when we die, even by SIGKILL; it then removes the node's folder.
  */
 const SUPERVISED = `folder=$1; shift; exec 3<&0
 { read -r _ <&3 || kill -9 $$; rm -rf "$folder"; } >/dev/null 2>&1 &
@@ -46,7 +45,7 @@ export function nodeFolder(name: string): string {
 	return mkdtempSync(join(tmpdir(), `leeward-${name}-`));
 }
 
-/** Starts it and waits until it listens. Throws when it ends instead, with what it said. */
+/** Starts a node and waits until it listens. Throws with its output if it ends instead. */
 export async function startNode(program: NodeProgram): Promise<NodeProcess> {
 	const child = launch(program);
 	const gone = new Promise<void>((resolve) => {
@@ -94,7 +93,7 @@ function unref(handle: object): void {
 	if ("unref" in handle && typeof handle.unref === "function") handle.unref();
 }
 
-/** With port 0 only what it says tells which port it has got. */
+/** Reads its port from its output, which is the only way with port 0. */
 function portOf({ name, listening }: NodeProgram, child: Child, gone: Promise<void>): Promise<number> {
 	return new Promise((resolve, reject) => {
 		let said = "";
@@ -118,7 +117,7 @@ export type AnvilProcess = NodeProcess;
 
 /**
  * Starts anvil with `args` and waits until it listens; `port` 0 takes a free one.
- * Throws when it ends instead, with what it said (a port in use, an unknown option).
+ * Throws with its output if it ends instead (a port in use, an unknown option).
  */
 export function startAnvil(port: number, args: readonly string[]): Promise<AnvilProcess> {
 	const folder = nodeFolder("anvil");

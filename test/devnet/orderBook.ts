@@ -1,19 +1,19 @@
-// Keeps the bundles, private transactions and cancels that a builder received, and lists the orders live for a block.
-// It neither reads the wire nor tries anything on a chain.
+// Keeps a builder's orders, which are bundles and private transactions, applies cancels, and lists the orders that are live for a
+// block. It neither parses requests nor uses a chain.
 
 import type { DecodedTransaction } from "./builderTransactions.ts";
 
 /** A transaction of an order. */
 export interface OrderTransaction extends DecodedTransaction {
-	/** It may be mined as reverted. */
+	/** Whether it may revert. */
 	readonly mayRevert: boolean;
-	/** The order may land without it. */
+	/** Whether the order may land without it. */
 	readonly mayDrop: boolean;
 }
 
-/** A part of what an order earns, to be paid behind it. */
+/** A part of what an order pays, to be refunded after it. */
 export interface OrderRefund {
-	/** Of the gain; 1 percent is 10,000. Two percents multiplied stay exact so. */
+	/** Share of the gain in millionths: 1 percent is 10,000, so the product of two percentages is exact. */
 	readonly millionths: bigint;
 	/** Checksummed. */
 	readonly recipient: string;
@@ -21,31 +21,31 @@ export interface OrderRefund {
 	readonly of: readonly string[];
 }
 
-/** An order as it comes from the wire. */
+/** A received order. */
 export interface NewOrder {
 	readonly kind: "bundle" | "private";
 	/** The method that brought it. */
 	readonly method: string;
-	/** When, Unix ms. */
+	/** Time of arrival, in Unix ms. */
 	readonly at: number;
-	/** Who signed the request, checksummed; null where unsigned requests are taken. */
+	/** The signer of the request, checksummed; null for unsigned requests, if the builder accepts them. */
 	readonly signer: string | null;
 	readonly uuid: string | null;
-	/** keccak256 of the transactions' hashes in a row; of a private transaction its hash. */
+	/** keccak256 of the concatenated hashes; for a private transaction its hash. */
 	readonly hash: string;
 	readonly transactions: readonly OrderTransaction[];
 	/** The blocks it may land in, both included. */
 	readonly firstBlock: number;
 	readonly lastBlock: number;
-	/** Unix seconds, where given. */
+	/** In Unix seconds, if given. */
 	readonly minTimestamp: number | null;
 	readonly maxTimestamp: number | null;
 	readonly refunds: readonly OrderRefund[];
 }
 
-/** An order as the book keeps it. */
+/** An order in the book. */
 export interface Order extends NewOrder {
-	/** 1 for the first; grows by one an order. */
+	/** 1 for the first order, 2 for the second, and so on. */
 	readonly id: number;
 	readonly state: "live" | "landed" | "cancelled" | "replaced" | "expired";
 	/** The block it is in, while it is `landed`. */
@@ -60,19 +60,19 @@ interface LandedBlock {
 
 type MutableOrder = { -readonly [K in keyof Order]: Order[K] };
 
-/** Orders of the past that are kept for {@link OrderBook.all}. */
+/** Number of finished orders that {@link OrderBook.all} still returns. */
 const KEPT_ORDERS = 50_000;
-/** What has landed or expired can come back when so many blocks are reorganised away. */
+/** Landed and expired orders can become live again by reorganisations of at most this many blocks. */
 const REORG_BLOCKS = 8;
 
 /** All orders of one builder. */
 export class OrderBook {
 	#all: MutableOrder[] = [];
-	/** Those that may still land, or land again after a reorganisation, by what names them. */
+	/** Orders that may still land, or land again after a reorganisation, by signer and uuid or hash. */
 	readonly #current = new Map<string, MutableOrder>();
 	#lastId = 0;
 
-	/** Takes an order, in the place of an earlier one of the same name: its id is told, if it was live. */
+	/** Adds an order, which replaces an earlier one with the same key; returns the replaced one's id if it was live. */
 	add(order: NewOrder): { readonly id: number; readonly replaced: number | null } {
 		const name = nameOf(order);
 		const replaced = this.#end(name, "replaced");
@@ -83,17 +83,17 @@ export class OrderBook {
 		return { id: kept.id, replaced };
 	}
 
-	/** Cancels what `signer` has live under `uuid`; its id, or null where there is none. */
+	/** Cancels the live order of `signer` with `uuid`; returns its id, or null if there is none. */
 	cancelUuid(signer: string | null, uuid: string): number | null {
 		return this.#end(nameOfUuid(signer, uuid), "cancelled");
 	}
 
-	/** Cancels the private transaction `hash` where `signer` has sent it; its id, or null. */
+	/** Cancels the private transaction `hash` if `signer` has sent it; returns its id, or null. */
 	cancelTransaction(signer: string | null, hash: string): number | null {
 		return this.#end(nameOfPrivate(signer, hash), "cancelled");
 	}
 
-	/** Blocks that orders have landed in and that a reorganisation could take back. */
+	/** Blocks in which orders landed, and which a reorganisation could still remove. */
 	landedBlocks(): LandedBlock[] {
 		const blocks = new Map<string, LandedBlock>();
 		for (const { landed } of this.#current.values()) if (landed !== null) blocks.set(landed.hash, landed);
@@ -101,8 +101,8 @@ export class OrderBook {
 	}
 
 	/**
-	 * The orders that may go into block `next`, oldest first. What landed in a block of `gone` (hashes) is live
-	 * again; what is past is expired by this.
+	 * The orders that are live for block `next`, oldest first. Makes orders that landed in a block of `gone` (hashes) live again,
+	 * and expires those whose range has ended.
 	 */
 	liveFor(next: number, gone: ReadonlySet<string>): Order[] {
 		const live: Order[] = [];
@@ -119,8 +119,8 @@ export class OrderBook {
 	}
 
 	/**
-	 * Marks as landed what is in a block: the orders it was built of, and those whose transactions are all in it by
-	 * other orders.
+	 * Marks orders as landed: those that the block was built of, and those whose transactions are all in it through other
+	 * orders.
 	 */
 	landed(built: ReadonlySet<number>, block: LandedBlock, hashes: ReadonlySet<string>): void {
 		for (const order of this.#current.values()) {
@@ -133,7 +133,7 @@ export class OrderBook {
 		}
 	}
 
-	/** Every order ever taken (of the last 25,000 at least), oldest first. */
+	/** All orders, at least the last 25,000, oldest first. */
 	all(): readonly Order[] {
 		return this.#all;
 	}
@@ -144,7 +144,7 @@ export class OrderBook {
 		this.#current.clear();
 	}
 
-	/** What has landed stays so, but will not come back after a reorganisation. */
+	/** Makes landed and expired orders final: no reorganisation makes them live again. */
 	#end(name: string, state: "cancelled" | "replaced"): number | null {
 		const order = this.#current.get(name);
 		this.#current.delete(name);

@@ -1,39 +1,38 @@
-// Orders a block by what orders pay, so that every nonce fits, and says why the others are left out. Pure arithmetic:
-// it tries nothing.
+// Sorts orders into a block by what they pay, so that every nonce fits, and says why the others are left out. A pure function.
 
 import type { Order, OrderTransaction } from "./orderBook.ts";
 
-/** An order on its way into a block. */
+/** An order that may be placed in a block. */
 export interface Candidate {
 	readonly order: Order;
-	/** Hashes of droppable transactions it goes without. */
+	/** Hashes of its droppable transactions that are left out. */
 	readonly dropped: ReadonlySet<string>;
 	/** Lower tiers come first, whatever they pay. */
 	readonly tier: number;
-	/** Pay for each gas; the higher comes first within a tier, then the older order. */
+	/** Payment per gas: higher ones come first within a tier, then older orders. */
 	readonly rank: bigint;
-	/** What the builder keeps of it, wei. */
+	/** Wei that the builder keeps of its payment. */
 	readonly net: bigint;
 }
 
-/** A candidate with its place; `transactions` are those it goes with. */
+/** A placed candidate; `transactions` are without the dropped ones. */
 export interface Placed<C extends Candidate> {
 	readonly candidate: C;
 	readonly transactions: readonly OrderTransaction[];
 }
 
-/** Why a candidate has no place. */
+/** Why a candidate is not placed. */
 export interface Unplaced {
 	readonly reason: "duplicate" | "nonceTooLow" | "nonceGap";
-	/** The transaction it failed at. */
+	/** The transaction that does not fit. */
 	readonly at: string;
 }
 
 /**
  * Places candidates one by one. An order waits until another one brings the nonce before its own, as builders do
- * it. Of orders that begin with the same transaction, of which only one can be in the block, the one that leaves the
- * builder the most takes the place, of equal ones that with the most transactions: a target with its backrun goes before
- * the target alone, the one with the backrun that pays the most before the others. `unplaced` is by the id of the order.
+ * it. Only one of the orders that begin with the same transaction can be in the block: the one that leaves the builder most, and
+ * of equal ones the one with most transactions. So a target with a backrun goes before the target alone, and the backrun that
+ * pays most before the others. `unplaced` is by the order's id.
  */
 export function schedule<C extends Candidate>(
 	candidates: readonly C[],
@@ -86,7 +85,7 @@ function isBetter(one: Candidate, other: Candidate): boolean {
 	return one.net === other.net ? mine.length > theirs.length : one.net > other.net;
 }
 
-/** What the candidate goes with now, or why it can't. A droppable transaction whose nonce does not fit is gone without. */
+/** The candidate's transactions at this point, or why it does not fit. Drops droppable transactions whose nonce does not fit. */
 function fitOf(
 	{ order, dropped }: Candidate,
 	nonces: ReadonlyMap<string, number>,

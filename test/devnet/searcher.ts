@@ -9,7 +9,7 @@ import { ArbitrageMarket } from "./searcher/market.ts";
 import { RelaySocket } from "./searcher/relaySocket.ts";
 import { Searcher, type SearcherNews } from "./searcher/searcher.ts";
 
-/** What a searcher is started with. */
+/** The options of a searcher. */
 export interface SearcherSettings {
 	/** The relay's websocket, ws:// or wss://. */
 	readonly relayWsUrl: string;
@@ -25,12 +25,12 @@ export interface SearcherSettings {
 /** A running searcher. */
 export interface RunningSearcher {
 	readonly address: string;
-	/** Resolves when the relay's connection is gone, with the reason. */
+	/** Resolves with the reason when the connection to the relay has ended. */
 	readonly closed: Promise<string>;
 	stop(): Promise<void>;
 }
 
-/** Starts one; `tell` hears of everything it does. Rejects where relay, node or contracts can't be had. */
+/** Starts a searcher; calls `tell` for everything that it does. Rejects if relay, node or contracts can't be reached. */
 export async function startSearcher(
 	settings: SearcherSettings,
 	{ clock, tell }: { readonly clock: Clock; readonly tell: (news: SearcherNews) => void },

@@ -1,5 +1,5 @@
-// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head, and reads what each
-// transaction brought the coinbase. The watched chain is only read.
+// Tries blocks by mining them on a second anvil, a fork of the dev chain at its head, and reads what each transaction paid to the
+// coinbase. The dev chain itself is only read.
 
 import { concat, sha256, ZeroHash } from "ethers";
 import { type Pushed, pushInOrder } from "./anvilPool.ts";
@@ -7,18 +7,18 @@ import { type ChainHead, ChainRpc, quantity, readLatestBlock } from "./chainRpc.
 import { ANVIL_FLAGS } from "./devChain.ts";
 import { type AnvilProcess, startAnvil } from "./nodeProcess.ts";
 
-/** How one transaction came out. */
+/** A transaction's outcome in a trial. */
 export interface TriedTransaction {
 	readonly reverted: boolean;
 	readonly gasUsed: bigint;
-	/** What the coinbase has more by it, wei: priority fee and transfers. */
+	/** Wei that it paid to the coinbase: priority fee and transfers. */
 	readonly gain: bigint;
 }
 
-/** How a block came out: what it holds, by hash. What is missing was refused, or could not be mined. */
+/** The outcome of a trial block: its transactions by hash. Missing ones were refused, or could not be mined. */
 export type TriedBlock = ReadonlyMap<string, TriedTransaction>;
 
-/** The terms of the block that is tried. */
+/** The terms of a trial block. */
 interface TrialTerms {
 	readonly head: ChainHead;
 	readonly coinbase: string;
@@ -33,7 +33,7 @@ interface Receipt {
 	readonly effectiveGasPrice: string;
 }
 
-/** A second anvil in step with the first. One user at a time. */
+/** A second anvil that forks the first. Serves one caller at a time. */
 export class TrialChain {
 	readonly #upstream: string;
 	readonly #anvil: AnvilProcess;
@@ -45,7 +45,7 @@ export class TrialChain {
 		this.#rpc = new ChainRpc(anvil.url);
 	}
 
-	/** Starts it on the chain at `upstream` (http), with that chain's hardfork. */
+	/** Starts a fork of the chain at `upstream` (http), with that chain's hardfork. */
 	static async start(upstream: string): Promise<TrialChain> {
 		const chain = new ChainRpc(upstream);
 		const info = (await chain.call("anvil_nodeInfo")) as { hardFork: string };
@@ -60,8 +60,8 @@ export class TrialChain {
 	}
 
 	/**
-	 * Puts it on `terms.head`, as the chain is now (cheat codes and reorganisations included), and fetches the
-	 * accounts that will be needed: one after another, while mining, would be slow.
+	 * Forks the chain again at `terms.head`, so that cheat codes and reorganisations count, and fetches the accounts that will
+	 * be needed, since fetching them one by one during mining is slow.
 	 */
 	async reset({ head, coinbase }: TrialTerms, addresses: readonly string[]): Promise<void> {
 		await this.#rpc.call("anvil_dropAllTransactions");
@@ -76,12 +76,12 @@ export class TrialChain {
 		);
 	}
 
-	/** Makes it ready for blobs; see {@link warmKzg}. */
+	/** Prepares it for blobs, see {@link warmKzg}. */
 	warmKzg(): Promise<void> {
 		return warmKzg(this.#rpc);
 	}
 
-	/** Mines a block of `transactions` on the head that it was put on, reads how it came out, and takes it back. */
+	/** Mines `transactions` in a block on the forked head, reads the outcome, and reverts the block. */
 	async tryBlock(
 		terms: TrialTerms,
 		transactions: readonly Pushed[],
@@ -92,7 +92,7 @@ export class TrialChain {
 		const { nextBaseFee, nextGasLimit } = terms.head;
 		const snapshot = await rpc.call("evm_snapshot");
 		await rpc.call("evm_setBlockGasLimit", [quantity(gasLimit)]);
-		// evm_revert does not take the base fee back.
+		// evm_revert does not restore the base fee.
 		await rpc.call("anvil_setNextBlockBaseFeePerGas", [quantity(nextBaseFee)]);
 		await pushInOrder(rpc, transactions);
 		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
@@ -117,7 +117,7 @@ export class TrialChain {
 		);
 	}
 
-	/** Stops it and waits until it is gone. */
+	/** Stops it and waits for the end. */
 	async stop(): Promise<void> {
 		await this.#rpc.close();
 		await this.#anvil.stop();
@@ -130,8 +130,8 @@ const POINT_EVALUATION = "0x000000000000000000000000000000000000000a";
 const INFINITY = `0xc0${"00".repeat(47)}`;
 
 /**
- * anvil 1.7.1 computes its KZG tables, 1 to 7 seconds, when it first needs them: that would be in the middle of a
- * burst. A call of the precompile makes it do so beforehand; other calls are answered meanwhile.
+ * anvil 1.7.1 computes its KZG tables, which takes 1 to 7 seconds, at their first use, which would be during a burst. A call of
+ * the precompile makes it compute them beforehand, while it still answers other calls.
  */
 export async function warmKzg(rpc: ChainRpc): Promise<void> {
 	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
@@ -143,7 +143,7 @@ export async function warmKzg(rpc: ChainRpc): Promise<void> {
 interface BlockTrace {
 	readonly type: string;
 	readonly transactionHash: string;
-	/** Place in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
+	/** Position in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
 	readonly traceAddress: readonly number[];
 	readonly error?: string;
 	readonly action: {
@@ -156,14 +156,14 @@ interface BlockTrace {
 	};
 }
 
-/** Wei moved to `recipient` (any case), by transaction hash; what was moved in a call that failed is not counted. */
+/** Wei transferred to `recipient` (any case), by transaction hash; transfers in failed calls don't count. */
 function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, bigint> {
 	const address = recipient.toLowerCase();
 	const paid = new Map<string, bigint>();
 	let transaction = "";
 	let failed: string[] = [];
 	for (const trace of traces) {
-		// A transaction's traces come in a row, callers before what they call.
+		// A transaction's traces are consecutive, each caller before its inner calls.
 		if (trace.transactionHash !== transaction) failed = [];
 		transaction = trace.transactionHash;
 		const place = trace.traceAddress.map((step) => `${step}/`).join("");
@@ -181,7 +181,7 @@ function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, b
 function moved(trace: BlockTrace, address: string): bigint {
 	const { action } = trace;
 	if (trace.type === "suicide" && action.refundAddress === address) return BigInt(action.balance ?? 0);
-	// A delegatecall's value is only shown, and a callcode's goes to the caller itself.
+	// A delegatecall transfers no value, and a callcode only to the caller itself.
 	const transfers = trace.type === "call" && action.callType === "call" && action.from !== address;
 	return transfers && action.to === address ? BigInt(action.value ?? 0) : 0n;
 }

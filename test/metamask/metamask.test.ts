@@ -42,7 +42,7 @@ async function passBlock(wallet: MetaMaskWallet): Promise<number> {
 
 /** One that fails, at the end of its life. */
 async function expired(wallet: MetaMaskWallet, resubmits = true): Promise<MetaMaskTransaction> {
-	const failing = await wallet.send({ to: await fixture.place(REVERTS) });
+	const failing = await wallet.send({ to: await fixture.placeCode(REVERTS) });
 	await fixture.reaches(signedBy(failing), "SIMULATION_FAILED");
 	const head = resubmits ? await wallet.firstLook(failing) : await fixture.head();
 	for (let passed = 1; passed <= LIFE_BLOCKS; passed += 1) {
@@ -59,19 +59,19 @@ describe("MetaMask on /fast", () => {
 		const { hash } = signedBy(tx);
 		const first = await wallet.firstLook(tx);
 		for (let passed = 1, sent = 1; passed <= 6; passed += 1) {
-			await fixture.sent(signedBy(tx));
+			await fixture.waitUntilSent(signedBy(tx));
 			assert.equal(await passBlock(wallet), first + passed);
 			if ([1, 2, 4].includes(passed)) sent += 1;
 			const answers = await wallet.sent(tx, sent);
 			assert.deepEqual(answers, new Array(sent).fill(hash), `after ${passed} blocks`);
 			assert.equal(await wallet.nextNonce(), 1);
 		}
-		await fixture.sent(signedBy(tx));
+		await fixture.waitUntilSent(signedBy(tx));
 		const { status, retryCount, warning } = wallet.see(tx);
 		assert.deepEqual([status, retryCount, warning], ["submitted", 3, undefined]);
 		const receipts = wallet.requests("eth_getTransactionReceipt", hash);
 		assert.deepEqual(new Set(receipts.map(({ answer }) => answer.result)), new Set([null]));
-		assert.equal(fixture.live(system.builder, signedBy(tx)), 1);
+		assert.equal(fixture.liveOrders(system.builder, signedBy(tx)), 1);
 		await system.nextBlock();
 		await wallet.shows(tx, "confirmed");
 		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
@@ -80,17 +80,17 @@ describe("MetaMask on /fast", () => {
 	it("speeds up: the new one is confirmed, the old one dropped, whose bytes change nothing", async (t) => {
 		const { actor, wallet } = await open(t);
 		const old = await wallet.send({ to: TO, value: 5n, ...CROOKED });
-		await fixture.sent(signedBy(old));
+		await fixture.waitUntilSent(signedBy(old));
 		const fresh = await wallet.speedUp(old);
 		assert.equal(fresh.txParams.maxFeePerGas, `0x${(22n * GWEI + 7n).toString(16)}`);
 		await fixture.reaches(signedBy(old), "REPLACED");
-		await fixture.sent(signedBy(fresh));
+		await fixture.waitUntilSent(signedBy(fresh));
 		await Promise.all([wallet.firstLook(old), wallet.firstLook(fresh)]);
 		const deliveries = fixture.deliveries(system.builder, signedBy(old)).length;
 		await passBlock(wallet);
 		assert.deepEqual(await wallet.sent(old, 2), [old.hash, old.hash]);
 		assert.deepEqual(await wallet.sent(fresh, 2), [fresh.hash, fresh.hash]);
-		await fixture.sent(signedBy(fresh));
+		await fixture.waitUntilSent(signedBy(fresh));
 		assert.deepEqual(
 			[wallet.see(old).status, wallet.see(fresh).status, await fixture.byHash(signedBy(old))],
 			["submitted", "submitted", null],
@@ -106,20 +106,20 @@ describe("MetaMask on /fast", () => {
 	it("cancels: nothing to itself is mined in its place, and the next nonce is right", async (t) => {
 		const { actor, wallet } = await open(t);
 		const old = await wallet.send({ to: TO, value: 5n, ...CROOKED });
-		await fixture.sent(signedBy(old));
+		await fixture.waitUntilSent(signedBy(old));
 		const cancelling = await wallet.cancel(old);
 		const { to, value, nonce } = cancelling.txParams;
 		assert.deepEqual([to, value, nonce, cancelling.type], [actor.address, "0x0", "0x0", "cancel"]);
 		await fixture.reaches(signedBy(old), "REPLACED");
-		await fixture.sent(signedBy(cancelling));
-		assert.equal(fixture.live(system.builder, signedBy(old)), 0);
+		await fixture.waitUntilSent(signedBy(cancelling));
+		assert.equal(fixture.liveOrders(system.builder, signedBy(old)), 0);
 		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
 		await system.nextBlock();
 		await wallet.shows(cancelling, "confirmed");
 		await wallet.shows(old, "dropped");
 		const next = await wallet.send({ to: TO });
 		assert.equal(next.txParams.nonce, "0x1");
-		await fixture.sent(signedBy(next));
+		await fixture.waitUntilSent(signedBy(next));
 		await system.nextBlock();
 		await wallet.shows(next, "confirmed");
 	});
@@ -127,7 +127,7 @@ describe("MetaMask on /fast", () => {
 	it("tells its user who was too late that the transaction is confirmed already", async (t) => {
 		const { wallet } = await open(t);
 		const tx = await wallet.send({ to: TO });
-		await fixture.sent(signedBy(tx));
+		await fixture.waitUntilSent(signedBy(tx));
 		await system.nextBlock();
 		await wallet.shows(tx, "confirmed");
 		await assert.rejects(wallet.cancel(tx), /^Error: Previous transaction is already confirmed$/);
@@ -136,14 +136,14 @@ describe("MetaMask on /fast", () => {
 
 	it("shows one that fails as pending until its nonce is used, which cancelling does", async (t) => {
 		const { actor, wallet } = await open(t);
-		const failing = await wallet.send({ to: await fixture.place(REVERTS) });
+		const failing = await wallet.send({ to: await fixture.placeCode(REVERTS) });
 		await fixture.reaches(signedBy(failing), "SIMULATION_FAILED");
 		const behind = await wallet.send({ to: TO, value: 5n });
 		assert.equal(behind.txParams.nonce, "0x1");
 		await fixture.reaches(signedBy(behind), "QUEUED");
 		const cancelling = await wallet.cancel(failing);
-		await fixture.sent(signedBy(cancelling));
-		await fixture.sent(signedBy(behind));
+		await fixture.waitUntilSent(signedBy(cancelling));
+		await fixture.waitUntilSent(signedBy(behind));
 		await system.nextBlock();
 		await wallet.shows(cancelling, "confirmed");
 		await wallet.shows(behind, "confirmed");
@@ -160,7 +160,7 @@ describe("MetaMask on /fast", () => {
 		assert.deepEqual(await wallet.sent(failing, 5), new Array(5).fill(failing.hash));
 		await fixture.reaches(signedBy(failing), "SIMULATION_FAILED");
 		const cancelling = await wallet.cancel(failing);
-		await fixture.sent(signedBy(cancelling));
+		await fixture.waitUntilSent(signedBy(cancelling));
 		await system.nextBlock();
 		await wallet.shows(cancelling, "confirmed");
 		await wallet.shows(failing, "dropped");
@@ -175,7 +175,7 @@ describe("MetaMask on /fast", () => {
 		const behind = await wallet.send({ to: TO, value: 5n });
 		await fixture.reaches(signedBy(behind), "QUEUED");
 		const cancelling = await wallet.cancel(failing);
-		await fixture.sent(signedBy(behind));
+		await fixture.waitUntilSent(signedBy(behind));
 		await system.nextBlock();
 		for (const tx of [cancelling, behind]) await wallet.shows(tx, "confirmed");
 		await wallet.shows(failing, "dropped");
@@ -185,7 +185,7 @@ describe("MetaMask on /fast", () => {
 	it("drops what another wallet with the same key has overtaken in public", async (t) => {
 		const { actor, wallet } = await open(t);
 		const tx = await wallet.send({ to: TO, value: 5n });
-		await fixture.sent(signedBy(tx));
+		await fixture.waitUntilSent(signedBy(tx));
 		await wallet.firstLook(tx);
 		await fixture.publish(actor.sign({ value: 9n }));
 		for (let passed = 1; passed <= 4; passed += 1) await passBlock(wallet);
@@ -210,7 +210,7 @@ describe("MetaMask on /fast", () => {
 			sent.map(({ txParams }) => txParams.nonce),
 			["0x0", "0x1", "0x2"],
 		);
-		for (const tx of sent) await fixture.sent(signedBy(tx));
+		for (const tx of sent) await fixture.waitUntilSent(signedBy(tx));
 		await system.nextBlock();
 		for (const tx of sent) await wallet.shows(tx, "confirmed");
 		assert.equal(await wallet.nextNonce(), 3);
@@ -218,8 +218,8 @@ describe("MetaMask on /fast", () => {
 
 	it("shows one that reverted on the chain as failed, and its nonce as used", async (t) => {
 		const { wallet } = await open(t, { path: "/nochecks" });
-		const tx = await wallet.send({ to: await fixture.place(REVERTS) });
-		await fixture.sent(signedBy(tx));
+		const tx = await wallet.send({ to: await fixture.placeCode(REVERTS) });
+		await fixture.waitUntilSent(signedBy(tx));
 		await system.nextBlock();
 		await wallet.shows(tx, "failed");
 		assert.equal(await wallet.nextNonce(), 1);

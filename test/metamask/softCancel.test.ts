@@ -42,7 +42,7 @@ interface Cancelled {
 async function cancelled(t: TestContext): Promise<Cancelled> {
 	const { actor, wallet } = await open(t);
 	const tx = await wallet.send({ to: TO, value: 5n });
-	await fixture.sent(signedBy(tx));
+	await fixture.waitUntilSent(signedBy(tx));
 	const cancelling = await wallet.cancel(tx);
 	await fixture.reaches(signedBy(tx), "CANCELLED");
 	await Promise.all([wallet.firstLook(tx), wallet.firstLook(cancelling)]);
@@ -58,14 +58,14 @@ async function cancelled(t: TestContext): Promise<Cancelled> {
 async function assertOver(ended: readonly MetaMaskTransaction[]): Promise<void> {
 	for (const one of ended.map(signedBy)) {
 		assert.deepEqual([(await fixture.status(one)).stage, await fixture.byHash(one)], ["CANCELLED", null]);
-		assert.equal(fixture.live(system.builder, one), 0, "live at the builder");
+		assert.equal(fixture.liveOrders(system.builder, one), 0, "live at the builder");
 	}
 }
 
 /** `tx` is mined, and MetaMask then drops `ended`. */
 async function assertComesRight(all: Cancelled, tx: MetaMaskTransaction, next: number): Promise<void> {
 	const { actor, wallet, cancelling } = all;
-	await fixture.sent(signedBy(tx));
+	await fixture.waitUntilSent(signedBy(tx));
 	await system.nextBlock();
 	await wallet.shows(tx, "confirmed");
 	for (const one of [all.tx, cancelling]) {
@@ -88,7 +88,7 @@ describe("MetaMask's cancel with soft cancellations", () => {
 		// A custom nonce closes the gap, and what waits goes out behind it.
 		const closing = await wallet.send({ to: TO, customNonce: 0 });
 		assert.equal(closing.txParams.nonce, "0x0");
-		await fixture.sent(signedBy(stranded));
+		await fixture.waitUntilSent(signedBy(stranded));
 		await assertComesRight(all, closing, 2);
 		await wallet.shows(stranded, "confirmed");
 	});
@@ -110,7 +110,7 @@ describe("MetaMask's cancel with soft cancellations", () => {
 		assert.deepEqual([wallet.list, await wallet.nextNonce()], [[], 0]);
 		const next = await wallet.send({ to: TO });
 		assert.equal(next.txParams.nonce, "0x0");
-		await fixture.sent(signedBy(next));
+		await fixture.waitUntilSent(signedBy(next));
 		await system.nextBlock();
 		await wallet.shows(next, "confirmed");
 		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
@@ -132,7 +132,7 @@ describe("eth_cancelTransaction beside MetaMask", () => {
 		it(`holds on ${path} while MetaMask sends the bytes again and again`, async (t) => {
 			const { actor, wallet } = await open(t, path);
 			const tx = await wallet.send({ to: TO, value: 5n });
-			await fixture.sent(signedBy(tx));
+			await fixture.waitUntilSent(signedBy(tx));
 			await wallet.firstLook(tx);
 			assert.equal(await system.client.call("eth_cancelTransaction", [tx.hash]), true);
 			for (let passed = 1; passed <= 4; passed += 1) await wallet.looked(await fixture.passBlock());
@@ -142,7 +142,7 @@ describe("eth_cancelTransaction beside MetaMask", () => {
 			assert.deepEqual([seen.status, seen.warning], ["submitted", undefined]);
 			assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 0]);
 			const fresh = await wallet.speedUp(tx);
-			await fixture.sent(signedBy(fresh));
+			await fixture.waitUntilSent(signedBy(fresh));
 			await system.nextBlock();
 			await wallet.shows(fresh, "confirmed");
 			await wallet.shows(tx, "dropped");

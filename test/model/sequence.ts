@@ -103,7 +103,7 @@ export class Sequence {
 	): Promise<Sequence> {
 		const actors: Actor[] = [];
 		while (actors.length < ACCOUNTS) actors.push(await fixture.actor());
-		const gate = await fixture.place(OPEN);
+		const gate = await fixture.placeCode(OPEN);
 		const base = await fixture.passBlock();
 		const chain = new ChainReader(stage.system.chain, {
 			addresses: actors.map(({ address }) => address),

@@ -1,15 +1,15 @@
-// Small contracts that backruns call: each sends the value of its call on to the block's coinbase, under some
-// condition. Each has a comment with its instructions.
+// Small contracts that backruns call: each pays the value of its call to the block's coinbase, under some condition. Each has
+// a comment with its instructions.
 
 import { code } from "./contracts.ts";
 
-/** Bytes of what {@link paying} puts between its condition and the place that it fails at. */
+/** Bytes that {@link paying} puts between the condition and its first JUMPDEST, where it reverts. */
 const BEFORE_FAIL = 14;
-/** Bytes from there to the place that it ends well at. */
+/** Bytes from there to its second JUMPDEST, where it succeeds. */
 const FAIL_BYTES = 4;
 
 /**
- * Runs `condition` (instructions as hex that leave one word), reverts without data if that word is not zero, else
+ * Code that runs `condition` (instructions as hex that leave one word), reverts without data if that word is not zero, else
  * sends CALLVALUE to COINBASE with all gas, and reverts if that fails; then runs `end`.
  */
 function paying(condition: string, end = "00"): string {
@@ -30,7 +30,7 @@ function paying(condition: string, end = "00"): string {
 export const PAYS_COINBASE = paying("5f");
 
 /**
- * Sends CALLVALUE to COINBASE, but 1 wei of it where TIMESTAMP is above the calldata's first word.
+ * Sends CALLVALUE to COINBASE, but only 1 wei of it where TIMESTAMP is above the calldata's first word.
  * CALLDATALOAD(0) TIMESTAMP GT JUMPI; CALL(GAS, COINBASE, CALLVALUE, …) STOP; JUMPDEST CALL(GAS, COINBASE, 1, …) STOP
  */
 export const PAYS_LESS_AFTER_TIME = code(
@@ -51,7 +51,7 @@ export const REVERTS_IF_ODD_TIME = paying("42 6001 16");
 /** Pays, but reverts where TIMESTAMP is above the calldata's first word. CALLDATALOAD(0) TIMESTAMP GT */
 export const REVERTS_AFTER_TIME = paying("5f 35 42 11");
 
-/** Pays the first call that ever goes through; later ones revert. SLOAD(0) JUMPI as the condition, SSTORE(0, 1) */
+/** Pays in the first call that succeeds; later calls revert. SLOAD(0) JUMPI as the condition, SSTORE(0, 1) */
 export const PAYS_ONCE = paying("5f 54", "6001 5f 55 00");
 
 /**
@@ -66,7 +66,7 @@ export const PAYS_IF_OPEN = paying(
 /** Takes the value of the call and pays nobody. STOP */
 export const PAYS_NOBODY = "0x00";
 
-/** An address, or a number, as the word that these contracts read from their calldata. */
+/** An address or a number as a word of calldata. */
 export function word(value: string | number | bigint): string {
 	return `0x${BigInt(value).toString(16).padStart(64, "0")}`;
 }

@@ -1,5 +1,5 @@
-// Searchers and what they bid on, against a whole running relay: helpers for accounts, backruns, targets and answers,
-// and for what builders and blocks hold. It asserts nothing.
+// The fixture of auction tests on a whole running relay: searchers, backruns, targets and bids, and readers of what builders
+// received and blocks hold. It asserts nothing.
 
 import { concat, keccak256 } from "ethers";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
@@ -11,10 +11,10 @@ import { type SystemOptions, startSystem } from "./systems.ts";
 import { accountOf, type TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
 
-/** Where the dev builder has itself paid, lower case. */
+/** The dev builder's coinbase, in lower case. */
 export const DEV_COINBASE: string = accountOf(DEV_COINBASE_KEY).address;
 
-/** A bundle in one block, as its owner is told. */
+/** The status of a bundle in one block, as the relay shows it to the owner. */
 interface BundleInBlock {
 	readonly blockNumber: number;
 	readonly status: string;
@@ -27,9 +27,9 @@ interface BundleInBlock {
 	readonly builders: readonly { readonly builder: string; readonly kind: string; readonly answer: string }[];
 }
 
-/** What else a bid may say. */
+/** Optional fields of a bid. */
 interface BidOptions {
-	/** Absent: the next one. */
+	/** Default: the next block. */
 	readonly block?: number | undefined;
 	readonly uuid?: string | undefined;
 }
@@ -41,23 +41,23 @@ export interface Placed {
 	readonly hash: string;
 }
 
-/** What became of a bid: its bundle's hash, or `code message`. */
+/** The answer to a bid: its bundle's hash, or `code message`. */
 type BidAnswer = { readonly hash: string } | { readonly error: string };
 
-/** One order to a builder about the backrun behind a target. */
+/** An order that a builder received about a backrun behind a target. */
 export interface BackrunOrder {
 	readonly kind: "bundle" | "cancel";
-	/** Raw; of a cancel empty. */
+	/** The raw transaction; empty for a cancel. */
 	readonly backrun: string;
 	readonly block: number | null;
 	readonly uuid: string;
-	/** Its place among all that the builder got. */
+	/** Its place among all requests to the builder. */
 	readonly seq: number;
-	/** The call's only param, as it was on the wire. */
+	/** The call's only param, as received. */
 	readonly param: Readonly<Record<string, unknown>>;
 }
 
-/** A transaction as a block holds it. */
+/** A transaction in a block. */
 interface MinedTransaction {
 	readonly hash: string;
 	readonly from: string;
@@ -75,7 +75,7 @@ export class Bidder {
 	readonly actor: Actor;
 	/** His network address. */
 	readonly from: string;
-	/** Of the backrun that is signed next. */
+	/** The nonce of the backrun that is signed next. */
 	nonce = 0;
 	readonly #url: string;
 	#socket: FeedClient | null = null;
@@ -86,7 +86,7 @@ export class Bidder {
 		this.#url = url;
 	}
 
-	/** From now on he speaks over a websocket. */
+	/** Makes further calls go over a websocket. */
 	async connect(): Promise<FeedClient> {
 		const url = `${this.#url.replace("http", "ws")}/ws`;
 		this.#socket = await FeedClient.open(url, { headers: { "x-forwarded-for": this.from } });
@@ -102,13 +102,13 @@ export class Bidder {
 		return this.actor.sign({ nonce: this.nonce, to: PAYER, value, ...options });
 	}
 
-	/** The result of a call of his; throws with code and message of an error. */
+	/** Makes a call and returns its result; throws with the code and message of an error. */
 	call(method: string, params: readonly unknown[]): Promise<unknown> {
 		const client = this.#socket ?? new RelayClient(this.#url, { "x-forwarded-for": this.from });
 		return client.call(method, params);
 	}
 
-	/** Bids; the bundle's hash. Throws with code and message where it is refused. */
+	/** Bids, and returns the bundle's hash. Throws with code and message if the bid is refused. */
 	async bid(target: Signed, backrun: Signed, { block, uuid }: BidOptions = {}): Promise<string> {
 		const bundle = {
 			txs: [target.hash, backrun.raw],
@@ -118,7 +118,7 @@ export class Bidder {
 		return (await this.call("eth_sendBundle", [bundle])) as string;
 	}
 
-	/** As {@link bid}; a refusal is an answer. */
+	/** Like {@link bid}, but returns a refusal. */
 	async tryBid(target: Signed, backrun: Signed, options: BidOptions = {}): Promise<BidAnswer> {
 		return this.bid(target, backrun, options).then(
 			(hash) => ({ hash }),
@@ -126,7 +126,7 @@ export class Bidder {
 		);
 	}
 
-	/** Bids by `mev_sendBundle` for the blocks from `first` to `last`; the bundle's hash. */
+	/** Bids by `mev_sendBundle` for the blocks from `first` to `last`, and returns the bundle's hash. */
 	async share(
 		target: Signed,
 		backrun: Signed,
@@ -146,7 +146,7 @@ export class Bidder {
 		await this.call("eth_cancelBundle", [{ replacementUuid: uuid }]);
 	}
 
-	/** What he is told of his bundle, block by block. */
+	/** The status of his bundle in each of its blocks. */
 	async blocks(hash: string): Promise<readonly BundleInBlock[]> {
 		const headers = { "x-forwarded-for": this.from };
 		const response = await fetch(`${this.#url}/bundle/${hash}`, { headers });
@@ -161,7 +161,7 @@ export class Bidder {
 		);
 	}
 
-	/** As {@link reaches}, once he has been told who won that block, and what was paid. */
+	/** Like {@link reaches}, and waits until the status also has the winner of that block and what was paid. */
 	async told(hash: string, stage: string): Promise<BundleInBlock> {
 		await until(`the winner over ${hash}`, async () =>
 			(await this.blocks(hash)).some(({ winner }) => winner !== null),
@@ -169,7 +169,7 @@ export class Bidder {
 		return this.reaches(hash, stage);
 	}
 
-	/** Waits until the last block of his bundle is at `stage` (as {@link stages} says it), and answers it. */
+	/** Waits until the last block of his bundle is at `stage` (as {@link stages} writes it), and returns that block's status. */
 	async reaches(hash: string, stage: string): Promise<BundleInBlock> {
 		let last: readonly string[] = [];
 		return until(`bundle ${hash} at ${stage}`, async () => {
@@ -181,7 +181,7 @@ export class Bidder {
 	}
 }
 
-/** A running relay with its auction, seen by searchers and users. */
+/** A running relay with its auction, as searchers and users see it. */
 export class AuctionFixture extends RelayFixture {
 	#bidders = 0;
 
@@ -192,7 +192,7 @@ export class AuctionFixture extends RelayFixture {
 		return new Bidder(await this.actor(), from, this.system.client.url);
 	}
 
-	/** A new user's transaction that emits an event, submitted on `path`, with the builders and shown to searchers. */
+	/** A new user's transaction that emits an event, submitted on `path`; waits until builders and searchers have it. */
 	async target(path = "/fast", options: Omit<TxOptions, "by"> = {}): Promise<Target> {
 		const user = await this.actor(ETHER);
 		const tx = user.sign({ to: EMITTER, ...options });
@@ -201,7 +201,7 @@ export class AuctionFixture extends RelayFixture {
 		return { ...tx, user };
 	}
 
-	/** A bid of `value` wei by a new searcher, or by `bidder`; `tx` is what else its backrun holds. */
+	/** Bids `value` wei as a new searcher, or as `bidder`; `tx` has more fields of the backrun. */
 	async offer(
 		target: Signed,
 		value: bigint,
@@ -212,7 +212,7 @@ export class AuctionFixture extends RelayFixture {
 		return { bidder: by, backrun, hash: await by.bid(target, backrun, { block, uuid }) };
 	}
 
-	/** As {@link offer}, once every builder has it. */
+	/** Like {@link offer}, and waits until every builder has it. */
 	async offerOut(...args: Parameters<AuctionFixture["offer"]>): Promise<Placed> {
 		const placed = await this.offer(...args);
 		for (const builder of this.system.builders) await this.out(args[0], placed.backrun, builder);
@@ -224,12 +224,12 @@ export class AuctionFixture extends RelayFixture {
 		return Promise.all(bids.map(async ({ bidder, hash }) => (await bidder.stages(hash)).join()));
 	}
 
-	/** The place of each in its block; undefined where it is in none. */
+	/** The index of each in its block; undefined if it is not mined. */
 	indices(...txs: readonly Signed[]): Promise<readonly (number | undefined)[]> {
 		return Promise.all(txs.map(async (tx) => (await this.receipt(tx))?.index));
 	}
 
-	/** The hashes that the next block holds from `target` on. */
+	/** Builds the next block, and returns its hashes from `target` on. */
 	async blockFrom(target: Signed): Promise<readonly string[]> {
 		const { transactions } = await this.block(await this.system.nextBlock());
 		const hashes = transactions.map(({ hash }) => hash);
@@ -238,11 +238,11 @@ export class AuctionFixture extends RelayFixture {
 
 	/** Waits until `tx` is with the builders for the next block, and searchers have been shown it. */
 	async open(tx: Signed): Promise<void> {
-		await this.sent(tx);
+		await this.waitUntilSent(tx);
 		await until(`${tx.hash} shared`, async () => (await this.status(tx)).shared);
 	}
 
-	/** All that `builder` was told of backruns behind `target`, oldest first; what cancels one, in one or two ways, counts once. */
+	/** The orders that `builder` received about backruns behind `target`, oldest first; two forms of one cancel count once. */
 	backrunOrders(target: Signed, builder: DevBuilder = this.system.builder): readonly BackrunOrder[] {
 		const live = new Set<string>();
 		return builder.requests().flatMap(({ method, params, seq }): BackrunOrder[] => {
@@ -261,7 +261,7 @@ export class AuctionFixture extends RelayFixture {
 		});
 	}
 
-	/** Waits until `backruns` (null: none), and no others, are what `builder` has behind `target` for the next block. */
+	/** Waits until `builder` has exactly `backruns` (null: none) behind `target` for the next block. */
 	async out(
 		target: Signed,
 		backruns: Signed | readonly Signed[] | null,
@@ -272,7 +272,7 @@ export class AuctionFixture extends RelayFixture {
 		const raws = wanted.map(({ raw }) => raw).sort();
 		const what = `${wanted.map(({ hash }) => hash).join() || "nothing"} behind ${target.hash} for ${block}`;
 		await until(what, () => {
-			// The last order counts of each uuid.
+			// Of each uuid the last order counts.
 			const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
 			const out = [...last.values()].filter((order) => order.kind === "bundle" && order.block === block);
 			return (
@@ -284,7 +284,7 @@ export class AuctionFixture extends RelayFixture {
 		});
 	}
 
-	/** What the block `number` holds; addresses lower case. */
+	/** The block `number`; its addresses are in lower case. */
 	async block(number: number): Promise<{
 		readonly hash: string;
 		readonly coinbase: string;
@@ -308,7 +308,7 @@ export class AuctionFixture extends RelayFixture {
 		};
 	}
 
-	/** Wei that a mined backrun brought: `bid`, which it paid by transfer, and its priority fee. */
+	/** Wei that a mined backrun paid: `bid`, by transfer, and its priority fee. */
 	async brought(backrun: Signed, bid: bigint): Promise<bigint> {
 		const receipt = (await this.system.chain.rpc("eth_getTransactionReceipt", [backrun.hash])) as Record<
 			string,
@@ -318,7 +318,7 @@ export class AuctionFixture extends RelayFixture {
 		return bid + BigInt(receipt.gasUsed ?? 0) * (BigInt(receipt.effectiveGasPrice ?? 0) - baseFee);
 	}
 
-	/** An account's wei now. */
+	/** An account's balance in wei. */
 	async balance(address: string): Promise<bigint> {
 		return BigInt(String(await this.system.chain.rpc("eth_getBalance", [address, "latest"])));
 	}
@@ -331,12 +331,12 @@ export async function startAuction(options: SystemOptions = {}): Promise<Auction
 	return new AuctionFixture(system);
 }
 
-/** The hash that a bid's bundle has: keccak256 of the target's hash and the backrun's. */
+/** The hash of a bid's bundle: keccak256 of the target's hash and the backrun's. */
 export function bundleOf(target: Signed, backrun: Signed): string {
 	return keccak256(concat([target.hash, backrun.hash]));
 }
 
-/** The transactions of a bundle of either dialect; empty where there are none. */
+/** The raw transactions of a bundle of either dialect; empty for a cancel. */
 function rawsOf({ txs, body }: Readonly<Record<string, unknown>>): readonly string[] {
 	if (Array.isArray(txs)) return txs as string[];
 	return Array.isArray(body) ? body.map((entry: { tx: string }) => entry.tx) : [];

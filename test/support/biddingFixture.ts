@@ -1,5 +1,5 @@
-// A running relay that takes bids, and what bids are made of: contracts that pay the coinbase or do not, accounts with
-// funds, targets and backruns. Who bids what, and what must come of it, is the test's business.
+// A running relay that takes bids, with contracts that pay the coinbase or do not, funded accounts, targets and backruns. The
+// tests decide who bids, and assert the results.
 
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
@@ -16,9 +16,9 @@ import {
 import { until } from "./until.ts";
 
 const contract = (byte: string): string => `0x${byte.repeat(20)}`;
-/** Sends what it is given to the block's coinbase. */
+/** Pays the value of its call to the block's coinbase. */
 export const PAYER = contract("a1");
-/** Keeps it. */
+/** Keeps the value of its call. */
 export const MISER = contract("a2");
 export const REVERTER = contract("a3");
 /** Reverts with the reason {@link REASON}. */
@@ -33,9 +33,9 @@ const CODE: Readonly<Record<string, string>> = {
 	[REASONER]: revertingWith(errorString(REASON)),
 	[EMITTER]: EMITS,
 };
-/** What each account of the fixture has, in wei. */
+/** The balance of each account of the fixture, in wei. */
 export const FUNDS = 10n ** 20n;
-/** How many accounts have them. */
+/** The number of these accounts. */
 export const BIDDERS = 100;
 const FEES = { maxFeePerGas: 20_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
@@ -50,18 +50,18 @@ export interface Signed {
 	readonly hash: string;
 }
 
-/** Of {@link bidder} `index`: fees that pass, 100,000 gas, nonce 0 unless said. */
+/** A transaction of {@link bidder} `index`; by default with sufficient fees, 100,000 gas and nonce 0. */
 export function signedBy(index: number, options: TxOptions = {}): Signed {
 	const whole = { by: bidder(index), nonce: 0, ...FEES, ...options };
 	return { raw: `0x${rawTransaction(whole).toString("hex")}`, hash: signedTransaction(whole).hash };
 }
 
-/** Pays `value` wei to the coinbase. */
+/** A transaction of {@link bidder} `index` that pays `value` wei to the coinbase. */
 export function backrunBy(index: number, value: bigint, options: TxOptions = {}): Signed {
 	return signedBy(index, { to: PAYER, value, ...options });
 }
 
-/** How a call is made; over HTTP to "/" unless said. */
+/** How a call is made; by default over HTTP to "/". */
 export interface CallOptions {
 	readonly path?: string;
 	/** A key that signs the body. */
@@ -71,7 +71,7 @@ export interface CallOptions {
 	readonly origin?: string;
 }
 
-/** Starts a relay whose blocks come when the test says so. */
+/** Starts a relay on a chain whose blocks are built when the test asks. */
 export async function startBidding(options: SystemOptions = {}): Promise<BiddingFixture> {
 	const system = await startSystem(options);
 	await prepareBidding(system);
@@ -87,7 +87,7 @@ export async function prepareBidding({ chain }: Pick<TestSystem, "chain">): Prom
 	);
 }
 
-/** Talks to the relay as anybody. */
+/** Calls the relay as any client may. */
 export class BiddingFixture {
 	readonly system: TestSystem;
 
@@ -108,14 +108,14 @@ export class BiddingFixture {
 		return { status: response.status, ...((await response.json()) as WireAnswer) };
 	}
 
-	/** The result alone; throws with the code and message of an error. */
+	/** The result of a call; throws with the code and message of an error. */
 	async call(method: string, params: readonly unknown[], options: CallOptions = {}): Promise<unknown> {
 		const { result, error } = await this.ask(method, params, options);
 		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
 		return result;
 	}
 
-	/** `GET /bundle/{hash}`; signed over the hash with a key. */
+	/** `GET /bundle/{hash}`; with a key it signs the hash. */
 	async bundle(
 		hash: string,
 		{ key, ...about }: CallOptions = {},
@@ -126,7 +126,7 @@ export class BiddingFixture {
 		return { status: response.status, body: await response.json() };
 	}
 
-	/** Submits a plain transfer on `/maxbackruns` and waits until searchers have it; its hash. */
+	/** Submits a plain transfer on `/maxbackruns` and waits until searchers have it. Returns its hash. */
 	async target(index: number, options: TxOptions = {}): Promise<string> {
 		const { raw, hash } = signedBy(index, { value: 1n, ...options });
 		await this.system.client.send(raw, "/maxbackruns");
@@ -134,7 +134,7 @@ export class BiddingFixture {
 		return hash;
 	}
 
-	/** Stages of the bundle's blocks, as its owner is told. */
+	/** The stages of the bundle's blocks, as the relay shows them to the owner. */
 	async stages(hash: string, options: CallOptions = {}): Promise<readonly string[]> {
 		const { status, body } = await this.bundle(hash, options);
 		if (status !== 200) throw new Error(`HTTP ${status}: ${JSON.stringify(body)}`);

@@ -1,5 +1,5 @@
-// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one builder, all in
-// this process. Relay and fallback are behind wires that can fail.
+// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one builder, all in this
+// process. Boosts reach relay and fallback through faulty wires: TCP proxies that a test can make fail.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,28 +22,28 @@ import { until } from "./until.ts";
 type Env = Readonly<Record<string, string>>;
 
 interface BoostFixtureOptions {
-	/** Of the relay; its `env` over the usual one. */
+	/** Options of the relay; its `env` overrides the fixture's. */
 	readonly system?: SystemOptions;
-	/** Of the fallback, over the relay's. */
+	/** Settings of the fallback, which override the relay's. */
 	readonly fallback?: Env;
-	/** Of all boosts, over the usual ones. */
+	/** Settings of all boosts, which override the fixture's. */
 	readonly boost?: Env;
-	/** Boosts reach the relay itself, past its wire, which changes heads a little. */
+	/** Whether boosts reach the relay directly: its wire rewrites some headers. */
 	readonly unwired?: boolean;
 }
 
 interface BoostOptions {
-	/** Over those of the fixture; undefined takes one away. */
+	/** Overrides the fixture's settings; undefined removes one. */
 	readonly env?: Readonly<Record<string, string | undefined>>;
 	readonly log?: Logger;
 }
 
-/** An answer with its body read as JSON; undefined where there is none. */
+/** An answer with its body parsed as JSON; undefined if it has none. */
 export interface Reply extends WireResponse {
 	readonly json: unknown;
 }
 
-/** What is beside the call; `/fast` unless said. */
+/** Path (default `/fast`) and headers of a call. */
 interface CallOptions {
 	readonly path?: string;
 	readonly headers?: Env;
@@ -52,15 +52,15 @@ interface CallOptions {
 export const BOOST_SECRET = "what boost and its relay share";
 export const ADMIN_TOKEN = "what opens a breaker";
 
-/** All of it. */
+/** Relay, fallback and boosts. */
 export class BoostFixture {
-	/** The relay and its chain, seen by users. */
+	/** The relay and its chain, as users see them. */
 	readonly users: RelayFixture;
-	/** Between boost and the relay, and between boost and the fallback. */
+	/** The wires between boost and each upstream. */
 	readonly wires: { readonly relay: FaultyWire; readonly fallback: FaultyWire };
-	/** The second relay, past its wire. */
+	/** The URL of the second relay, not of its wire. */
 	readonly fallbackUrl: string;
-	/** The one that most tests look at. */
+	/** The boost that most tests use. */
 	readonly boost: BoostClient;
 	readonly #parts: Parts;
 
@@ -76,23 +76,23 @@ export class BoostFixture {
 		return this.users.system;
 	}
 
-	/** For what a test keeps; removed at the end. */
+	/** A folder for a test's files; removed at the end. */
 	get folder(): string {
 		return this.#parts.folder;
 	}
 
-	/** One more boost between the same upstreams; it ends with the fixture. */
+	/** Starts another boost in front of the same upstreams; it is stopped with the fixture. */
 	startBoost(options: BoostOptions = {}): Promise<BoostClient> {
 		return startBoost(this.#parts, options);
 	}
 
-	/** The relay is out: boost has seen it. */
+	/** Makes the relay's wire fail, and waits until boost has noticed. */
 	async fails(fault: WireFault = { kind: "refuse" }, boost = this.boost): Promise<void> {
 		await this.wires.relay.set(fault);
 		await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
 	}
 
-	/** Both wires are well: boost has seen it. */
+	/** Lifts all faults of the wires, and waits until boost has noticed. */
 	async recovers(boost = this.boost): Promise<void> {
 		await this.wires.relay.set(null);
 		await this.wires.fallback.set(null);
@@ -104,7 +104,7 @@ export class BoostFixture {
 	}
 }
 
-/** One boost and how to talk to it. */
+/** A client of one boost. */
 export class BoostClient {
 	readonly port: number;
 	/** http://127.0.0.1:port */
@@ -117,7 +117,7 @@ export class BoostClient {
 		this.#wire = new Wire(port);
 	}
 
-	/** One request; its body as it came. */
+	/** Sends a request; the answer's body is not parsed. */
 	raw(request: WireRequest): Promise<WireResponse> {
 		return this.#wire.send(request);
 	}
@@ -127,17 +127,17 @@ export class BoostClient {
 		return { ...response, json: response.body === "" ? undefined : JSON.parse(response.body) };
 	}
 
-	/** A POST of `body` as JSON. */
+	/** Posts `body` as JSON. */
 	post(body: unknown, { path = "/fast", headers = {} }: CallOptions = {}): Promise<Reply> {
 		return this.send({ path, headers, body: JSON.stringify(body) });
 	}
 
-	/** One call with the id 1. */
+	/** Makes one call, with the id 1. */
 	call(method: string, params: readonly unknown[] = [], options: CallOptions = {}): Promise<Reply> {
 		return this.post({ jsonrpc: "2.0", id: 1, method, params }, options);
 	}
 
-	/** One call's result; throws with all of the answer where it has none. */
+	/** The result of one call; throws with the whole answer if it has none. */
 	async result(method: string, params: readonly unknown[] = [], options: CallOptions = {}): Promise<unknown> {
 		const reply = await this.call(method, params, options);
 		const { result, error } = reply.json as WireAnswer;
@@ -154,7 +154,7 @@ export class BoostClient {
 		return (await this.get("/status")).json as BoostStatus;
 	}
 
-	/** Waits for what `/status` says. */
+	/** Waits until `/status` satisfies `is`. */
 	reaches(what: string, is: (status: BoostStatus) => boolean): Promise<true> {
 		return until(what, async () => is(await this.status()));
 	}
@@ -166,7 +166,7 @@ export class BoostClient {
 		});
 	}
 
-	/** As an operator does: `open`, `close` or `auto`, of the relay unless said. */
+	/** Forces a breaker (default the relay's) to `open`, `close` or `auto`, as an operator does. */
 	async force(state: "open" | "close" | "auto", upstream = "relay"): Promise<void> {
 		const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
 		const { status, body } = await this.send({ path: `/admin/${state}?upstream=${upstream}`, headers });
@@ -184,11 +184,11 @@ interface Parts {
 	readonly fallbackUrl: string;
 	readonly env: Env;
 	readonly folder: string;
-	/** In the order of the starts. */
+	/** Functions that stop what was started, in the order of the starts. */
 	readonly stops: (() => Promise<void>)[];
 }
 
-/** Starts it all; the caller stops it. */
+/** Starts everything; the caller stops it. */
 export async function startBoostFixture(options: BoostFixtureOptions = {}): Promise<BoostFixture> {
 	const stops: Parts["stops"] = [];
 	const kept = <T extends { stop(): Promise<void> }>(part: T): T => {
@@ -206,7 +206,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const folder = mkdtempSync(join(tmpdir(), "leeward-boost-"));
 		stops.push(async () => rmSync(folder, { recursive: true, force: true }));
 		const { system: wanted, fallback } = options;
-		// What is asked once a slot shall not be waited for.
+		// Short slots, since boost asks some things only once a slot.
 		const chain = { slotSeconds: 1 };
 		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
 		const { BOOST_SECRET: _, ...second } = system.env;
@@ -220,7 +220,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
 			...{ BOOST_SECRET, ADMIN_TOKEN, METRICS_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
-			// A few boosts and hardly any traffic: they may look more often than in the matrix.
+			// With few boosts and hardly any traffic they may probe more often than in the fault matrix.
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
 			...options.boost,
 		};

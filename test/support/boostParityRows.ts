@@ -1,5 +1,5 @@
-// Requests that a relay and the boost in front of it must answer the same: the tables of bad input, reads of every
-// kind, and bundles. What differs by nature is named here with its reason.
+// Requests that a relay and the boost in front of it must answer alike: the tables of bad input, reads of every kind, and
+// bundles. The few answers that must differ are listed with the reason.
 
 import { BUNDLE_ROWS } from "../integration/transport/badInput/bundles.ts";
 import { ENCODING_ROWS } from "../integration/transport/badInput/encoding.ts";
@@ -14,18 +14,18 @@ import {
 import { BUNDLE_PAGE_ROWS, QUERY_ROWS, REST_ROWS } from "../integration/transport/badInput/pages.ts";
 import type { WireRequest } from "../integration/transport/badInput/wire.ts";
 
-/** A request that both are asked. */
+/** A request to both. */
 export interface ParityRow {
 	readonly name: string;
 	readonly send: WireRequest;
 }
 
-/** Longer bodies say nothing new, and cost a lot. */
+/** Longer bodies are left out: they test nothing more, and cost much time. */
 const MOST_BYTES = 50_000;
-/** But for these: the longest that is read, and what is longer. */
+/** Except these: the longest body that is read, and one byte more. */
 const LONG = /^a body of (the longest length|one byte more)/;
 
-/** Why boost's answer is another one, by the row's name. */
+/** Why boost's answer differs, by the row's name. */
 export const EXCEPTIONS: Readonly<Record<string, string>> = {
 	"OPTIONS on no path": "boost knows no path of the relay's, so it allows a page to ask on each",
 };
@@ -38,14 +38,14 @@ function short<T extends ParityRow>(rows: readonly T[]): readonly ParityRow[] {
 	return rows.filter(({ name, send }) => LONG.test(name) || bytesOf(send) <= MOST_BYTES);
 }
 
-/** A call as a request; its id is its row's name, or a number where it has a batch to itself. */
+/** A call as a request; its id is the row's name, or a number if the row is a batch of its own. */
 export function requestOf({ name, method, params, path = "/" }: Omit<CallRow, "error">): ParityRow {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: name, method, params });
 	return { name: `${method.slice(0, 40)}: ${name}`, send: { path, body } };
 }
 
 const calls = (rows: readonly CallRow[]) => short(rows.map(requestOf));
-/** Of a table whose rows are much alike, every `nth`. */
+/** Every `nth` row of a table whose rows are much alike. */
 const some = (rows: readonly CallRow[], nth: number) => calls(rows.filter((_, i) => i % nth === 0));
 
 const NOBODY = `0x${"5a".repeat(20)}`;
@@ -55,7 +55,7 @@ function reads(...rows: readonly (readonly [method: string, ...params: unknown[]
 	return rows.map(([method, ...params]) => requestOf({ name: JSON.stringify(params), method, params }));
 }
 
-/** Of the chain, good and bad: what a node says passes through as it is. */
+/** Valid and invalid reads of the chain; the node's answers pass through unchanged. */
 const READS: readonly ParityRow[] = reads(
 	["eth_chainId"],
 	["eth_blockNumber"],
@@ -114,7 +114,7 @@ function posted(name: string, value: unknown, more: Partial<WireRequest> = {}): 
 	return { name, send: { path: "/fast", body: JSON.stringify(value), ...more } };
 }
 
-/** What boost answers itself, among what it passes on. */
+/** Batches that mix calls that boost answers itself with calls that it passes on. */
 const BATCHES: readonly ParityRow[] = [
 	posted("a batch of reads", [one(1, "eth_chainId"), one("1", "net_version"), one(null, "eth_gasPrice")]),
 	posted("a batch of reads and a notification", [one(1, "eth_chainId"), without("net_version")]),
@@ -159,13 +159,13 @@ const preflight = (path: string): ParityRow => ({
 	},
 });
 
-/** Pages, and what web pages ask before they post. */
+/** Pages, and the preflights of browsers. */
 const PAGES: readonly ParityRow[] = [
 	...["/info", "/livez", "/tx/0x", "/favicon.ico", "/bundle/0x"].map(get),
 	...["/", "/fast", "/noreverts?softCancellations=true", "/tx/x"].map(preflight),
 ];
 
-/** By what they are about. */
+/** The tables, by topic. */
 export const PARITY_TABLES: Readonly<Record<string, readonly ParityRow[]>> = {
 	HTTP: short(HTTP_ROWS),
 	envelopes: short(ENVELOPE_ROWS),

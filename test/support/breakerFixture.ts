@@ -9,7 +9,7 @@ import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
 
-/** As operators have them unless they say otherwise. */
+/** The default settings. */
 export const BREAKER_OPTIONS: HealthSettings = {
 	upstream: "relay",
 	faults: 3,
@@ -22,12 +22,12 @@ export const BREAKER_OPTIONS: HealthSettings = {
 	attemptTimeoutMs: 4_000,
 };
 
-/** One attempt that a test ends when it likes. */
+/** An attempt that ends when the test says so. */
 export class Attempt {
-	/** Undefined until it ended. */
+	/** Undefined until it has ended. */
 	result: Attempted | null | undefined;
 	thrown: unknown;
-	/** Undefined until it was begun: while it waits, and where it was not let in. */
+	/** Undefined before the breaker begins it, and if the breaker refuses it. */
 	abort: Abort | undefined;
 	readonly #ending: Promise<Attempted>;
 	#settle: (attempted: Attempted) => void = () => {};
@@ -59,7 +59,7 @@ export class Attempt {
 		return this.abort !== undefined;
 	}
 
-	/** Of one that is not begun yet: it ends as soon as it is. */
+	/** Ends it with `outcome`; if it has not begun, as soon as it begins. */
 	end(outcome: Outcome): void {
 		this.#settle(this.#sender === undefined ? { outcome } : { outcome, sender: this.#sender });
 	}
@@ -69,33 +69,33 @@ export class Attempt {
 	}
 }
 
-/** A breaker, its probe and its clock. What a test leaves under way is ended with it. */
+/** A breaker with its probe and clock. Ends the attempts that a test leaves in flight. */
 export class BreakerFixture {
 	readonly clock = new ManualClock();
 	readonly options: HealthSettings;
 	readonly breaker: UpstreamBreaker;
 	readonly trips: TripReason[] = [];
 	readonly words: string[] = [];
-	/** State after each change that listeners heard of. */
+	/** The state after each change that listeners were called for. */
 	readonly changes: string[] = [];
 	/** Monotonic ms at which each probe began. */
 	readonly probedAt: number[] = [];
-	/** Whether each probe was asked as a submission would be. */
+	/** For each probe, whether it was a thorough one, which tests what submissions need. */
 	readonly thorough: boolean[] = [];
-	/** What the probe finds: a word, or nothing until its deadline. */
+	/** The result of the next probes; "hang": none until the deadline. */
 	found: ProbeResult | "hang" = "ok";
-	/** The upstream that takes what this one does not answer. */
+	/** The other upstream, which gets what this one does not answer. */
 	readonly other = { isUnavailable: false };
-	/** How long it takes to find it, in ms. */
+	/** How long a probe takes, in ms. */
 	probeMs = 0;
-	/** A probe in place of the fixture's own. */
+	/** Replaces the fixture's own probe. */
 	instead: (() => Promise<ProbeResult>) | null = null;
-	/** The most probes that ran at a time. */
+	/** The highest number of probes that ran at the same time. */
 	mostProbes = 0;
 	#probes = 0;
 	readonly #attempts: Attempt[] = [];
 
-	/** With `isNew` its upstream has never answered; it has once unless said. */
+	/** With `isNew` the upstream has never answered; by default it has once. */
 	constructor(
 		t: TestContext,
 		options: Partial<HealthSettings> & { readonly isNew?: boolean } = {},
@@ -121,7 +121,7 @@ export class BreakerFixture {
 		return attempt;
 	}
 
-	/** One attempt that comes to `outcome` at once, or `afterMs` later. Answers whether it was let in. */
+	/** Makes an attempt with `outcome`, at once or `afterMs` later. Returns whether the breaker admitted it. */
 	async say(
 		outcome: Outcome,
 		kind: "read" | "submission" = "submission",
@@ -135,7 +135,7 @@ export class BreakerFixture {
 		return attempt.isBegun;
 	}
 
-	/** Opens it by a refusal, and lets its probe close it again. */
+	/** Opens the breaker by a refused connection, and lets a probe close it again. */
 	async openAndClose(): Promise<void> {
 		await this.say("refused");
 		this.found = "ok";
@@ -149,7 +149,7 @@ export class BreakerFixture {
 		}
 	}
 
-	/** Opens it first, so that no attempt is still waiting to begin; opossum's timers would keep the process up. */
+	/** Opens the breaker first, so that no attempt still waits to begin: opossum's timers would keep the process alive. */
 	async #endAll(): Promise<void> {
 		this.breaker.force("open");
 		await this.clock.advance(0);

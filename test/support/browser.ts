@@ -1,5 +1,5 @@
-// A real Chromium from its npm package, one page at a time, which fails its test by anything in the console and by any
-// request elsewhere. A page can have a wallet (EIP-6963) whose key is a test's.
+// A real Chromium from its npm package, one page at a time. Collects errors in the console and requests to other hosts, which
+// a test must not find. A page can have a wallet (EIP-6963) with a test's key.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,24 +10,24 @@ import { type Browser, chromium as engine } from "playwright-core";
 export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 
 interface PageOptions {
-	/** A wallet that signs with this key; it does what it is asked at once. */
+	/** A wallet that signs with this key, and approves every request at once. */
 	readonly wallet?: Wallet;
-	/** Hears what the wallet was asked. */
+	/** Called for each request to the wallet. */
 	readonly onRequest?: (method: string, params: unknown) => void;
 	readonly dark?: boolean;
 	readonly width?: number;
 }
 
-/** Starts it; its caller closes it. */
+/** Starts Chromium; the caller closes it. */
 export async function startBrowser(): Promise<Browser> {
-	// Its own list of arguments is for Lambda: a single process, and no web security.
+	// The package's own arguments are for AWS Lambda: a single process, and no web security.
 	const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
 	return engine.launch({ executablePath: await chromium.executablePath(), args });
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A page of `browser` at `url`, loaded. */
+/** Opens a page at `url`, and waits until it is loaded. */
 export async function openPage(browser: Browser, url: string, options: PageOptions = {}) {
 	const { wallet, onRequest, dark = false, width = 900 } = options;
 	const context = await browser.newContext({
@@ -59,7 +59,7 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 	await page.goto(url);
 	return {
 		page,
-		/** What must not be: errors in the console, and requests to other hosts. */
+		/** Errors in the console, and requests to other hosts: a test expects none. */
 		faults,
 		/** Serious findings of axe-core on the page as it is now. */
 		async violations(): Promise<readonly string[]> {

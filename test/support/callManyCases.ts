@@ -1,5 +1,5 @@
-// Generates cases of eth_callMany from a seed: what a call or a transaction does, and whole bundles of signed
-// transactions. It does not know the right answers: the chain itself gives them.
+// Generates random cases of eth_callMany from a seed: single calls, and bundles of signed transactions. It does not know the
+// expected answers: the tests get them by mining the same on a real chain.
 
 import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
 import type { RealBlock } from "./callManyReal.ts";
@@ -8,12 +8,12 @@ import type { SeededRandom } from "./seededRandom.ts";
 import { ETHER, GWEI } from "./simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 
-/** Accounts that make contracts of themselves (EIP-7702). */
+/** Accounts that delegate to a contract (EIP-7702). */
 const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
 
-/** What one call does. */
+/** A call, without its sender and fees. */
 interface Deed {
-	/** Null for a creation. */
+	/** Null creates a contract. */
 	readonly to: string | null;
 	readonly data: string;
 	readonly value: bigint;
@@ -37,22 +37,22 @@ const WEIGHTS = {
 	halt: 1,
 } as const;
 
-/** One of everything; `block` is the number of the one whose hash the caller knows. */
+/** Draws a call of any kind; `block` is the number of a block whose hash the call may read. */
 export function drawDeed(random: SeededRandom, others: readonly string[], block: number): Deed {
 	const gas = 600_000n + BigInt(random.below(9)) * 100_000n;
-	const value = random.once(3) ? BigInt(1 + random.below(1000)) : 0n;
+	const value = random.oneIn(3) ? BigInt(1 + random.below(1000)) : 0n;
 	const deed = (to: string | null, data = "0x", wei = 0n): Deed => ({ to, data, value: wei, gas });
 	const other = random.pick(others);
 	switch (random.weighted(WEIGHTS)) {
 		case "count":
 			return deed(PLACES.counter);
 		case "store":
-			// Few slots and values: those before are met again, and cleared.
+			// Few slots and values, so that calls often meet and clear what earlier ones stored.
 			return deed(PLACES.store, `0x${word(random.below(2))}${word(random.below(3))}`);
 		case "transfer":
 			return deed(other, "0x", value + BigInt(random.below(2)) * (ETHER / 10n));
 		case "forward":
-			return deed(PLACES.forward, `0x${word(random.once(2) ? PLACES.counter : other)}`, value);
+			return deed(PLACES.forward, `0x${word(random.oneIn(2) ? PLACES.counter : other)}`, value);
 		case "revert":
 			return deed(PLACES.revert, random.pick(REVERT_DATA), value);
 		case "create":
@@ -66,7 +66,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "destroy":
 			return deed(PLACES.destroy, "0x", value);
 		case "history":
-			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+			return deed(random.oneIn(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
 		case "codeOf":
 			return deed(PLACES.codeOf, `0x${word(other)}`);
 		case "starve":
@@ -76,7 +76,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 	}
 }
 
-/** An account that begins with this many wei, in the state before the case. */
+/** An account with so few wei at the start that some of its transactions can't pay. */
 interface PoorAccount {
 	readonly account: TestAccount;
 	readonly balance: bigint;
@@ -85,12 +85,12 @@ interface PoorAccount {
 /** A bundle of signed transactions. */
 interface SignedBundle {
 	readonly txs: readonly string[];
-	/** Of each its sender and nonce. */
+	/** Sender and nonce of each. */
 	readonly keys: readonly string[];
 	readonly poor: readonly PoorAccount[];
 }
 
-/** A few transactions of several senders; some of them no block can take, or only behind the others. */
+/** A few transactions of several senders; some of them are invalid, or valid only after others. */
 export function drawSignedBundle(
 	random: SeededRandom,
 	rich: readonly TestAccount[],
@@ -109,12 +109,12 @@ export function drawSignedBundle(
 		const by = random.pick(senders);
 		const nonce = next.get(by.address) ?? 0;
 		const deed = drawDeed(random, others, head);
-		const flaw = random.once(6) ? random.pick(FLAWS) : null;
+		const flaw = random.oneIn(6) ? random.pick(FLAWS) : null;
 		const plain = { ...optionsOf(random, deed, baseFee), by, nonce };
-		const delegates = plain.type === 2 && random.once(4);
+		const delegates = plain.type === 2 && random.oneIn(4);
 		const options = spoiled(flaw, delegates ? delegating(random, plain) : plain, baseFee);
-		// A poor one's may not run, so that its next one comes with either nonce.
-		if (flaw === null && (by.address in richSet(rich) || random.once(2))) next.set(by.address, nonce + 1);
+		// A poor sender's transaction may be left out, so its next one gets either nonce.
+		if (flaw === null && (by.address in richSet(rich) || random.oneIn(2))) next.set(by.address, nonce + 1);
 		const key = `${by.address} ${options.nonce}`;
 		return { raw: `0x${rawTransaction(options).toString("hex")}`, key };
 	});
@@ -136,8 +136,8 @@ function optionsOf(random: SeededRandom, deed: Deed, baseFee: bigint): TxOptions
 }
 
 /**
- * With an authorization (EIP-7702) that makes an account count its calls, or ends that, and calls it. The account sends
- * nothing itself: the pool of the chain would not see that its nonce moved.
+ * A call of an account together with an authorization (EIP-7702) that makes the account count its calls, or ends that. The
+ * account sends nothing itself, since the chain's pool would not see that the authorization used its nonce.
  */
 function delegating(random: SeededRandom, options: TxOptions): TxOptions {
 	const by = random.pick(DELEGATING);
@@ -148,7 +148,7 @@ function delegating(random: SeededRandom, options: TxOptions): TxOptions {
 
 const FLAWS = ["gap", "old", "chain", "cheap", "gas", "value", "wide"] as const;
 
-/** Why no block takes it. */
+/** The options with `flaw`, which makes the transaction invalid. */
 function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFee: bigint): TxOptions {
 	const nonce = Number(options.nonce ?? 0);
 	switch (flaw) {
@@ -175,13 +175,13 @@ function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFe
 	}
 }
 
-/** Bundles, and what they come to. */
+/** Bundles as parameters of the method, and the same as blocks to be mined. */
 interface CallCase {
 	/** The method's first parameter. */
 	readonly bundles: readonly object[];
-	/** The same, to be sent for real; the first one is in the block itself, or behind it. */
+	/** The same, to be mined for real; the first one is mined in the base block itself, or after it. */
 	readonly blocks: readonly RealBlock[];
-	/** How many calls each bundle has. */
+	/** The number of calls in each bundle. */
 	readonly counts: readonly number[];
 	/** Whether the gas of each block's calls fits into the block together. */
 	readonly fits: boolean;
@@ -196,10 +196,10 @@ interface CaseBlock {
 }
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
-/** What a real call gets where the simulated one says nothing; enough for everything that is not drawn to starve. */
+/** The gas of a real call whose simulated one names none; enough for all calls but those that are meant to run out. */
 const PLENTY = 5_000_000n;
 
-/** One to three bundles; with a base fee every call pays it, without one calls are free. */
+/** Draws one to three bundles. If the block has a base fee every call pays it; else calls are free. */
 export function drawCallCase(
 	random: SeededRandom,
 	rich: readonly TestAccount[],
@@ -214,25 +214,25 @@ export function drawCallCase(
 			block = { ...block, number: block.number + 1, timestamp: block.timestamp + SLOT_SECONDS };
 		}
 		const blockOverride: Record<string, string | number> = {};
-		if (random.once(4)) {
-			// Only ever later: it is to be mined.
+		if (random.oneIn(4)) {
+			// Only later than the block, so that it can be mined.
 			const later = { number: block.number + 1 + random.below(3), timestamp: block.timestamp + 50 };
 			block = { ...block, ...later };
 			blockOverride.blockNumber = hex(later.number);
-			blockOverride.timestamp = random.once(2) ? hex(later.timestamp) : later.timestamp;
+			blockOverride.timestamp = random.oneIn(2) ? hex(later.timestamp) : later.timestamp;
 		}
-		// What the block's own transactions ran with can't be another's for the calls behind them.
+		// Calls in the block itself run after its own transactions, so they can't have other block values.
 		const isApart = block.number > within.number;
-		if (isApart && random.once(3)) {
+		if (isApart && random.oneIn(3)) {
 			const coinbase = testAccount(500 + random.below(3)).address;
 			block = { ...block, coinbase };
 			blockOverride.coinbase = coinbase;
 		}
-		if (isApart && random.once(3)) {
+		if (isApart && random.oneIn(3)) {
 			block = { ...block, gasLimit: 20_000_000 };
 			blockOverride.gasLimit = hex(20_000_000);
 		}
-		if (isApart && random.once(3) && block.baseFee > 0n) {
+		if (isApart && random.oneIn(3) && block.baseFee > 0n) {
 			block = { ...block, baseFee: block.baseFee + GWEI };
 			blockOverride.baseFee = hex(block.baseFee);
 		}
@@ -267,22 +267,22 @@ function drawCall(
 		[...senders, ...DELEGATING.map(({ address }) => address), ZERO_ADDRESS],
 		parent,
 	);
-	// One that has nothing is never heard of again: what it wants to send can't be sent.
+	// A new account without ether for each call: what it tries to pay fails.
 	const poor = testAccount(2_000_000 + random.below(1_000_000)).address;
 	const free = baseFee === 0n;
-	const from = free && random.once(4) ? random.pick([ZERO_ADDRESS, poor]) : random.pick(senders);
+	const from = free && random.oneIn(4) ? random.pick([ZERO_ADDRESS, poor]) : random.pick(senders);
 	const value =
-		from === ZERO_ADDRESS ? 0n : from === poor && random.once(2) ? deed.value + ETHER : deed.value;
+		from === ZERO_ADDRESS ? 0n : from === poor && random.oneIn(2) ? deed.value + ETHER : deed.value;
 	const price = feesOf(random, baseFee);
-	const isPlenty = free && deed.gas >= 600_000n && random.once(3);
+	const isPlenty = free && deed.gas >= 600_000n && random.oneIn(3);
 	const asked: Record<string, unknown> = {
-		...(from === ZERO_ADDRESS && random.once(2) ? {} : { from }),
-		...(deed.to === null ? (random.once(2) ? {} : { to: null }) : { to: deed.to }),
+		...(from === ZERO_ADDRESS && random.oneIn(2) ? {} : { from }),
+		...(deed.to === null ? (random.oneIn(2) ? {} : { to: null }) : { to: deed.to }),
 		...(isPlenty ? {} : { gas: hex(deed.gas) }),
-		...(value === 0n && random.once(2) ? {} : { value: hex(value) }),
-		...(deed.data === "0x" && random.once(2) ? {} : { [random.pick(["data", "input"])]: deed.data }),
-		// Where gas costs something, how much is bought is seen in the balance: then it is said.
-		...(free && random.once(2) ? {} : price),
+		...(value === 0n && random.oneIn(2) ? {} : { value: hex(value) }),
+		...(deed.data === "0x" && random.oneIn(2) ? {} : { [random.pick(["data", "input"])]: deed.data }),
+		// If gas costs something the balance shows how much was bought, so the call names it.
+		...(free && random.oneIn(2) ? {} : price),
 	};
 	const sent = {
 		from,
@@ -298,7 +298,7 @@ function drawCall(
 function feesOf(random: SeededRandom, baseFee: bigint): Record<string, string> {
 	if (baseFee === 0n) return { gasPrice: "0x0" };
 	const tip = BigInt(random.below(3)) * (GWEI / 10n);
-	if (random.once(2)) return { gasPrice: hex(baseFee + tip) };
+	if (random.oneIn(2)) return { gasPrice: hex(baseFee + tip) };
 	return { maxFeePerGas: hex(baseFee + tip + GWEI), maxPriorityFeePerGas: hex(tip) };
 }
 

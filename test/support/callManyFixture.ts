@@ -1,4 +1,4 @@
-// eth_callMany as a client asks it, on anvil and on geth (or its recorded answers), with the contracts of contracts.ts. No
+// Calls eth_callMany as a client does, on anvil and on geth (or its recorded answers), with the contracts of contracts.ts. No
 // relay is involved.
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
@@ -19,11 +19,11 @@ import { placeContracts } from "./simulationFixture.ts";
 import { accountOf } from "./txFactory.ts";
 
 export const SLOT_SECONDS = 12;
-/** Of every block, so that a simulated one can be compared with a real one. */
+/** The coinbase of every block, so that simulated blocks can be compared with real ones. */
 export const COINBASE = "0x00000000000000000000000000000000facade01";
 export const BLOCK_GAS = 30_000_000;
 
-/** One entry of an answer. */
+/** The result of one call in an answer. */
 export interface Entry {
 	readonly value: string;
 	readonly error?: string;
@@ -31,7 +31,7 @@ export interface Entry {
 
 export type CallManyFixture = Awaited<ReturnType<typeof startCallManyFixture>>;
 
-/** Starts it. */
+/** Starts an anvil with the contracts. */
 export async function startCallManyFixture() {
 	const chain = await startDevChain({ gasLimit: BLOCK_GAS });
 	await chain.rpc("anvil_setCoinbase", [COINBASE]);
@@ -44,7 +44,7 @@ export async function startCallManyFixture() {
 		chain,
 		/** Accounts with 10,000 ether each. */
 		rich: chain.accounts.map(({ privateKey }) => accountOf(privateKey)),
-		/** What searchers may see, by hash. */
+		/** The private transactions that searchers may see, by hash. */
 		shared,
 		callMany,
 		/** Calls the method as a client does. Throws RpcError. */
@@ -57,15 +57,15 @@ export async function startCallManyFixture() {
 	};
 }
 
-/** What the method, eth_callMany unless said, answers to `params` on this `callMany`. */
+/** Calls a method (default eth_callMany) with `params` on this `callMany`. */
 export async function askMethod(
 	callMany: CallMany,
 	params: readonly unknown[],
 	method: Pick<typeof eth_callMany, "invoke"> = eth_callMany,
 ): Promise<unknown> {
-	// The method uses nothing else.
+	// The method uses no other dependency.
 	const needs = { callMany } as Pick<MethodDependencies, "callMany"> as MethodDependencies;
-	// As JSON, like on the wire.
+	// Converted to JSON and back, as on the wire.
 	return JSON.parse(JSON.stringify(await method.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)));
 }
 
@@ -95,11 +95,11 @@ export interface GethHead {
 	readonly timestamp: number;
 	readonly baseFee: bigint;
 	readonly mixHash: string;
-	/** Of the block after it. */
+	/** The base fee of the block after it. */
 	readonly nextBaseFee: bigint;
 }
 
-/** Starts it, with the contracts of contracts.ts in its genesis. */
+/** Starts geth with the contracts of contracts.ts in its genesis block. */
 export async function startGethFixture(name: string, options: GethOptions = {}) {
 	const code = Object.entries(CODES).map(([address, bytes]) => [address, { code: bytes, balance: "0x0" }]);
 	const alloc = { ...Object.fromEntries(code), ...options.alloc };
@@ -124,7 +124,7 @@ export async function startGethFixture(name: string, options: GethOptions = {}) 
 		callMany: usual,
 		/** Calls the method as a client does. Throws RpcError. */
 		ask: (params: readonly unknown[]) => askMethod(usual, params) as Promise<Entry[][]>,
-		/** The same, in slots of other seconds. */
+		/** The same with another slot length. */
 		askWith: (slotSeconds: number, params: readonly unknown[]) =>
 			askMethod(over(slotSeconds), params) as Promise<Entry[][]>,
 		head: () => readHead(geth),

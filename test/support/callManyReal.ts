@@ -1,12 +1,12 @@
-// Puts transactions and impersonated calls into blocks of a chain, and reads what each returned from receipts and
-// traces of what was mined. Uses no code of the relay.
+// Mines transactions and impersonated calls in blocks of a chain, and reads from receipts and traces what each returned. Uses
+// no code of the relay.
 
 import assert from "node:assert/strict";
 import type { DevChain } from "../devnet/devChain.ts";
 import { BLOCK_GAS, COINBASE, type Entry } from "./callManyFixture.ts";
 import type { GethBlock, GethChain } from "./geth.ts";
 
-/** How one of them really ended; null: no block took it. */
+/** How a mined transaction ended; null if it could not be mined. */
 export type RealOutcome = {
 	readonly ok: boolean;
 	/** Hex digits: return data, code, or revert data. */
@@ -14,7 +14,7 @@ export type RealOutcome = {
 	readonly reverted: boolean;
 } | null;
 
-/** Raw bytes as hex, or what `eth_sendTransaction` takes. */
+/** A raw transaction as hex, or the parameter of `eth_sendTransaction`. */
 type Sendable = string | Readonly<Record<string, unknown>>;
 
 /** A block to be mined. */
@@ -28,13 +28,13 @@ export interface RealBlock {
 	readonly sends: readonly Sendable[];
 }
 
-/** Mines `blocks` one after another; hashes of what was taken by the pool, in the order of the sends. */
+/** Mines `blocks` one after another; returns the hash of each send, null if the pool refused it. */
 export async function mineBlocks(
 	chain: DevChain,
 	blocks: readonly RealBlock[],
 ): Promise<(string | null)[][]> {
 	const hashes: (string | null)[][] = [];
-	// What an earlier chain did not take would come into this one.
+	// Transactions that an earlier case left in the pool would be mined in this one.
 	await chain.rpc("anvil_dropAllTransactions");
 	for (const block of blocks) {
 		await mineUpTo(chain, block);
@@ -46,7 +46,7 @@ export async function mineBlocks(
 		]);
 		for (const set of settings) if (!set.ok) throw new Error(set.message);
 		const inner: (string | null)[] = [];
-		// One after another: the pool keeps the order in which they come.
+		// Sent one after another: the pool keeps the order of arrival.
 		for (const send of block.sends) {
 			const method = typeof send === "string" ? "eth_sendRawTransaction" : "eth_sendTransaction";
 			const [sent] = await chain.batch([{ method, params: [send] }]);
@@ -59,10 +59,10 @@ export async function mineBlocks(
 }
 
 /**
- * What becomes of `sends` in one block whose builder goes through them in order, and leaves out what can't be executed
- * at that point: the first that the chain does not take is left out, and all of it is done again. Of those with one
- * key (sender and nonce) the pool would keep the dearest: a later one only gets its turn when the earlier is left out.
- * The chain is as before afterwards.
+ * The outcome of `sends` in one block whose builder takes them in order and leaves out those that can't be executed at that
+ * point: the first that the chain refuses is left out, and the block is tried again. Of several with one key (sender and
+ * nonce) the pool would keep the one that pays most, so a later one is only tried when the earlier is left out. Restores the
+ * chain afterwards.
  */
 export async function buildInOrder(
 	chain: DevChain,
@@ -84,7 +84,7 @@ export async function buildInOrder(
 	}
 }
 
-/** Asserts that an entry of an answer tells what really happened. */
+/** Asserts that an entry of an answer matches the real outcome. */
 export function checkEntry(entry: Entry | undefined, real: RealOutcome, what: string): void {
 	assert.ok(entry !== undefined, what);
 	const { value, error } = entry;
@@ -93,14 +93,14 @@ export function checkEntry(entry: Entry | undefined, real: RealOutcome, what: st
 	if (error !== undefined) assert.equal(/^execution reverted/.test(error), real?.reverted ?? false, what);
 }
 
-/** For counting. */
+/** The kind of outcome, for counting. */
 export function kindOf(real: RealOutcome): "passed" | "reverted" | "halted" | "notRun" {
 	if (real === null) return "notRun";
 	if (real.ok) return "passed";
 	return real.reverted ? "reverted" : "halted";
 }
 
-/** Empty blocks, a second after another. */
+/** Mines empty blocks, a second apart, up to the one before the block. */
 async function mineUpTo(chain: DevChain, { number }: RealBlock): Promise<void> {
 	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 	const missing = number - Number(head.number) - 1;
@@ -111,7 +111,7 @@ async function mineUpTo(chain: DevChain, { number }: RealBlock): Promise<void> {
 	}
 }
 
-/** What became of them. */
+/** Reads the outcomes of mined transactions. */
 export async function readOutcomes(
 	{ rpc }: Pick<DevChain, "rpc">,
 	hashes: readonly (string | null)[],
@@ -126,7 +126,7 @@ export async function readOutcomes(
 			const ok = mined.status === "0x1";
 			if (ok !== (error === undefined)) throw new Error("receipt and trace differ");
 			const reverted = error === "execution reverted";
-			// Of a creation that passed, the code that it left in its block.
+			// The value of a successful creation is the code that it deployed.
 			const isCreation = ok && mined.contractAddress != null;
 			const left = isCreation ? await rpc("eth_getCode", [mined.contractAddress, mined.blockNumber]) : output;
 			return { ok, reverted, value: ok || reverted ? String(left).slice(2) : "" };
@@ -134,7 +134,7 @@ export async function readOutcomes(
 	);
 }
 
-/** Mines a block of those of `txs` that geth takes one behind another; what became of each, null where it took it not. */
+/** Mines a block of those of `txs` that geth accepts one after another; the outcome of each, null if geth refused it. */
 export async function mineInOrder(
 	geth: GethChain,
 	{ txs = [], ...block }: GethBlock,

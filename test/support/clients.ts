@@ -1,4 +1,4 @@
-// Plain clients for tests, which hide nothing: HTTP byte by byte, websockets, and event streams. Each tells how its
+// Plain clients for tests, which hide nothing: HTTP byte by byte, websockets, and event streams. Each reports how its
 // connection ended.
 
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
@@ -7,7 +7,7 @@ import { type ClientOptions, WebSocket } from "ws";
 import { resetSocket } from "./tcpProxy.ts";
 import { until } from "./until.ts";
 
-/** An answer as it came. */
+/** An unparsed HTTP answer. */
 export interface RawAnswer {
 	readonly status: number;
 	/** Names in lower case. */
@@ -30,7 +30,7 @@ export class RawConnection {
 			this.#received = Buffer.concat([this.#received, chunk]);
 			this.#changed();
 		});
-		// A reset ends it like a close: tests look at what came before.
+		// A reset counts like a close: tests look at what came before.
 		socket.on("error", () => {});
 		socket.on("close", () => {
 			this.#ended = true;
@@ -38,7 +38,7 @@ export class RawConnection {
 		});
 	}
 
-	/** Opens one to 127.0.0.1, from `localAddress` where it matters which client it is. */
+	/** Connects to 127.0.0.1; `localAddress` decides which client the server sees. */
 	static open(port: number, localAddress?: string): Promise<RawConnection> {
 		return new Promise((resolve, reject) => {
 			const socket = connect({
@@ -53,34 +53,34 @@ export class RawConnection {
 		});
 	}
 
-	/** Sends `bytes` as they are. */
+	/** Sends `bytes` unchanged. */
 	write(bytes: string | Uint8Array): void {
 		this.#socket.write(bytes);
 	}
 
-	/** Sends `bytes` and closes our side behind them. */
+	/** Sends `bytes`, then closes our side. */
 	end(bytes: string | Uint8Array): void {
 		this.#socket.end(bytes);
 	}
 
-	/** Sends `bytes` without reading anything meanwhile; resolves when all are sent, or could not be. */
+	/** Sends `bytes` without reading anything meanwhile; resolves when all are sent, or sending failed. */
 	async writeBlindly(bytes: Buffer): Promise<void> {
 		this.#socket.pause();
 		await new Promise<void>((resolve) => this.#socket.write(bytes, () => resolve()));
 		this.#socket.resume();
 	}
 
-	/** Cuts the connection without a goodbye. */
+	/** Resets the connection. */
 	destroy(): void {
 		resetSocket(this.#socket);
 	}
 
-	/** The next answer. `head`: it has no body whatever its headers say. */
+	/** The next answer. `head`: the answer to a HEAD request, which has no body whatever its headers say. */
 	async answer(head = false): Promise<RawAnswer> {
 		return this.#until("an answer", () => this.#take(head));
 	}
 
-	/** Resolves when the peer has closed; answers what came since the last answer. */
+	/** Resolves when the peer has closed, with what came since the last answer. */
 	async closed(): Promise<string> {
 		return this.#until("the close", () => (this.#ended ? this.#received.toString("latin1") : undefined));
 	}
@@ -154,17 +154,17 @@ export function postText(
 	return requestText("POST", path, { "Content-Type": "application/json", ...headers }, body);
 }
 
-/** A message of the server's, parsed. */
+/** A parsed message from the server. */
 export interface WsMessage {
 	readonly id?: unknown;
 	readonly result?: unknown;
 	readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** A connection that is open. */
+/** An open websocket. */
 export class WsClient {
 	readonly socket: WebSocket;
-	/** Pings that came. */
+	/** Number of pings received. */
 	pings = 0;
 	readonly #messages: string[] = [];
 	#closed: { code: number; reason: string } | undefined;
@@ -212,7 +212,7 @@ export class WsClient {
 		});
 	}
 
-	/** Sends text or bytes as they are, anything else as JSON. */
+	/** Sends text or bytes unchanged, anything else as JSON. */
 	send(message: unknown): void {
 		const raw = typeof message === "string" || Buffer.isBuffer(message);
 		this.socket.send(raw ? message : JSON.stringify(message));
@@ -223,17 +223,17 @@ export class WsClient {
 		return JSON.parse(await this.#until("a message", () => this.#messages.shift()));
 	}
 
-	/** How many messages have come and were not asked for yet. */
+	/** Number of received messages that {@link next} has not returned yet. */
 	get unread(): number {
 		return this.#messages.length;
 	}
 
-	/** How it ended. */
+	/** Waits for the close, and returns its code and reason. */
 	closed(): Promise<{ code: number; reason: string }> {
 		return this.#until("the close", () => this.#closed);
 	}
 
-	/** Resolves when `count` pings have come. */
+	/** Resolves when `count` pings were received. */
 	pinged(count: number): Promise<true> {
 		return this.#until(`${count} pings`, () => this.pings >= count || undefined) as Promise<true>;
 	}
@@ -257,23 +257,23 @@ export class WsClient {
 	}
 }
 
-/** A message as it came. */
+/** A message of the stream. */
 export interface StreamMessage {
 	readonly id: string;
 	readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** One answer, which may go on. */
+/** The answer to a request for an event stream, which may stay open. */
 export class EventStreamReader {
 	readonly status: number;
 	readonly headers: IncomingHttpHeaders;
 	readonly messages: StreamMessage[] = [];
-	/** All that came, as text. */
+	/** All text received. */
 	text = "";
 	comments = 0;
-	/** In ms, as the server said. */
+	/** The server's `retry` field, in ms. */
 	retry: number | null = null;
-	/** How it ended: in order, or by a broken connection. */
+	/** How it ended: in order ("end"), or by a broken connection ("cut"). */
 	ended: "end" | "cut" | null = null;
 	readonly #response: IncomingMessage;
 	#rest = "";
@@ -295,7 +295,7 @@ export class EventStreamReader {
 		});
 	}
 
-	/** Asks for `url` as an event stream, on a connection of its own. */
+	/** Requests `url` as an event stream, on a new connection. */
 	static open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<EventStreamReader> {
 		return new Promise((resolve, reject) => {
 			const request = get(url, { agent: false, headers: { accept: "text/event-stream", ...headers } });
@@ -304,18 +304,18 @@ export class EventStreamReader {
 		});
 	}
 
-	/** Resolves once `count` messages have come. */
+	/** Resolves once `count` messages were received. */
 	async come(count: number): Promise<readonly StreamMessage[]> {
 		await until(`${count} messages; there are ${this.messages.length}`, () => this.messages.length >= count);
 		return this.messages;
 	}
 
-	/** The first message that `matches`, once it is there. */
+	/** Waits for a message that `matches`, and returns the first. */
 	message(what: string, matches: (data: StreamMessage["data"]) => boolean): Promise<StreamMessage> {
 		return until(what, () => this.messages.find(({ data }) => matches(data)));
 	}
 
-	/** How it ended. */
+	/** Waits for the end, and returns how it ended. */
 	over(): Promise<"end" | "cut"> {
 		return until("the end of the stream", () => this.ended ?? undefined);
 	}
@@ -326,12 +326,12 @@ export class EventStreamReader {
 		return JSON.parse(this.text);
 	}
 
-	/** Stops reading, as a client that hangs. */
+	/** Stops reading, like a client that hangs. */
 	hang(): void {
 		this.#response.pause();
 	}
 
-	/** Goes away without a word. */
+	/** Disconnects. */
 	leave(): void {
 		this.#response.destroy();
 	}

@@ -1,9 +1,9 @@
-// Small contracts for tests of simulation and eth_callMany. Each has a comment with its instructions, or is
-// short enough to be read.
+// Small contracts for tests of simulation and eth_callMany, as bytecode. Comments give the instructions, in capitals, of those
+// that are not obvious.
 
 import { addressOf } from "./simulationFixture.ts";
 
-/** `0x` and the bytes of hex pieces, whose blanks are left out. */
+/** Joins pieces of hex, without their blanks, after `0x`. */
 export function code(...pieces: string[]): string {
 	return `0x${pieces.join("").replaceAll(" ", "")}`;
 }
@@ -12,7 +12,7 @@ function hex(value: number, bytes: number): string {
 	return value.toString(16).padStart(2 * bytes, "0");
 }
 
-/** Copies its own tail into memory and ends with it: PUSH2 n, PUSH1 12, PUSH0, CODECOPY, PUSH2 n, PUSH0, `end`. */
+/** Code that copies `tail` into memory and returns it (f3) or reverts with it (fd): PUSH2 n, PUSH1 12, PUSH0, CODECOPY, PUSH2 n, PUSH0, `end`. */
 function endWith(end: "f3" | "fd", tail: string): string {
 	const size = hex((tail.length - 2) / 2, 2);
 	return code("61", size, "600c 5f 39 61", size, "5f", end, tail.slice(2));
@@ -37,7 +37,7 @@ export const EMITS_AND_REVERTS = code("5f 5f a0 5f 5f fd");
 /** REVERT without data. */
 export const REVERTS = code("5f 5f fd");
 
-/** Jumps in circles. JUMPDEST PUSH0 JUMP */
+/** Loops until its gas is used up. JUMPDEST PUSH0 JUMP */
 export const LOOPS = code("5b 5f 56");
 
 /** INVALID */
@@ -46,10 +46,10 @@ export const INVALID = code("fe");
 /** ADD on an empty stack. */
 export const UNDERFLOWS = code("01");
 
-/** JUMP to where no JUMPDEST is. */
+/** JUMP to a place without a JUMPDEST. */
 export const JUMPS_ASTRAY = code("6001 56");
 
-/** Calls `address` with all its gas and does not mind how that ends. */
+/** Calls `address` with all its gas, and ignores whether that fails. */
 export function calling(address: string): string {
 	return code("5f 5f 5f 5f 5f 73", address.slice(2), "5a f1 00");
 }
@@ -57,44 +57,44 @@ export function calling(address: string): string {
 /** Sends all its ether to the caller. */
 export const PAYS_CALLER = code("5f 5f 5f 5f 47 33 5a f1 00");
 
-/** Hands on all that it is given to `address`. */
+/** Sends the value of its call on to `address`. */
 export function forwarding(address: string): string {
 	return code("5f 5f 5f 5f 34 73", address.slice(2), "5a f1 00");
 }
 
-/** Lets the code at `address` run as its own. DELEGATECALL */
+/** Runs the code at `address` as its own. DELEGATECALL */
 export function delegating(address: string): string {
 	return code("5f 5f 5f 5f 73", address.slice(2), "5a f4 00");
 }
 
-/** CALL of the coinbase with all that it is given. */
+/** CALL of the coinbase with CALLVALUE. */
 const PAY_COINBASE = "5f 5f 5f 5f 34 41 5a f1";
 
-/** Hands on to the coinbase what it is given; as init code too. */
+/** Pays the value of its call to the coinbase; works as init code too. */
 export const PAYS_COINBASE = code(PAY_COINBASE, "00");
 
-/** Hands on to the coinbase what it is given, and takes it back by a revert. */
+/** Pays the value of its call to the coinbase, and then reverts, which undoes the payment. */
 export const PAYS_COINBASE_AND_REVERTS = code(PAY_COINBASE, "5f 5f fd");
 
-/** CALLCODE of the coinbase with all that it is given: it looks like a payment and is none. */
+/** CALLCODE of the coinbase with CALLVALUE: in a trace it looks like a payment, but it moves nothing. */
 export const PRETENDS_TO_PAY = code("5f 5f 5f 5f 34 41 5a f2 00");
 
-/** CALL of the coinbase with one wei more than it is given, which it does not have. */
+/** CALL of the coinbase with one wei more than CALLVALUE, which fails for lack of balance. */
 export const PROMISES_TOO_MUCH = code("5f 5f 5f 5f 6001 34 01 41 5a f1 00");
 
-/** CALL of the caller with half of what it is given. */
+/** CALL of the caller with half of CALLVALUE. */
 export const GIVES_HALF_BACK = code("5f 5f 5f 5f 6002 34 04 33 5a f1 00");
 
 /** COINBASE SELFDESTRUCT */
 export const DESTROYS_ITSELF = code("41 ff");
 
-/** Creates, with what it is given, a contract whose init code is {@link PAYS_COINBASE}. */
+/** Creates, with CALLVALUE, a contract whose init code is {@link PAYS_COINBASE}. */
 export const CREATES_A_PAYER = code("68", PAY_COINBASE, "00 5f 52 6009 6017 34 f0 00");
 
-/** Creates, with what it is given, a contract whose init code is {@link DESTROYS_ITSELF}. */
+/** Creates, with CALLVALUE, a contract whose init code is {@link DESTROYS_ITSELF}. */
 export const CREATES_A_DESTROYER = code("61 41ff 5f 52 6002 601e 34 f0 00");
 
-/** Reverts with what it sees, a word each; see {@link readSurroundings}. */
+/** Reverts with the values of its block and call, a word each; see {@link readSurroundings}. */
 export const SHOWS_SURROUNDINGS = code(
 	"41 5f 52", // COINBASE
 	"42 6020 52", // TIMESTAMP
@@ -136,8 +136,8 @@ export const COUNTS = code(
 export const CLEARS = code("36 6008 57 5f 5f 55 00", "5b 5f 54 600f 57 00", "5b 5f 5f fd");
 
 /**
- * A gate: with calldata it is set to the first word; without, it reverts with `data` while that word is zero, and
- * else goes through.
+ * A switch: a call with calldata sets it to the first word; a call without reverts with `data` while the switch is zero, and
+ * succeeds otherwise.
  */
 export function gate(data: string): string {
 	const size = hex((data.length - 2) / 2, 2);
@@ -158,35 +158,35 @@ export function gate(data: string): string {
 	);
 }
 
-/** Data of Solidity's `Error(string)` with this text. */
+/** The revert data of Solidity's `Error(string)` with this text. */
 export function errorString(text: string): string {
 	const bytes = Buffer.from(text, "utf8");
 	const padded = Buffer.concat([bytes, Buffer.alloc((32 - (bytes.length % 32)) % 32)]);
 	return `0x08c379a0${hex(32, 32)}${hex(bytes.length, 32)}${padded.toString("hex")}`;
 }
 
-/** Data of Solidity's `Panic(uint256)` with this code. */
+/** The revert data of Solidity's `Panic(uint256)` with this code. */
 export function panic(panicCode: number): string {
 	return `0x4e487b71${hex(panicCode, 32)}`;
 }
 
-/** Counts in slot 0 and answers the count. */
+/** Increments slot 0, and returns it. */
 export const COUNTER = code("5f 54 6001 01 80 5f 55 5f 52 6020 5f f3");
-/** SSTORE(word 0, word 1); answers what was there. */
+/** SSTORE(word 0, word 1); returns the old value. */
 const STORE = code("5f 35 54 5f 52", "6020 35 5f 35 55", "6020 5f f3");
-/** Answers its calldata. */
+/** Returns its calldata. */
 const ECHO = code("36 5f 5f 37 36 5f f3");
-/** Writes, and reverts with its calldata. */
+/** Writes to storage, then reverts with its calldata. */
 const REVERT = code("6001 5f 55 36 5f 5f 37 36 5f fd");
-/** Calls word 0 with the value that it got; answers what that answered, and the balance there. */
+/** Calls the address in word 0 with CALLVALUE; returns what the call returned, and the balance of that address. */
 const FORWARD = code("6020 5f 5f 5f 34 5f 35 5a f1 50", "5f 35 31 6020 52", "6040 5f f3");
-/** Creates with its calldata as init code and its value; answers the address. */
+/** Creates a contract with its calldata as init code and CALLVALUE; returns the address. */
 const FACTORY = code("36 5f 5f 37", "36 5f 34 f0", "5f 52 6020 5f f3");
-/** Sends all it has to the caller, and ends itself where it was made in the same transaction. */
+/** SELFDESTRUCT to the caller; the contract is only removed if it was created in the same transaction. */
 const DESTROY = code("33 ff");
 /** BLOCKHASH(word 0) */
 const HASH_OF = code("5f 35 40 5f 52 6020 5f f3");
-/** Answers the code of word 0. */
+/** Returns the code of the address in word 0. */
 const CODE_OF = code("5f 35 3b 5f 5f 5f 35 3c", "5f 35 3b 5f f3");
 /** COINBASE, TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, GASPRICE, balances of coinbase, origin and self, value, caller. */
 const SURROUNDINGS = code(
@@ -197,7 +197,7 @@ const SURROUNDINGS = code(
 /** PREVRANDAO */
 const RANDAO = code("44 5f 52 6020 5f f3");
 
-/** Where each of them is. */
+/** The addresses of the contracts above. */
 export const PLACES = {
 	counter: addressOf(0x101),
 	store: addressOf(0x102),
@@ -233,7 +233,7 @@ export const CODES: Readonly<Record<string, string>> = {
 /** https://eips.ethereum.org/EIPS/eip-2935 */
 export const HISTORY_CONTRACT = "0x0000f90827f1c53a10cb7a02335b175320002935";
 
-/** Revert data of every kind. */
+/** Revert data: valid reasons, panics, and malformed data. */
 export const REVERT_DATA: readonly string[] = [
 	"0x",
 	errorString("too late"),
@@ -242,11 +242,11 @@ export const REVERT_DATA: readonly string[] = [
 	`0x${"ab".repeat(5000)}`,
 ];
 
-/** Init code that passes, and that does not. */
+/** Init code that succeeds, and init code that fails. */
 export const INIT_CODES: readonly string[] = [
 	deploying(COUNTER),
 	deploying(SURROUNDINGS),
-	// What it answers becomes its code: its surroundings when it was created.
+	// The returned values become the code.
 	SURROUNDINGS,
 	"0x",
 	deploying(DESTROY),

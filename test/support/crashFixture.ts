@@ -20,7 +20,7 @@ export function signed(options: TxOptions): Signed {
 	return { hash, raw: `0x${raw.toString("hex")}` };
 }
 
-/** Whether a builder was given `raw` in these parameters. */
+/** Whether these parameters of a builder's request contain `raw`. */
 export function holds(params: readonly unknown[], raw: string): boolean {
 	return JSON.stringify(params).includes(raw);
 }

@@ -72,7 +72,7 @@ export function withTables(text: string): string {
 	);
 }
 
-/** What `rpc.discover` answers, as the file holds it. */
+/** The answer of `rpc.discover`, as text for the file. */
 export function openRpcText(): string {
 	const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
 	const document = openRpc(METHODS, { title: "Leeward relay", version });

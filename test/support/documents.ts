@@ -1,5 +1,5 @@
 // The project's documents, the blocks of code in them, and the files that hosts read (Dockerfile, compose.yaml, fly.toml,
-// .env.example), parsed. What must hold of them is decided elsewhere.
+// .env.example), parsed. The tests decide what must be true of them.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +11,7 @@ import { parse as parseYaml } from "yaml";
 /** The project's folder. */
 export const ROOT: string = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Where `rpc.discover` is kept. */
+/** The file with the answer of `rpc.discover`. */
 export const OPENRPC = "docs/openrpc.json";
 
 /** The text of each document by its path from the root. */
@@ -30,9 +30,9 @@ export function examplesOf(text: string): ReadonlyMap<string, unknown> {
 /** A block of code in a document. */
 export interface Snippet {
 	readonly document: string;
-	/** Of its first line. */
+	/** Number of its first line. */
 	readonly line: number;
-	/** "" where none is named. */
+	/** "" if none is named. */
 	readonly language: string;
 	readonly text: string;
 	/** Whether it is one of {@link examplesOf}. */
@@ -55,8 +55,8 @@ export function snippetsOf(document: string, text: string): readonly Snippet[] {
 }
 
 /**
- * The text of the only block of `document` that begins with `start`; throws where that is not one. A test that calls
- * this says that it runs the block: test/snippets.test.ts wants such a test of every block.
+ * The text of the only block of `document` that begins with `start`; throws if there is not exactly one. By calling it a test
+ * claims to run the block: test/snippets.test.ts demands such a test for every block.
  */
 export function snippet(document: string, start: string): string {
 	const all = snippetsOf(document, documents().get(document) ?? "");
@@ -74,7 +74,7 @@ export function snippets(document: string, language: string): readonly string[] 
 	return all.filter((one) => one.language === language).map(({ text }) => text);
 }
 
-/** `text` with each placeholder in its place, in order. Throws where one is not there, or something is still left open. */
+/** Replaces placeholders in `text`, in order. Throws if one is missing from the text, or one is left in it. */
 export function filled(
 	text: string,
 	...values: readonly (readonly [placeholder: string, value: string])[]
@@ -93,18 +93,18 @@ interface Instruction {
 	readonly rest: string;
 }
 
-/** What a FROM begins. */
+/** A stage of a Dockerfile, from one FROM to the next. */
 export interface ImageStage {
 	readonly from: string;
-	/** "" where it has none. */
+	/** "" if it has none. */
 	readonly name: string;
 	readonly instructions: readonly Instruction[];
 }
 
-/** A service of compose.yaml: what the tests ask of it. */
+/** A service of compose.yaml, with the fields that tests read. */
 interface ComposeService {
 	readonly command?: readonly string[];
-	/** Null: taken from the environment and .env. */
+	/** A null value is taken from the environment and .env. */
 	readonly environment?: Readonly<Record<string, string | null>>;
 	readonly ports?: readonly string[];
 	readonly profiles?: readonly string[];
@@ -122,7 +122,7 @@ export function textOf(name: string): string {
 	return readFileSync(join(ROOT, name), "utf8");
 }
 
-/** The Dockerfile's stages in their order; the last one is built unless another is named. */
+/** The Dockerfile's stages in order; docker builds the last one by default. */
 export function imageStages(text: string = textOf("Dockerfile")): readonly ImageStage[] {
 	const stages: (ImageStage & { instructions: Instruction[] })[] = [];
 	for (const line of text.split("\n")) {
@@ -135,21 +135,21 @@ export function imageStages(text: string = textOf("Dockerfile")): readonly Image
 	return stages;
 }
 
-/** What stands behind the only instruction `name` of a stage; "" where there is none. */
+/** The arguments of the only instruction `name` of a stage; "" if there is none. */
 export function only(stage: ImageStage, name: string): string {
 	const found = stage.instructions.filter((one) => one.name === name);
 	if (found.length > 1) throw new Error(`${name} stands there ${found.length} times`);
 	return found[0]?.rest ?? "";
 }
 
-/** What a stage takes of this folder, by name. */
+/** The names that a stage copies from this folder. */
 export function copied(stage: ImageStage): readonly string[] {
 	return stage.instructions
 		.filter(({ name, rest }) => name === "COPY" && !rest.startsWith("--from="))
 		.flatMap(({ rest }) => rest.split(" ").slice(0, -1));
 }
 
-/** compose.yaml, anchors and merges worked out, variables not. */
+/** compose.yaml with anchors and merges resolved, but not variables. */
 export function compose(): { readonly services: Readonly<Record<string, ComposeService>> } {
 	return parseYaml(textOf("compose.yaml"), { merge: true });
 }
@@ -159,7 +159,7 @@ export function flyToml(text: string = textOf("fly.toml")): Readonly<Record<stri
 	return parseToml(text);
 }
 
-/** Every setting in .env.example, the optional ones behind a # too, as `NAME=value`. */
+/** Every setting in .env.example as `NAME=value`, also those that are commented out. */
 export function envExample(): readonly { readonly line: string; readonly isSet: boolean }[] {
 	return [...textOf(".env.example").matchAll(/^(# )?([A-Z][A-Z0-9_]*=.*)$/gm)].map(([, mark, line = ""]) => ({
 		line,
@@ -170,7 +170,7 @@ export function envExample(): readonly { readonly line: string; readonly isSet: 
 /** A schema that comes in a package: `file` is its path in node_modules. */
 export function schemaOf(file: string): ValidateFunction {
 	const schema = JSON.parse(textOf(join("node_modules", file))) as Record<string, unknown>;
-	// It is draft-07, by an address that ajv does not know.
+	// The schema is draft-07, but names it by an address that ajv does not know.
 	delete schema.$schema;
 	return new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(schema);
 }

@@ -1,4 +1,4 @@
-// Ends a test process that something left open keeps alive when its tests are over, and says what that is.
+// Ends a test process that an open handle keeps alive after its tests, and names the handle.
 
 /** Ends this process as failed if it has not ended by itself `ms` milliseconds from now. */
 export function endInTime(ms: number): void {

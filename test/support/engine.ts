@@ -1,6 +1,6 @@
-// The engines that relays and boosts of a test keep their stores on. Those in the test's own process have both at once (see
-// storeEngines.ts); those that are processes have LMDB, or PostgreSQL in a suite that was told so. A store's place in the
-// database is a schema of its own, by its folder.
+// The engine of the stores of a test's relays and boosts. Those in the test's own process use both engines at once (see
+// storeEngines.ts). Those in processes of their own use LMDB, or PostgreSQL after `usePostgres`; each data folder then
+// has its own schema in the database.
 
 import { join } from "node:path";
 import { open } from "lmdb";
@@ -9,20 +9,20 @@ import { startPostgres } from "./postgresServer.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Set by who runs many files: a database for all of them. */
+/** The environment variable with a database for all test files; the runner of many files sets it. */
 export const TEST_DATABASE = "TEST_DATABASE_URL";
-/** For tests of what a folder alone can be: its store is LMDB's whatever the engine is. */
+/** Forces LMDB, for tests of the data folder itself. */
 export const IN_FOLDER = { DATABASE_URL: "" };
-/** Stores that processes of one suite may need. */
+/** Maximum stores of one suite's processes. */
 const SCHEMAS = 64;
 
-/** For processes; null: LMDB. */
+/** Unused schemas for processes; null: LMDB is used. */
 let free: string[] | null = null;
 let suites = 0;
 let own: Promise<string> | null = null;
 const urls = new Map<string, string>();
 
-/** From now on stores of processes are schemas of a PostgreSQL database. */
+/** Makes processes that are started from now on store in schemas of a PostgreSQL database. */
 export async function usePostgres(): Promise<void> {
 	suites += 1;
 	const names = Array.from({ length: SCHEMAS }, (_, i) => `p${process.pid}_${suites}_${i}`);
@@ -31,13 +31,13 @@ export async function usePostgres(): Promise<void> {
 	free = names.map((name) => inSchema(base, name));
 }
 
-/** From now on stores of processes are LMDB's. */
+/** Makes processes that are started from now on use LMDB. */
 export function useLmdb(): void {
 	free = null;
 	urls.clear();
 }
 
-/** A process's `env` with the URL for its DATA_DIR; as it is where it has a URL, or the engine is LMDB. */
+/** Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used. */
 export function onEngine<E extends Env>(env: E): E {
 	const { DATA_DIR } = env;
 	if (free === null || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
@@ -59,7 +59,7 @@ export async function databaseOf(dataDir: string): Promise<string> {
 	return url;
 }
 
-/** What the store of `process` holds by `key`, read past it; null where there is nothing. */
+/** Reads `key` directly from the store of `process`; null if it is absent. */
 export async function peek(env: Env, process: "relay" | "boost", key: string): Promise<Buffer | null> {
 	const { DATA_DIR = "", DATABASE_URL } = onEngine(env);
 	if (DATABASE_URL === undefined) {
@@ -89,7 +89,7 @@ async function query(url: string, text: string, values?: unknown[]): Promise<rea
 	}
 }
 
-/** One server for all that this process opens, unless it was given one. */
+/** The database of the environment variable, or else of one server for this whole process. */
 async function database(): Promise<string> {
 	own ??= (async () => {
 		const given = process.env[TEST_DATABASE];

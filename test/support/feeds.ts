@@ -1,5 +1,5 @@
-// Subscriptions, from both sides: a searcher's client, fake connections that keep what they are sent, and the methods
-// behind a real websocket on a free port.
+// Both sides of subscriptions for tests: a searcher's websocket client, fake connections that record what they are sent, and a
+// server with the subscription methods on a free port.
 
 import type { ClientOptions } from "ws";
 import type { TransactionRecord } from "../../relay/domain/record.ts";
@@ -26,7 +26,7 @@ import { silentLogger } from "../../shared/log.ts";
 import { WsClient } from "./clients.ts";
 import { until } from "./until.ts";
 
-/** A message of the server's. */
+/** A message from the server. */
 interface Frame {
 	readonly id?: unknown;
 	readonly result?: unknown;
@@ -35,13 +35,13 @@ interface Frame {
 	readonly params?: { readonly subscription: string; readonly result: unknown };
 }
 
-/** What one subscription was told. */
+/** The `result` of a notification. */
 export type Told = Readonly<Record<string, unknown>>;
 
-/** A connection that is open. */
+/** A searcher's client on an open websocket. */
 export class FeedClient {
 	readonly ws: WsClient;
-	/** Every text that came, in order. */
+	/** Every received text, in order. */
 	readonly texts: string[] = [];
 	readonly #frames: Frame[] = [];
 	#id = 0;
@@ -58,13 +58,13 @@ export class FeedClient {
 		return new FeedClient(await WsClient.open(url, options));
 	}
 
-	/** One call's whole answer. */
+	/** Makes a call, and returns the whole answer. */
 	async ask(method: string, params: readonly unknown[]): Promise<Frame> {
 		this.#id += 1;
 		return this.say(JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }));
 	}
 
-	/** The whole answer to a request as it stands, whose id may have been used before. */
+	/** Sends `request` unchanged, whose id may have been used before, and returns the whole answer. */
 	async say(request: string): Promise<Frame> {
 		const { id } = JSON.parse(request) as Frame;
 		const before = this.#frames.length;
@@ -74,36 +74,36 @@ export class FeedClient {
 		);
 	}
 
-	/** One call's result; throws with the code and message of an error. */
+	/** Makes a call, and returns its result; throws with the code and message of an error. */
 	async call(method: string, params: readonly unknown[]): Promise<unknown> {
 		const { result, error } = await this.ask(method, params);
 		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
 		return result;
 	}
 
-	/** The id of a new subscription. */
+	/** Subscribes, and returns the subscription's id. */
 	async subscribe(...params: readonly unknown[]): Promise<string> {
 		return String(await this.call("eth_subscribe", params));
 	}
 
-	/** What `subscription` was told so far. */
-	told(subscription: string): readonly Told[] {
+	/** The results that `subscription` has received so far. */
+	received(subscription: string): readonly Told[] {
 		return this.#frames.flatMap(({ params }) =>
 			params?.subscription === subscription ? [params.result as Told] : [],
 		);
 	}
 
-	/** How often `subscription` was told of the transaction with this hash. */
+	/** How often `subscription` has received the transaction with this hash. */
 	times(subscription: string, hash: string): number {
-		return this.told(subscription).filter((one) => one.hash === hash).length;
+		return this.received(subscription).filter((one) => one.hash === hash).length;
 	}
 
-	/** The first that `subscription` is told with this hash. */
+	/** Waits until `subscription` receives the transaction with this hash, and returns the first result. */
 	shown(subscription: string, hash: string): Promise<Told> {
-		return until(`${hash} on the feed`, () => this.told(subscription).find((one) => one.hash === hash));
+		return until(`${hash} on the feed`, () => this.received(subscription).find((one) => one.hash === hash));
 	}
 
-	/** Places among all frames: of the answer that named `subscription`, and of its first notification. */
+	/** The positions among all frames of the answer with the id of `subscription`, and of its first notification. */
 	order(subscription: string): { readonly answer: number; readonly first: number } {
 		return {
 			answer: this.#frames.findIndex(({ result }) => result === subscription),
@@ -116,20 +116,20 @@ export class FeedClient {
 	}
 }
 
-/** A notification as a client reads it. */
+/** A parsed notification. */
 interface Notification {
 	readonly jsonrpc: string;
 	readonly method: string;
 	readonly params: { readonly subscription: string; readonly result: unknown };
 }
 
-/** A connection that keeps what it is sent. */
+/** A fake connection that records what it is sent. */
 export class Listener implements Connection {
 	readonly frames: string[] = [];
 	readonly closes: { readonly code: number; readonly reason: string }[] = [];
-	/** How many listeners wait for its end. */
+	/** The number of listeners for its end. */
 	watchers = 0;
-	/** Thrown at the next sends, where set. */
+	/** If set, the next sends throw it. */
 	fault: Error | null = null;
 	#onClose: (() => void)[] = [];
 	#ended = false;
@@ -154,14 +154,14 @@ export class Listener implements Connection {
 		for (const listener of this.#onClose.splice(0)) listener();
 	}
 
-	/** What it was told, parsed. */
-	get told(): readonly Notification[] {
+	/** All that it was sent, parsed. */
+	get received(): readonly Notification[] {
 		return this.frames.map((text) => JSON.parse(text) as Notification);
 	}
 
-	/** Subscription and result of what it was told. */
+	/** Subscription and result of each notification that it was sent. */
 	get results(): readonly (readonly [string, unknown])[] {
-		return this.told.map(({ params }) => [params.subscription, params.result] as const);
+		return this.received.map(({ params }) => [params.subscription, params.result] as const);
 	}
 }
 
@@ -183,15 +183,15 @@ export interface SubscriptionServer {
 	/** `ws://127.0.0.1:port` */
 	readonly wsUrl: string;
 	readonly hub: SubscriptionHub;
-	/** What is known of transactions, by hash; shown by their hash and stage. */
+	/** The transactions' records by hash, as the server reads them; notifications show hash and stage. */
 	readonly records: Map<string, TransactionRecord>;
-	/** Awaited between a look at what is known of a transaction and the answer. */
+	/** Awaited after each read of a record, before it is returned. */
 	reading: () => Promise<void>;
 	readonly followers: Followers;
 	stop(): Promise<void>;
 }
 
-/** Starts it, with `aliases` for pending transactions; who is in front of it is believed (TRUST_PROXY 1). */
+/** Starts the server, with `aliases` of the pending transactions' subscription. It trusts one proxy (TRUST_PROXY 1). */
 export async function startSubscriptionServer(aliases: readonly string[]): Promise<SubscriptionServer> {
 	const log = silentLogger;
 	const clock = systemClock;

@@ -1,6 +1,6 @@
-// A chain of the real go-ethereum that the environment variable GETH names, with mainnet's forks up to BPO2 or with
-// Amsterdam as well: alone on loopback, it mines nothing by itself but what a test says, in the order that it says.
-// Without GETH nothing starts; what geth answered is then in test/contract/recorded.
+// Starts a chain of the go-ethereum that the environment variable GETH names, with mainnet's forks up to BPO2, or Amsterdam
+// too. It has no peers, and mines only when a test asks, in the test's order. Without GETH the tests use recorded answers
+// (recordedGeth.ts).
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -10,12 +10,12 @@ import { ChainRpc } from "../devnet/chainRpc.ts";
 import { type DevChain, devAccounts } from "../devnet/devChain.ts";
 import { nodeFolder, startNode } from "../devnet/nodeProcess.ts";
 
-/** Path of the go-ethereum to test with; undefined: none. Known to work: 1.17.8. */
+/** Path of the go-ethereum to test with, or undefined. Version 1.17.8 is known to work. */
 export const GETH = process.env.GETH === "" ? undefined : process.env.GETH;
 
 /** Everything is optional. */
 export interface GethOptions {
-	/** With the fork after BPO2. */
+	/** Whether the Amsterdam fork, after BPO2, is active. */
 	readonly amsterdam?: boolean;
 	/** Gas of a block. Default 60,000,000. */
 	readonly gasLimit?: number;
@@ -25,21 +25,21 @@ export interface GethOptions {
 	readonly baseFee?: bigint;
 	/** More accounts of the genesis block, by address. */
 	readonly alloc?: Readonly<Record<string, GenesisAccount>>;
-	/** More of geth's arguments: `--rpc.gascap`, say. */
+	/** More arguments of geth, for example `--rpc.gascap`. */
 	readonly args?: readonly string[];
 }
 
 export interface GenesisAccount {
-	/** 0x of hex each. */
+	/** All values are 0x hex. */
 	readonly code?: string;
 	readonly balance?: string;
 	readonly nonce?: string;
 	readonly storage?: Readonly<Record<string, string>>;
 }
 
-/** What a block shall be; all of it is the next after the head. */
+/** A block to be mined on the head. */
 export interface GethBlock {
-	/** Raw transactions in their order, none else; undefined: what is in the pool. All of them must be valid. */
+	/** Exactly these raw transactions, in this order; all must be valid. Default: those in the pool. */
 	readonly txs?: readonly string[];
 	/** Seconds. Default: a slot after the head. */
 	readonly timestamp?: number;
@@ -50,23 +50,23 @@ export interface GethBlock {
 
 /** A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by number. */
 export interface GethChain extends Omit<DevChain, "fund"> {
-	/** Mines a block; its hash. Throws where geth does not take one of `txs`. */
+	/** Mines a block, and returns its hash. Throws if geth refuses one of `txs`. */
 	mine(block?: GethBlock): Promise<string>;
-	/** Whether geth takes all of the block's transactions; it does not keep the block. */
+	/** Whether geth accepts all transactions of the block, which is not kept. */
 	takes(block: GethBlock): Promise<boolean>;
 }
 
-/** So that hashes are the same in each run. */
+/** Fixed, so that hashes are the same in each run. */
 const GENESIS_TIME = 1_790_000_000;
 const CHAIN_ID = 31_337;
 const SLOT_SECONDS = 12;
 const ACCOUNTS = 10;
 const GAS_LIMIT = 60_000_000;
 const ZERO_HASH = `0x${"00".repeat(32)}`;
-/** Of blocks that name none. */
+/** The default coinbase. */
 const COINBASE = "0x00000000000000000000000000000000facade02";
 
-/** Starts it. Throws where GETH is not set, and what geth says where it does not start. */
+/** Starts geth. Throws if GETH is not set, or with geth's output if it does not start. */
 export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 	if (GETH === undefined) throw new Error("GETH names no go-ethereum");
 	const folder = nodeFolder("geth");

@@ -1,5 +1,5 @@
-// A chain, a tracker that follows it, and a mirror that checks each change that the tracker reports against what it
-// knows already. Keeps what was logged.
+// A head tracker that follows a node, and a mirror that rebuilds the chain from the tracker's updates and checks that each
+// follows from the one before. Collects the tracker's log.
 
 import assert from "node:assert/strict";
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
@@ -12,16 +12,16 @@ import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { until } from "./until.ts";
 
-/** The chain as the changes told it. */
+/** The chain rebuilt from the tracker's updates. */
 class ChainMirror {
-	/** Oldest first, from the first head or the last gap on. */
+	/** Oldest first, starting at the first head or the last gap. */
 	blocks: Block[] = [];
 	readonly updates: ChainUpdate[] = [];
-	/** The first thing that did not fit. */
+	/** The first error found, or null. */
 	fault: unknown = null;
 
-	/** Folds a change; notes where it does not follow from what was told before. */
-	fold(update: ChainUpdate): void {
+	/** Applies an update, and notes in `fault` if it does not follow from the ones before. */
+	apply(update: ChainUpdate): void {
 		try {
 			this.#check(update);
 		} catch (thrown) {
@@ -41,10 +41,12 @@ class ChainMirror {
 			this.blocks = [head];
 			return;
 		}
-		assert.ok(reverted.length + applied.length > 0, "a change changes something");
-		for (const block of reverted) assert.equal(this.blocks.pop()?.hash, block.hash, "newest first");
+		assert.ok(reverted.length + applied.length > 0, "an update must revert or apply a block");
+		for (const block of reverted) {
+			assert.equal(this.blocks.pop()?.hash, block.hash, "reverted blocks must be newest first");
+		}
 		for (const block of applied) {
-			assert.equal(block.parentHash, this.head?.hash, "oldest first, linked");
+			assert.equal(block.parentHash, this.head?.hash, "each applied block must extend the head");
 			assert.equal(block.number, (this.head?.number ?? 0) + 1);
 			this.blocks.push(block);
 		}
@@ -54,11 +56,11 @@ class ChainMirror {
 
 export type HeadFixture = Awaited<ReturnType<typeof startHeadFixture>>;
 
-/** What the node says of itself, asked beside the tracker. */
-type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+/** Calls a method of the node itself, not through the tracker. */
+type AskNode = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Starts to follow the node at `url`; `ask` is used to compare with. */
-export async function startHeadFixture(url: string, ask: Ask, options: Partial<HeadTrackerOptions>) {
+/** Starts a tracker of the node at `url`, which is compared with what `askNode` answers. */
+export async function startHeadFixture(url: string, askNode: AskNode, options: Partial<HeadTrackerOptions>) {
 	const logged: string[] = [];
 	const note = (level: string) => (message: string) => logged.push(`${level} ${message}`);
 	const log: Logger = { ...silentLogger, info: note("info"), warn: note("warn"), error: note("error") };
@@ -77,42 +79,48 @@ export async function startHeadFixture(url: string, ask: Ask, options: Partial<H
 	);
 	let gate: Promise<void> = Promise.resolve();
 	let open = (): void => {};
-	let inside = 0;
+	let runningListeners = 0;
 	tracker.subscribe(async (update) => {
-		inside += 1;
-		if (inside > 1) mirror.fault ??= new Error("two changes at a time");
-		if (tracker.current()?.hash !== update.head.hash) mirror.fault ??= new Error("current() is another head");
-		if (tracker.next()?.number !== update.head.number + 1) mirror.fault ??= new Error("next() is of another");
-		mirror.fold(update);
+		runningListeners += 1;
+		if (runningListeners > 1)
+			mirror.fault ??= new Error("an update came before the one before it was handled");
+		if (tracker.current()?.hash !== update.head.hash)
+			mirror.fault ??= new Error("current() must be the head of the update");
+		if (tracker.next()?.number !== update.head.number + 1)
+			mirror.fault ??= new Error("next() must be the block after that head");
+		mirror.apply(update);
 		await gate;
-		inside -= 1;
+		runningListeners -= 1;
 	});
 	await tracker.start();
 	return {
 		tracker,
 		mirror,
-		/** Messages of info and above, with their level. */
+		/** Messages of level info and above, each after its level. */
 		logged,
-		/** Listeners wait from now on, until the function that is answered is called. */
+		/** Makes the listener wait until the returned function is called. */
 		hold(): () => void {
 			gate = new Promise((resolve) => {
 				open = resolve;
 			});
 			return open;
 		},
-		/** Waits until the mirror is what the node says, block by block, and each change followed from the one before. */
-		async inStep(what: string): Promise<void> {
+		/**
+		 * Waits until the mirror has the node's head, then checks that no update was wrong and that each block of the mirror is
+		 * the node's.
+		 */
+		async waitUntilInSync(what: string): Promise<void> {
 			await until(what, async () => {
-				const latest = (await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string };
+				const latest = (await askNode("eth_getBlockByNumber", ["latest", false])) as { hash: string };
 				return mirror.fault !== null || mirror.head?.hash === latest.hash;
 			});
 			assert.ifError(mirror.fault);
 			for (const { number, hash } of mirror.blocks) {
-				const own = await ask("eth_getBlockByNumber", [`0x${number.toString(16)}`, false]);
+				const own = await askNode("eth_getBlockByNumber", [`0x${number.toString(16)}`, false]);
 				assert.equal((own as { hash: string }).hash, hash, `block ${number}`);
 			}
 		},
-		/** Ends tracker and client. */
+		/** Stops the tracker and its client of the node. */
 		async stop(): Promise<void> {
 			open();
 			await tracker.stop();

@@ -1,23 +1,22 @@
-// Collects what the relay prints and serves, and searches it for secrets in every form in which bytes are usually
-// printed.
+// Collects what the relay logs and serves, and searches it for secrets in all usual encodings.
 
-/** A secret with the name that a finding is told by. */
+/** A secret, with a name for the report. */
 export interface Secret {
 	readonly name: string;
-	/** Text as it is, or bytes as 0x hex. */
+	/** Plain text, or bytes as 0x hex. */
 	readonly value: string;
 }
 
-/** Collects texts, each with the place it was seen at. */
+/** Collects texts, each with the place where it was seen. */
 export class LeakWatch {
 	readonly #texts: { readonly place: string; readonly text: string }[] = [];
 
-	/** Takes down what was seen at `place`. */
+	/** Adds a text that was seen at `place`. */
 	saw(place: string, text: string): void {
 		this.#texts.push({ place, text: text.toLowerCase() });
 	}
 
-	/** Fetches `url` and takes down the answer with its headers. */
+	/** Fetches `url`, and adds the answer with its headers. */
 	async fetched(place: string, url: string, init?: RequestInit): Promise<string> {
 		const answer = await fetch(url, init);
 		const text = await answer.text();
@@ -25,8 +24,7 @@ export class LeakWatch {
 		return text;
 	}
 
-	/** Of `secrets` those that were seen, with the place: empty where all is well. Places that `except` names are left
-	 * out. */
+	/** The secrets that were seen, each with its place. Ignores the places in `except`. */
 	found(secrets: readonly Secret[], except: readonly string[] = []): string[] {
 		return secrets.flatMap(({ name, value }) => {
 			const forms = formsOf(value);
@@ -43,13 +41,13 @@ export class LeakWatch {
 	}
 }
 
-/** Bytes: as hex, as base64, as Node prints and serialises a Buffer. Text: as it is, percent-encoded and base64. */
+/** The encodings of a secret. Bytes: hex, base64, and as Node prints and serialises a Buffer. Text: plain, percent-encoded, base64. */
 function formsOf(value: string): string[] {
 	if (!/^0x([0-9a-f]{2})+$/i.test(value)) {
 		const base64 = Buffer.from(value).toString("base64").replace(/=+$/, "").slice(0, -1);
 		return [value, encodeURIComponent(value), base64].map((form) => form.toLowerCase());
 	}
-	// A part of it is a leak too: 24 bytes are far more than chance.
+	// A part of a secret is a leak too; 24 equal bytes are no coincidence.
 	const bytes = Buffer.from(value.slice(2), "hex").subarray(-24);
 	return [
 		bytes.toString("hex"),

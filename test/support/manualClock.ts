@@ -1,5 +1,5 @@
-// A clock that tests move by hand. It fires timers in order, and between two of them runs everything that needs no
-// real I/O to its end.
+// A clock that tests move by hand. It fires timers in order; after each it waits until all work that needs no real I/O is
+// done.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -33,17 +33,17 @@ export class ManualClock implements Clock {
 		return { cancel: () => this.#timers.delete(pending) };
 	}
 
-	/** Somebody sets the machine's clock, by `ms` ahead of what it was; what is measured by it goes on as before. */
+	/** Moves the wall clock by `ms`, as if the machine's clock was set; the monotonic time and timers stay. */
 	set(ms: number): void {
 		this.#epoch += ms;
 	}
 
-	/** How many timers are set. */
+	/** The number of timers that are set. */
 	get timers(): number {
 		return this.#timers.size;
 	}
 
-	/** Moves on by `ms`, firing what falls due on the way at its own time. */
+	/** Moves on by `ms`, and fires each timer that becomes due at its own time. */
 	async advance(ms: number): Promise<void> {
 		const end = this.#elapsed + ms;
 		await nextTurn();
@@ -56,7 +56,7 @@ export class ManualClock implements Clock {
 		this.#elapsed = end;
 	}
 
-	/** The first timer that is due by `end`; of those due at the same time the one that was set first. */
+	/** The timer that is due first, no later than `end`; of several at the same time the one that was set first. */
 	#earliest(end: number): Pending | undefined {
 		let first: Pending | undefined;
 		for (const pending of this.#timers) {

@@ -5,39 +5,39 @@ import type { AddressInfo } from "node:net";
 import type { Caller } from "../../relay/domain/ports.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 
-/** One JSON-RPC call that came through. */
+/** A JSON-RPC call that the proxy received. */
 interface ProxiedCall {
 	readonly method: string;
 	readonly params: readonly unknown[];
-	/** Calls in its HTTP request. */
+	/** Number of calls in its HTTP request. */
 	readonly batch: number;
 }
 
-/** What a request meets instead of the node. */
+/** What the proxy does with a request instead of passing it to the node. */
 export type NodeFault =
-	/** No answer, ever. */
+	/** It never answers. */
 	| { readonly kind: "hang" }
-	/** The socket is closed unanswered. */
+	/** It closes the connection without an answer. */
 	| { readonly kind: "destroy" }
 	| { readonly kind: "html"; readonly status: number }
 	| { readonly kind: "truncated" }
 	| { readonly kind: "wrongId" }
-	/** A JSON-RPC error to each call, under an HTTP status. */
+	/** It answers each call with a JSON-RPC error. */
 	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status?: number }
-	/** This as the result of each call. */
+	/** It answers each call with this result. */
 	| { readonly kind: "result"; readonly result: unknown }
-	/** Batches of more than `calls` are refused: by 413, by one error for all, or by an answer to the first alone. */
+	/** It refuses batches of more than `calls`: by 413, by one error for all, or by an answer to the first call only. */
 	| {
 			readonly kind: "batchLimit";
 			readonly calls: number;
 			readonly how: "status" | "oneError" | "firstOnly";
 	  };
 
-/** When a request meets a fault. */
+/** Which requests a fault applies to. */
 interface FaultWhen {
-	/** Only requests that hold one of these. */
+	/** Only requests with a call of one of these methods. */
 	readonly methods?: readonly string[];
-	/** The fault lifts after so many requests. */
+	/** The fault ends after this many requests. */
 	readonly times?: number;
 }
 
@@ -96,10 +96,10 @@ export async function startNodeProxy(target: string) {
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-		/** Every call so far, of one method or all. */
+		/** All calls so far, or those of one method. */
 		calls: (method?: string): readonly ProxiedCall[] =>
 			calls.filter((call) => method === undefined || call.method === method),
-		/** HTTP requests so far. */
+		/** Number of HTTP requests so far. */
 		get requests() {
 			return requests;
 		},
@@ -113,8 +113,8 @@ export async function startNodeProxy(target: string) {
 			when = { ...options, left: options.times ?? Infinity };
 		},
 		/**
-		 * Requests wait from now on, until the function that is answered is called; only those that hold one of `methods`,
-		 * where some are named.
+		 * Makes requests wait until the returned function is called; if `methods` are given, only requests with a call of one of
+		 * them.
 		 */
 		hold(methods?: readonly string[]): () => void {
 			gated = methods;
@@ -125,8 +125,8 @@ export async function startNodeProxy(target: string) {
 			return release;
 		},
 		/**
-		 * Each request that comes from now on waits so many ms before it is served, 0 for none; only those that hold one of
-		 * `methods`, where some are named.
+		 * Delays requests from now on by `ms` each; if `methods` are given, only requests with a call of one of them. 0 ends the
+		 * delay.
 		 */
 		setDelay(ms: number, methods?: readonly string[]): void {
 			delayMs = ms;
@@ -183,10 +183,10 @@ function answerFault(
 	}
 }
 
-/** The result of a call, or throws; {@link NodeError} for an error of the node's. */
+/** Returns the result of a call, or throws; a {@link NodeError} becomes the node's error. */
 export type Answer = (params: readonly unknown[]) => unknown;
 
-/** An error that the node answers. */
+/** A JSON-RPC error from the node. */
 export class NodeError extends Error {
 	readonly code: number;
 	readonly data: unknown;
@@ -197,7 +197,7 @@ export class NodeError extends Error {
 	}
 }
 
-/** Methods that have no answer are unknown to it. */
+/** A node in this process with an answer for each method; others are unknown methods. */
 export class ScriptedNode {
 	readonly answers: Record<string, Answer>;
 	readonly calls: RpcCall[] = [];
@@ -206,7 +206,7 @@ export class ScriptedNode {
 		this.answers = answers;
 	}
 
-	/** The methods that it was asked, in order. */
+	/** The methods that were called, in order. */
 	get asked(): string[] {
 		return this.calls.map(({ method }) => method);
 	}
@@ -229,7 +229,7 @@ export class ScriptedNode {
 	}
 }
 
-/** A client that never goes; `name`: one of its own. */
+/** A client that never disconnects; calls with another `name` are another client's. */
 export function caller(name = "client"): Caller {
 	return { client: name, life: { onGone() {} } };
 }

@@ -1,4 +1,4 @@
-// Pending nonces as wallets read them, and a watch over those of many accounts while a test runs.
+// Reads pending nonces as wallets do, and checks those of many accounts while a test runs.
 
 import assert from "node:assert/strict";
 import { JsonRpcProvider } from "ethers";
@@ -7,7 +7,7 @@ import { foundry } from "viem/chains";
 import { cast } from "./processes.ts";
 import { until } from "./until.ts";
 
-/** The two nonces that wallets ask for. */
+/** The two transaction counts that wallets read. */
 interface Nonces {
 	readonly pending: number;
 	readonly latest: number;
@@ -21,9 +21,9 @@ export class NonceReaders {
 
 	constructor(url: string) {
 		this.#url = url;
-		// By itself ethers gives the answer of a quarter of a second ago again.
+		// By default ethers repeats an answer for a quarter of a second.
 		this.#ethers = new JsonRpcProvider(url, foundry.id, { staticNetwork: true, cacheTimeout: -1 });
-		// Not asked again: what was asked before a fault is lifted must not be answered behind it.
+		// No retries: a request from before a fault ends must not be answered after it.
 		const once = { retryCount: 0 };
 		const sockets = webSocket(`${url.replace("http", "ws")}/fast`, { ...once, reconnect: false });
 		this.#viem = [http(url, once), sockets].map((transport) =>
@@ -31,7 +31,7 @@ export class NonceReaders {
 		);
 	}
 
-	/** What every one of them was told; throws where two were told different nonces, or one got an error. */
+	/** The nonces that every wallet library reads; throws if two differ, or one gets an error. */
 	async read(address: string): Promise<Nonces> {
 		const told = await all([
 			this.#both((tag) => this.#ethers.getTransactionCount(address, tag)),
@@ -42,7 +42,7 @@ export class NonceReaders {
 		return agreed(told);
 	}
 
-	/** The same by cast, a process of its own. */
+	/** The same with cast, which is a separate process. */
 	readByCast(address: string): Promise<Nonces> {
 		return this.#both(async (tag) => {
 			const { code, stdout, stderr } = await cast("nonce", address, "--block", tag, "--rpc-url", this.#url);
@@ -51,7 +51,7 @@ export class NonceReaders {
 		});
 	}
 
-	/** Ends all connections. */
+	/** Closes all connections. */
 	async close(): Promise<void> {
 		this.#ethers.destroy();
 		for (const { transport } of this.#viem) {
@@ -65,7 +65,7 @@ export class NonceReaders {
 	}
 }
 
-/** As Promise.all, once none is under way any more. */
+/** Like Promise.all, but waits until all have settled. */
 async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
 	await Promise.allSettled(promises);
 	return Promise.all(promises);
@@ -82,20 +82,20 @@ function agreed(told: readonly Nonces[]): Nonces {
 	return first;
 }
 
-/** Accounts that are asked for at a time while something goes on. */
+/** Accounts that are read at the same time. */
 const SOME = 5;
 const DEADLINE_MS = 30_000;
-/** Between two looks, however long it goes on: what is wrong may be so for a moment only. */
+/** Time between two reads: short, since a nonce may be wrong for a moment only. */
 const LOOK_MS = 10;
 
-/** A nonce may count once it was sent, and must from its answer on. */
+/** A submission's nonce may count once it was sent, and must count once it was acknowledged. */
 export class PendingWatch {
 	readonly #url: string;
 	readonly #addresses: readonly string[];
 	readonly #sent = new Map<string, Set<number>>();
 	readonly #answered = new Map<string, Set<number>>();
 	#turn = 0;
-	/** How often the relay was asked. */
+	/** The number of reads. */
 	looks = 0;
 
 	/** `url`: the relay's; `addresses` in lower case. */
@@ -108,17 +108,17 @@ export class PendingWatch {
 		}
 	}
 
-	/** To be called before `nonce` leaves. */
+	/** Must be called before the submission with `nonce` is sent. */
 	sent(address: string, nonce: number): void {
 		this.#sent.get(address)?.add(nonce);
 	}
 
-	/** To be called when it was answered with its hash. */
+	/** Must be called when the submission with `nonce` was acknowledged. */
 	answered(address: string, nonce: number): void {
 		this.#answered.get(address)?.add(nonce);
 	}
 
-	/** Looks at some accounts after the others until `work` is done, then at all of them; answers its outcome. */
+	/** Checks accounts in turn until `work` is done, then all of them; returns what `work` returns. */
 	async watch<T>(work: Promise<T>): Promise<T> {
 		let over = false;
 		const done = work.finally(() => {
@@ -165,7 +165,7 @@ export class PendingWatch {
 	}
 }
 
-/** How many of the nonces follow one another from 0 on. */
+/** The number of consecutive nonces from 0. */
 function gapless(nonces: ReadonlySet<number> = new Set()): number {
 	let next = 0;
 	while (nonces.has(next)) next += 1;

@@ -1,10 +1,10 @@
-// A builder that builds and checks nothing, for tests of many transactions or of odd answers: it answers what the
-// test says, and keeps the bodies that it got.
+// A fake builder that builds and checks nothing, for tests of many transactions or of odd answers. The test decides its
+// answers, and it records the bodies that it receives.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How a request is answered. `hang`: never; `destroy`: its socket is closed. */
+/** How a request is answered. `hang`: never; `destroy`: its connection is closed. */
 export type PlainAnswer =
 	| "hang"
 	| "destroy"
@@ -12,14 +12,14 @@ export type PlainAnswer =
 
 export type PlainBuilder = Awaited<ReturnType<typeof startPlainBuilder>>;
 
-/** Long hex strings: a signed transaction has at least 100 bytes, a hash has 32. */
+/** Matches raw transactions, which have at least 100 bytes, but no hashes, which have 32. */
 const RAW = /0x[0-9a-f]{200,}/g;
 const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' };
 
 /** Starts one on loopback. */
 export async function startPlainBuilder() {
 	const bodies: string[] = [];
-	/** The raw transactions of the first bodies, and how many these are: who waits for one asks again and again. */
+	/** Cached, since waits read it often: the raw transactions of the first bodies, and the number of these bodies. */
 	let raws = new Set<string>();
 	let read = 0;
 	let answerOf: (body: string) => PlainAnswer = () => RESULT;
@@ -42,15 +42,15 @@ export async function startPlainBuilder() {
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-		/** Bodies as they came, oldest first. */
+		/** The bodies received, oldest first. */
 		bodies,
-		/** The raw transactions (0x hex) of all bodies, however they were wrapped. */
+		/** The raw transactions (0x hex) in all bodies, whatever the method. */
 		raws(): ReadonlySet<string> {
 			for (const body of bodies.slice(read)) for (const raw of body.match(RAW) ?? []) raws.add(raw);
 			read = bodies.length;
 			return raws;
 		},
-		/** Changes how requests are answered from now on; a result unless set. */
+		/** Changes how requests are answered from now on; by default with a result. */
 		answerWith(answer: (body: string) => PlainAnswer): void {
 			answerOf = answer;
 		},

@@ -1,5 +1,5 @@
-// Starts a real PostgreSQL on a free port, in a folder that is removed with it. The binaries are an npm package's, or
-// the machine's where the package has none for it.
+// Starts a real PostgreSQL on a free port, in a temporary folder. The binaries are those of an npm package, or the machine's if
+// the package has none for this platform.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
@@ -21,7 +21,7 @@ import pg from "pg";
 import { freePort } from "../devnet/freePort.ts";
 import { until } from "./until.ts";
 
-/** A server that runs, or can be started again. */
+/** A PostgreSQL server, which may be killed and started again. */
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 interface Binaries {
@@ -29,13 +29,13 @@ interface Binaries {
 	readonly postgres: string;
 }
 
-/** It refuses to run as root; this is nobody on every Linux. */
+/** PostgreSQL refuses to run as root; this is the user nobody on every Linux. */
 const NOBODY = 65_534;
 const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 const START_MS = 30_000;
 /**
- * Nothing of it outlives a test, but what a commit costs is to be real: fsync stays on. A checkpoint, which comes every five
- * minutes where nothing is said, would hold up commits for seconds on a machine whose disk is busy with tests.
+ * The data does not outlive the test, but fsync stays on, so that commits take realistic time. Checkpoints are rare: the default,
+ * every five minutes, would delay commits for seconds on a disk that is busy with tests.
  */
 const SETTINGS = [
 	"listen_addresses=127.0.0.1",
@@ -46,13 +46,13 @@ const SETTINGS = [
 ];
 
 interface PostgresServerOptions {
-	/** At most; 60 unless said. */
+	/** Maximum connections. Default 60. */
 	readonly connections?: number;
-	/** Its certificate and key (PEM): it then takes no connection without TLS. */
+	/** Certificate and key (PEM); with these it refuses connections without TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string };
 }
 
-/** Starts one. */
+/** Starts a server. */
 export async function startPostgres({ connections = 60, tls }: PostgresServerOptions = {}) {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
@@ -107,19 +107,19 @@ export async function startPostgres({ connections = 60, tls }: PostgresServerOpt
 	});
 	await start();
 	return {
-		/** Makes an empty database, and answers its URL. */
+		/** Makes an empty database, and returns its URL. */
 		async newDatabase(): Promise<string> {
 			databases += 1;
 			await query(url("postgres"), tls !== undefined, `CREATE DATABASE test${databases}`);
 			return url(`test${databases}`);
 		},
-		/** Ends all its processes at once, as a machine that fails does. */
+		/** Kills all its processes at once, as when a machine fails. */
 		kill,
-		/** Starts it again, on the same files and port. */
+		/** Starts it again with the same files and port. */
 		start,
-		/** While it is frozen it takes connections and says nothing. */
+		/** Stops (true) or continues its processes: a frozen server accepts connections and never answers. */
 		freeze: (isFrozen: boolean): void => signalAll(pids(), isFrozen ? "SIGSTOP" : "SIGCONT"),
-		/** Ends it and removes its files. */
+		/** Stops it and removes its files. */
 		async stop(): Promise<void> {
 			await kill();
 			rmSync(folder, { recursive: true, force: true });
@@ -127,7 +127,7 @@ export async function startPostgres({ connections = 60, tls }: PostgresServerOpt
 	};
 }
 
-/** Each of its processes makes a group of its own, so they are looked for by their parent. */
+/** Each PostgreSQL process has its own process group, so they are found by their parent. */
 function family(pid: number): readonly number[] {
 	const children = readdirSync("/proc").filter((name) => {
 		try {
@@ -178,7 +178,7 @@ async function answers(url: string, hasTls: boolean): Promise<boolean> {
 	);
 }
 
-/** Those that whom it runs as can start: a copy in `folder` where the package lies out of his reach, or is not whole. */
+/** Binaries that its user can run: a copy in `folder` if that user can't read the package, or the package is incomplete. */
 async function usableBinaries(folder: string, env: NodeJS.ProcessEnv): Promise<Binaries> {
 	const runs = ({ postgres, initdb }: Binaries) =>
 		[postgres, initdb].every(
@@ -196,7 +196,7 @@ async function usableBinaries(folder: string, env: NodeJS.ProcessEnv): Promise<B
 	const copy = join(folder, "native");
 	cpSync(from, copy, { recursive: true, verbatimSymlinks: true });
 	for (const name of readdirSync(join(copy, "bin"))) chmodSync(join(copy, "bin", name), 0o755);
-	// Links are made by the package's install script, which npm may not run.
+	// Links are missing if npm did not run the package's install script.
 	const links = JSON.parse(readFileSync(join(copy, "pg-symlinks.json"), "utf8")) as {
 		source: string;
 		target: string;
@@ -227,9 +227,9 @@ function ownBinaries(): readonly Binaries[] {
 }
 
 /**
- * The shell becomes the command (same pid, so signals reach it). What it leaves behind is a reader of its standard input
- * that kills it when that closes without a word, which is what happens when its starter dies, by SIGKILL too: who sees
- * the command's end says a line.
+ * The shell becomes the command by exec, with the same pid, so signals reach it. A background reader of standard input kills the
+ * command when the input closes without a line, as happens when the starter dies, even by SIGKILL. The starter writes a line
+ * when it has seen the command end, so that the reader kills nothing.
  */
 export const SUPERVISED = `exec 3<&0
 { read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &

@@ -1,5 +1,5 @@
-// Runs the relay, boost, both behind one port, lines of the Procfile, and cast as processes of their own, for what only
-// a process can show: signals, exit codes, what it prints. None outlives its test.
+// Runs the relay, boost, both behind one port, lines of the Procfile, and cast as processes of their own, to test what only a
+// process has: signals, exit codes and output. None outlives its test.
 
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -13,12 +13,12 @@ import { RelayClient } from "./relayClient.ts";
 import { until } from "./until.ts";
 
 interface RelayProcessOptions {
-	/** All that it gets to see, beside PATH, HOME and TMPDIR. */
+	/** Its whole environment, besides PATH, HOME and TMPDIR. */
 	readonly env: Readonly<Record<string, string>>;
 	readonly args?: readonly string[];
-	/** What node runs; relay/main.ts unless said. */
+	/** The file that node runs. Default relay/main.ts. */
 	readonly entry?: string;
-	/** A line for `sh -c` in the place of the relay's own command: one of the Procfile's. */
+	/** A command line for `sh -c`, from the Procfile, instead of the relay's own. */
 	readonly line?: string;
 }
 
@@ -30,10 +30,10 @@ export interface Exit {
 	readonly stderr: string;
 }
 
-/** A line of its log, which goes to standard output. */
+/** A parsed line of a process's log, which goes to standard output. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: number };
 
-/** A process that was ready once. */
+/** A process that has become ready. */
 export type RelayProcess = LaunchedRelay & {
 	readonly port: number;
 	/** http://127.0.0.1:port */
@@ -44,16 +44,16 @@ export type RelayProcess = LaunchedRelay & {
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const READY_MS = 30_000;
 const END_MS = 15_000;
-/** Of all that one prints, so much is kept. */
+/** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
-/** A process that may not serve yet. */
+/** A process that may not be ready yet. */
 export class LaunchedRelay {
 	readonly #child: ChildProcessWithoutNullStreams;
-	/** What it has printed so far. */
+	/** Its output so far. */
 	stdout = "";
 	stderr = "";
-	/** Resolves when it is gone, however it ended. */
+	/** Resolves when it has ended, for whatever reason. */
 	readonly exited: Promise<Exit>;
 
 	constructor(options: RelayProcessOptions) {
@@ -64,7 +64,7 @@ export class LaunchedRelay {
 		this.#child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
 			cwd: ROOT,
 			env: { PATH, HOME, TMPDIR, ...onEngine(options.env) },
-			// A group of its own, so that a test can see whether anything of it is left.
+			// With its own process group, so that a test can see whether a child of it is left.
 			detached: true,
 		});
 		const child = this.#child;
@@ -83,12 +83,12 @@ export class LaunchedRelay {
 		});
 	}
 
-	/** Of the process and of its process group. */
+	/** The id of the process and of its process group. */
 	get pid(): number {
 		return this.#child.pid ?? 0;
 	}
 
-	/** The lines of its log that are complete. What is no JSON is not the log's. */
+	/** The complete lines of its log. Lines that are not JSON are other output. */
 	logs(): readonly LogLine[] {
 		return this.stdout.split("\n").flatMap((line) => {
 			try {
@@ -99,7 +99,7 @@ export class LaunchedRelay {
 		});
 	}
 
-	/** The first line with this message, now or soon. */
+	/** Waits for a log line with this message, and returns the first. */
 	logged(message: string): Promise<LogLine> {
 		return until(`the log line "${message}"`, () => this.logs().find(({ msg }) => msg === message));
 	}
@@ -108,14 +108,14 @@ export class LaunchedRelay {
 		this.#child.kill(signal);
 	}
 
-	/** Sends `signal` and waits for its end; SIGKILL, to all of its group, unless said. */
+	/** Sends `signal` and waits for the end. Default SIGKILL, to the whole group. */
 	kill(signal: NodeJS.Signals = "SIGKILL", ms = END_MS): Promise<Exit> {
 		if (signal === "SIGKILL") this.#killGroup();
 		else this.signal(signal);
 		return this.ended(ms);
 	}
 
-	/** Waits for its end. When that takes over `ms` (15,000) its group gets SIGKILL, and this rejects. */
+	/** Waits for its end. After `ms` (15,000) it kills the group and rejects. */
 	async ended(ms = END_MS): Promise<Exit> {
 		try {
 			return await withDeadline(systemClock, "end of the process", ms, () => this.exited);
@@ -129,22 +129,22 @@ export class LaunchedRelay {
 		try {
 			if (this.#child.pid !== undefined) process.kill(-this.#child.pid, "SIGKILL");
 		} catch {
-			// Nothing of it is left.
+			// No process of the group is left.
 		}
 	}
 }
 
-/** Starts it and waits for nothing. */
+/** Starts it without waiting. */
 export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	return new LaunchedRelay(options);
 }
 
-/** Runs it to its end, which must come by itself within 15 s. */
+/** Runs it until it ends by itself, which must happen within 15 s. */
 export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
 	return launchRelay(options).ended();
 }
 
-/** Starts it and waits until /readyz is 200; throws with what it printed when it ends instead. With PORT 0 the port is
+/** Starts it and waits until /readyz is 200; throws with its output if it ends instead. With PORT 0 the port is
  * read from its log, which must then not be above `info`. */
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
 	const launched = launchRelay(options);
@@ -152,7 +152,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 	const noting = launched.exited.then((exit) => {
 		gone = exit;
 	});
-	/** `question`, as long as there is somebody to answer it. */
+	/** Asks `question`; throws if the process has ended. */
 	const alive = <T>(question: () => Promise<T> | T) => {
 		if (gone === undefined) return question();
 		const { code, stdout, stderr } = gone;
@@ -171,7 +171,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 	}
 }
 
-/** The status of /readyz, or 0 where nothing answers. */
+/** The status of /readyz, or 0 if nothing answers. */
 export async function readyStatus(url: string): Promise<number> {
 	try {
 		const answer = await fetch(`${url}/readyz`);
@@ -193,22 +193,22 @@ type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
 
 const BOOST = "boost-proxy/main.ts";
 
-/** Starts boost and waits for nothing. */
+/** Starts boost without waiting. */
 export function launchBoost(options: BoostProcessOptions): LaunchedRelay {
 	return launchRelay({ ...options, entry: BOOST });
 }
 
-/** Runs boost to its end, which must come by itself within 15 s. */
+/** Runs boost until it ends by itself, which must happen within 15 s. */
 export function runBoost(options: BoostProcessOptions): Promise<Exit> {
 	return launchBoost(options).ended();
 }
 
-/** Starts boost and waits until one of its upstreams would take a transaction; throws with what it printed where it ends. */
+/** Starts boost and waits until an upstream of it would accept a transaction; throws with its output if it ends. */
 export function startBoostProcess(options: BoostProcessOptions): Promise<BoostProcess> {
 	return startRelayProcess({ ...options, entry: BOOST });
 }
 
-/** Starts relay and boost behind one port, and waits for nothing. */
+/** Starts relay and boost behind one port, without waiting. */
 export function launchPair(options: BoostProcessOptions): LaunchedRelay {
 	return launchRelay({ ...options, entry: "boost-proxy/pair.ts" });
 }
@@ -221,14 +221,14 @@ export const PROCFILE: ReadonlyMap<string, string> = new Map(
 		.map((line) => /^(\w+): (.+)$/.exec(line)?.slice(1) as [string, string]),
 );
 
-/** One line's command. Throws where there is no such line. */
+/** The command of one line. Throws if there is no such line. */
 export function lineOf(name: string): string {
 	const line = PROCFILE.get(name);
 	if (line === undefined) throw new Error(`the Procfile has no line ${name}`);
 	return line;
 }
 
-/** Runs `nf start` with `names`: the first one on `port`, each further one on the port 100 above. */
+/** Runs `nf start` with `names`: the first on `port`, each further one on a port 100 higher. */
 export function runProcfile(
 	names: readonly string[],
 	port: number,
@@ -254,7 +254,7 @@ export async function groupGone(group: number): Promise<void> {
 
 const RUN_MS = 20_000;
 
-/** Runs `cast`; it fails after 20 s. Settings of the machine's own (ETH_RPC_URL) are kept away from it. */
+/** Runs `cast`; it fails after 20 s. It gets no settings of the machine, such as ETH_RPC_URL. */
 export function cast(
 	...args: string[]
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
@@ -267,7 +267,7 @@ export function cast(
 	});
 }
 
-/** The program itself: the package's launcher, which `npx cast` runs, ends with 0 whatever cast ended with. */
+/** The binary itself, since the package's launcher, which `npx cast` runs, always exits with 0. */
 function binary(): string {
 	const cpu = process.arch === "x64" ? "amd64" : process.arch;
 	const name = `@foundry-rs/cast-${process.platform}-${cpu}`;

@@ -1,14 +1,14 @@
-// Transactions as bytes, made by the tests' own RLP encoder, which can also write what no proper encoder would and signs
-// natively: one valid one of each type that a test may damage, and random ones. It shares no code with what it tests.
+// Makes transactions as bytes, with the tests' own RLP encoder, which can also write invalid forms, and native signing: one
+// valid transaction of each type, parts of which a test may replace, and random ones. It shares no code with what it tests.
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import { type Hex, keccak256 } from "viem";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { type SeededRandom, seededRandom } from "./seededRandom.ts";
+import { SeededRandom } from "./seededRandom.ts";
 
-/** Bytes that are put into a list as they are, without a header: for non-canonical forms. */
+/** Bytes that go into a list unchanged, without an RLP header, for non-canonical forms. */
 interface Verbatim {
 	readonly verbatim: Buffer;
 }
@@ -77,13 +77,13 @@ export type FieldName =
 	| ("data" | "accessList" | "maxFeePerBlobGas" | "blobVersionedHashes" | "authorizationList");
 type SignatureName = "v" | "yParity" | "r" | "s";
 
-const random = seededRandom(0xba5e);
+const random = new SeededRandom(0xba5e);
 const KEY = random.bytes(32).fill(0x42, 0, 1);
 export const ADDRESS = random.bytes(20);
 export const STORAGE_KEY = random.bytes(32);
 const CHAIN_ID = 31_337n;
 
-/** A made-up sidecar: no valid KZG commitments, but hashes that fit. */
+/** A fake sidecar: its KZG commitments are invalid, but the versioned hashes match them. */
 export const BLOB = Buffer.alloc(131_072, 1);
 export const COMMITMENTS = [random.bytes(48), random.bytes(48)];
 export const PROOF = random.bytes(48);
@@ -122,9 +122,9 @@ const VALUES: Record<FieldName, RawItem> = {
 };
 
 export interface Spoiling {
-	/** Replaced before signing: the signature fits the bytes as they are then. */
+	/** Fields replaced before signing, so the signature is valid. */
 	readonly fields?: Partial<Record<FieldName, RawItem>>;
-	/** Replaced after signing. */
+	/** Parts of the signature replaced after signing. */
 	readonly signature?: Partial<Record<SignatureName, RawItem>>;
 	/** Applied to the list of fields before signing. */
 	readonly list?: (list: RawItem[]) => RawItem[];
@@ -134,7 +134,7 @@ export interface Spoiling {
 	readonly sidecar?: readonly RawItem[];
 }
 
-/** The fields of `type`, signed, spoiled as asked, as the list that {@link transactionBytes} encodes. */
+/** The signed fields of a transaction of `type`, changed by `spoiling`: the list that {@link transactionBytes} encodes. */
 function signedList(type: Type, spoiling: Spoiling): RawItem {
 	const named = FIELD_NAMES[type].map((name) => spoiling.fields?.[name] ?? VALUES[name]);
 	const fields = spoiling.list?.(named) ?? named;
@@ -147,14 +147,14 @@ function signedList(type: Type, spoiling: Spoiling): RawItem {
 	return spoiling.signed?.(list) ?? list;
 }
 
-/** The whole transaction, a blob transaction in network form. */
+/** The whole transaction; a blob transaction with its sidecar (network form). */
 export function transactionBytes(type: Type, spoiling: Spoiling = {}): Buffer {
 	const list = signedList(type, spoiling);
 	if (type === 0) return encode(list);
 	return typed(type, type === 3 ? [list, ...(spoiling.sidecar ?? sidecarV0())] : list);
 }
 
-/** A blob transaction as blocks have it, or with any other content behind the type byte. */
+/** A blob transaction without a sidecar, as in blocks, or with any other content after the type byte. */
 export function bareBlobBytes(spoiling: Spoiling = {}): Buffer {
 	return typed(3, signedList(3, spoiling));
 }
@@ -192,7 +192,7 @@ export function randomTransaction(random: SeededRandom, type: RandomTransaction[
 	const maxFeePerGas = random.uint(12);
 	return {
 		type,
-		// Zero is left out: ethers and viem take it for "no chain id".
+		// Never zero, which ethers and viem read as "no chain id".
 		chainId: random.uint(4) + 1n,
 		nonce: random.uint(6),
 		gasLimit: random.uint(8),
@@ -206,7 +206,7 @@ export function randomTransaction(random: SeededRandom, type: RandomTransaction[
 	};
 }
 
-/** What is signed of a transaction: that of a legacy one without its chain id. */
+/** The fields that are signed; of a legacy transaction without its chain id. */
 function fieldsOf(tx: RandomTransaction | DecodedTransaction): RawItem[] {
 	const to = tx.to === null ? Buffer.alloc(0) : fromHex(tx.to);
 	const data = typeof tx.data === "string" ? fromHex(tx.data) : tx.data;
@@ -230,13 +230,13 @@ export function signedBytes(tx: RandomTransaction, key: Buffer): Buffer {
 		: typed(tx.type, signTyped(tx.type, fields, key));
 }
 
-/** The one canonical encoding of what was decoded (not of a blob transaction), made by the tests' own encoder. */
+/** The canonical encoding of a decoded transaction (not a blob transaction), made by the tests' own encoder. */
 export function encodeDecoded(tx: DecodedTransaction): Buffer {
 	const list: RawItem[] = [...fieldsOf(tx), tx.v, tx.r, tx.s];
 	return tx.type === 0 ? encode(list) : typed(tx.type, list);
 }
 
-/** A key within the curve's order: its first byte is not 0xff. */
+/** A random key; its first byte is not 0xff, so it is below the curve's order. */
 export function randomKey(random: SeededRandom): Buffer {
 	const key = random.bytes(32);
 	key[0] = 1 + random.below(200);

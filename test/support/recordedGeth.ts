@@ -1,5 +1,5 @@
-// go-ethereum for contract tests. Where GETH names one the tests run on it, and with RECORD_GETH=1 write what it
-// answered to test/contract/recorded; without GETH those answers are given again, and a question that has none fails.
+// go-ethereum for contract tests. If GETH names one the tests run on it, and with RECORD_GETH=1 record its answers in
+// test/contract/recorded. Without GETH the recorded answers are replayed, and a call without one fails.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,22 +10,22 @@ import { devAccounts } from "../devnet/devChain.ts";
 import { mineInOrder, type RealOutcome } from "./callManyReal.ts";
 import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "./geth.ts";
 
-/** A chain of geth's, real or recorded. */
+/** A chain of geth, real or replayed. */
 export type RecordedGeth = Awaited<ReturnType<typeof startRecordedGeth>>;
 
-/** One question and its answer. */
+/** A call and its answer. */
 interface Recorded {
-	/** How often the chain had changed before it. */
+	/** Number of changes of the chain before the call. */
 	readonly changes: number;
 	readonly method: string;
-	/** As JSON; where that is long its beginning and a hash. */
+	/** As JSON; if that is long, its beginning and a hash. */
 	readonly params: string;
 	readonly result?: unknown;
 	readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
 const FOLDER = join(dirname(dirname(fileURLToPath(import.meta.url))), "contract", "recorded");
-/** Of no use to anybody here, and long. */
+/** Long fields of answers that nothing here reads. */
 const LEFT_OUT = new Set([
 	...[
 		"logsBloom",
@@ -38,14 +38,14 @@ const LEFT_OUT = new Set([
 	],
 	...["withdrawalsRoot", "size", "uncles", "withdrawals", "difficulty", "maxUsedGas"],
 ]);
-/** Characters of a question's parameters that are kept. */
+/** Maximum characters recorded of a call's parameters. */
 const MAX_TEXT = 80;
-/** Of a simulated block what is kept. */
+/** The recorded fields of a simulated block. */
 const SIMULATED = new Set(["number", "calls"]);
 
 /**
- * Starts geth, or reads `name`'s recorded answers. Questions must be the same in each run, but for the fields `drawn`: what
- * else the relay draws at random is given to it by the test.
+ * Starts geth, or reads the answers recorded as `name`. Calls must be the same in each run, except for the random fields `drawn`;
+ * all else that the relay draws at random must be given to it by the test.
  */
 export async function startRecordedGeth(
 	name: string,
@@ -67,39 +67,39 @@ export async function startRecordedGeth(
 		note(question, answer.ok ? { result: answer.result } : { error: answer.error });
 		return answer;
 	};
-	const deed = async <T>(
+	const change = async <T>(
 		method: "mine" | "mineInOrder" | "revert" | "restart",
 		param: unknown,
 	): Promise<T> => {
 		changes += 1;
 		const question = { changes, method, params: [param] };
-		const result = await chain.deed(question);
+		const result = await chain.change(question);
 		note(question, { result });
 		return result as T;
 	};
 	return {
 		accounts: devAccounts(10),
-		/** As the relay's parts ask their node. */
+		/** The node, as the relay's parts use it. */
 		node: { call, batch: (calls: readonly RpcCall[]) => Promise.all(calls.map(call)) },
-		/** Result of one call. Throws for an error of geth's. */
+		/** The result of one call. Throws geth's errors. */
 		async rpc(method: string, params: readonly unknown[] = []): Promise<unknown> {
 			const answer = await call({ method, params });
 			if (!answer.ok) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
 			return answer.result;
 		},
-		/** Mines a block; its hash. What is asked from then on is another question than before. */
-		mine: (block: GethBlock = {}): Promise<string> => deed("mine", block),
-		/** Mines those of the block's transactions that geth takes one behind another; what became of each. */
-		mineInOrder: (block: GethBlock): Promise<RealOutcome[]> => deed("mineInOrder", block),
-		/** Goes back to the block of that number, as a reorganisation would. */
+		/** Mines a block, and returns its hash. Equal calls before and after it are recorded separately. */
+		mine: (block: GethBlock = {}): Promise<string> => change("mine", block),
+		/** Mines those of the block's transactions that geth accepts one after another; returns the outcome of each. */
+		mineInOrder: (block: GethBlock): Promise<RealOutcome[]> => change("mineInOrder", block),
+		/** Goes back to a block by number, as a reorganisation does. */
 		revert: async (number: number): Promise<void> => {
-			await deed("revert", number);
+			await change("revert", number);
 		},
-		/** Starts it anew: nothing is mined. */
+		/** Starts geth again with a new chain. */
 		restart: async (changed: GethOptions): Promise<void> => {
-			await deed("restart", changed);
+			await change("restart", changed);
 		},
-		/** Ends it; what was asked is written where that was said. */
+		/** Stops it, and writes the record if RECORD_GETH is set. */
 		async stop(): Promise<void> {
 			await chain.stop();
 			if (GETH === undefined || process.env.RECORD_GETH !== "1") return;
@@ -116,8 +116,8 @@ interface Question extends RpcCall {
 
 interface Source {
 	ask(question: Question): Promise<RpcAnswer>;
-	/** What is done to the chain, and what comes of it. */
-	deed(question: Question): Promise<unknown>;
+	/** Changes the chain, and returns the result. */
+	change(question: Question): Promise<unknown>;
 	stop(): Promise<void>;
 }
 
@@ -130,7 +130,7 @@ function live(first: GethChain): Source {
 			const { code, message, data } = outcome;
 			return { ok: false, error: { code, message, data } };
 		},
-		async deed({ method, params: [param] }) {
+		async change({ method, params: [param] }) {
 			if (method === "mine") return geth.mine(param as GethBlock);
 			if (method === "mineInOrder") return mineInOrder(geth, param as GethBlock);
 			if (method === "restart") {
@@ -160,16 +160,16 @@ function replayed(file: string, keyOf: KeyOf): Source {
 			if (error === undefined) return { ok: true, result };
 			return { ok: false, error: { data: undefined, ...error } };
 		},
-		deed: async (question) => find(question).result,
+		change: async (question) => find(question).result,
 		stop: async () => {},
 	};
 }
 
-/** A question's key, and its parameters as they are kept: the same for the same question. */
+/** The key of a call in the record, and its recorded parameters. Equal calls have equal keys. */
 type KeyOf = (question: Question) => readonly [key: string, params: string];
 
 function keysWithout(drawn: ReadonlySet<string>): KeyOf {
-	/** Without what is drawn, the order in which fields stand, and the case of hex. */
+	/** Without the drawn fields, with sorted keys and lower-case hex. */
 	const canonical = (value: unknown): unknown => {
 		if (Array.isArray(value)) return value.map(canonical);
 		if (typeof value === "string") return value.toLowerCase();
@@ -188,7 +188,7 @@ function keysWithout(drawn: ReadonlySet<string>): KeyOf {
 	};
 }
 
-/** Without what nobody here reads, so that the real answer is read as its record will be. */
+/** Without the fields that nothing here reads, so that a real answer equals its record. */
 function trimmed(method: string, answer: RpcAnswer): RpcAnswer {
 	const all = JSON.parse(JSON.stringify(answer, leaveOut)) as RpcAnswer;
 	if (method !== "eth_simulateV1" || !all.ok || !Array.isArray(all.result)) return all;

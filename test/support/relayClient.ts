@@ -1,9 +1,9 @@
-// A plain client of a relay: JSON-RPC over HTTP, the status pages and the metrics, with nothing between. It hides no error
-// and retries nothing.
+// A plain client of a relay: JSON-RPC over HTTP, the status routes and the metrics. It hides no error and
+// retries nothing.
 
 import { Agent, fetch } from "undici";
 
-/** A JSON-RPC answer as it came. */
+/** A JSON-RPC answer. */
 export interface WireAnswer {
 	readonly jsonrpc: string;
 	readonly id: unknown;
@@ -30,7 +30,7 @@ export interface WireStatus {
 /** One event of `/tx/{hash}/events`. */
 export type WireEvent = Readonly<Record<string, unknown>> & { readonly type: string; readonly at: string };
 
-/** A relay takes 256 connections from one client. */
+/** Below the 256 connections that a relay accepts from one client. */
 const dispatcher = new Agent({ connections: 200 });
 
 /** Talks to one relay. */
@@ -39,13 +39,13 @@ export class RelayClient {
 	readonly #headers: Readonly<Record<string, string>>;
 	#id = 0;
 
-	/** `headers` go with each call. */
+	/** `headers` are added to each call. */
 	constructor(url: string, headers: Readonly<Record<string, string>> = {}) {
 		this.url = url;
 		this.#headers = headers;
 	}
 
-	/** One call; the whole answer. */
+	/** Makes a call, and returns the whole answer. */
 	async ask(method: string, params: readonly unknown[], path = "/"): Promise<WireAnswer> {
 		this.#id += 1;
 		const response = await fetch(`${this.url}${path}`, {
@@ -57,14 +57,14 @@ export class RelayClient {
 		return (await response.json()) as WireAnswer;
 	}
 
-	/** One call's result; throws with the code and message of an error. */
+	/** Makes a call, and returns its result; throws with the code and message of an error. */
 	async call(method: string, params: readonly unknown[], path = "/"): Promise<unknown> {
 		const { result, error } = await this.ask(method, params, path);
 		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
 		return result;
 	}
 
-	/** Submits a raw transaction on `path` ("/fast?referrer=x"); its hash. */
+	/** Submits a raw transaction on `path` ("/fast?referrer=x"), and returns its hash. */
 	async send(raw: string, path = "/fast"): Promise<string> {
 		return (await this.call("eth_sendRawTransaction", [raw], path)) as string;
 	}
@@ -74,7 +74,7 @@ export class RelayClient {
 		return (await response.json()) as WireStatus;
 	}
 
-	/** The stage, or undefined for a hash that is not known. */
+	/** The stage, or undefined for an unknown hash. */
 	async stage(hash: string): Promise<string | undefined> {
 		return (await this.status(hash)).stage;
 	}
@@ -85,20 +85,20 @@ export class RelayClient {
 	}
 }
 
-/** The setting METRICS_TOKEN of the processes of tests. */
+/** The setting METRICS_TOKEN in tests. */
 export const METRICS_TOKEN = "the operator of a test";
 
-/** What an operator sends. */
+/** The headers of an operator. */
 export const AUTHORIZED = { authorization: `Bearer ${METRICS_TOKEN}` };
 
-/** The text of the page at `url`. Throws for anything but 200. */
+/** The text of the metrics at `url`. Throws unless the status is 200. */
 export async function metricsOf(url: string): Promise<string> {
 	const answer = await fetch(`${url}/metrics`, { headers: AUTHORIZED });
 	if (answer.status !== 200) throw new Error(`/metrics answers ${answer.status}`);
 	return answer.text();
 }
 
-/** One figure without labels of the metrics at `url`; NaN where there is none. */
+/** The value of a metric without labels at `url`; NaN if it is absent. */
 export async function figureOf(url: string, name: string): Promise<number> {
 	return Number(new RegExp(`^${name} (-?\\d+)$`, "m").exec(await metricsOf(url))?.[1] ?? Number.NaN);
 }

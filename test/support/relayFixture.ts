@@ -1,5 +1,5 @@
-// What tests of the whole relay share: accounts, signed transactions, and waits for what builders must be sent. It
-// reads the builders' own records, and asserts nothing.
+// The fixture of tests of the whole relay: accounts, signed transactions, and waits for what builders must receive. It reads
+// the builders' own records, and asserts nothing.
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
@@ -11,38 +11,38 @@ import { until } from "./until.ts";
 export const GWEI = 1_000_000_000n;
 export const ETHER = GWEI * GWEI;
 
-/** A signed transaction as its sender has it. */
+/** A signed transaction. */
 export interface Signed {
 	readonly raw: string;
 	readonly hash: string;
 	readonly from: string;
 }
 
-/** An account of its own for a test, so that tests of one system do not see each other. */
+/** An account that only one test uses, so that tests of one system do not disturb each other. */
 export interface Actor {
 	readonly account: TestAccount;
 	/** Lower case. */
 	readonly address: string;
-	/** Signs with the factory's defaults but for `options`; the nonce is 0 unless given. */
+	/** Signs a transaction with `options`; default nonce 0, other defaults as in txFactory.ts. */
 	sign(options?: Omit<TxOptions, "by">): Signed;
 }
 
-/** What a builder was sent about one transaction. */
+/** A request that gives a builder one transaction. */
 export interface Delivery {
-	/** Its place among all the builder got. */
+	/** Its place among all requests to the builder. */
 	readonly seq: number;
 	readonly at: number;
 	readonly method: string;
-	/** The block it is for; null where it names none. */
+	/** The block it is for; null for any block. */
 	readonly block: number | null;
-	/** Of bundles. */
+	/** Null unless it is a bundle. */
 	readonly uuid: string | null;
 	/** The call's only param. */
 	readonly param: unknown;
 	readonly request: RecordedRequest;
 }
 
-/** A system, seen by its users. */
+/** A running system, as its users see it. */
 export class RelayFixture {
 	readonly system: TestSystem;
 	#actors = 1_000;
@@ -51,7 +51,7 @@ export class RelayFixture {
 		this.system = system;
 	}
 
-	/** A new account with `balance` wei, which nobody has asked the node for yet. */
+	/** A new account with `balance` wei, which no part of the system has read yet. */
 	async actor(balance: bigint = 100n * ETHER): Promise<Actor> {
 		this.#actors += 1;
 		const account = testAccount(this.#actors);
@@ -63,13 +63,13 @@ export class RelayFixture {
 		return { account, address: account.address, sign };
 	}
 
-	/** The relay sees it with the next head. */
+	/** Sets a balance at the node; the relay sees it with the next head. */
 	async setBalance(address: string, wei: bigint): Promise<void> {
 		await this.system.chain.fund([{ address }], wei);
 	}
 
-	/** Puts code at a new address, which it answers. */
-	async place(code: string): Promise<string> {
+	/** Puts code at a new address, and returns the address. */
+	async placeCode(code: string): Promise<string> {
 		this.#actors += 1;
 		const { address } = testAccount(this.#actors);
 		await this.system.chain.rpc("anvil_setCode", [address, code]);
@@ -88,7 +88,7 @@ export class RelayFixture {
 		return this.system.client.status(tx.hash);
 	}
 
-	/** The status once it has `stage`. */
+	/** Waits until the transaction has `stage`, and returns its status. */
 	async reaches(tx: Signed, stage: string): Promise<WireStatus> {
 		let last: WireStatus | undefined;
 		return until(`${tx.hash} at ${stage}`, async () => {
@@ -103,14 +103,14 @@ export class RelayFixture {
 		return this.system.client.events(tx.hash);
 	}
 
-	/** The first event of `type` that `matches`, once it is there. */
+	/** Waits for an event of `type` that `matches`, and returns the first. */
 	event(tx: Signed, type: string, matches: (event: WireEvent) => boolean = () => true): Promise<WireEvent> {
 		return until(`${type} of ${tx.hash}`, async () =>
 			(await this.events(tx)).find((event) => event.type === type && matches(event)),
 		);
 	}
 
-	/** What happened, deliveries aside, as `type` or `type block`. */
+	/** The events of `tx` without deliveries, as `type` or `type block`. */
 	async life(tx: Signed): Promise<readonly string[]> {
 		const events = (await this.events(tx)).filter(({ type }) => type !== "delivered");
 		return events.map(({ type, block }) => (block === undefined ? type : `${type} ${block}`));
@@ -122,8 +122,8 @@ export class RelayFixture {
 	}
 
 	/**
-	 * Mines a block of what is in the node's mempool and nothing of the builders', and waits until the relay has
-	 * seen it. Answers its number.
+	 * Mines a block from the node's public mempool, without the builders' orders, and waits until the relay has seen it.
+	 * Returns its number.
 	 */
 	async passBlock(): Promise<number> {
 		const number = await this.mineUnseen();
@@ -131,7 +131,7 @@ export class RelayFixture {
 		return number;
 	}
 
-	/** As {@link passBlock} without waiting for the relay. */
+	/** Like {@link passBlock}, without waiting for the relay. */
 	async mineUnseen(): Promise<number> {
 		const { chain } = this.system;
 		const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
@@ -139,7 +139,7 @@ export class RelayFixture {
 		return Number(head.number) + 1;
 	}
 
-	/** Waits until the relay has taken up a head of at least this number. */
+	/** Waits until the relay's head has at least this number. */
 	seesHead(number: number): Promise<void> {
 		return seesHead(this.system.client, number);
 	}
@@ -151,7 +151,7 @@ export class RelayFixture {
 		return found;
 	}
 
-	/** All that `builder` was sent to have `tx` mined, oldest first. */
+	/** The requests that gave `builder` the transaction `tx`, oldest first. */
 	deliveries(builder: DevBuilder, tx: Signed): readonly Delivery[] {
 		return builder.requests().flatMap((request) => {
 			const read = readDelivery(request);
@@ -159,20 +159,20 @@ export class RelayFixture {
 		});
 	}
 
-	/** Blocks that `builder` was sent `tx` for. */
+	/** The blocks for which `builder` received `tx`. */
 	blocks(builder: DevBuilder, tx: Signed): readonly (number | null)[] {
 		return this.deliveries(builder, tx).map(({ block }) => block);
 	}
 
-	/** How many orders with `tx` the builder would still put into a block. */
-	live(builder: DevBuilder, tx: Signed): number {
+	/** The number of orders with `tx` that the builder would still put into a block. */
+	liveOrders(builder: DevBuilder, tx: Signed): number {
 		const holds = builder
 			.orders()
 			.filter(({ transactions }) => transactions.some(({ hash }) => hash === tx.hash));
 		return holds.filter(({ state }) => state === "live").length;
 	}
 
-	/** All that `builder` was sent to have `tx` forgotten. */
+	/** The requests that told `builder` to cancel `tx`. */
 	cancels(builder: DevBuilder, tx: Signed): readonly RecordedRequest[] {
 		const uuids = this.deliveries(builder, tx).map(({ uuid }) => uuid);
 		return builder.requests(({ method, params: [param] }) => {
@@ -184,10 +184,10 @@ export class RelayFixture {
 	}
 
 	/**
-	 * Waits until each of `builders` (all unless given) has `tx` for `block` (the next one unless given); one sent as
-	 * a private transaction counts for any block.
+	 * Waits until each of `builders` (default all) has received `tx` for `block` (default the next one). A private
+	 * transaction, which names no block, counts for any.
 	 */
-	async sent(
+	async waitUntilSent(
 		tx: Signed,
 		options: { readonly block?: number; readonly builders?: readonly string[] } = {},
 	): Promise<void> {
@@ -200,7 +200,7 @@ export class RelayFixture {
 		}
 	}
 
-	/** The pending nonce as the relay tells it. */
+	/** The pending nonce that the relay returns. */
 	async pendingNonce(actor: { readonly address: string }): Promise<number> {
 		return Number(await this.system.client.call("eth_getTransactionCount", [actor.address, "pending"]));
 	}
@@ -212,7 +212,7 @@ export class RelayFixture {
 		> | null>;
 	}
 
-	/** The node's receipt's status; null while there is none. */
+	/** The node's receipt of `tx`, or null. */
 	async receipt(tx: Signed): Promise<{ readonly block: number; readonly ok: boolean; index: number } | null> {
 		const receipt = (await this.system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as Record<
 			string,
@@ -223,7 +223,7 @@ export class RelayFixture {
 		return { block: Number(blockNumber), ok: status === "0x1", index: Number(transactionIndex) };
 	}
 
-	/** Puts `tx` into the node's mempool, as anybody may. */
+	/** Sends `tx` to the node's public mempool. */
 	async publish(tx: Signed): Promise<void> {
 		await this.system.chain.rpc("eth_sendRawTransaction", [tx.raw]);
 	}

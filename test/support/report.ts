@@ -1,10 +1,10 @@
-// The reporter for node:test: prints each failed test when it fails and again at the end, where a log cut in its
-// middle still has it; then the slowest suites, one per file, and the counts. The exit code is node:test's.
+// The reporter for node:test: prints each failed test when it fails and again at the end, in case the middle of the log is cut;
+// then the slowest suites, one per file, and the counts. node:test sets the exit code.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";
 
-/** The part of an event of node:test that is read here. `file` is missing for what the runner itself tells. */
+/** The fields of an event of node:test that are used. `file` is missing in the runner's own events. */
 export interface TestEvent {
 	readonly type: string;
 	readonly data: {
@@ -21,14 +21,14 @@ export interface TestEvent {
 	};
 }
 
-/** How many of the slowest are listed. */
+/** The number of slowest suites listed. */
 const SLOWEST = 12;
 
-/** The text of a report, as `events` come. */
+/** Yields the report's text as `events` arrive. */
 export async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
 	const files = new Map<string, number>();
 	const failures: string[] = [];
-	/** The names of the tests around the one that is told of. */
+	/** The names of the suites around the current test. */
 	const around: string[] = [];
 	const counts: string[] = [];
 	for await (const { type, data } of events) {
@@ -58,12 +58,12 @@ function indented(text: string): string {
 	return text.replaceAll(/^/gm, "    ");
 }
 
-/** A suite that fails only since a test in it does. */
+/** Whether the error only says that a test in the suite failed. */
 function isOfSubtests(error: unknown): boolean {
 	return error instanceof Error && "failureType" in error && error.failureType === "subtestsFailed";
 }
 
-/** What the test threw, out of node:test's wrapping. */
+/** The error that the test threw, which node:test wraps. */
 function causeOf(error: unknown): unknown {
 	return error instanceof Error && error.cause !== undefined ? error.cause : error;
 }

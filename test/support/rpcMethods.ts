@@ -1,5 +1,5 @@
-// JSON-RPC methods for the tests of the dispatcher and of the transport, each of which gives a result, an error of some
-// kind, or nothing until the test says so; and a dispatcher over them without a transport.
+// JSON-RPC methods for tests of the dispatcher and the transport, which return a result, fail in some way, or wait until the
+// test releases them; and a dispatcher with these methods, without a transport.
 
 import { z } from "zod";
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
@@ -16,10 +16,10 @@ import {
 import { type LogFields, type Logger, silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 
-/** A secret that errors carry; it must never be seen in an answer. */
+/** A secret in thrown errors, which must never appear in an answer. */
 export const CANARY = "0xdeadbeefcafe";
 
-/** The methods' memory, and the way to let the waiting ones go. */
+/** Records the methods' calls, and releases those that wait. */
 export class Script {
 	/** The calls of test_note, test_wait and test_ordered in the order of their start and end: "start a", "end a". */
 	readonly log: string[] = [];
@@ -41,7 +41,7 @@ export class Script {
 		return new Promise((resolve) => this.#waiting.set(name, resolve));
 	}
 
-	/** Lets the call of `name` end with its name. */
+	/** Ends the waiting call `name`, with its name as the result. */
 	release(name: string): void {
 		this.note(`end ${name}`);
 		this.#waiting.get(name)?.(name);
@@ -188,7 +188,7 @@ const METHODS = [
 	}),
 ];
 
-/** The methods, acting on `script`. */
+/** The methods, which record in `script`. */
 export function testMethods(script: Script): MethodTable<CallContext> {
 	return methodTable(METHODS, script);
 }
@@ -209,7 +209,7 @@ export const testFallback: Fallback<CallContext> = {
 const CLIENT = { address: "192.0.2.1", signer: null, vouched: false };
 export const CONTEXT = callContext({ path: "/fast", search: "" }, CLIENT, null, null);
 
-/** Starts one that takes 40 entries a batch and gives each call a second. */
+/** A dispatcher with at most 40 entries in a batch and a deadline of a second for each call. */
 export function startDispatcher(limiter?: CallLimiter<CallContext>) {
 	const script = new Script();
 	const clock = new ManualClock();

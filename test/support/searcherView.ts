@@ -1,6 +1,6 @@
-// All that a searcher can find out about one transaction whose hash the feed told him: by its pages, its event
-// stream, its subscription, cancels that are not his, and bids. Times, hashes, addresses and ids are replaced, so
-// that two runs can be compared.
+// Records all that a searcher can find out about a transaction in the feed: by its status routes, event stream, subscription,
+// bids, and cancels, to which he has no right. Replaces times, hashes, addresses and ids, so that the records of two runs can be
+// compared.
 
 import type { AuctionFixture, Bidder } from "./bidder.ts";
 import { EventStreamReader, postText, RawConnection } from "./clients.ts";
@@ -8,7 +8,7 @@ import type { FeedClient } from "./feeds.ts";
 import type { Signed } from "./relayFixture.ts";
 import { until } from "./until.ts";
 
-/** One who looks at one transaction. */
+/** A searcher who looks at one transaction. */
 export class SearcherView {
 	readonly #fixture: AuctionFixture;
 	readonly #tx: Signed;
@@ -28,7 +28,7 @@ export class SearcherView {
 		this.#first = first;
 	}
 
-	/** Begins before `tx` is submitted: with the feed alone. */
+	/** Subscribes to the feed, before `tx` is submitted. */
 	static async open(fixture: AuctionFixture, tx: Signed): Promise<SearcherView> {
 		const bidder = await fixture.bidder();
 		const feed = await bidder.connect();
@@ -37,14 +37,14 @@ export class SearcherView {
 		return view;
 	}
 
-	/** Follows it from now on, by stream and by subscription. */
+	/** Follows the transaction from now on, by event stream and subscription. */
 	async follow(): Promise<void> {
 		const url = `${this.#fixture.system.client.url}/tx/${this.#tx.hash}/events`;
 		this.#stream = await EventStreamReader.open(url, { "x-forwarded-for": this.#bidder.from });
 		this.#subscriptions.push(await this.#feed.subscribe("service_transactionStatus", this.#tx.hash));
 	}
 
-	/** Bids on it under a name of his, and follows that. */
+	/** Bids on it with a uuid of his own, and follows the bid. */
 	async bid(value: bigint): Promise<void> {
 		const backrun = this.#bidder.backrun(value);
 		const answer = await this.#bidder.tryBid(this.#tx, backrun, { uuid: "view" });
@@ -58,7 +58,7 @@ export class SearcherView {
 		});
 	}
 
-	/** Looks at its pages, and tries to cancel it, to simulate behind it and to have it again. */
+	/** Reads its status routes, and tries to cancel it, to simulate behind it and to submit it again. */
 	async look(what: string): Promise<void> {
 		const { hash } = this.#tx;
 		const head = await this.#fixture.head();
@@ -82,17 +82,17 @@ export class SearcherView {
 		this.#lines.push(`${what} status ${status}`);
 		const page = (await (await fetch(`${url}/tx/${hash}/events`)).json()) as { events: object[] };
 		const { events, ...rest } = page;
-		this.#lines.push(`${what} page ${JSON.stringify(rest)}`, ...told(`${what} page`, events));
+		this.#lines.push(`${what} page ${JSON.stringify(rest)}`, ...eventLines(`${what} page`, events));
 		if (this.#bundle === "") return;
 		const bundle = await fetch(`${url}/bundle/${this.#bundle}`, { headers: from });
 		const { blocks, ...about } = (await bundle.json()) as { blocks: { builders: object[] }[] };
 		this.#lines.push(`${what} bundle ${JSON.stringify(about)}`);
 		for (const { builders, ...one } of blocks) {
-			this.#lines.push(`${what} bundle ${JSON.stringify(one)}`, ...told(`${what} bundle`, builders));
+			this.#lines.push(`${what} bundle ${JSON.stringify(one)}`, ...eventLines(`${what} bundle`, builders));
 		}
 	}
 
-	/** Ends, and answers all that was seen, comparable; `names` are what the runs call otherwise, by a common name. */
+	/** Stops, and returns all that was seen in comparable form; `names` maps what differs between runs to a common name. */
 	async end(names: Readonly<Record<string, string>>): Promise<readonly string[]> {
 		const { system } = this.#fixture;
 		await until("the stream and the page are level", async () => {
@@ -100,15 +100,17 @@ export class SearcherView {
 			return this.#stream === null || this.#stream.messages.length === events.length;
 		});
 		const stream = this.#stream?.messages.map(({ data }) => data) ?? [];
-		const heard = this.#subscriptions.flatMap((id, i) => {
-			const all = this.#feed.told(id).filter((one) => i > 0 || one.hash === this.#tx.hash);
-			// Of a bundle each builder's answer is told again, in the order in which they come.
+		const notifications = this.#subscriptions.flatMap((id, i) => {
+			const all = this.#feed.received(id).filter((one) => i > 0 || one.hash === this.#tx.hash);
+			// A bundle's status is sent again for each builder's answer, in any order.
 			const lines = all.map(({ builders: _, ...one }) => `subscription ${i} ${JSON.stringify(one)}`);
 			return lines.filter((line, k) => i < 2 || line !== lines[k - 1]);
 		});
 		this.#stream?.leave();
 		this.#bidder.close();
-		return [...this.#lines, ...told("stream", stream), ...heard].map((line) => this.#masked(line, names));
+		return [...this.#lines, ...eventLines("stream", stream), ...notifications].map((line) =>
+			this.#masked(line, names),
+		);
 	}
 
 	#masked(line: string, names: Readonly<Record<string, string>>): string {
@@ -132,7 +134,7 @@ export class SearcherView {
 	}
 }
 
-/** The first line in which two views differ, told with both; null where they are alike. */
+/** The first line in which two records differ, in both versions; null if they are equal. */
 export function firstDifference(one: readonly string[], other: readonly string[]): string | null {
 	const length = Math.max(one.length, other.length);
 	for (let i = 0; i < length; i++) {
@@ -142,10 +144,10 @@ export function firstDifference(one: readonly string[], other: readonly string[]
 }
 
 /**
- * Events as lines: those of builders, who answer in any order, behind the others, and without what depends on when they
- * did (how many had confirmed, and where the transaction stood then).
+ * Events as lines. Builders answer in any order, so their events come last, and without what depends on that order: how many
+ * had confirmed, and the transaction's stage then.
  */
-function told(what: string, events: readonly object[]): readonly string[] {
+function eventLines(what: string, events: readonly object[]): readonly string[] {
 	const isOfBuilder = (event: object): boolean => "builder" in event;
 	const own = events.filter((event) => !isOfBuilder(event));
 	const builders = events.filter(isOfBuilder).map((event) => ({ ...event, stage: undefined }));

@@ -1,5 +1,5 @@
-// A relay that holds every kind of transaction that searchers must not find, the answers that it gives about a hash, with
-// the caller's own data removed, and whether these take as long as those about an unknown hash.
+// For tests that searchers find no secret: fills a relay with every kind of transaction that they must not find, collects the
+// answers about a hash, without the caller's own data, and compares their times with those about an unknown hash.
 
 import assert from "node:assert/strict";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -17,26 +17,26 @@ import {
 import { postText, RawConnection, WsClient } from "./clients.ts";
 import { until } from "./until.ts";
 
-/** Builders of a fixture with secrets: the first one may have what is fully private. */
+/** The builders: only the first may receive what is fully private. */
 export const SECRET_BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }] as const;
-/** Settings of a relay behind a proxy, so that users and searchers have network addresses of their own. */
+/** Settings of a relay behind a proxy, so that users and searchers have different addresses. */
 export const SECRET_ENV = { TRUST_PROXY: "1" } as const;
-/** The searcher; the users have other addresses. */
+/** The searcher's address; users have others. */
 const SEARCHER = { "X-Forwarded-For": "198.51.100.77" };
-/** A hash that nobody has ever seen. */
+/** The hash of no transaction. */
 export const UNKNOWN = `0x${"5e".repeat(32)}`;
 
-/** What is held, by what hides it. */
+/** The transactions that the relay holds. */
 export interface Secrets {
-	/** Hashes that answers must not tell from {@link UNKNOWN}. */
+	/** Hashes by the reason why they are hidden: answers about them must equal those about {@link UNKNOWN}. */
 	readonly hashes: Readonly<Record<string, string>>;
-	/** Those among them that no searcher may ever read anywhere. */
+	/** Those of them that searchers must never learn of. */
 	readonly unheard: readonly Signed[];
-	/** A private link, and the shared one behind it. */
+	/** A private transaction, and a shared one with the next nonce. */
 	readonly link: { readonly hidden: Signed; readonly shared: Signed };
 }
 
-/** Submits one of each by accounts `first` to `first + 7`, and waits until each has come to rest. */
+/** Submits one of each from accounts `first` to `first + 7`, and waits until each has its final stage for now. */
 export async function holdSecrets(fixture: BiddingFixture, first: number): Promise<Secrets> {
 	const { client, builders } = fixture.system;
 	const one = (i: number, options: object = {}) =>
@@ -84,7 +84,7 @@ export async function holdSecrets(fixture: BiddingFixture, first: number): Promi
 	return { hashes, unheard, link };
 }
 
-/** The text of `value` without the hash that was asked for, in whatever case. */
+/** `value` as JSON without the requested hash, in any case of its letters. */
 function stripped(value: unknown, hash: string): string {
 	const text = typeof value === "string" ? value : JSON.stringify(value);
 	return text.replaceAll(new RegExp(hash.slice(2), "gi"), "HASH");
@@ -108,7 +108,7 @@ export async function overHttp(
 	return answers;
 }
 
-/** All calls in one batch, over HTTP and over a websocket: the texts of the answers. */
+/** Makes all calls in one batch, over HTTP and over a websocket, and returns the texts of the answers. */
 export async function inBatches(
 	fixture: BiddingFixture,
 	hash: string,
@@ -126,24 +126,24 @@ export async function inBatches(
 	return [body, answer].map((text) => stripped(text, hash));
 }
 
-/** One call, without its id. */
+/** A call, without its id. */
 export interface Probe {
 	readonly name: string;
 	readonly method: string;
 	readonly params: readonly unknown[];
-	/** Whether it asks as a bid whose form is right, for a block that may come: its target is what is judged then. */
+	/** Whether it is a valid bid for a coming block, so that the answer depends on the target. */
 	readonly asksForTarget: boolean;
 }
 
 const ZERO_HASH = `0x${"00".repeat(32)}`;
 
-/** The hash of the bundle of a target and a backrun, as a searcher reckons it himself. */
+/** The hash of the bundle of a target and a backrun, as a searcher can compute it. */
 export function bundleHashOf(target: string, backrun: string): string {
 	const bytes = [target, backrun].map((hash) => Buffer.from(hash.slice(2), "hex"));
 	return `0x${Buffer.from(keccak256(Buffer.concat(bytes))).toString("hex")}`;
 }
 
-/** Backruns of every kind, by bidder `index`: what is wrong with each, or nothing. */
+/** Valid and invalid backruns of bidder `index`, by what is wrong with them. */
 function backruns(index: number): Readonly<Record<string, string>> {
 	const good = backrunBy(index, 5_000n).raw;
 	return {
@@ -160,7 +160,7 @@ function backruns(index: number): Readonly<Record<string, string>> {
 	};
 }
 
-/** The calls about `hash` as things stand now. */
+/** All calls about `hash`, for the current head. */
 export async function probesNow(
 	fixture: BiddingFixture,
 	hash: string,
@@ -226,19 +226,20 @@ export function simulationsOf(hash: string, index: number, head: number): readon
 	}));
 }
 
-/** So many of each are timed. */
+/** The number of calls timed for each of the two hashes. */
 const PAIRS = 300;
-/** How long an answer of the node takes meanwhile. */
+/** How long the node takes for each answer during that. */
 export const NODE_DELAY_MS = 100;
-/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
+/** The largest difference of the medians: far below the time of a node's answer, and far above noise. */
 const MEDIAN_APART_MS = 40;
 /**
- * Of two equal distributions the share of pairs that one wins has a deviation of 0.024 for 300 of each: seven of them.
+ * The largest difference from a half of the share of pairs that one hash wins (Mann-Whitney). For equal distributions and 300
+ * calls each its standard deviation is 0.024: this is seven of them.
  * https://en.wikipedia.org/wiki/Mann%E2%80%93Whitney_U_test
  */
 const RANK_APART = 0.17;
 
-/** Asks about `hash` and about one that nobody has seen in turn: the times, in ms, come from one distribution. */
+/** Calls about `hash` and about an unknown hash in turn, and asserts that the times come from one distribution. */
 export async function assertSameTime(
 	what: string,
 	hash: string,
@@ -246,7 +247,7 @@ export async function assertSameTime(
 ): Promise<void> {
 	const [known, unknown]: [number[], number[]] = [[], []];
 	for (let i = 0; i < PAIRS; i++) {
-		// Each goes first in turn.
+		// They take turns at being first.
 		for (const list of i % 2 === 0 ? [known, unknown] : [unknown, known])
 			list.push(await time(list === known ? hash : UNKNOWN));
 	}
@@ -263,7 +264,7 @@ function median(values: readonly number[]): number {
 	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
-/** The share of all pairs of one of each in which the first one is greater. */
+/** The share of all pairs, one time of each list, in which the first is greater. */
 function shareOfWins(first: readonly number[], second: readonly number[]): number {
 	let won = 0;
 	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;

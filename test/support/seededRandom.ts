@@ -1,6 +1,6 @@
-// Pseudo-random numbers, the same for the same seed, for generated cases.
+// Pseudo-random numbers, the same for the same seed, for generated test data.
 
-/** Draws by mulberry32; enough for test data, for nothing else. */
+/** The generator mulberry32: good enough for test data, and for nothing else. */
 export class SeededRandom {
 	#state: number;
 
@@ -8,18 +8,18 @@ export class SeededRandom {
 		this.#state = seed >>> 0;
 	}
 
-	/** A whole number from 0 up to, not including, `below`. */
-	below(below: number): number {
+	/** A whole number from 0 to `limit` - 1. */
+	below(limit: number): number {
 		this.#state = (this.#state + 0x6d2b79f5) >>> 0;
 		let t = this.#state;
 		t = Math.imul(t ^ (t >>> 15), t | 1);
 		t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-		return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
+		return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * limit);
 	}
 
-	/** True once in `times`. */
-	once(times: number): boolean {
-		return this.below(times) === 0;
+	/** True with a probability of one in `n`. */
+	oneIn(n: number): boolean {
+		return this.below(n) === 0;
 	}
 
 	/** One of `items`, which must not be empty. */
@@ -29,7 +29,7 @@ export class SeededRandom {
 		return item;
 	}
 
-	/** How often each of a list of weights is drawn: the key drawn. */
+	/** Draws a key of `weights`, each with a probability proportional to its weight. */
 	weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
 		const keys = Object.keys(weights) as K[];
 		let left = this.below(keys.reduce((sum, key) => sum + weights[key], 0));
@@ -44,12 +44,8 @@ export class SeededRandom {
 		return Buffer.from(Array.from({ length }, () => this.below(256)));
 	}
 
-	/** A value of up to `maxBytes` bytes, small and large ones alike likely. */
+	/** A number of at most `maxBytes` bytes; each length is equally likely, so small numbers come as often as large ones. */
 	uint(maxBytes: number): bigint {
 		return BigInt(`0x0${this.bytes(this.below(maxBytes + 1)).toString("hex")}`);
 	}
-}
-
-export function seededRandom(seed: number): SeededRandom {
-	return new SeededRandom(seed);
 }

@@ -1,5 +1,5 @@
-// Contracts that try to tell a simulation from the block: one that shows all that it can see, and ones that pay five
-// ether where they see what only a simulation has, else one wei.
+// Contracts that try to tell a simulation from a real block: one that returns all that code can observe, and cheats that pay five
+// ether if they observe what only a simulation has, else one wei.
 
 import { PROBE_ADDRESS, PROBE_CALLER } from "../../relay/simulation/engines/nodeObjects.ts";
 
@@ -7,15 +7,15 @@ const HISTORY = "0000f90827f1c53a10cb7a02335b175320002935";
 const BEACON_ROOTS = "000f3df6d732807ef1319fb7b8bb8522d0beac02";
 const [PROBE, CALLER] = [PROBE_ADDRESS.slice(2), PROBE_CALLER.slice(2)];
 
-/** Gas of what `code` does, with what the counting itself costs; the stack is as before. */
+/** Code that pushes the gas that `code` uses, with the cost of measuring. */
 const gasOf = (code: string) => `5a ${code} 50 5a 90 03`;
-/** What the contract at `address` answers to the word that `argument` pushes, or 0. */
+/** Code that calls the contract at `address` with the word that `argument` pushes, and pushes the returned word or 0. */
 const ask = (address: string, argument: string) =>
 	`5f 610fe0 52 ${argument} 610fc0 52 6020 610fe0 6020 610fc0 73${address} 5a fa 50 610fe0 51`;
 
 const LAST = "6001 43 03";
 
-/** What can be seen, each as code that pushes one word. */
+/** All that code can observe, each as code that pushes one word. */
 const SIGHTS: Readonly<Record<string, string>> = {
 	gasLeft: "5a",
 	gasOfProbeBalance: gasOf(`73${PROBE} 31`),
@@ -43,7 +43,7 @@ const SIGHTS: Readonly<Record<string, string>> = {
 	calldata: "5f 35",
 };
 
-/** Reverts with all of {@link SIGHTS}, a word each. */
+/** A contract that reverts with all of {@link SIGHTS}, a word each. */
 export const SHOWS_ALL = bytes(
 	...Object.values(SIGHTS).map((code, i) => `${code} 61${hex(32 * i, 2)} 52`),
 	`61${hex(32 * Object.keys(SIGHTS).length, 2)} 5f fd`,
@@ -58,7 +58,7 @@ export function readSights(data: string): Record<string, bigint> {
 	);
 }
 
-/** What a cheat does where it believes itself simulated: code that pushes whether it is. */
+/** Tests of cheats: code that pushes whether it seems to be simulated. */
 export const CHEATS: Readonly<Record<string, string>> = {
 	"where a probe contract is": SIGHTS.probeCode ?? "",
 	"where a probe's caller has ether": SIGHTS.probeBalance ?? "",
@@ -78,7 +78,7 @@ export const CHEATS: Readonly<Record<string, string>> = {
 	"where the time is not a slot behind the head's": "42 6060 35 14 15",
 };
 
-/** Pays the coinbase five ether where `condition` pushes anything but 0, else one wei. */
+/** A contract that pays the coinbase five ether if `condition` pushes anything but 0, else one wei. */
 export function payingWhere(condition: string): string {
 	const pay = (value: string) => `5f 5f 5f 5f ${value} 41 5a f1 00`;
 	const little = pay("6001");

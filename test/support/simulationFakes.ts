@@ -1,5 +1,5 @@
-// Fakes for the unit tests of simulation: time, transactions that were never signed, simulators and nodes that answer as
-// a test says. They decide nothing.
+// Fakes for the unit tests of simulation: a clock, unsigned transactions, and simulators and nodes whose answers a test
+// decides.
 
 import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
 import type { Header } from "../../relay/domain/chain.ts";
@@ -12,7 +12,7 @@ import { ManualClock } from "./manualClock.ts";
 import { type Answer, ScriptedNode } from "./nodes.ts";
 import { signedTransaction } from "./txFactory.ts";
 
-/** Time stands still but for {@link advance}. */
+/** A clock that only {@link advance} moves. */
 export class FakeClock implements Clock {
 	#now = 0;
 	readonly #timers = new Set<{ at: number; fn: () => void }>();
@@ -31,12 +31,12 @@ export class FakeClock implements Clock {
 		return { cancel: () => this.#timers.delete(timer) };
 	}
 
-	/** How many timers are set. */
+	/** The number of timers that are set. */
 	get pending(): number {
 		return this.#timers.size;
 	}
 
-	/** Lets `ms` pass, and what is due happen in its order. */
+	/** Moves on by `ms`, and fires due timers in order. */
 	advance(ms: number): void {
 		const end = this.#now + ms;
 		for (;;) {
@@ -62,7 +62,7 @@ export const BLOCK: BlockContext = {
 	feeRecipient: "0x00000000000000000000000000000000facade01",
 };
 
-/** An EIP-1559 call of SENDER's at nonce 0 with 100,000 gas, a cap of 20 wei and a tip of 1. */
+/** An EIP-1559 transaction of SENDER with nonce 0, 100,000 gas, a fee cap of 20 wei and a tip of 1. */
 export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): DecodedTransaction {
 	return {
 		type: 2,
@@ -92,7 +92,7 @@ export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): Decod
 	};
 }
 
-/** A new request of SENDER's in BLOCK, nonce 0 and 10⁹ wei unless `fields` say otherwise. */
+/** A request of SENDER in BLOCK; by default with nonce 0 and 10⁹ wei. */
 export function fakeRequest(fields: Partial<SimulationRequest> = {}): SimulationRequest {
 	return {
 		block: BLOCK,
@@ -106,7 +106,7 @@ export function fakeRequest(fields: Partial<SimulationRequest> = {}): Simulation
 
 export const PASSED: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n };
 
-/** Simulations that hang until the test ends them; `running` are those begun, in order. */
+/** A simulator whose simulations run until the test ends them; `running` are those that have begun, in order. */
 export class HeldSimulator implements Simulator {
 	readonly running: {
 		readonly request: SimulationRequest;
@@ -131,7 +131,7 @@ function hashOf(number: number): string {
 	return `0x${number.toString(16).padStart(64, "0")}`;
 }
 
-/** A block as nodes answer it. */
+/** A block as nodes return it. */
 function blockObject(number: number, transactions: readonly unknown[] = HASHES): Record<string, unknown> {
 	return {
 		number: `0x${number.toString(16)}`,
@@ -147,12 +147,12 @@ function blockObject(number: number, transactions: readonly unknown[] = HASHES):
 	};
 }
 
-/** Of one of the block's transactions, which passed with 21,000 gas. */
+/** The receipt of a successful transaction that used 21,000 gas. */
 export function receipt(transactionHash: string, fields: object = {}): object {
 	return { transactionHash, gasUsed: "0x5208", status: "0x1", effectiveGasPrice: "0x3b9aca00", ...fields };
 }
 
-/** The blocks up to HEAD; accounts that have sent nothing and hold an ether. */
+/** Answers of a node with blocks up to HEAD, whose accounts have sent nothing and hold an ether. */
 const CHAIN: Readonly<Record<string, Answer>> = {
 	eth_getBlockByNumber([block, full]) {
 		const number = block === "latest" ? HEAD : Number(block);
@@ -199,7 +199,7 @@ export function startCallMany(
 	return { node, shared, callMany };
 }
 
-/** One transaction in the next block unless `fields` say otherwise. */
+/** A request that by default simulates one transaction in the next block. */
 export function signedRequest(fields: Partial<TransactionsRequest> = {}): TransactionsRequest {
 	return {
 		client: "me",
@@ -226,7 +226,7 @@ export function call(fields: Partial<UnsignedCall> = {}): UnsignedCall {
 	};
 }
 
-/** One call behind all of the last block unless `fields` say otherwise. */
+/** A request that by default makes one call after the last block. */
 export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
 	return {
 		client: "me",
@@ -237,7 +237,7 @@ export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
 	};
 }
 
-/** What is asked of eth_simulateV1. */
+/** The parameter of eth_simulateV1. */
 interface SimulateParams {
 	readonly validation: boolean;
 	readonly blockStateCalls: readonly {
@@ -247,12 +247,12 @@ interface SimulateParams {
 	}[];
 }
 
-/** One call of eth_simulateV1 that passed. */
+/** The result of a successful call of eth_simulateV1. */
 export function simulatedCall(returnData: string, fields: object = {}): Record<string, unknown> {
 	return { status: "0x1", gasUsed: "0x5208", returnData, logs: [], ...fields };
 }
 
-/** eth_simulateV1 as geth's, with 50,000,000 gas for a question; each block's calls are answered by `run`. */
+/** An eth_simulateV1 like geth's, with at most 50,000,000 gas in a request; `run` answers each block's calls. */
 export function simulateV1(
 	run: (calls: SimulateParams["blockStateCalls"][number]["calls"], params: SimulateParams) => unknown[],
 ): Answer {

@@ -1,5 +1,5 @@
-// Fixtures of the simulation tests: contracts on a chain, decoded transactions, requests for its next block, and the nodes
-// that they are run on: anvil, and geth as if it were one, whose answers are recorded where GETH is not set.
+// Fixtures of the simulation tests: contracts on a chain, decoded transactions, requests for its next block, and the nodes that
+// simulate them: anvil, and geth (or its recorded answers).
 
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
@@ -18,12 +18,12 @@ import { startRecordedGeth } from "./recordedGeth.ts";
 export const GWEI = 1_000_000_000n;
 export const ETHER = GWEI * GWEI;
 
-/** Where nothing is but what a test puts there. */
+/** An unused address, for the contracts of a test. */
 export function addressOf(index: number): string {
 	return `0x${"c0de".repeat(8)}${index.toString(16).padStart(8, "0")}`;
 }
 
-/** Puts contracts, by address, into the chain's state, and a block on top. */
+/** Puts contracts, by address, into the chain's state, and mines a block. */
 export async function placeContracts(
 	chain: Chain,
 	contracts: Readonly<Record<string, string>>,
@@ -32,7 +32,7 @@ export async function placeContracts(
 	await chain.rpc("evm_mine");
 }
 
-/** The block behind the chain's head, with a coinbase that nobody has heard of. */
+/** The block after the chain's head, with an unused coinbase. */
 export async function nextBlock(chain: Chain): Promise<BlockContext> {
 	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 	const stateBlock = Number(head.number);
@@ -49,7 +49,7 @@ export async function nextBlock(chain: Chain): Promise<BlockContext> {
 
 type Chain = Pick<DevChain, "rpc">;
 
-/** Accounts of each chain: they are the same in each run. */
+/** Number of accounts given out on each chain. They are the same in each run. */
 const funded = new WeakMap<Chain, number>();
 
 /** A new account with `balance` wei. */
@@ -62,7 +62,7 @@ export async function fundedWallet(chain: Chain, balance: bigint): Promise<Walle
 	return wallet;
 }
 
-/** Signs and decodes; 200,000 gas at 5 gwei with a tip of 1 unless `fields` say otherwise. */
+/** Signs and decodes a transaction; by default with 200,000 gas, a fee cap of 5 gwei and a tip of 1 gwei. */
 export async function signed(wallet: Wallet, fields: TransactionLike): Promise<DecodedTransaction> {
 	const fees = fields.gasPrice === undefined ? { maxFeePerGas: 5n * GWEI, maxPriorityFeePerGas: GWEI } : {};
 	const raw = await wallet.signTransaction({
@@ -78,7 +78,7 @@ export async function signed(wallet: Wallet, fields: TransactionLike): Promise<D
 	return decoded.tx;
 }
 
-/** A request for the chain's state, sender's nonce 0. */
+/** A request on the chain's state for a sender with nonce 0. */
 export function requestFor(
 	block: BlockContext,
 	balance: bigint,
@@ -89,7 +89,7 @@ export function requestFor(
 	return { block, client: "192.0.2.1", priority: "new", accounts, transactions: chain };
 }
 
-/** A request with a measured backrun behind its chain; its sender, where it is another, holds `balance` at `nonce`. */
+/** A request whose last transaction is a measured backrun; its sender, if another, has `balance` and `nonce`. */
 export function backrunRequest(
 	request: SimulationRequest,
 	tx: DecodedTransaction,
@@ -102,37 +102,37 @@ export function backrunRequest(
 
 const MUCH = 1n << 49n;
 
-/** The ways to run transactions: all at once, in parts as a low cap of the node makes them, and one by one. */
+/** The ways to simulate transactions: all at once, in parts because of the node's gas cap, and one by one. */
 const WAYS: Readonly<Record<string, NodeAbilities>> = {
 	eth_simulateV1: { simulates: true, gasCap: MUCH },
 	"eth_simulateV1 in parts": { simulates: true, gasCap: 250_000n },
 	debug_traceCall: { simulates: false, gasCap: MUCH },
 };
 
-/** Runs requests on this node as one with these abilities. */
+/** A simulator on this node that assumes these abilities of it. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
 	return createSimulator({ ...abilities, timeoutMs: 10_000 }, { node, clock: systemClock, onRun() {} });
 }
 
-/** Of each outcome its error's code, or "ok". */
+/** The error code of each outcome, or "ok". */
 export function codes(outcomes: readonly SimulationOutcome[]): string[] {
 	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 }
 
-/** Of each outcome its error's words, or "ok". */
+/** The error message of each outcome, or "ok". */
 export function messages(outcomes: readonly SimulationOutcome[]): string[] {
 	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.message));
 }
 
-/** A chain that simulations are run on. */
+/** A chain that simulations run on. */
 export interface SimulationChain extends Pick<DevChain, "wallet" | "rpc" | "snapshot" | "revert" | "stop"> {
 	readonly node: SimulationNode;
 }
 
-/** Starts a node for tests of that name. */
+/** Starts a node; `tests` names its record of answers. */
 type Start = (tests: string) => Promise<SimulationChain>;
 
-/** Each way to run transactions, on the nodes where it is taken: geth needs no traces for what fits under its cap. */
+/** Each way to simulate, with the nodes on which the relay uses it: geth needs no traces for what fits under its gas cap. */
 export const WAYS_ON_NODES: readonly (readonly [string, NodeAbilities, "anvil" | "geth", Start])[] =
 	Object.entries(WAYS).flatMap(([way, abilities]) => [
 		[way, abilities, "anvil", startOnAnvil] as const,
@@ -150,7 +150,7 @@ async function startOnAnvil(): Promise<SimulationChain> {
 }
 
 async function startOnGeth(tests: string): Promise<SimulationChain> {
-	// The engine draws both anew for each question.
+	// The engine draws both at random for each call.
 	const geth = await startRecordedGeth(tests, {}, ["prevRandao", "beaconRoot"]);
 	const alloc: Record<string, GenesisAccount> = {};
 	const blocks: GethBlock[] = [];

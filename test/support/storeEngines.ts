@@ -1,5 +1,5 @@
-// Stores for tests: each engine by itself, for the contracts that it must keep, and both at once, as relays and boosts of
-// a test's own process have them.
+// Stores for tests: each engine alone, for contract tests, and both engines at once, which relays and boosts in the test's own
+// process use, so that the engines are compared all the time.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,27 +17,27 @@ import { silentLogger } from "../../shared/log.ts";
 import { databaseOf } from "./engine.ts";
 import { type PostgresServer, startPostgres } from "./postgresServer.ts";
 
-/** One engine. */
+/** LMDB or PostgreSQL. */
 export interface StoreEngine {
 	readonly name: "lmdb" | "postgres";
-	/** A place where nothing is yet: a folder, or a database. */
+	/** A new empty place for a store: a folder, or a database. */
 	newPlace(): Promise<string>;
 	open(place: string): Promise<KeyValueStore>;
-	/** Module code that defines `open` as above; `systemClock` and `silentLogger` are there. */
+	/** Module code that defines `open` as above, and may use `systemClock` and `silentLogger`. */
 	readonly opener: string;
-	/** Code of the error for who comes second, and what it tells him to do. */
+	/** Code and message of the error when a second process opens the store. */
 	readonly inUse: { readonly code: string; readonly message: RegExp };
 }
 
 /** A process that has a store open. */
 interface StoreProcess {
 	readonly child: ChildProcess;
-	/** The next line that it says. */
+	/** The next line of its output. */
 	line(): Promise<string>;
 	kill(): Promise<void>;
 }
 
-/** What a test file's engines have made, to be ended after it. */
+/** The engines of a test file; removes afterwards what they have made. */
 export class StorePlaces {
 	readonly #folders: string[] = [];
 	readonly #children: ChildProcess[] = [];
@@ -70,13 +70,13 @@ export class StorePlaces {
 		},
 	];
 
-	/** The server of this file's databases. */
+	/** The server for this file's databases. */
 	server(): Promise<PostgresServer> {
 		this.#server ??= startPostgres();
 		return this.#server;
 	}
 
-	/** Runs `code`, which has `open` and `say`, in a process of its own; `wrap` is a command to run it by. */
+	/** Runs `code`, which may use `open` and `say`, in another process; `wrap` is a command that runs it. */
 	another(engine: StoreEngine, code: string, wrap: readonly string[] = []): StoreProcess {
 		const whole = `${engine.opener}
 			import { systemClock } from ${at("../../shared/clock.ts")};
@@ -99,7 +99,7 @@ export class StorePlaces {
 		};
 	}
 
-	/** Ends and removes all of it. */
+	/** Stops and removes everything. */
 	async remove(): Promise<void> {
 		for (const child of this.#children) child.kill("SIGKILL");
 		for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
@@ -120,8 +120,8 @@ function at(path: string): string {
 type Entry = readonly [string, Buffer];
 
 /**
- * The database's time: a real one, whatever becomes of a test's clock, that lasts ten times as long. A disk may stall for
- * seconds on a busy machine, and what a relay does then is tested elsewhere.
+ * A clock for the database that ignores the test's clock and makes deadlines ten times as long: a disk may stall for seconds on a
+ * busy machine, and other tests cover what a relay does then.
  */
 const PATIENT_CLOCK: Clock = {
 	now: () => systemClock.now(),
@@ -129,7 +129,7 @@ const PATIENT_CLOCK: Clock = {
 	after: (ms, fn) => systemClock.after(ms * 10, fn),
 };
 
-/** As {@link openStore}, on both; the database's part is found by DATA_DIR. On PostgreSQL alone where there is a URL. */
+/** Like {@link openStore}, on both engines, with a schema for each DATA_DIR. With a DATABASE_URL on PostgreSQL alone. */
 export const openBoth: typeof openStore = async (process, settings, dependencies) => {
 	if (settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
 	const lmdb = await openStore(process, settings, dependencies);
@@ -143,14 +143,14 @@ export const openBoth: typeof openStore = async (process, settings, dependencies
 	}
 };
 
-/** Throws outside of any caller, so that no caller can catch the error. */
+/** Throws in no caller's stack, so that nobody can catch the error. */
 function endRun(fault: Error): void {
 	setImmediate(() => {
 		throw fault;
 	});
 }
 
-/** One store that is two; `onDifference` is told where they do not hold the same. */
+/** A store that writes to both engines and compares what it reads; reports to `onDifference` if they differ. */
 export class BothEngines implements SharedStore {
 	readonly #lmdb: SharedStore;
 	readonly #postgres: SharedStore;
@@ -171,7 +171,7 @@ export class BothEngines implements SharedStore {
 	get(key: string): Promise<Buffer | null> {
 		return this.#same(key, async (kv) => {
 			const value = await kv.get(key);
-			// The engine's buffer may be its own memory.
+			// Copied, since the buffer may be the engine's own memory.
 			return value === null ? null : Buffer.from(value);
 		});
 	}
@@ -196,7 +196,7 @@ export class BothEngines implements SharedStore {
 		await Promise.all([this.#lmdb.close(), this.#postgres.close()]);
 	}
 
-	/** Reads both until nothing is written meanwhile, or they say the same. */
+	/** Reads from both, again if something was written meanwhile and the results differ. */
 	async #same<T>(what: string, read: (kv: SharedStore) => Promise<T>): Promise<T> {
 		for (;;) {
 			const writes = this.#writes;

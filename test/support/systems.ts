@@ -1,5 +1,5 @@
-// Whole systems for tests: a real chain, real builders, and a relay in this process or relays that are processes, all on
-// free ports. Blocks are built when the test says so.
+// Whole systems for tests: a real chain, dev builders, and a relay in this process or relays in processes of their own, all on
+// free ports. A block is built when the test asks for it.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,18 +25,18 @@ import { until } from "./until.ts";
 
 export interface SystemOptions extends SurroundingsOptions {
 	readonly log?: Logger;
-	/** The relay reaches its node through a proxy that can fail it: {@link TestSystem.node}. */
+	/** Whether the relay reaches its node through a faulty proxy, {@link TestSystem.node}. */
 	readonly proxied?: boolean;
 }
 
 export interface TestSystem extends Omit<Surroundings, "folder"> {
-	/** What stands between relay and node, where that was asked for. */
+	/** The proxy between relay and node; null unless `proxied`. */
 	readonly node: NodeProxy | null;
 	readonly client: RelayClient;
 	readonly relay: Server;
 	/** Stops the relay and starts another one on the same store and port. */
 	restart(): Promise<void>;
-	/** Has the next block built and waits until the relay has worked it off. */
+	/** Has the next block built, waits until the relay has handled it, and returns its number. */
 	nextBlock(): Promise<number>;
 	stop(): Promise<void>;
 }
@@ -88,29 +88,29 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 	};
 }
 
-/** What a system is made of beside its relays. */
+/** Options of a system without its relays. */
 interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
-	/** One dev builder each; the first one builds the blocks, the others record and answer. */
+	/** The dev builders. The first one builds the blocks; the others only record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
 	readonly builder?: Partial<DevBuilderOptions>;
-	/** Every relay's environment beside what joins it to the others. */
+	/** Settings of every relay besides those that connect it to chain and builders. */
 	readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A chain and its builders, which a relay may join. */
+/** A chain and its builders, to which relays can be added. */
 interface Surroundings {
 	readonly chain: DevChain;
 	readonly builders: readonly DevBuilder[];
-	/** The one that builds. */
+	/** The builder that builds the blocks. */
 	readonly builder: DevBuilder;
 	/** The data folder. */
 	readonly folder: string;
-	/** What a relay is started with. */
+	/** The settings of a relay. */
 	readonly env: Readonly<Record<string, string>>;
 }
 
-/** Starts them; `nodeFor` puts something between the relay and the node at a URL. `end` stops it all. */
+/** Starts chain and builders; `nodeFor` may put a proxy in front of the node at a URL. `end` stops everything. */
 async function startSurroundings(
 	options: SurroundingsOptions,
 	nodeFor: (url: string) => Promise<string> = async (url) => url,
@@ -149,7 +149,7 @@ export type ProcessSystem = Awaited<ReturnType<typeof startProcessSystem>>;
 
 const DELIVERED_MS = 10_000;
 
-/** Starts chain and builders; the caller starts relays, and stops it all. */
+/** Starts chain and builders; the caller starts relays, and stops everything. */
 export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	const { end, ...surroundings } = await startSurroundings({
 		...options,
@@ -159,19 +159,19 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	const relays: LaunchedRelay[] = [];
 	return {
 		...surroundings,
-		/** Starts a relay, with `env` over the usual one; it ends with the system at the latest. */
+		/** Starts a relay; `over` overrides settings. It is stopped with the system at the latest. */
 		async start(over: Readonly<Record<string, string>> = {}): Promise<RelayProcess> {
 			const relay = await startRelayProcess({ env: { ...env, ...over } });
 			relays.push(relay);
 			return relay;
 		},
-		/** The same, waiting for nothing. */
+		/** Like `start`, without waiting until it is ready. */
 		launch(over: Readonly<Record<string, string>> = {}): LaunchedRelay {
 			const relay = launchRelay({ env: { ...env, ...over } });
 			relays.push(relay);
 			return relay;
 		},
-		/** Waits until the building builder has taken each raw transaction (0x hex) in a request behind number `after`. */
+		/** Waits until the block builder has received each raw transaction (0x hex) in a request after number `after`. */
 		async delivered(raws: readonly string[], after = 0): Promise<void> {
 			for (const raw of raws) {
 				await builder.waitForRequest(
@@ -180,9 +180,9 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 				);
 			}
 		},
-		/** The number of the last request that the building builder got. */
+		/** The number of the block builder's last request. */
 		lastRequest: (): number => builder.requests().at(-1)?.seq ?? 0,
-		/** Has the next block built and waits until `relay` has worked it off; its number. */
+		/** Has the next block built, waits until `relay` has handled it, and returns its number. */
 		async nextBlock({ client }: RelayProcess): Promise<number> {
 			const { number } = await builder.buildBlock();
 			await seesHead(client, number);
@@ -199,12 +199,12 @@ function urlOf(port: number): string {
 	return `http://127.0.0.1:${port}`;
 }
 
-/** Waits until the relay has taken up a head of at least this number. */
+/** Waits until the relay has handled a head of at least this number. */
 export async function seesHead(client: RelayClient, number: number): Promise<void> {
 	await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
 }
 
-/** The head that the relay has worked off, as its metrics tell. */
+/** The number of the head that the relay has handled, from its metrics. */
 export async function headOf(client: RelayClient): Promise<number> {
 	const text = await metricsOf(client.url);
 	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);

@@ -1,4 +1,4 @@
-// A TCP forwarder whose connections can be cut or frozen. It knows no protocol.
+// A TCP proxy whose connections can be cut, frozen, held or redirected. It knows no protocol.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -11,7 +11,7 @@ export async function startTcpProxy(to: number) {
 	let state: "open" | "cut" | "frozen" = "open";
 	let accepted = 0;
 	let target = to;
-	/** By outgoing socket. */
+	/** The held bytes by outgoing socket. */
 	const held = new Map<Socket, Buffer[]>();
 	const pairs = new Map<Socket, Socket>();
 	const keep = (socket: Socket): Socket => {
@@ -49,27 +49,27 @@ export async function startTcpProxy(to: number) {
 	};
 	return {
 		port: (server.address() as AddressInfo).port,
-		/** Connections that were made so far, while it was cut too. */
+		/** Number of connections so far, also those made while it was cut. */
 		get accepted() {
 			return accepted;
 		},
-		/** Ends all connections; new ones are ended at once until {@link mend}. */
+		/** Closes all connections, and new ones at once, until {@link mend}. */
 		cut(): void {
 			state = "cut";
 			endAll();
 		},
-		/** Connections stay, and nothing goes through them any more. New ones are frozen too. */
+		/** Keeps connections open, also new ones, but forwards nothing any more. */
 		freeze(): void {
 			state = "frozen";
 		},
 		mend(): void {
 			state = "open";
 		},
-		/** What is sent on the connections that are there is kept from now on, even where its sender goes. */
+		/** Holds back what is sent on the open connections from now on, even if the sender disconnects. */
 		hold(): void {
 			for (const outgoing of pairs.values()) held.set(outgoing, []);
 		},
-		/** Delivers what was kept, and resolves when each of those it went to has said something or closed. */
+		/** Delivers what was held, and resolves when each receiver has answered or closed. */
 		async deliver(): Promise<void> {
 			const answers = [...held].map(
 				([outgoing, chunks]) =>
@@ -83,7 +83,7 @@ export async function startTcpProxy(to: number) {
 			held.clear();
 			await Promise.all(answers);
 		},
-		/** New connections go to `port` from now on; those that are there stay. */
+		/** Sends new connections to `port`; open ones stay. */
 		redirect(port: number): void {
 			target = port;
 		},
@@ -94,7 +94,7 @@ export async function startTcpProxy(to: number) {
 	};
 }
 
-/** Resets the connection, or destroys it where it is ending anyway. */
+/** Resets the connection, or destroys it if it is already closing. */
 export function resetSocket(socket: Socket): void {
 	if (socket.writableEnded) socket.destroy();
 	else socket.resetAndDestroy();

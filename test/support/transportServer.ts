@@ -15,7 +15,7 @@ import type { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { Script, testFallback, testMethods } from "./rpcMethods.ts";
 
-/** Over the usual ones of these tests. */
+/** Overrides the default options of these tests. */
 export interface TransportOptions extends Partial<HttpServerOptions> {
 	readonly maxBatch?: number;
 	readonly unread?: UnreadBytesOptions;
@@ -25,7 +25,7 @@ export interface TransportOptions extends Partial<HttpServerOptions> {
 	readonly unavailable?: () => RpcError | null;
 	readonly websocket?: Partial<RpcWebsocketOptions>;
 	readonly clock?: Clock;
-	/** Has the port until it starts. */
+	/** Listens on the port until the server starts. */
 	readonly standby?: Standby;
 }
 
@@ -34,14 +34,14 @@ export type Transport = Awaited<ReturnType<typeof startTransport>>;
 
 const PATHS = ["/", "/fast", "/noreverts"];
 
-/** Signed by what the header says when it is the body's length: enough to tell a right one from a wrong one. */
+/** Accepts a header that names the body's length: a fake that still can tell valid from invalid. */
 const verifyByLength: VerifySignature = (header, body) => {
 	const [address = "", length] = header.split(":");
 	if (length === undefined) return { ok: false, reason: "malformed" };
 	return Number(length) === body.length ? { ok: true, address } : { ok: false, reason: "mismatch" };
 };
 
-/** Starts it; the caller stops it. */
+/** Starts a server; the caller stops it. */
 export async function startTransport(options: TransportOptions = {}) {
 	const { maxBodyBytes = 4096, maxBatch = 5, rps = 0, trustProxy = 0, clock = systemClock } = options;
 	const { boostSecret, unavailable, standby } = options;
@@ -112,7 +112,7 @@ const TEST_ROUTES: readonly Route[] = [
 	},
 ];
 
-/** Runs `run` on one that is stopped afterwards. */
+/** Runs `run` with a server that is stopped afterwards. */
 export async function withTransport(
 	options: TransportOptions,
 	run: (transport: Transport) => Promise<void>,

@@ -1,5 +1,5 @@
-// Makes signed transactions of every type for tests and benchmarks, natively (about 60 µs each), as raw bytes or as
-// the relay decodes them. Their values are valid and mean nothing.
+// Makes signed transactions of every type for tests and benchmarks, as raw bytes or decoded. Signs natively, about 60 µs each.
+// All values have valid defaults.
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
@@ -8,7 +8,7 @@ import { type RlpItem, rlpEncode, type TransactionType, uintToBytes } from "../.
 import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 
-/** Who signs. */
+/** An account that can sign. */
 export interface TestAccount {
 	/** 32 bytes. */
 	readonly key: Buffer;
@@ -21,41 +21,41 @@ export interface TestAccount {
 /** One EIP-7702 authorization, signed by `by`. */
 interface AuthorizationOptions {
 	readonly by: TestAccount;
-	/** The code's address; the zero address takes the code away. */
+	/** The address of the code; the zero address removes the delegation. */
 	readonly address: string;
 	readonly chainId?: bigint;
 	readonly nonce?: bigint;
 }
 
-/** What may be asked of a transaction; amounts in wei. Everything has a default. */
+/** The fields of a transaction, all optional; amounts in wei. */
 export interface TxOptions {
-	/** 2 unless said. */
+	/** Default 2. */
 	readonly type?: TransactionType;
-	/** The sender: account 0 unless said. */
+	/** The sender. Default account 0. */
 	readonly by?: TestAccount;
-	/** 31337 unless said. */
+	/** Default 31337. */
 	readonly chainId?: bigint;
 	readonly nonce?: bigint | number;
-	/** 100,000 unless said. */
+	/** Default 100,000. */
 	readonly gasLimit?: bigint | number;
-	/** Null for a creation. */
+	/** Null creates a contract. */
 	readonly to?: string | null;
 	readonly value?: bigint | number;
 	readonly data?: Uint8Array | string;
 	readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
-	/** Of types 0 and 1; the fee cap unless said. */
+	/** For types 0 and 1. Default the fee cap. */
 	readonly gasPrice?: bigint | number;
-	/** 20 gwei unless said. */
+	/** Default 20 gwei. */
 	readonly maxFeePerGas?: bigint | number;
-	/** 1 gwei unless said. */
+	/** Default 1 gwei. */
 	readonly maxPriorityFeePerGas?: bigint | number;
-	/** 3 gwei unless said. */
+	/** Default 3 gwei. */
 	readonly maxFeePerBlobGas?: bigint | number;
-	/** Blobs of zeros, whose commitments and proofs are truly valid; 1 unless said. */
+	/** Number of blobs, all zeros with valid commitments and proofs. Default 1. */
 	readonly blobs?: number;
-	/** 0: a proof a blob (EIP-4844); 1, unless said: 128 cell proofs a blob (EIP-7594). */
+	/** 0: one proof for each blob (EIP-4844); 1, the default: 128 cell proofs for each blob (EIP-7594). */
 	readonly sidecarVersion?: 0 | 1;
-	/** One by account 1 unless said. */
+	/** Default: one authorization by account 1. */
 	readonly authorizations?: readonly AuthorizationOptions[];
 }
 
@@ -64,7 +64,7 @@ const TEST_CHAIN_ID = 31_337n;
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000000be11e";
 
-/** A made-up account; the same for the same index in every run. */
+/** The account with this index, which is the same in every run. */
 export function testAccount(index: number): TestAccount {
 	return accountOf(keccak256(Buffer.from(`test account ${index}`)));
 }
@@ -94,14 +94,14 @@ export function rawTransaction(options: TxOptions = {}): Buffer {
 	return typed(type, type === 3 ? [payload, ...sidecar(options)] : payload);
 }
 
-/** The transaction as the relay decodes it. */
+/** The transaction, decoded by the relay. */
 export function signedTransaction(options: TxOptions = {}): DecodedTransaction {
 	const decoded = decodeTransaction(rawTransaction(options));
 	if (!decoded.ok) throw new Error(`the factory made bytes that don't decode: ${decoded.message}`);
 	return decoded.tx;
 }
 
-/** A transaction as the relay holds it; `/fast` unless said. */
+/** A transaction as the relay holds it. Default path `/fast`. */
 export function privateTransaction(
 	options: TxOptions & Partial<Omit<PrivateTransaction, "tx">> = {},
 ): PrivateTransaction {
@@ -157,7 +157,7 @@ function authorization(options: AuthorizationOptions, chainId: bigint): RlpItem 
 
 const BLOB_BYTES = 131_072;
 const CELLS_PER_BLOB = 128;
-/** The point at infinity: what commits to a polynomial of zeros, and proves any of its values. */
+/** The point at infinity: the commitment and all proofs of a blob of zeros. */
 const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 const ZERO_BLOB = Buffer.alloc(BLOB_BYTES);
 const ZERO_BLOB_HASH = createHash("sha256").update(INFINITY_POINT).digest().fill(1, 0, 1);

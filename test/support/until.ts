@@ -1,13 +1,13 @@
 // Waits until a condition is observed, or fails at the deadline. Nothing here sleeps for a fixed time.
 
-/** Between two questions, in ms: longer where it takes long, when there is other work for the machine to do. */
+/** Initial pause between two questions, in ms. It grows the longer the wait takes, to leave the machine to other work. */
 const LEAST_MS = 10;
 const MOST_MS = 50;
 const SHARE = 0.05;
 
 /**
- * Asks `question` until it answers something but undefined or false; throws after `ms` milliseconds (30,000). Between two questions
- * there are `mostMs` at most.
+ * Asks `question` until it returns something other than undefined or false; throws after `ms` (30,000). Pauses between two
+ * questions for at most `mostMs`.
  */
 export async function until<T>(
 	what: string,

@@ -1,4 +1,4 @@
-// Upstreams of bare sockets, a fallback among them: they keep what they are sent byte by byte, and write what no proper
+// Fake upstreams of boost on plain sockets, one of them a fallback: they record every received byte, and can send what no proper
 // server would.
 
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -6,21 +6,21 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { callsIn, type WireCall } from "../faults/wireFaults.ts";
 import { until } from "./until.ts";
 
-/** One connection, as it was seen. */
+/** A connection to the upstream. */
 interface RawPeer {
 	readonly socket: Socket;
-	/** All that came, as latin1. */
+	/** All received bytes, as latin1. */
 	received: string;
 	closed: boolean;
 }
 
-/** What a request is answered with: called once for each whole request, with its text and its number on all connections. */
+/** Answers a request: called once for each complete request, with its text and its number among all connections' requests. */
 export type RawScript = (peer: RawPeer, request: string, nth: number) => void;
 
-/** A server on a port of its own. */
+/** An upstream that answers by a script. */
 export class RawUpstream {
 	readonly peers: RawPeer[] = [];
-	/** Whole requests, in the order of their ends. */
+	/** Complete requests, in the order of their ends. */
 	readonly requests: string[] = [];
 	readonly #server: Server;
 
@@ -60,12 +60,12 @@ export class RawUpstream {
 		return `http://127.0.0.1:${this.port}`;
 	}
 
-	/** All bytes that ever came. */
+	/** All bytes of all connections. */
 	get received(): string {
 		return this.peers.map(({ received }) => received).join("");
 	}
 
-	/** Resolves once `count` whole requests came. */
+	/** Resolves once `count` complete requests were received. */
 	async sawRequests(count: number): Promise<void> {
 		await until(`${count} requests`, () => this.requests.length >= count);
 	}
@@ -76,13 +76,13 @@ export class RawUpstream {
 	}
 }
 
-/** An answer with its length. */
+/** An HTTP answer with a content-length. */
 export function httpText(body: string, status = "200 OK", headers: readonly string[] = []): string {
 	const lines = [`HTTP/1.1 ${status}`, ...headers, `content-length: ${Buffer.byteLength(body)}`];
 	return `${lines.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** Where the first request of `text` ends; null where it is not whole. */
+/** The end of the first request in `text`; null if it is not complete. */
 function endOf(text: string): number | null {
 	const blank = text.indexOf("\r\n\r\n");
 	if (blank === -1) return null;
@@ -91,19 +91,19 @@ function endOf(text: string): number | null {
 	return text.length < end ? null : end;
 }
 
-/** A request that is none of boost's own questions for chain and head. */
+/** A recorded request; boost's own requests for chain id and head are not recorded. */
 export interface RecordedPost {
 	/** All its bytes, as latin1. */
 	readonly text: string;
 	/** Its path with the query. */
 	readonly target: string;
-	/** The header lines behind the request line. */
+	/** The header lines. */
 	readonly lines: readonly string[];
 	readonly body: string;
 	readonly calls: readonly WireCall[];
 }
 
-/** What is answered instead of the usual: a whole HTTP answer, or null for nothing at all. */
+/** Returns a complete HTTP answer, null for no answer, or undefined for the default one. */
 export type Script = (request: RecordedPost) => string | null | undefined;
 
 export type RecordingFallback = Awaited<ReturnType<typeof startRecordingFallback>>;
@@ -111,7 +111,7 @@ export type RecordingFallback = Awaited<ReturnType<typeof startRecordingFallback
 const CHAIN: Readonly<Record<string, string>> = { eth_chainId: "0x7a69", eth_blockNumber: "0x0" };
 const JSON_HEAD = ["content-type: application/json"];
 
-/** Starts one on loopback. */
+/** Starts a fallback on loopback. */
 export async function startRecordingFallback() {
 	const posts: RecordedPost[] = [];
 	let script: Script = () => undefined;
@@ -127,15 +127,15 @@ export async function startRecordingFallback() {
 		url: server.url,
 		/** Oldest first. */
 		posts,
-		/** Calls of {@link posts}, by name. */
+		/** The methods of {@link posts}. */
 		get methods() {
 			return posts.flatMap(({ calls }) => calls.map(({ method }) => method));
 		},
-		/** From now on; undefined is answered as usual. */
+		/** Answers requests by `next` from now on. */
 		answerWith(next: Script): void {
 			script = next;
 		},
-		/** Forgets what came, and the script. */
+		/** Forgets the requests and the script. */
 		reset(): void {
 			posts.length = 0;
 			script = () => undefined;
@@ -144,7 +144,7 @@ export async function startRecordingFallback() {
 	};
 }
 
-/** The usual answer to one call. */
+/** The default answer to a call. */
 function answered({ id, method, params }: WireCall): unknown {
 	const result = method === "eth_sendRawTransaction" ? hashOf(String(params[0])) : CHAIN[method];
 	if (result !== undefined) return { jsonrpc: "2.0", id, result };

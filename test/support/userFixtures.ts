@@ -1,4 +1,5 @@
-// Users on a whole running relay who send chains of nonces, wait for receipts and cancel, and what must hold of that.
+// Fixtures of users on a whole running relay who send chains of nonces, wait for receipts and cancel, with the assertions that
+// these tests share.
 
 import assert from "node:assert/strict";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
@@ -11,10 +12,10 @@ import { until } from "./until.ts";
 
 /** The answer to a cancel by somebody else, or of a transaction that is not pending. */
 export const NOT_PENDING = "-32000 transaction not found or no longer pending";
-/** A hash that nobody has ever seen. */
+/** The hash of no transaction. */
 export const NEVER_SEEN = `0x${"5e".repeat(32)}`;
 
-/** Cancels by hash; the result, or `code message`. */
+/** Cancels by hash, and returns the result or `code message`. */
 export async function cancelBy(
 	system: TestSystem,
 	tx: Pick<Signed, "hash">,
@@ -24,19 +25,19 @@ export async function cancelBy(
 	return error === undefined ? result : `${error.code} ${error.message}`;
 }
 
-/** A running relay, seen by users who change their minds. */
+/** A running relay whose users cancel. */
 export class CancelFixture extends RelayFixture {
 	cancel(tx: Pick<Signed, "hash">, who: CallOptions = {}): Promise<unknown> {
 		return cancelBy(this.system, tx, who);
 	}
 
-	/** The answer to a submission: its hash, or `code message`. */
+	/** Submits, and returns the hash or `code message`. */
 	async tried(tx: Signed, path = "/fast"): Promise<string> {
 		const { result, error } = await this.system.client.ask("eth_sendRawTransaction", [tx.raw], path);
 		return error === undefined ? String(result) : `${error.code} ${error.message}`;
 	}
 
-	/** It is cancelled for everybody who asks. */
+	/** Asserts that all reads show `tx` as cancelled. */
 	async assertCancelled(tx: Signed): Promise<void> {
 		const { status, stage, hash } = await this.status(tx);
 		assert.deepEqual([status, stage, hash], ["FAILED", "CANCELLED", tx.hash]);
@@ -45,8 +46,8 @@ export class CancelFixture extends RelayFixture {
 	}
 
 	/**
-	 * Waits until each of `builders` (all unless given) that was sent `tx` has been told to forget it. None of them would
-	 * put it into a block then, nor was sent it behind that.
+	 * Waits until each of `builders` (all by default) that has received `tx` has received a cancel too. Then asserts that none would
+	 * put it into a block, and none has received it again after the cancel.
 	 */
 	async withdrawn(
 		tx: Signed,
@@ -56,14 +57,14 @@ export class CancelFixture extends RelayFixture {
 			const sent = () => this.deliveries(builder, tx);
 			if (sent().length === 0) continue;
 			const told = await until(`${tx.hash} cancelled at ${builder.name}`, () => this.cancels(builder, tx)[0]);
-			await until(`${builder.name} has forgotten ${tx.hash}`, () => this.live(builder, tx) === 0);
+			await until(`${builder.name} has forgotten ${tx.hash}`, () => this.liveOrders(builder, tx) === 0);
 			for (const { seq } of sent()) {
 				assert.ok(seq < told.seq, `${builder.name} was sent it behind its cancel`);
 			}
 		}
 	}
 
-	/** No builder was ever sent its hash or its bytes, in any call. */
+	/** Asserts that no builder has received its hash or bytes in any call. */
 	assertNeverSent(tx: Signed): void {
 		for (const builder of this.system.builders) {
 			const text = JSON.stringify(builder.requests());
@@ -72,19 +73,19 @@ export class CancelFixture extends RelayFixture {
 		}
 	}
 
-	/** How often each builder was sent `tx`. */
+	/** How often each builder has received `tx`. */
 	timesSent(tx: Signed): readonly number[] {
 		return this.system.builders.map((builder) => this.deliveries(builder, tx).length);
 	}
 
-	/** A transaction of somebody else goes all the way to all builders: what was due before is done. */
+	/** Sends another user's transaction to all builders, and waits for it: all that was due before has then been sent. */
 	async fence(builders: readonly DevBuilder[] = this.system.builders): Promise<void> {
 		const tx = (await this.actor()).sign();
 		await this.submit("/fast", tx);
-		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+		await this.waitUntilSent(tx, { builders: builders.map(({ name }) => name) });
 	}
 
-	/** A new account's transaction on `path`, out to those builders that may have it. */
+	/** Submits a new account's transaction on `path`, and waits until the builders that may have it have received it. */
 	async out(
 		path = "/fast",
 		options: Parameters<Actor["sign"]>[0] = {},
@@ -94,31 +95,31 @@ export class CancelFixture extends RelayFixture {
 		await this.submit(path, tx);
 		await this.reaches(tx, "BROADCAST");
 		const builders = path.startsWith("/fullprivacy") ? this.trusted() : this.system.builders;
-		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+		await this.waitUntilSent(tx, { builders: builders.map(({ name }) => name) });
 		return { actor, tx };
 	}
 
-	/** Builders that get what is on `/fullprivacy`: the first one, in these tests. */
+	/** The builders that get transactions on `/fullprivacy`: in these tests the first one. */
 	trusted(): readonly DevBuilder[] {
 		return this.system.builders.slice(0, 1);
 	}
 }
 
-/** Starts a relay with two builders, the first of which alone gets what is fully private. */
+/** Starts a relay with two builders; only the first one gets transactions on `/fullprivacy`. */
 export async function startCancels(options: SystemOptions = {}): Promise<CancelFixture> {
 	const system = await startSystem({ builders: [{ name: "dev" }, { name: "other" }], ...options });
 	return new CancelFixture(system);
 }
 
-/** A transaction of a chain, with the path that it was submitted on. */
+/** A transaction in a chain of one sender's nonces, with the path that it is submitted on. */
 export type Link = Signed & { readonly path: string };
 
-/** Why it waits, as its events tell. */
+/** The reason why a transaction waits, as in its events. */
 type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
 
-/** A system, seen by the senders of chains. */
+/** A running relay whose users send chains of nonces. */
 export class ChainFixture extends CancelFixture {
-	/** Signs a link for each path, in the order of their nonces from `first` on; `options` by their place. */
+	/** Signs a transaction for each path, with nonces from `first` on; `options` are by position. */
 	chainOf(
 		actor: Actor,
 		paths: readonly string[],
@@ -133,20 +134,20 @@ export class ChainFixture extends CancelFixture {
 		for (const link of links) await this.submit(link.path, link);
 	}
 
-	/** As {@link chainOf}; they are submitted, and all builders have them for the next block. */
+	/** Like {@link chainOf}, submits them, and waits until all builders have them for the next block. */
 	async chainOut(...args: Parameters<ChainFixture["chainOf"]>): Promise<Link[]> {
 		const chain = this.chainOf(...args);
 		await this.submitAll(chain);
-		for (const link of chain) await this.sent(link);
+		for (const link of chain) await this.waitUntilSent(link);
 		return chain;
 	}
 
-	/** They are QUEUED, and tell why; where searchers know them, to nobody. */
+	/** Waits until they are QUEUED for `reason`; those that searchers know show no reason. */
 	async assertWaiting(links: readonly Link[], reason: WaitReason): Promise<void> {
 		for (const link of links) {
 			const { status, shared } = await this.reaches(link, "QUEUED");
 			assert.equal(status, "UNKNOWN");
-			// It may have waited for the same reason before: the last one told counts, once it is.
+			// It may have waited for the same reason before, so only the last event counts.
 			await until(`${link.path} waits: ${reason}`, async () => {
 				const last = (await this.events(link)).findLast(({ type }) => type === "queued");
 				return last !== undefined && last.reason === (shared ? undefined : reason);
@@ -154,10 +155,10 @@ export class ChainFixture extends CancelFixture {
 		}
 	}
 
-	/** So many blocks pass, and they still wait, and none of them was sent meanwhile. */
+	/** Lets `blocks` blocks pass, and asserts that they still wait and none was sent meanwhile. */
 	async assertStayBack(links: readonly Link[], reason: WaitReason, blocks: number): Promise<void> {
 		await this.assertWaiting(links, reason);
-		// What was sent just before they had to wait has come by then.
+		// By then all that was sent before they had to wait has arrived.
 		await this.fence();
 		const before = links.map((link) => this.timesSent(link));
 		for (let i = 0; i < blocks; i += 1) await this.passBlock();
@@ -170,9 +171,9 @@ export class ChainFixture extends CancelFixture {
 		);
 	}
 
-	/** They are out for the next block at `builders` (all unless given), and are all mined in it, in their order. */
+	/** Asserts that `builders` (default all) have them for the next block, and that it holds all of them in order. */
 	async assertGoOn(links: readonly Signed[], builders?: readonly string[]): Promise<void> {
-		for (const link of links) await this.sent(link, builders === undefined ? {} : { builders });
+		for (const link of links) await this.waitUntilSent(link, builders === undefined ? {} : { builders });
 		const block = await this.system.nextBlock();
 		const places: number[] = [];
 		for (const link of links) {
@@ -187,7 +188,7 @@ export class ChainFixture extends CancelFixture {
 		);
 	}
 
-	/** Their lives have begun, or begun again, with the next block as the first one. */
+	/** Waits until their lifetimes have started, or started again, at the next block. */
 	async assertYoung(links: readonly Signed[]): Promise<void> {
 		const next = (await this.head()) + 1;
 		for (const link of links) await this.event(link, "ready", ({ block }) => block === next);
@@ -197,13 +198,13 @@ export class ChainFixture extends CancelFixture {
 export const SYNC = "eth_sendRawTransactionSync";
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
-/** One call under way: `ended` is true once it was answered. */
+/** A call in flight; `ended` is true once it was answered. */
 interface Sending {
 	readonly answer: Promise<WireAnswer>;
 	readonly ended: boolean;
 }
 
-/** A running relay, seen by users who wait. */
+/** A running relay whose users wait for receipts. */
 export class SyncFixture extends CancelFixture {
 	sync(tx: Pick<Signed, "raw">, path = "/fast", ...timeout: unknown[]): Sending {
 		const sending = { answer: this.system.client.ask(SYNC, [tx.raw, ...timeout], path), ended: false };
@@ -214,11 +215,11 @@ export class SyncFixture extends CancelFixture {
 		return sending;
 	}
 
-	/** Sends it, and waits until the builder has it. */
+	/** Calls eth_sendRawTransactionSync, and waits until the builder has the transaction. */
 	async waiting(tx: Signed, path = "/fast", ...timeout: unknown[]): Promise<Sending> {
 		const sending = this.sync(tx, path, ...timeout);
 		await this.reaches(tx, "BROADCAST");
-		await this.sent(tx);
+		await this.waitUntilSent(tx);
 		assert.equal(sending.ended, false, "it was answered before it was mined");
 		return sending;
 	}
@@ -229,7 +230,7 @@ export class SyncFixture extends CancelFixture {
 		return { ...receipt };
 	}
 
-	/** It is answered with the node's own receipt. */
+	/** Asserts that the answer is the node's own receipt. */
 	async assertMined({ answer }: Sending, tx: Signed, status = "0x1"): Promise<void> {
 		const { result, error } = await answer;
 		assert.equal(error, undefined, error?.message);
@@ -237,7 +238,7 @@ export class SyncFixture extends CancelFixture {
 		assert.equal((result as { status: string }).status, status);
 	}
 
-	/** It is answered with `code`, the words of EIP-7966 and then `why`, and its hash. */
+	/** Asserts that the answer is an error with `code`, the text of EIP-7966 followed by `why`, and the hash. */
 	async assertFails({ answer }: Sending, tx: Signed, code: 4 | 5, why: string): Promise<void> {
 		const { result, error } = await answer;
 		assert.equal(result, undefined);

@@ -1,7 +1,7 @@
 // Runs unsigned calls in a block of the chain. Nodes can't continue an existing block, so the calls run on the parent's state
 // after a replay of the block's transactions. A single call after all of them can use `eth_call`.
 
-import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { CallResult, CallResults, CallsRequest, UnsignedCall } from "../../domain/callMany.ts";
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import { readHex, systemWrites } from "../engines/nodeObjects.ts";
@@ -159,7 +159,7 @@ async function callAt(
 		const asked = call.gas ?? block.gasLimit;
 		const gas = asked < gasCap ? asked : gasCap;
 		const answer = await ask({ method: "eth_getBalance", params: [call.from, number] });
-		const balance = answer.ok ? readQuantity(answer.result) : null;
+		const balance = answer.ok ? parseNodeQuantity(answer.result) : null;
 		if (balance === null) return null;
 		object = { ...object, gas: toQuantity(gas), gasPrice: toQuantity(block.baseFee) };
 		overrides = { [call.from]: { balance: toQuantity(balance + gas * block.baseFee) } };

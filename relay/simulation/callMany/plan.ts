@@ -1,7 +1,7 @@
 // The plan of one `eth_callMany`, however it is run: its calls in order, their blocks, and the state before them. Also the
 // results of calls, with the relay's own error messages.
 
-import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { CallResult, UnsignedCall } from "../../domain/callMany.ts";
 import { readAddress, readAuthorization } from "../../domain/nodeJson.ts";
@@ -79,7 +79,7 @@ const CALL_FIELDS = [
 /** The mined `tx` as it ran, at the price that it paid; null if it or its `receipt` is malformed. */
 export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	if (!isObject(tx) || !isObject(receipt) || tx.hash !== receipt.transactionHash) return null;
-	const [gas, gasUsed, price] = [tx.gas, receipt.gasUsed, receipt.effectiveGasPrice].map(readQuantity);
+	const [gas, gasUsed, price] = [tx.gas, receipt.gasUsed, receipt.effectiveGasPrice].map(parseNodeQuantity);
 	const from = readAddress(tx.from);
 	const authorizations = Array.isArray(tx.authorizationList) ? tx.authorizationList : [];
 	const authorizationList = authorizations.map(readAuthorization).filter((one) => one !== null);
@@ -93,7 +93,7 @@ export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 			? { gasPrice: fee }
 			: { maxFeePerGas: fee, maxPriorityFeePerGas: fee }),
 	};
-	const signer = { from, chainId: readQuantity(tx.chainId) ?? 0n, authorizationList };
+	const signer = { from, chainId: parseNodeQuantity(tx.chainId) ?? 0n, authorizationList };
 	return { object, gas, signer, tx: null, mined: { gasUsed, ok: receipt.status === "0x1" } };
 }
 

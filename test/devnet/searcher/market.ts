@@ -1,5 +1,5 @@
-// The searcher's view of the chain, from his own node: pools, capital and nonce at the head. Prices and signs
-// backruns, and sends nothing.
+// Reads the market from the searcher's own node: pools, capital and nonce at the head. Computes and signs backruns, and sends
+// nothing.
 
 import { Contract, Interface, type JsonRpcProvider, keccak256, type Wallet } from "ethers";
 import {
@@ -12,11 +12,11 @@ import {
 	type Watched,
 } from "./pools.ts";
 
-/** The chain at one block. */
+/** The market's state at one block. */
 interface Snapshot {
 	/** The block whose state this is; bids are for the next one. */
 	readonly block: number;
-	/** Wei a gas, of that block. */
+	/** The block's base fee, in wei per gas. */
 	readonly baseFee: bigint;
 	readonly pools: readonly [Reserves, Reserves];
 	/** WETH of the arbitrage contract. */
@@ -25,16 +25,16 @@ interface Snapshot {
 	readonly nonce: number;
 }
 
-/** A signed backrun and what it is about. */
+/** A signed backrun with its amounts. */
 export interface Backrun {
 	readonly raw: string;
 	readonly hash: string;
 	readonly buyAt: string;
 	readonly sellAt: string;
-	/** WETH it starts with, and has more in the end, the bid included. */
+	/** WETH that it starts with, and WETH that it gains, including the bid. */
 	readonly amountIn: bigint;
 	readonly gain: bigint;
-	/** Wei that go to the block's coinbase. */
+	/** Wei that it pays to the block's coinbase. */
 	readonly bid: bigint;
 }
 
@@ -44,9 +44,9 @@ const ARBITRAGE = new Interface([
 ]);
 const TOKEN = ["function balanceOf(address) view returns (uint256)"];
 
-/** Of what is left of the gain after gas, so much is bid: others bid too. */
+/** The share of the gain after gas that is bid: most of it, since others bid too. */
 const BID_PERCENT = 80n;
-/** Two swaps, four transfers and the payment use about 200,000. */
+/** Two swaps, four transfers and the payment use about 200,000 gas. */
 const GAS_LIMIT = 300_000n;
 const PRIORITY_FEE_WEI = 1_000_000_000n;
 
@@ -75,7 +75,7 @@ export class ArbitrageMarket {
 		this.#weth = new Contract(options.watched.weth, TOKEN, node);
 	}
 
-	/** Asks the node what the contracts are about. Throws where they do not fit together. */
+	/** Reads the contracts' tokens from the node. Throws if they do not fit together. */
 	static async open(
 		options: { readonly pairs: readonly [string, string]; readonly arbitrage: string },
 		dependencies: { readonly node: JsonRpcProvider; readonly wallet: Wallet },
@@ -99,7 +99,7 @@ export class ArbitrageMarket {
 		return new ArbitrageMarket({ watched, arbitrage: options.arbitrage, chainId }, dependencies);
 	}
 
-	/** All that a bid depends on, of one block. */
+	/** Reads all that a bid depends on, at one block. */
 	async snapshot(): Promise<Snapshot> {
 		const block = await this.#node.getBlock("latest");
 		if (block === null) throw new Error("the node has no latest block");
@@ -119,12 +119,12 @@ export class ArbitrageMarket {
 		return (await this.#node.getTransactionReceipt(hash))?.blockNumber ?? null;
 	}
 
-	/** The best backrun behind the target, signed; null where nothing is left of the gain after gas. */
+	/** The best signed backrun after the target; null if gas costs more than the gain. */
 	async backrun(target: Target, now: Snapshot): Promise<Backrun | null> {
 		const found = bestBehind(target, now);
 		if (found === null) return null;
 		const { buy, sell, trip } = found;
-		// The base fee rises by an eighth a block at most.
+		// The base fee rises by at most an eighth per block.
 		const gasPrice = (now.baseFee * 9n) / 8n + PRIORITY_FEE_WEI;
 		const bid = ((trip.gain - GAS_LIMIT * gasPrice) * BID_PERCENT) / 100n;
 		if (bid <= 0n) return null;

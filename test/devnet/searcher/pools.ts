@@ -1,39 +1,39 @@
-// The swap that a pending transaction of the feed makes in one of the two watched pools, and the arithmetic of
-// constant-product pools with a fee of 0.3 %, rounded as the contract rounds. Pure.
+// Finds the swap of a pending transaction in one of the two watched pools, and computes constant-product pools with a fee of
+// 0.3 %, with the contract's rounding. Pure functions.
 
 import { Interface } from "ethers";
 
-/** What a pool holds, in the tokens' smallest units. */
+/** The reserves of a pool, in the tokens' smallest units. */
 export interface Reserves {
 	readonly weth: bigint;
 	readonly token: bigint;
 }
 
-/** A swap: WETH for the token, or the token for WETH. */
+/** A swap of WETH for the token, or of the token for WETH. */
 interface Swap {
 	readonly sells: "weth" | "token";
 	readonly amountIn: bigint;
 }
 
-/** WETH into the token at one pool and back at the other. */
+/** Buys the token with WETH in one pool, and sells it in the other. */
 export interface RoundTrip {
-	/** WETH to start with. */
+	/** WETH that it starts with. */
 	readonly amountIn: bigint;
-	/** WETH that is more in the end; always above zero. */
+	/** WETH that it gains; always above zero. */
 	readonly gain: bigint;
 }
 
-/** Of 1000 units that go in, so many are swapped. */
+/** Of 1000 units paid in this many are swapped; the rest is the fee. */
 const SWAPPED = 997n;
 const WHOLE = 1000n;
 
-/** What the pool gives for `amountIn`. */
+/** The amount that the pool pays out for `amountIn`. */
 export function amountOut(amountIn: bigint, reserveIn: bigint, reserveOut: bigint): bigint {
 	const withoutFee = amountIn * SWAPPED;
 	return (withoutFee * reserveOut) / (reserveIn * WHOLE + withoutFee);
 }
 
-/** The pool's reserves behind a swap. */
+/** The pool's reserves after a swap. */
 export function afterSwap(pool: Reserves, { sells, amountIn }: Swap): Reserves {
 	return sells === "weth"
 		? { weth: pool.weth + amountIn, token: pool.token - amountOut(amountIn, pool.weth, pool.token) }
@@ -47,9 +47,9 @@ export function gainOf(amountIn: bigint, buyAt: Reserves, sellAt: Reserves): big
 }
 
 /**
- * The round trip that gains most with at most `capital` WETH, or null where none gains anything.
+ * The round trip that gains most with at most `capital` WETH, or null if none gains anything.
  *
- * Both swaps in a row give A·a / (B + C·a) WETH for `a`, so the gain is greatest at a = (√(A·B) − B) / C.
+ * Both swaps together give A·a / (B + C·a) WETH for `a`, so the gain is greatest at a = (√(A·B) − B) / C.
  */
 export function bestRoundTrip(buyAt: Reserves, sellAt: Reserves, capital: bigint): RoundTrip | null {
 	const A = SWAPPED * SWAPPED * buyAt.token * sellAt.weth;
@@ -62,7 +62,7 @@ export function bestRoundTrip(buyAt: Reserves, sellAt: Reserves, capital: bigint
 	return gain > 0n ? { amountIn, gain } : null;
 }
 
-/** Rounded down; by Newton's method, from above. */
+/** The square root, rounded down, by Newton's method from above. */
 function squareRoot(value: bigint): bigint {
 	if (value < 2n) return value;
 	let root = 1n << BigInt((value.toString(2).length + 1) >> 1);
@@ -81,7 +81,7 @@ export const PAIR: Interface = new Interface([
 	"function swap(address tokenIn, uint256 amountIn, uint256 atLeast) returns (uint256 amountOut)",
 ]);
 
-/** Where swaps are looked for. Addresses, in any case. */
+/** The watched pools. Addresses are in any case. */
 export interface Watched {
 	/** Two pools of the same two tokens. */
 	readonly pairs: readonly [string, string];
@@ -92,12 +92,12 @@ export interface Watched {
 /** A pending swap in one of the pools. */
 export interface Target {
 	readonly hash: string;
-	/** The place in {@link Watched.pairs} of the pool that it is made in. */
+	/** The index of its pool in {@link Watched.pairs}. */
 	readonly pool: 0 | 1;
 	readonly swap: Swap;
 }
 
-/** The swap that the transaction makes by itself, or null: another contract's, another method, nonsense. */
+/** The swap that the transaction calls directly, or null for any other transaction. */
 export function readTarget(transaction: unknown, { pairs, weth, token }: Watched): Target | null {
 	if (typeof transaction !== "object" || transaction === null) return null;
 	const { hash, to, data }: { hash?: unknown; to?: unknown; data?: unknown } = transaction;
@@ -116,7 +116,7 @@ function parseSwap(data: string): { readonly tokenIn: string; readonly amountIn:
 		if (call?.name !== "swap") return null;
 		return { tokenIn: String(call.args.tokenIn), amountIn: BigInt(call.args.amountIn) };
 	} catch {
-		// The selector is swap's, what stands behind it is not.
+		// The selector is that of swap, but the arguments are invalid.
 		return null;
 	}
 }

@@ -1,10 +1,10 @@
-// A websocket to the relay with calls and subscriptions. It knows no method, and never reconnects: what was sent
-// meanwhile would be lost, so a lost connection ends it.
+// A websocket to the relay with calls and subscriptions. It knows no methods, and never reconnects, since notifications sent
+// meanwhile would be lost: a lost connection ends it.
 
 import { WebSocket } from "ws";
 import { type Clock, withDeadline } from "../../../shared/clock.ts";
 
-/** The relay's refusal of a call. */
+/** The relay's error for a call. */
 export class RelayRefusal extends Error {
 	readonly code: number;
 	constructor(method: string, code: number, message: string) {
@@ -16,7 +16,7 @@ export class RelayRefusal extends Error {
 
 /** A running subscription. */
 export interface Subscription {
-	/** As the relay named it. */
+	/** The id that the relay gave it. */
 	readonly id: string;
 	end(): Promise<void>;
 }
@@ -34,12 +34,12 @@ interface Message {
 	readonly params?: { readonly subscription: string; readonly result: unknown };
 }
 
-/** A bid is simulated before it is answered: longer than a call takes, shorter than a slot. */
+/** Deadline of a call: shorter than a slot, and enough for a bid, which is simulated before it is answered. */
 const CALL_MS = 5_000;
-/** The relay pings, so a connection that is silent for so long is dead. */
+/** The relay pings, so a connection that is silent for this long is dead. */
 const SILENCE_MS = 90_000;
 
-/** One connection. `open` it, then call and subscribe. */
+/** One connection: `open` it, then call and subscribe. */
 export class RelaySocket {
 	readonly #clock: Clock;
 	readonly #socket: WebSocket;
@@ -48,7 +48,7 @@ export class RelaySocket {
 	#lastId = 0;
 	#lastWord: number;
 
-	/** Resolves when the connection is gone, with the reason. */
+	/** Resolves with the reason when the connection has ended. */
 	readonly closed: Promise<string>;
 
 	private constructor(socket: WebSocket, clock: Clock) {
@@ -63,7 +63,7 @@ export class RelaySocket {
 				resolve(why);
 			});
 		});
-		// Whatever the fault is, "close" follows it.
+		// "close" follows any error.
 		socket.on("error", () => {});
 		socket.on("ping", () => {
 			this.#lastWord = this.#clock.monotonic();
@@ -72,7 +72,7 @@ export class RelaySocket {
 		this.#watch();
 	}
 
-	/** Connects to `url` (ws or wss). Rejects where that fails or takes more than five seconds. */
+	/** Connects to `url` (ws or wss). Rejects if that fails or takes more than five seconds. */
 	static open(url: string, clock: Clock): Promise<RelaySocket> {
 		return withDeadline(clock, "connection to the relay", CALL_MS, (signal) => {
 			const socket = new WebSocket(url);
@@ -84,14 +84,14 @@ export class RelaySocket {
 		});
 	}
 
-	/** A call's result. Rejects with {@link RelayRefusal}, or where no answer comes within five seconds. */
+	/** Makes a call, and returns its result. Rejects with {@link RelayRefusal}, or without an answer within five seconds. */
 	call(method: string, params: readonly unknown[]): Promise<unknown> {
 		return this.#ask(method, params, (result) => result);
 	}
 
-	/** Subscribes; `listener` gets each notification's result, in order. Rejects as {@link call} does. */
+	/** Subscribes; `listener` gets each notification's result, in order. Rejects like {@link call}. */
 	async subscribe(params: readonly unknown[], listener: (result: unknown) => void): Promise<Subscription> {
-		// The first notification may come in the same packet as the answer: the listener must be there by then.
+		// The first notification may arrive in the same packet as the answer, so the listener must be set by then.
 		const id = await this.#ask("eth_subscribe", params, (result) => {
 			this.#listeners.set(String(result), listener);
 			return String(result);
@@ -111,7 +111,7 @@ export class RelaySocket {
 		timer.cancel();
 	}
 
-	/** `read` is called as soon as the answer is there, before anything that follows it is read. */
+	/** Calls `read` with the answer before any later message is read. */
 	async #ask<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T> {
 		this.#lastId += 1;
 		const id = this.#lastId;

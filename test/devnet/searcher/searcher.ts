@@ -1,12 +1,12 @@
-// The bot: bids on the swaps in the relay's feed, once for each target and block. It speaks to the relay over its
-// public websocket alone, and to a node of its own.
+// The searcher's bot: bids on the swaps in the relay's feed, once for each target and block. It uses only the relay's public
+// websocket and its own node.
 
 import type { Clock } from "../../../shared/clock.ts";
 import type { ArbitrageMarket, Backrun } from "./market.ts";
 import { readTarget, type Target } from "./pools.ts";
 import { RelayRefusal, type RelaySocket, type Subscription } from "./relaySocket.ts";
 
-/** One word of a bundle's status, as the relay sends it; amounts are wei as decimal text. */
+/** A bundle's status, as the relay sends it; amounts are wei as decimal text. */
 interface BundleStatus {
 	readonly bundleHash: string;
 	readonly blockNumber: number;
@@ -16,11 +16,11 @@ interface BundleStatus {
 	readonly outbidBy: string | null;
 }
 
-/** What the bot tells of what it does. */
+/** The bot's events. */
 export type SearcherNews =
-	/** A swap of ours came by: the transaction exactly as the relay showed it. */
+	/** A swap in a watched pool appeared: the transaction as the relay sent it. */
 	| { readonly kind: "seen"; readonly target: string; readonly transaction: unknown }
-	/** The relay took a bid for `block`; `backrun` is what was signed. */
+	/** The relay accepted a bid for `block`; `backrun` is the signed transaction. */
 	| {
 			readonly kind: "bid";
 			readonly target: string;
@@ -29,12 +29,12 @@ export type SearcherNews =
 			readonly backrun: Omit<Backrun, "raw">;
 	  }
 	| { readonly kind: "refused"; readonly target: string; readonly block: number; readonly why: string }
-	/** Nothing would be left of the gain. */
+	/** Gas would cost more than the gain. */
 	| { readonly kind: "noGain"; readonly target: string; readonly block: number }
 	| { readonly kind: "status"; readonly status: BundleStatus }
-	/** The target was mined in `block`, or is waited for no longer (null). */
+	/** The target was mined in `block`, or was given up (null). */
 	| { readonly kind: "settled"; readonly target: string; readonly block: number | null }
-	/** Something went wrong on the way to a bid; the next head is another chance. */
+	/** An error prevented a bid; the bot tries again at the next head. */
 	| { readonly kind: "fault"; readonly target: string; readonly why: string };
 
 interface SearcherDependencies {
@@ -49,16 +49,16 @@ interface Pursued extends Target {
 	readonly since: number;
 }
 
-/** Swaps that are bid on at a time; a newer one takes the place of the oldest. */
+/** Maximum swaps that are bid on at the same time; a newer one replaces the oldest. */
 const MAX_TARGETS = 64;
-/** The relay allows 16 subscriptions a connection, and two of them are the feed and the heads. */
+/** The relay allows 16 subscriptions per connection; two of them are the feed and the heads. */
 const MAX_FOLLOWED = 12;
 /** The relay gives up a transaction after 25 blocks of 12 seconds. */
 const PURSUED_MS = 300_000;
-/** What ends a bundle for its block. */
+/** The final statuses of a bundle in a block. */
 const FINAL: ReadonlySet<string> = new Set(["INCLUDED", "NOT_INCLUDED", "REPLACED", "CANCELLED", "DROPPED"]);
 
-/** Bids from {@link start} until its relay's connection is closed. */
+/** Bids from {@link start} until the connection to the relay ends. */
 export class Searcher {
 	readonly #relay: RelaySocket;
 	readonly #market: ArbitrageMarket;
@@ -66,9 +66,9 @@ export class Searcher {
 	readonly #tell: (news: SearcherNews) => void;
 	/** By hash, oldest first. */
 	readonly #targets = new Map<string, Pursued>();
-	/** Hashes of targets that want a bid for the next block. */
+	/** Hashes of targets that need a bid for the next block. */
 	readonly #due = new Set<string>();
-	/** Null while the subscription is on its way. */
+	/** Null while it is subscribing. */
 	readonly #followed = new Map<string, Subscription | null>();
 	#working = false;
 
@@ -79,12 +79,12 @@ export class Searcher {
 		this.#tell = tell;
 	}
 
-	/** Subscribes to pending transactions and heads. Rejects where the relay refuses that. */
+	/** Subscribes to pending transactions and heads. Rejects if the relay refuses. */
 	async start(): Promise<void> {
 		await this.#relay.subscribe(["service_partialPendingTransactions"], (transaction) =>
 			this.#onPending(transaction),
 		);
-		// A bid is for one block: what is still pending wants another one for the next.
+		// A bid is for one block, so each target that is still pending needs another one for the next.
 		await this.#relay.subscribe(["newHeads"], () => this.#want([...this.#targets.keys()]));
 	}
 
@@ -103,11 +103,11 @@ export class Searcher {
 		if (!this.#working) void this.#work();
 	}
 
-	/** One bid after another; it never rejects. */
+	/** Makes the bids one after another; never rejects. */
 	async #work(): Promise<void> {
 		this.#working = true;
 		for (const hash of this.#due) {
-			// Taken out first: a head that comes meanwhile puts it in again, and this loop gets to it.
+			// Removed first: a head that arrives meanwhile adds it again, and this loop then handles it again.
 			this.#due.delete(hash);
 			const target = this.#targets.get(hash);
 			if (target === undefined) continue;
@@ -135,7 +135,7 @@ export class Searcher {
 		const bundle = {
 			txs: [target.hash, raw],
 			blockNumber: `0x${block.toString(16)}`,
-			// One name for each target: a later bid on it takes the place of the earlier one.
+			// One uuid for each target, so a later bid on it replaces the earlier one.
 			replacementUuid: target.hash,
 		};
 		try {
@@ -149,7 +149,7 @@ export class Searcher {
 		}
 	}
 
-	/** Listens to what becomes of a bundle until that is final. */
+	/** Follows the status of a bundle until it is final. */
 	async #follow(bundle: string): Promise<void> {
 		if (this.#followed.has(bundle) || this.#followed.size >= MAX_FOLLOWED) return;
 		this.#followed.set(bundle, null);
@@ -162,7 +162,7 @@ export class Searcher {
 		try {
 			const subscription = await this.#relay.subscribe(["service_bundleStatus", bundle], (result) => {
 				const status = result as BundleStatus;
-				// It is told of each builder's answer too.
+				// Each builder's answer sends the status again.
 				if (status.status !== last) this.#tell({ kind: "status", status });
 				last = status.status;
 				over = over || FINAL.has(status.status);

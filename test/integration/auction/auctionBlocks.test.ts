@@ -37,7 +37,7 @@ function lastOrder(target: Signed, name: string): BackrunOrder | undefined {
 }
 
 describe("the block of a bid", () => {
-	it("is the next one where none is named, where the head is, and where it is", async () => {
+	it("is the next one if none is named, or if it names the head or the next block", async () => {
 		const target = await fixture.target();
 		const head = await fixture.head();
 		for (const block of [undefined, head, head + 1]) {
@@ -127,7 +127,7 @@ describe("the block of a bid", () => {
 	});
 });
 
-describe("what goes out", () => {
+describe("the bundles that builders receive", () => {
 	/** The best bid on a target of its own, once each builder that may have it has it. */
 	async function best(path: string, recipient?: string): Promise<{ target: Target; backrun: Signed }> {
 		const query = recipient === undefined ? "" : `?refundRecipient=${recipient}`;
@@ -138,7 +138,7 @@ describe("what goes out", () => {
 	}
 
 	for (const path of ["/fast", "/maxbackruns", "/noreverts"]) {
-		it(`says of a target on ${path} what each builder must know, in its dialect`, async () => {
+		it(`for a target on ${path} contain what each builder needs, in its dialect`, async () => {
 			const mayRevert = path !== "/noreverts";
 			const recipient = `0x${"fe".repeat(19)}01`;
 			const { target, backrun } = await best(path, recipient);
@@ -181,10 +181,10 @@ describe("what goes out", () => {
 		});
 	}
 
-	it("asks for the refund in the sender's name where no recipient is given, and passes by builders that pay none", async () => {
+	it("ask for a refund to the sender if no recipient is given, and don't go to builders that pay none", async () => {
 		const { target } = await best("/fast");
 		assert.equal(lastOrder(target, "dev")?.param.refundRecipient, target.user.address);
-		await fixture.sent(target, { builders: ["bare", "dropper"] });
+		await fixture.waitUntilSent(target, { builders: ["bare", "dropper"] });
 		for (const builder of ["bare", "dropper"].map((name) => fixture.builder(name))) {
 			const sizes = builder
 				.requests()
@@ -195,7 +195,7 @@ describe("what goes out", () => {
 		await fixture.system.nextBlock();
 	});
 
-	it("goes to the builders alone that the bid names; the others keep the best that they may have", async () => {
+	it("go only to the builders that the bid names; the others keep the best bid that they may have", async () => {
 		const target = await fixture.target();
 		const low = await fixture.offer(target, GWEI);
 		const { backrun: first } = low;
@@ -220,7 +220,7 @@ describe("what goes out", () => {
 		assert.deepEqual(await fixture.stagesOf([low]), ["INCLUDED"]);
 	});
 
-	it("is told to its bidder builder by builder, and to nobody else", async () => {
+	it("are reported to the bidder for each builder, and to nobody else", async () => {
 		const target = await fixture.target();
 		const { bidder, hash } = await fixture.offer(target, GWEI);
 		const answers = await until("three answers", async () => {

@@ -14,7 +14,7 @@ import {
 } from "../../support/bidder.ts";
 import { MISER, REVERTER } from "../../support/biddingFixture.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
-import { seededRandom } from "../../support/seededRandom.ts";
+import { SeededRandom } from "../../support/seededRandom.ts";
 
 const SEARCHERS = 200;
 /** Of the searchers: those who speak over a websocket. */
@@ -56,7 +56,7 @@ interface CrowdBid {
 	readonly words: RegExp | null;
 }
 
-const random = seededRandom(SEED);
+const random = new SeededRandom(SEED);
 let fixture: AuctionFixture;
 const crowd: Bidder[] = [];
 let round = 0;
@@ -153,7 +153,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		}
 	});
 
-	it("withdraw the best bid in the last moment, and the next best is in the block", async () => {
+	it("cancel the best bid in the last moment, and the next best is in the block", async () => {
 		for (let i = 0; i < 2; i++) {
 			const target = await fixture.target();
 			const [best, next] = two(await bidAll(target, bidsOfAll(true)));
@@ -183,7 +183,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 	});
 
 	it("lose the best bid to a gate that closes, and the next best is in the block", async () => {
-		const gate = await fixture.place(PAYS_IF_OPEN);
+		const gate = await fixture.placeCode(PAYS_IF_OPEN);
 		const keeper = await fixture.actor();
 		const opens = keeper.sign({ nonce: 0, to: gate, data: word(1) });
 		await fixture.publish(opens);

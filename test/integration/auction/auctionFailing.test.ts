@@ -62,7 +62,7 @@ async function survives(path: string, trap: Trap, percent = 90n): Promise<void> 
 	const target = await fixture.target(path);
 	const other = await fixture.offer(target, GWEI);
 	const data = (await trap.data?.()) ?? "0x";
-	const best = await fixture.offer(target, 50n * GWEI, { to: await fixture.place(trap.code), data });
+	const best = await fixture.offer(target, 50n * GWEI, { to: await fixture.placeCode(trap.code), data });
 	await fixture.out(target, [other.backrun, best.backrun]);
 	assert.deepEqual(await fixture.stagesOf([best, other]), ["BEST", "RUNNER_UP"]);
 	const block = await fixture.system.nextBlock();
@@ -94,7 +94,7 @@ async function refusalOf(bidder: Bidder, target: Target, backrun: Signed): Promi
 	return "error" in answer ? answer.error : "accepted";
 }
 
-describe("with a coinbase that nobody knows", () => {
+describe("with an unknown coinbase", () => {
 	before(async () => {
 		fixture = await startAuction({ builder: { slotSeconds: BUILDER_SLOT_SECONDS } });
 	});
@@ -107,7 +107,7 @@ describe("with a coinbase that nobody knows", () => {
 	}
 
 	it("a backrun whose chance another target's backrun takes leaves its target its block", async () => {
-		const once = await fixture.place(PAYS_ONCE);
+		const once = await fixture.placeCode(PAYS_ONCE);
 		const [one, two] = [await fixture.target(), await fixture.target("/noreverts")];
 		const bids: Placed[] = [];
 		for (const target of [one, two]) {
@@ -135,7 +135,7 @@ describe("with a coinbase that nobody knows", () => {
 	it("a backrun that fails by any other coinbase than one that no block had is refused", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
-		const to = await fixture.place(REVERTS_UNLESS_COINBASE);
+		const to = await fixture.placeCode(REVERTS_UNLESS_COINBASE);
 		const backrun = bidder.backrun(GWEI, { to, data: word(bidder.actor.address) });
 		assert.equal(await refusalOf(bidder, target, backrun), "-32000 backrun reverted");
 		await fixture.system.nextBlock();
@@ -199,10 +199,10 @@ describe("with FEE_RECIPIENT", () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const data = word(DEV_COINBASE);
-		const shy = bidder.backrun(GWEI, { to: await fixture.place(REVERTS_IF_COINBASE), data });
+		const shy = bidder.backrun(GWEI, { to: await fixture.placeCode(REVERTS_IF_COINBASE), data });
 		assert.equal(await refusalOf(bidder, target, shy), "-32000 backrun reverted");
 		const keen = await fixture.offerOut(target, GWEI, {
-			to: await fixture.place(REVERTS_UNLESS_COINBASE),
+			to: await fixture.placeCode(REVERTS_UNLESS_COINBASE),
 			data,
 		});
 		await fixture.system.nextBlock();

@@ -95,7 +95,7 @@ async function statusRefund(target: Target): Promise<number> {
 }
 
 describe("a refund", () => {
-	it("reaches the recipient that was asked for, and is told to the wei", async () => {
+	it("reaches the requested recipient, and its exact amount is reported", async () => {
 		const recipient = newRecipient();
 		const target = await targetFor(recipient);
 		const { backrun, bidder, hash } = await bidOn(target);
@@ -117,7 +117,7 @@ describe("a refund", () => {
 		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
 	});
 
-	it("reaches the sender where nobody else was named: he has it and his change", async () => {
+	it("reaches the sender if no recipient is named", async () => {
 		const target = await fixture.target();
 		const { backrun } = await bidOn(target);
 		const block = await fixture.system.nextBlock();
@@ -133,7 +133,7 @@ describe("a refund", () => {
 		assert.equal((await fixture.status(target)).refundRecipient, null);
 	});
 
-	it("of each target in a block is told of its own, of equal bids too, though all go to one recipient", async () => {
+	it("is reported for the right target, even if several in a block have equal bids and one recipient", async () => {
 		const recipient = newRecipient();
 		const bids = [3n * BID, BID, BID];
 		const targets: Target[] = [];
@@ -154,7 +154,7 @@ describe("a refund", () => {
 		assert.equal(await fixture.balance(recipient), sum);
 	});
 
-	it("that would not cover its cost is none: nothing is owed and nothing paid", async () => {
+	it("that would not cover its own cost is neither owed nor paid", async () => {
 		const recipient = newRecipient();
 		const target = await fixture.target(`/fast?refundRecipient=${recipient}`, NO_TIP);
 		const bid = 1_000n;
@@ -169,7 +169,7 @@ describe("a refund", () => {
 		assert.equal(await statusRefund(target), 0);
 	});
 
-	it("that the maker of the block keeps is told as owed and not paid", async () => {
+	it("that the block's builder keeps is reported as owed and not paid", async () => {
 		const recipient = newRecipient();
 		const target = await targetFor(recipient);
 		const { backrun, bidder, hash } = await bidOn(target);
@@ -183,7 +183,7 @@ describe("a refund", () => {
 		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
 	});
 
-	it("is none for a target without a bid, and none is told", async () => {
+	it("is neither paid nor reported for a target without a bid", async () => {
 		const target = await fixture.target();
 		await fixture.system.nextBlock();
 		await fixture.passBlock();
@@ -192,7 +192,7 @@ describe("a refund", () => {
 	});
 });
 
-describe("a block that goes away", () => {
+describe("a block that is reorganised away", () => {
 	/** The head goes and another block comes in its place, with `mined` in it. */
 	async function reorganise(...mined: readonly Signed[]): Promise<void> {
 		const pairs = mined.map(({ raw }) => [raw, 0]);
@@ -200,7 +200,7 @@ describe("a block that goes away", () => {
 		await fixture.system.chain.rpc("anvil_reorg", [1, pairs]).finally(release);
 	}
 
-	it("takes the refund along; the target may be bid on again, and what is paid then is told", async () => {
+	it("loses its refund; the target may be bid on again, and the new refund is reported", async () => {
 		const recipient = newRecipient();
 		const target = await targetFor(recipient);
 		const { backrun, bidder, hash } = await bidOn(target);
@@ -224,7 +224,7 @@ describe("a block that goes away", () => {
 		assert.ok((await statusRefund(target)) > 0);
 	});
 
-	it("and comes with both but without the refund leaves the user nothing, and says so", async () => {
+	it("and replaced by one with both transactions but no refund: the status says that nothing was paid", async () => {
 		const recipient = newRecipient();
 		const target = await targetFor(recipient);
 		const { backrun, bidder, hash } = await bidOn(target);
@@ -269,7 +269,7 @@ describe("a refund that can't be read back at once", () => {
 		});
 	}
 
-	it("was told before a restart is told the same behind it", async () => {
+	it("is reported the same before and after a restart", async () => {
 		const target = await fixture.target();
 		await bidOn(target);
 		const block = await fixture.system.nextBlock();

@@ -32,7 +32,7 @@ async function placeApart(
 	shares: bigint,
 	options: Parameters<AuctionFixture["offer"]>[2] = {},
 ) {
-	return fixture.offer(target, shares * SHARE, { to: await fixture.place(PAYS_COINBASE), ...options });
+	return fixture.offer(target, shares * SHARE, { to: await fixture.placeCode(PAYS_COINBASE), ...options });
 }
 
 async function assertStages(bids: readonly Placed[], stages: readonly string[]): Promise<void> {
@@ -54,7 +54,7 @@ function live(tx: Signed): readonly number[] {
 }
 
 describe("the best bid of a target", () => {
-	it("goes out at once, alone of all that call one contract, and each that falls out makes room for the next best", async () => {
+	it("is sent at once, only one of all that call one contract; the next best follows when it fails", async () => {
 		const target = await fixture.target();
 		const ten = await place(target, 10n);
 		await fixture.out(target, ten.backrun);
@@ -92,7 +92,7 @@ describe("the best bid of a target", () => {
 		assert.deepEqual(await fixture.blockFrom(target), [target.hash]);
 	});
 
-	it("is told to nobody, nor by how much others lost, before the block", async () => {
+	it("is not revealed before the block, nor by how much others lost", async () => {
 		const target = await fixture.target();
 		const best = await place(target, 30n);
 		const lost = await place(target, 11n);
@@ -115,7 +115,7 @@ describe("the best bid of a target", () => {
 		);
 	});
 
-	it("of equal ones is the earlier", async () => {
+	it("among equal ones is the earlier", async () => {
 		const target = await fixture.target();
 		const first = await place(target, 7n);
 		const second = await place(target, 7n);
@@ -129,7 +129,7 @@ describe("the best bid of a target", () => {
 		assert.equal((await fixture.status(target)).backruns, 3, "all that were accepted count");
 	});
 
-	it("may come from the target's own sender, with the nonce behind it", async () => {
+	it("may come from the target's own sender, with the next nonce", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const unpaid = target.user.sign({ nonce: 1 });
@@ -142,7 +142,7 @@ describe("the best bid of a target", () => {
 	});
 });
 
-it("a bid on what is unknown, hidden or mined is answered in one and the same way", async () => {
+it("bids on unknown, hidden and mined transactions get the same answer", async () => {
 	const bidder = await fixture.bidder();
 	const mined = await fixture.target();
 	await fixture.system.nextBlock();
@@ -150,7 +150,7 @@ it("a bid on what is unknown, hidden or mined is answered in one and the same wa
 	await fixture.submit("/fullprivacy", hidden);
 	const plain = (await fixture.actor()).sign();
 	await fixture.submit("/fast", plain);
-	for (const tx of [hidden, plain]) await fixture.sent(tx);
+	for (const tx of [hidden, plain]) await fixture.waitUntilSent(tx);
 	const unknown = (await fixture.actor()).sign({ nonce: 3 });
 	for (const target of [unknown, plain, mined, hidden]) {
 		const answer = await bidder.tryBid(target, bidder.backrun(GWEI));
@@ -159,7 +159,7 @@ it("a bid on what is unknown, hidden or mined is answered in one and the same wa
 });
 
 describe("a uuid", () => {
-	it("takes a bid back for another one, also a cheaper one", async () => {
+	it("replaces a bid by another one, also a lower one", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const dear = await place(target, 9n, { bidder });
@@ -172,7 +172,7 @@ describe("a uuid", () => {
 		assert.deepEqual((await fixture.blockFrom(target)).slice(0, 2), [target.hash, cheap.backrun.hash]);
 	});
 
-	it("takes a bid from one target to another", async () => {
+	it("moves a bid from one target to another", async () => {
 		const [one, two] = [await fixture.target(), await fixture.target()];
 		const bidder = await fixture.bidder();
 		const before = await place(one, 9n, { bidder });
@@ -186,7 +186,7 @@ describe("a uuid", () => {
 		assert.ok(await fixture.receipt(one), "the target that lost its bid is mined all the same");
 	});
 
-	it("that is refused takes nothing back", async () => {
+	it("of a refused bid replaces nothing", async () => {
 		const target = await fixture.target();
 		const bidder = await fixture.bidder();
 		const good = await place(target, 9n, { bidder });
@@ -199,7 +199,7 @@ describe("a uuid", () => {
 		assert.equal((await fixture.blockFrom(target))[1], good.backrun.hash);
 	});
 
-	it("whose bid comes again is the same bid still, and may be cancelled", async () => {
+	it("with the same bid again keeps it, and it may be cancelled", async () => {
 		const target = await fixture.target();
 		const once = await place(target, 9n);
 		const again = await once.bidder.bid(target, once.backrun, { uuid: "one" });
@@ -213,7 +213,7 @@ describe("a uuid", () => {
 	});
 });
 
-it("a nonce that two targets' best bids share is kept by the dearer; the other target takes its next best, or none", async () => {
+it("of two targets' best bids with one nonce the higher stays; the other target gets its next best, or none", async () => {
 	const [one, two] = [await fixture.target(), await fixture.target()];
 	const bidder = await fixture.bidder();
 	const low = await place(one, 10n, { bidder, uuid: "on one" });
@@ -244,7 +244,7 @@ it("a nonce that two targets' best bids share is kept by the dearer; the other t
 	assert.match((await fixture.stagesOf([low]))[0] ?? "", /^NOT_INCLUDED /);
 });
 
-describe("the bids that are out", () => {
+describe("the bids that builders get", () => {
 	it("are the best three, each under its own identifier; the builder keeps the one that pays the most", async () => {
 		const target = await fixture.target();
 		const four = await placeApart(target, 4n);
@@ -267,7 +267,7 @@ describe("the bids that are out", () => {
 
 	it("are distinct by owner, by sender and by contract", async () => {
 		const target = await fixture.target();
-		const to = await fixture.place(PAYS_COINBASE);
+		const to = await fixture.placeCode(PAYS_COINBASE);
 		const best = await placeApart(target, 9n, { to });
 		const sameContract = await placeApart(target, 8n, { to });
 		const { from, actor } = best.bidder;
@@ -287,14 +287,14 @@ describe("the bids that are out", () => {
 	});
 });
 
-it("a bidder that pays one wei where it bid more is barred and told so, across a restart, until a reorganisation takes the block away", async () => {
+it("a bidder that pays one wei instead of its bid is barred, also after a restart, until a reorganisation removes the block", async () => {
 	const { system } = fixture;
-	const to = await fixture.place(PAYS_LESS_AFTER_TIME);
+	const to = await fixture.placeCode(PAYS_LESS_AFTER_TIME);
 	const crook = await fixture.bidder();
 	const owner = Object.assign(await fixture.bidder(), { from: crook.from });
 	const sender = Object.assign(await fixture.bidder(), { actor: crook.actor, nonce: 1 });
 	const stranger = await fixture.bidder();
-	const good = await fixture.place(PAYS_COINBASE);
+	const good = await fixture.placeCode(PAYS_COINBASE);
 	const target = await fixture.target();
 	// It pays one wei in a block that comes a second later than the relay counts on.
 	const head = (await system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };

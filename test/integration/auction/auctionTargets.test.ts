@@ -59,7 +59,7 @@ async function withdrawn(target: Signed, ...txs: readonly Signed[]): Promise<voi
 	const { builders } = fixture.system;
 	for (const builder of builders) await fixture.out(target, null, builder);
 	await until("nothing of it in the builders' books", () =>
-		txs.every((tx) => builders.every((builder) => fixture.live(builder, tx) === 0)),
+		txs.every((tx) => builders.every((builder) => fixture.liveOrders(builder, tx) === 0)),
 	);
 }
 
@@ -125,16 +125,16 @@ const ENDINGS: readonly Ending[] = [
 			async end({ user }) {
 				const tx = user.sign({ to: user.address, ...BUMPED });
 				await fixture.submit(by, tx);
-				await fixture.sent(tx, { builders: ["dev"] });
+				await fixture.waitUntilSent(tx, { builders: ["dev"] });
 				return tx;
 			},
 		}),
 	),
 ];
 
-describe("a target that is no more", () => {
+describe("a target that has ended", () => {
 	for (const { name, path, end } of ENDINGS) {
-		it(`${name}: its bids end, it and the backrun are withdrawn, and it looks like one that never was`, async () => {
+		it(`${name}: its bids end, builders get cancels, and it then looks like an unknown hash`, async () => {
 			const target = await fixture.target(path);
 			const lost = await fixture.offer(target, 5n * GWEI);
 			const best = await fixture.offerOut(target, 20n * GWEI);
@@ -155,7 +155,7 @@ describe("a target that is no more", () => {
 	}
 
 	for (const { name, end } of ENDINGS.slice(0, 2)) {
-		it(`${name}: a fresh one with its nonce is shared and bid on by itself`, async () => {
+		it(`${name}: a new one with the same nonce is shared and takes its own bids`, async () => {
 			const target = await fixture.target(SOFT);
 			const old = await bidOn(target);
 			await end(target);
@@ -171,7 +171,7 @@ describe("a target that is no more", () => {
 		});
 	}
 
-	it("replaced by its sender takes its bids along; the same backrun may be bid on the new one", async () => {
+	it("replaced by its sender ends its bids; the same backrun may be bid on the new one", async () => {
 		const target = await fixture.target();
 		const { bidder, backrun, hash } = await bidOn(target);
 		const fresh = { ...target.user.sign({ to: EMITTER, ...BUMPED }), user: target.user };
@@ -214,7 +214,7 @@ describe("a target that is no more", () => {
 		assert.deepEqual(await fixture.stagesOf([bid]), ["DROPPED targetGone"]);
 	});
 
-	it("cancelled while bids on it come in is bid on by nobody behind that, and none of them is ever out alone", async () => {
+	it("cancelled while bids arrive takes no later bids, and no builder ever has a backrun without it", async () => {
 		const target = await fixture.target("/maxbackruns");
 		const searchers = await Promise.all(Array.from({ length: 8 }, () => fixture.bidder()));
 		const backruns = searchers.map((bidder, i) => bidder.backrun(BigInt(i + 1) * GWEI));
@@ -230,7 +230,7 @@ describe("a target that is no more", () => {
 	});
 });
 
-describe("a target behind its sender's own lower nonces", () => {
+describe("a target after its sender's lower nonces", () => {
 	/** A user's contract, opened by nonce 0; and a target of his with nonce 1. */
 	async function behind(options: { readonly path: string; readonly to?: string }): Promise<{
 		readonly user: Actor;
@@ -239,7 +239,7 @@ describe("a target behind its sender's own lower nonces", () => {
 		readonly target: Target;
 	}> {
 		const user = await fixture.actor();
-		const gate = await fixture.place(options.to ?? PAYS_IF_OPEN);
+		const gate = await fixture.placeCode(options.to ?? PAYS_IF_OPEN);
 		const opening = user.sign({ nonce: 0, to: gate, data: word(1) });
 		const tx = user.sign({ nonce: 1, to: options.to === undefined ? EMITTER : gate });
 		// Shared, too: bids are taken behind what searchers see alone.
@@ -257,14 +257,14 @@ describe("a target behind its sender's own lower nonces", () => {
 		assert.deepEqual(hashes.slice(at, at + 2), [target.hash, backrun.hash]);
 	}
 
-	it("is bid on in the state that these leave, and stands behind them in the block", async () => {
+	it("is bid on in the state after these, and follows them in the block", async () => {
 		const { gate, opening, target } = await behind({ path: "/fast" });
 		const { backrun } = await fixture.offerOut(target, 5n * GWEI, { to: gate });
 		await assertOrder(opening, target, backrun);
 		await fixture.event(target, "refunded", ({ paid }) => paid !== "0");
 	});
 
-	it("has its bids tried again when one of them is replaced: what fails is taken back, what passes stays", async () => {
+	it("has its bids simulated again when one of these is replaced: failing bids are withdrawn, others stay", async () => {
 		const { user, gate, target } = await behind({ path: "/fast" });
 		const best = await fixture.offer(target, 50n * GWEI, { to: gate });
 		const next = await fixture.offer(target, 5n * GWEI);

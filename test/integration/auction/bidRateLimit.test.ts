@@ -54,14 +54,14 @@ async function statusOf(from: string, key?: string): Promise<number> {
 const UNKNOWN = `0x${"77".repeat(32)}`;
 const failing = signedBy(1, { to: REVERTER }).raw;
 
-test("bids that fail their simulation weigh ten: the client has to wait", async () => {
+test("bids that fail their simulation count ten in the rate limit", async () => {
 	const from = "198.51.100.1";
 	assert.deepEqual(await bids(target, failing, { from }), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf(from), 429);
 	assert.equal(await statusOf("198.51.100.2"), 200);
 });
 
-test("bids that are taken, or refused without a simulation, weigh one", async () => {
+test("bids that are accepted, or refused without a simulation, count one", async () => {
 	assert.deepEqual(
 		await bids(target, backrunBy(2, 5n).raw, { from: "198.51.100.3" }),
 		Array(BIDS).fill(undefined),
@@ -71,7 +71,7 @@ test("bids that are taken, or refused without a simulation, weigh one", async ()
 	assert.equal(await statusOf("198.51.100.4"), 200);
 });
 
-test("failing bids are on their address's account, whatever key signs them: keys cost nothing", async () => {
+test("failing bids count for their address, whatever key signs them: keys cost nothing", async () => {
 	const from = "198.51.100.5";
 	assert.deepEqual(await bids(target, failing, { from, key: KEY }), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf(from, KEY), 429);

@@ -70,7 +70,7 @@ const STRANGERS: readonly (readonly [string, CallOptions, CallOptions])[] = [
 ];
 
 for (const [name, own, other] of STRANGERS) {
-	test(`${name}: one uuid names a bundle of each, whose status is told to its own sender alone`, async () => {
+	test(`${name}: one uuid names a different bundle of each, whose status only its sender gets`, async () => {
 		const target = await fixture.target(fresh());
 		const mine = await bid(target, "shared uuid", own, 2_000n);
 		const theirs = await bid(target, "shared uuid", other, 1_000n);
@@ -102,7 +102,7 @@ test("a signer is known by the key alone, in whatever case, whatever the address
 	assert.deepEqual(await fixture.stages(again, A), ["CANCELLED"]);
 });
 
-test("the unsigned behind one address share their uuids, over HTTP and websockets", async () => {
+test("unsigned clients behind one address share their uuids, over HTTP and websockets", async () => {
 	const target = await fixture.target(fresh());
 	const headers = { "x-forwarded-for": HERE.from };
 	const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers });
@@ -140,7 +140,7 @@ test("a websocket that a web page has opened cancels nothing of its visitor's", 
 	stranger.terminate();
 });
 
-test("an extension, and what sends no Origin, may cancel", async () => {
+test("an extension, and a client without an Origin header, may cancel", async () => {
 	for (const origin of [
 		"chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn",
 		"moz-extension://0",
@@ -180,7 +180,7 @@ test("a signature over another body cancels nothing, and is refused", async () =
 	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });
 
-test("an address that is claimed before another's signature, or none, is refused", async () => {
+test("a signature header whose address is not the signer's, or without a signature, is refused", async () => {
 	const bundle = await bid(await fixture.target(fresh()), "claimed", A);
 	const body = cancelBody("claimed");
 	const [a, b] = [createBodySigner(KEY_A), createBodySigner(KEY_B)];
@@ -249,7 +249,7 @@ test("an IPv6 address is a client, not its network", async () => {
 	assert.deepEqual(await fixture.stages(bundle, { from: "2001:0DB8:0:0::0001" }), ["BEST"]);
 });
 
-test("an address that is named like a signer, or a web page's visitor, is neither", async () => {
+test("an address that looks like the key of a signer or web page counts as neither", async () => {
 	const bundle = await bid(await fixture.target(fresh()), "impostor", A);
 	const { address } = createBodySigner(KEY_A);
 	const visited = await bid(await fixture.target(fresh()), "impostor", { ...HERE, origin: PAGE });
@@ -261,7 +261,7 @@ test("an address that is named like a signer, or a web page's visitor, is neithe
 	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });
 
-test("a websocket is its address's: an upgrade with a signature is refused, never taken without it", async () => {
+test("a websocket belongs to its address: an upgrade with a signature is refused, not accepted unsigned", async () => {
 	const bundle = await bid(await fixture.target(fresh()), "socket", A);
 	const url = `ws://127.0.0.1:${fixture.system.relay.port}/`;
 	for (const text of [cancelBody("socket"), bundle, ""]) {
@@ -273,7 +273,7 @@ test("a websocket is its address's: an upgrade with a signature is refused, neve
 	assert.equal(await socket.call("eth_sendBundle", [{ txs: [], replacementUuid: "socket" }]), NO_BUNDLE);
 	const id = await socket.subscribe("service_bundleStatus", bundle);
 	assert.equal(await socket.call("eth_unsubscribe", [id]), true);
-	assert.deepEqual(socket.told(id), []);
+	assert.deepEqual(socket.received(id), []);
 	socket.close();
 	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });

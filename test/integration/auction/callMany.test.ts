@@ -61,7 +61,7 @@ async function moveOn(random: SeededRandom): Promise<void> {
 	await mineBlocks(fixture.chain, [{ ...block, sends: txs }]);
 }
 
-test(`generated bundles of signed transactions fare as in a real block (seed ${SEED})`, async () => {
+test(`generated bundles of signed transactions have the results of a real block (seed ${SEED})`, async () => {
 	const tally = { passed: 0, reverted: 0, halted: 0, notRun: 0 };
 	for (let index = 0; index < CASES; index++) {
 		const random = new SeededRandom(SEED + index);
@@ -73,8 +73,8 @@ test(`generated bundles of signed transactions fare as in a real block (seed ${S
 		for (const { account, balance } of bundle.poor) {
 			await fixture.chain.rpc("anvil_setBalance", [account.address, `0x${balance.toString(16)}`]);
 		}
-		const above = random.once(3) ? 2 + random.below(29) : 1;
-		const timestamp = random.once(3) ? head.timestamp + 100 + random.below(1000) : undefined;
+		const above = random.oneIn(3) ? 2 + random.below(29) : 1;
+		const timestamp = random.oneIn(3) ? head.timestamp + 100 + random.below(1000) : undefined;
 		const block = {
 			number: head.number + above,
 			timestamp: timestamp ?? head.timestamp + SLOT_SECONDS * above,
@@ -82,11 +82,11 @@ test(`generated bundles of signed transactions fare as in a real block (seed ${S
 			sends: bundle.txs,
 		};
 		const real = await buildInOrder(fixture.chain, block, bundle.keys);
-		const txs = bundle.txs.map((raw) => (random.once(5) ? share(raw) : raw));
+		const txs = bundle.txs.map((raw) => (random.oneIn(5) ? share(raw) : raw));
 		const params = {
 			txs,
 			blockNumber: `0x${(head.number + above).toString(16)}`,
-			stateBlockNumber: random.once(2) ? "latest" : `0x${head.number.toString(16)}`,
+			stateBlockNumber: random.oneIn(2) ? "latest" : `0x${head.number.toString(16)}`,
 			...(timestamp === undefined ? {} : { timestamp }),
 		};
 		const answer = await fixture.ask([params]);
@@ -108,7 +108,7 @@ function share(raw: string): string {
 	return decoded.tx.hash;
 }
 
-test(`generated bundles of calls fare as in a real block (seed ${SEED + 1})`, async () => {
+test(`generated bundles of calls have the results of a real block (seed ${SEED + 1})`, async () => {
 	const tally = { passed: 0, reverted: 0, halted: 0, notRun: 0, within: 0, behind: 0 };
 	const { chain } = fixture;
 	for (let index = 0; index < CASES; index++) {
@@ -119,12 +119,12 @@ test(`generated bundles of calls fare as in a real block (seed ${SEED + 1})`, as
 		const within = {
 			number: head.number + 1,
 			timestamp: head.timestamp + 1 + random.below(30),
-			baseFee: random.once(2) ? 0n : head.nextBaseFee,
+			baseFee: random.oneIn(2) ? 0n : head.nextBaseFee,
 		};
 		const own = await drawOwn(random, within);
 		const drawn = drawCallCase(random, fixture.rich, within);
 		const count = random.below(own.length + 1);
-		const before = random.once(3) ? own.length : count;
+		const before = random.oneIn(3) ? own.length : count;
 		const real = await reallyDo(within, own.slice(0, before), drawn.blocks);
 		await chain.revert(snapshot);
 		// The snapshot is used up.
@@ -132,11 +132,11 @@ test(`generated bundles of calls fare as in a real block (seed ${SEED + 1})`, as
 		await mineBlocks(chain, [{ ...within, sends: own }]);
 		const above = random.below(3);
 		for (let i = 0; i < above; i++) await chain.rpc("evm_mine");
-		const named = above === 0 && random.once(2) ? "latest" : `0x${within.number.toString(16)}`;
-		const all = before === own.length && random.once(2);
+		const named = above === 0 && random.oneIn(2) ? "latest" : `0x${within.number.toString(16)}`;
+		const all = before === own.length && random.oneIn(2);
 		const context = {
 			blockNumber: named,
-			...(all && random.once(2) ? {} : { transactionIndex: all ? -1 : before }),
+			...(all && random.oneIn(2) ? {} : { transactionIndex: all ? -1 : before }),
 		};
 		const params = [drawn.bundles, context];
 		const answer = await fixture.ask(params);
@@ -202,7 +202,7 @@ async function askSigned(txs: readonly string[]) {
 	return fixture.ask(params);
 }
 
-test("gas that a revert gives back is left to those behind it", async () => {
+test("gas that a reverted call did not use is left for later calls", async () => {
 	const txs = [
 		raw({ by: rich(0), to: PLACES.revert, gasLimit: 25_000_000, nonce: 0 }),
 		raw({ by: rich(1), to: PLACES.counter, gasLimit: 29_900_000, nonce: 0 }),
@@ -232,7 +232,7 @@ test("an authorization of the sender's own takes a nonce", async () => {
 	}
 });
 
-test("nothing of a private transaction but what it returns comes out", async () => {
+test("the result reveals nothing of a private transaction except what it returns", async () => {
 	const tx = raw({ by: rich(0), to: PLACES.echo, data: "0x1234", nonce: 0 });
 	const signature = tx.slice(-130);
 	const answers = await askSigned([tx, tx, raw({ by: rich(0), chainId: 5n })]);

@@ -184,7 +184,7 @@ async function delivered(raw: string): Promise<void> {
 }
 
 for (const [what, name, open] of BOTS) {
-	test(`${what}: hears, bids, wins and is told`, async (t) => {
+	test(`${what}: sees the target, bids, wins and gets the status`, async (t) => {
 		const bot = await open();
 		t.after(() => bot.close());
 		const target = String((await received(bot, name)).hash);
@@ -209,7 +209,7 @@ for (const [what, name, open] of BOTS) {
 		assert.equal(head.hash, included.blockHash);
 	});
 
-	test(`${what}: takes its bid back, by its name and by an empty bundle`, async (t) => {
+	test(`${what}: cancels its bid, by uuid and by an empty bundle`, async (t) => {
 		const bot = await open();
 		t.after(() => bot.close());
 		const target = String((await received(bot, name)).hash);
@@ -332,7 +332,7 @@ test("the MEV-Share client: a plain bundle over a range of blocks is in the firs
 	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
 });
 
-test("the MEV-Share client: a bid with the target's hash first is behind it in the block", async () => {
+test("the MEV-Share client: a bid with the target's hash first follows it in the block", async () => {
 	const target = await fixture.target(fresh());
 	const backrun = backrunBy(fresh(), 9_000n);
 	const block = (await fixture.head()) + 1;

@@ -1,6 +1,5 @@
-// The searchers' feed: which transactions it shows, on each path and over several blocks; its frames, field by field;
-// aliases, limits and ends of subscriptions; a bundle's status, which only its own client gets; and that no signature
-// or raw transaction is ever in it.
+// Tests the searchers' feed: which transactions it shows, and their fields; aliases, limits and ends of subscriptions; that only
+// the owner gets a bundle's status; and that the feed never holds a signature or raw transaction.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -113,20 +112,20 @@ async function areSharedOnce(transactions: readonly Signed[]): Promise<void> {
 
 describe("the table of endpoints, column `shared`", () => {
 	it("what emits an event is shared on /fast and /noreverts; on /maxbackruns everything, also what fails or waits", async () => {
-		const failing = await share({ to: await fixture.place(REVERTS) });
+		const failing = await share({ to: await fixture.placeCode(REVERTS) });
 		const passing = [
 			await send("/fast", { to: EMITTER }),
 			await send("/noreverts", { to: EMITTER }),
 			await share({ to: EMITTER }),
 			await share({ value: 5n }),
 		];
-		for (const tx of passing) await fixture.sent(tx);
+		for (const tx of passing) await fixture.waitUntilSent(tx);
 		await areSharedOnce([...passing, failing, await share({ nonce: 3 })]);
 		assert.ok(!(await fixture.life(failing)).some((event) => event.startsWith("broadcast")));
 	});
 
 	it("what fails on /fast and /noreverts is shared when it passes, and not before", async () => {
-		const contract = await fixture.place(REVERTS);
+		const contract = await fixture.placeCode(REVERTS);
 		const failing = [await send("/fast", { to: contract }), await send("/noreverts", { to: contract })];
 		for (const tx of failing) await fixture.reaches(tx, "SIMULATION_FAILED");
 		await fixture.passBlock();
@@ -135,13 +134,13 @@ describe("the table of endpoints, column `shared`", () => {
 		await fixture.system.chain.rpc("anvil_setCode", [contract, EMITS]);
 		await fixture.passBlock();
 		await areSharedOnce(failing);
-		for (const tx of failing) await fixture.sent(tx);
+		for (const tx of failing) await fixture.waitUntilSent(tx);
 	});
 
-	it("never: plain transfers, all on /fullprivacy and /nochecks, and what follows that, however many blocks pass", async () => {
-		const contract = await fixture.place(REVERTS);
+	it("never shared: plain transfers, all on /fullprivacy and /nochecks, and what depends on those, over many blocks", async () => {
+		const contract = await fixture.placeCode(REVERTS);
 		const plain = [await send("/fast", { value: 5n }), await send("/noreverts", { value: 5n })];
-		for (const tx of plain) await fixture.sent(tx);
+		for (const tx of plain) await fixture.waitUntilSent(tx);
 		const secret: Signed[] = [];
 		const others: Signed[] = [];
 		for (const path of ["/fullprivacy", "/nochecks"]) {
@@ -157,7 +156,7 @@ describe("the table of endpoints, column `shared`", () => {
 		secret.push(link);
 		const hidden = [...plain, ...secret, ...others];
 		const out = async () => {
-			for (const tx of [...secret, behind]) await fixture.sent(tx, { builders: ["vault"] });
+			for (const tx of [...secret, behind]) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		};
 		await out();
 		await stayHidden([...hidden, behind], 4);
@@ -175,7 +174,7 @@ describe("the table of endpoints, column `shared`", () => {
 		const [first, second] = [sign(actor, { to: EMITTER }), sign(actor, { to: EMITTER, nonce: 1 })];
 		await fixture.submit("/fast", second, first);
 		await searcher.shown(feed, second.hash);
-		const hashes = searcher.told(feed).map(({ hash }) => hash);
+		const hashes = searcher.received(feed).map(({ hash }) => hash);
 		assert.ok(hashes.indexOf(first.hash) >= 0 && hashes.indexOf(first.hash) < hashes.indexOf(second.hash));
 		await areSharedOnce([first, second]);
 	});
@@ -216,7 +215,7 @@ describe("a frame", () => {
 		assert.deepEqual([to, data], [null, "0x"]);
 	});
 
-	it("comes under the alias, on every path that takes a websocket, to each subscription once", async () => {
+	it("comes once to each subscription, also under the alias, on every websocket path", async () => {
 		const received: [FeedClient, string][] = [];
 		for (const path of ["/", "/ws", "/fast", "/fullprivacy"]) {
 			for (const name of [FEED, "mevblocker_partialPendingTransactions", "our-feed"]) {
@@ -235,7 +234,7 @@ describe("a frame", () => {
 });
 
 describe("a subscription", () => {
-	it("is answered before it is told anything, while transactions stream in", async () => {
+	it("is answered before its first notification, while transactions stream in", async () => {
 		const listeners = await Promise.all(Array.from({ length: 16 }, () => open()));
 		const sender = await fixture.actor();
 		const stream = Array.from({ length: 40 }, (_, nonce) => sign(sender, { nonce }));
@@ -248,14 +247,14 @@ describe("a subscription", () => {
 			await client.shown(id, last.hash);
 			const { answer, first } = client.order(id);
 			assert.ok(answer >= 0 && answer < first, `${answer} ${first}`);
-			const told = client.told(id).map(({ hash }) => hash);
+			const told = client.received(id).map(({ hash }) => hash);
 			const from = stream.findIndex(({ hash }) => hash === told[0]);
 			// From its first one on it misses none, and they are in order.
 			if (from >= 0) assert.deepEqual(told, [...stream.slice(from).map(({ hash }) => hash), last.hash]);
 		}
 	});
 
-	it("is the sixteenth at most; one that ends makes room, and is told nothing more", async () => {
+	it("is one of at most 16 on a connection; one that ends makes room and gets no more notifications", async () => {
 		const client = await open();
 		const kept = await client.subscribe(FEED);
 		for (const again of [FEED, "our-feed"]) {
@@ -310,7 +309,7 @@ describe("a subscription", () => {
 	});
 });
 
-it("a reader that does not read is closed with 1013 and told so; others hear all of it meanwhile", async () => {
+it("a client that does not read is closed with 1013, while the others get all notifications", async () => {
 	const unread = async () =>
 		Number(/^relay_unread_bytes (\d+)$/m.exec(await metricsOf(fixture.system.client.url))?.[1]);
 	const slow = await open();
@@ -326,7 +325,7 @@ it("a reader that does not read is closed with 1013 and told so; others hear all
 	await fence();
 });
 
-it("a bundle's status follows two bids into the block, each told to its own client alone", async () => {
+it("the status of two bids is reported up to the block, each only to its own client", async () => {
 	const [low, high] = [await fixture.bidder(), await fixture.bidder()];
 	const [lowFeed, highFeed, stranger] = [await low.connect(), await high.connect(), await open()];
 	clients.push(lowFeed, highFeed);
@@ -342,7 +341,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	// Before it is sent there is nothing to tell.
 	const lowId = await lowFeed.subscribe(name, lowHash);
 	const at = (client: FeedClient, id: string, stage: string) =>
-		until(`${stage} told of ${id}`, () => client.told(id).find(({ status }) => status === stage));
+		until(`${stage} told of ${id}`, () => client.received(id).find(({ status }) => status === stage));
 	assert.equal(await low.bid(target, lower), lowHash);
 	const best = await at(lowFeed, lowId, "BEST");
 	const block = (await fixture.head()) + 1;
@@ -351,7 +350,9 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 		[lowHash, target.hash, block, String(1_000n * GWEI), null],
 	);
 	await until("the builder's answer", () =>
-		lowFeed.told(lowId).some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
+		lowFeed
+			.received(lowId)
+			.some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
 	);
 
 	assert.equal(await high.bid(target, higher), highHash);
@@ -359,7 +360,7 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	assert.deepEqual([outbid.outbidBy, outbid.blockHash], [null, null], "by how much is told behind the block");
 	// Who asks later is told how it stands, at once.
 	const highId = await highFeed.subscribe(name, highHash);
-	const now = await until("the present state", () => highFeed.told(highId)[0]);
+	const now = await until("the present state", () => highFeed.received(highId)[0]);
 	assert.deepEqual([now.bundleHash, now.status, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
 	await fixture.out(target, higher);
 
@@ -368,11 +369,11 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 	const { hash } = await fixture.block(block);
 	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);
 	await at(lowFeed, lowId, "NOT_INCLUDED");
-	const lost = await until("the winner", () => lowFeed.told(lowId).find(({ winner }) => winner !== null));
+	const lost = await until("the winner", () => lowFeed.received(lowId).find(({ winner }) => winner !== null));
 	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
 	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
-	for (const [client, id] of spying) assert.deepEqual(client.told(id), []);
-	const stages = lowFeed.told(lowId).map(({ status }) => status);
+	for (const [client, id] of spying) assert.deepEqual(client.received(id), []);
+	const stages = lowFeed.received(lowId).map(({ status }) => status);
 	assert.deepEqual([...new Set(stages)], ["BEST", "OUTBID", "NOT_INCLUDED"]);
 	for (const { raw } of [lower, higher])
 		secrets.push(
@@ -381,8 +382,8 @@ it("a bundle's status follows two bids into the block, each told to its own clie
 		);
 });
 
-it("all that was ever told is shared by its status as well", async () => {
-	const told = searcher.told(feed);
+it("all that the feed has shown also has `shared` in its status", async () => {
+	const told = searcher.received(feed);
 	assert.ok(told.length > 20);
 	for (const { hash } of told) assert.equal((await fixture.system.client.status(String(hash))).shared, true);
 });

@@ -85,7 +85,7 @@ after(async () => {
 	for (const builder of plainBuilders) await builder.stop();
 });
 
-test("the builders were given what is searched for", () => {
+test("the builders received the secrets that the tests search for", () => {
 	const control = new LeakWatch();
 	for (const builder of plainBuilders) control.saw("builder", builder.bodies.join("\n"));
 	const given = [early, winner, share, withdrawn, ...plain].map(({ raw }, i) => ({
@@ -97,12 +97,12 @@ test("the builders were given what is searched for", () => {
 	assert.deepEqual(control.found(refused.map(({ raw }) => ({ name: "refused", value: raw }))), []);
 });
 
-test("no raw backrun, no signature and no call data comes out anywhere: pages, feeds, answers, log", () => {
+test("no raw backrun, signature or call data is in any page, feed, answer or log", () => {
 	assert.ok(watch.places.length >= 12, watch.places.join(", "));
 	assert.deepEqual(watch.found([...everything, ...targets].flatMap(bytesOf)), []);
 });
 
-test("no key and no signature of a request comes out anywhere", () => {
+test("no output contains a key or a signature of a request", () => {
 	const secrets = [
 		{ name: "key", value: KEY },
 		...requestSignatures.map((header) => ({
@@ -114,20 +114,20 @@ test("no key and no signature of a request comes out anywhere", () => {
 	assert.deepEqual(watch.found(secrets), []);
 });
 
-test("while the targets are pending a rival is told nothing of others' bids: no hash, amount, name or sender", () => {
+test("while the targets are pending a rival gets nothing of others' bids: no hash, amount, uuid or sender", () => {
 	const secrets = everything.flatMap(namesOf);
 	assert.ok(secrets.length > 30);
 	secrets.push({ name: "uuid", value: UUID }, { name: "the contract that pays", value: PAYER });
 	assert.deepEqual(watch.found(secrets, OWN_PLACES.concat(LATER_PLACES)), []);
 });
 
-test("after the block neither, of bids that did not win", () => {
+test("nor after the block, of bids that did not win", () => {
 	const lost = [early, loser, withdrawn, ...refused].flatMap(namesOf);
 	assert.deepEqual(watch.found([...lost, { name: "uuid", value: UUID }], OWN_PLACES), []);
 });
 
-test("who guesses another's bundle is told nothing of it", () => {
-	for (const id of guesses) assert.deepEqual(rival.told(id), []);
+test("guessing another's bundle reveals nothing of it", () => {
+	for (const id of guesses) assert.deepEqual(rival.received(id), []);
 });
 
 /** What the bids' own sender is told, and the log, which is the operator's. */

@@ -144,7 +144,7 @@ function errorOf(name: string): string {
 }
 
 for (const pool of [0, 1] as const) {
-	test(`pool ${pool}: behind the swap the backrun gains and pays what it says; before it, it reverts`, async () => {
+	test(`pool ${pool}: after the swap the backrun gains and pays what it says; before it, it reverts`, async () => {
 		const target = await swap(pool, 10n * ETHER);
 		const expected = afterSwap(await reservesOf(pool), { sells: "weth", amountIn: 10n * ETHER });
 		show(target);
@@ -180,7 +180,7 @@ for (const pool of [0, 1] as const) {
 	});
 }
 
-test("a swap the other way round is bid on the other way round", async () => {
+test("a swap in the other direction is bid on in the other direction", async () => {
 	const first = await swap(0, 10n * ETHER);
 	await net.bundle([first]);
 	await net.build();
@@ -216,7 +216,7 @@ test("what is no swap, and what would leave nothing after gas, is not bid on", a
 	assert.deepEqual(bids(), []);
 });
 
-test("each head brings a new bid, for the block behind it, until the target is mined", async () => {
+test("each head brings a new bid, for the next block, until the target is mined", async () => {
 	const target = await swap(0, 10n * ETHER);
 	show(target);
 	await until("the first bid", () => received("bid").length === 1);
@@ -244,7 +244,7 @@ test("each head brings a new bid, for the block behind it, until the target is m
 	assert.equal(bids().at(-1)?.txs[0], other.hash);
 });
 
-test("a refusal is told, and the next head is another chance", async () => {
+test("a refusal is reported, and the next head brings a new bid", async () => {
 	refusal = "target transaction not found";
 	show(await swap(0, 10n * ETHER));
 	await until("it is refused", () => received("refused").length === 1);
@@ -255,7 +255,7 @@ test("a refusal is told, and the next head is another chance", async () => {
 	await until("it is taken", () => received("bid").length === 1);
 });
 
-test("only the owner may have the contract trade, and a stranger gets nothing out of it", async () => {
+test("only the owner may trade with the contract, and nobody else gets anything out of it", async () => {
 	const { abi } = contracts.Arbitrage;
 	const [a, b] = market.pairs;
 	for (const data of [

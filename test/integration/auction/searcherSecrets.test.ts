@@ -64,7 +64,7 @@ after(async () => {
 	await fixture.stop();
 });
 
-test("a bid of any form on any of them is answered as one on an unknown hash, to the byte", async () => {
+test("any bid on a secret transaction gets the same bytes as one on an unknown hash", async () => {
 	const unknown = await probesNow(fixture, UNKNOWN, PROBER);
 	const expected = await overHttp(fixture, UNKNOWN, unknown);
 	unknown.forEach(({ asksForTarget, name }, i) => {
@@ -86,7 +86,7 @@ test("the same in batches, over HTTP and a websocket", async () => {
 	await eachIsLike(expected, (hash, probes) => inBatches(fixture, hash, probes));
 });
 
-test("eth_callMany of any of them that is not shared is answered as of an unknown hash", async () => {
+test("eth_callMany of a secret transaction is answered as for an unknown hash", async () => {
 	const ask = async (hash: string) =>
 		overHttp(fixture, hash, simulationsOf(hash, PROBER, await fixture.head()));
 	const expected = await ask(UNKNOWN);
@@ -94,17 +94,17 @@ test("eth_callMany of any of them that is not shared is answered as of an unknow
 	for (const { hash } of secrets.unheard) assert.deepEqual(await ask(hash), expected);
 });
 
-test("the status of a guessed bundle is that of none", async () => {
+test("the status of a guessed bundle equals that of an unknown one", async () => {
 	const { hash } = backrunBy(PROBER, 5_000n);
 	const expected = await fixture.bundle(bundleHashOf(UNKNOWN, hash));
 	assert.equal(expected.status, 404);
 	for (const target of Object.values(secrets.hashes)) {
 		assert.deepEqual(await fixture.bundle(bundleHashOf(target, hash)), expected);
 	}
-	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+	for (const id of guesses) assert.deepEqual(searcher.received(id), []);
 });
 
-test("no bid on any of them asks the node for anything", async () => {
+test("no bid on a secret transaction makes the relay call the node", async () => {
 	const { node } = fixture.system;
 	assert.ok(node !== null);
 	const target = await fixture.target(20);
@@ -140,7 +140,7 @@ test("a shared one behind a private one takes bids once that is mined, and not b
 	await until("it is out", async () => (await fixture.stages(String(result))).join() === "BEST");
 });
 
-test("no page of a shared one names the private one that took its place, nor one that came between", async () => {
+test("no status of a shared transaction names the private one that replaced it or came before it", async () => {
 	const { client } = fixture.system;
 	const fees = (gwei: bigint) => ({ maxFeePerGas: gwei * 10n ** 9n, maxPriorityFeePerGas: gwei * 10n ** 8n });
 	const [between, last] = [
@@ -165,7 +165,7 @@ test("no page of a shared one names the private one that took its place, nor one
 	}
 });
 
-test("the pages of a shared one behind a private one tell nothing of the state behind that, nor that there is one", async () => {
+test("the status of a shared transaction after a private one reveals neither that one nor its effects", async () => {
 	const { client, chain } = fixture.system;
 	const place = `0x${"b7".repeat(20)}`;
 	const reason = `0x${Buffer.from(REASON).toString("hex")}`;
@@ -188,7 +188,7 @@ test("the pages of a shared one behind a private one tell nothing of the state b
 	}
 });
 
-test("bids take equally long, and ask the node for nothing, when it takes 100 ms for an answer", async () => {
+test("bids take equally long, without calls to the node, when the node takes 100 ms for an answer", async () => {
 	const names = [
 		"on /fullprivacy",
 		"on /nochecks",
@@ -223,7 +223,7 @@ test("bids take equally long, and ask the node for nothing, when it takes 100 ms
 	fixture.system.node?.setDelay(0);
 });
 
-test("nothing that searchers were told names any of them", async () => {
+test("searchers never receive anything that names a secret transaction", async () => {
 	await fixture.target(21);
 	await fixture.system.nextBlock();
 	const last = await fixture.target(22);
@@ -231,7 +231,7 @@ test("nothing that searchers were told names any of them", async () => {
 	for (const { hash } of secrets.unheard) {
 		for (const text of searcher.texts) assert.ok(!text.includes(hash.slice(2)), text);
 	}
-	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+	for (const id of guesses) assert.deepEqual(searcher.received(id), []);
 });
 
 /** Asks after every secret, and expects what an unknown hash was answered. */

@@ -116,7 +116,7 @@ describe("while the relay is well", () => {
 		});
 	}
 
-	it("what came past boost is not its clients', and what came through it is nobody's past it", async () => {
+	it("direct submissions don't belong to boost's clients, and boost's don't belong to the relay's direct clients", async () => {
 		const actor = await fixture.users.actor();
 		const [own, other] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await fixture.users.submit("/fast", own);
@@ -128,7 +128,7 @@ describe("while the relay is well", () => {
 		assert.deepEqual(outcome(await cancel(other, HERE)), true);
 	});
 
-	it("a signed batch is its signer's, call by call, though each is written anew", async () => {
+	it("each call of a signed batch belongs to the signer, although boost rewrites it", async () => {
 		const { actor, tx, key } = await held();
 		const next = actor.sign({ nonce: 1 });
 		const other = await held();
@@ -160,7 +160,7 @@ describe("while the relay is well", () => {
 		assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
 	});
 
-	it("the relay is told one address, our secret and nothing that a client says of itself", async () => {
+	it("the relay gets one address and the secret, and no address headers of the client", async () => {
 		const claims = {
 			...{
 				"x-forwarded-for": "203.0.113.9, 198.51.100.1",
@@ -225,8 +225,8 @@ describe("while the relay is well", () => {
 	});
 });
 
-describe("without a proxy in front", () => {
-	it("what a client says of its address counts for nothing", async () => {
+describe("without a trusted proxy", () => {
+	it("a client's own claims about its address are ignored", async () => {
 		const bare = await fixture.startBoost({ env: { TRUST_PROXY: "0" } });
 		const { tx } = await held("/fast", bare);
 		assert.deepEqual(outcome(await cancel(tx, THERE, "/fast", bare)), true, "both come from this machine");
@@ -235,12 +235,12 @@ describe("without a proxy in front", () => {
 	});
 });
 
-describe("where the relay takes all clients of boost for one", () => {
+describe("if the relay treats all clients of boost as one", () => {
 	for (const [what, BOOST_SECRET] of [
 		["without a secret", undefined],
 		["with another secret than the relay's", "another one"],
 	] as const) {
-		it(`${what} strangers gain nothing by it, and the journal's address may`, async () => {
+		it(`${what} strangers still may not cancel, and the address in the journal may`, async () => {
 			const unknown = await fixture.startBoost({ env: { BOOST_SECRET } });
 			const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
 			assert.deepEqual(outcome(await cancel(first.tx, THERE, "/fast", unknown)), NOT_PENDING);

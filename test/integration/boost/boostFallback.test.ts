@@ -96,9 +96,9 @@ const DIALECTS = {
 	plain: { sent: "/", read: "/", env: { FALLBACK_PRIVATE: "true", FALLBACK_REVERT_PROTECTED: "true" } },
 } as const;
 
-describe("of who asks", () => {
+describe("about the client", () => {
 	for (const [FALLBACK_DIALECT, { sent, read, env }] of Object.entries(DIALECTS)) {
-		it(`${FALLBACK_DIALECT} is told nothing, to the byte`, async () => {
+		it(`${FALLBACK_DIALECT} gets nothing, byte for byte`, async () => {
 			const boost = await inOutage({ FALLBACK_DIALECT, ...env });
 			const { sign, account } = await fixture.users.actor();
 			const tx = sign();
@@ -120,7 +120,7 @@ describe("of who asks", () => {
 		});
 	}
 
-	it("a signed cancel, a batch and a status page are told to it bare", async () => {
+	it("a signed cancel, a batch and a status request reach it without the client's data", async () => {
 		const boost = await inOutage();
 		const { sign, account } = await fixture.users.actor();
 		const tx = sign();
@@ -150,7 +150,7 @@ describe("of who asks", () => {
 		);
 	});
 
-	it("what the URL itself holds goes there, as it was set", async () => {
+	it("credentials and path of its URL are sent as set", async () => {
 		const url = `${recorder.url.replace("//", "//user:p%40ss@")}/v2/key?k=1`;
 		const boost = await inOutage({ FALLBACK_URL: url });
 		const tx = (await fixture.users.actor()).sign();
@@ -162,7 +162,7 @@ describe("of who asks", () => {
 		);
 	});
 
-	it("nothing at all is told to it while the relay is well", async () => {
+	it("while the relay is well the fallback gets nothing", async () => {
 		const boost = await withFallback();
 		const { sign, address } = await fixture.users.actor();
 		const [first, second] = [sign(), sign({ nonce: 1 })];
@@ -177,7 +177,7 @@ describe("of who asks", () => {
 		assert.deepEqual(recorder.posts, []);
 	});
 
-	it("what was handed over goes there as it would have at first", async () => {
+	it("what is handed over later is sent as it would have been at first", async () => {
 		const boost = await withFallback();
 		const tx = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [tx.raw], { path: `/noreverts?${QUERY}`, headers: TELLING });
@@ -190,7 +190,7 @@ describe("of who asks", () => {
 	});
 });
 
-describe("what it may not have", () => {
+describe("what the fallback must not get", () => {
 	/** Of the relay alone, or of nobody. */
 	const NEVER = [
 		["eth_sendBundle", [{ txs: [] }]],
@@ -210,7 +210,7 @@ describe("what it may not have", () => {
 		["nope", ["a secret of the client"]],
 	] as const;
 
-	it("no bundle, no simulation, no unknown method ever reaches it, alone or in a batch; reads do", async () => {
+	it("bundles, simulations and unknown methods never reach it, alone or in a batch; reads do", async () => {
 		const boost = await inOutage();
 		const codes: (number | undefined)[] = [];
 		for (const [method, params] of NEVER) {
@@ -237,7 +237,7 @@ describe("what it may not have", () => {
 		assert.deepEqual(recorder.methods, ["eth_gasPrice"]);
 	});
 
-	it("what it refuses, and what is no transaction, is never sent there again or at all", async () => {
+	it("what it refused is not sent again, and what is not a transaction is not sent at all", async () => {
 		const boost = await inOutage();
 		const tx = (await fixture.users.actor()).sign();
 		const verdict = { code: -32000, message: "insufficient funds for gas * price + value: in its own words" };
@@ -264,7 +264,7 @@ describe("what it may not have", () => {
 		["mevblocker", { FALLBACK_URL: "none" }, "/fast", "the relay is out, and there is no fallback"],
 	] as const;
 	for (const [FALLBACK_DIALECT, env, path, why] of REFUSALS) {
-		it(`${FALLBACK_DIALECT} with ${JSON.stringify(env)} is given nothing of ${path}`, async () => {
+		it(`${FALLBACK_DIALECT} with ${JSON.stringify(env)} gets nothing of ${path}`, async () => {
 			const boost = await inOutage({ FALLBACK_DIALECT, ...env });
 			const actor = await fixture.users.actor();
 			const tx = actor.sign();
@@ -281,7 +281,7 @@ describe("what it may not have", () => {
 		});
 	}
 
-	it("what the relay held and the fallback may not have waits for the relay", async () => {
+	it("what the relay holds and the fallback must not get waits for the relay", async () => {
 		const boost = await withFallback({ FALLBACK_REVERT_PROTECTED: "false" });
 		const actor = await fixture.users.actor();
 		const [kept, given] = [(await fixture.users.actor()).sign(), actor.sign()];

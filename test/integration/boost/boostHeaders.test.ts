@@ -69,7 +69,7 @@ test("the headers say who answered while the relay is well", async () => {
 	const done = (await fixture.users.actor()).sign();
 	const { raw: mined, hash } = done;
 	await boost.result("eth_sendRawTransaction", [mined]);
-	await fixture.users.sent(done);
+	await fixture.users.waitUntilSent(done);
 	await fixture.system.nextBlock();
 	await boost.reaches("the journal has heard that it is mined", ({ journal }) => journal.depth === 0);
 	await boost.result("eth_sendRawTransaction", [second.raw]);
@@ -168,7 +168,7 @@ test("the headers say who answered while the relay is out, and while it comes ba
 	}
 });
 
-test("half open is while the probe's successes are counted", async () => {
+test("the breaker is half open while it counts successful probes", async () => {
 	const slow = await fixture.startBoost({ env: { PROBE_SUCCESSES: "100", PROBE_INTERVAL_MS: "20" } });
 	await fixture.fails(undefined, slow);
 	await fixture.wires.relay.set(null);
@@ -177,7 +177,7 @@ test("half open is while the probe's successes are counted", async () => {
 	await boost.isWell();
 });
 
-test("a batch is worked off in order: what is read behind submissions and cancels sees them", async () => {
+test("a batch runs in order: its reads see the submissions and cancels before them", async () => {
 	const [actor, first, second, third] = await three();
 	const sent = await boost.post([
 		send(1, first),
@@ -232,7 +232,7 @@ test("a batch is worked off in order: what is read behind submissions and cancel
 	assert.equal(await fixture.system.client.stage(third.hash), "CANCELLED");
 });
 
-test("a submission as a notification is made and not answered, alone and in a batch", async () => {
+test("a submission as a notification is executed and not answered, alone and in a batch", async () => {
 	const [actor, first, second, third] = await three();
 	const silent = ({ raw }: Signed) => ({ jsonrpc: "2.0", method: "eth_sendRawTransaction", params: [raw] });
 	const alone = await boost.post(silent(first));
@@ -247,7 +247,7 @@ test("a submission as a notification is made and not answered, alone and in a ba
 	assert.equal(await fixture.users.pendingNonce(actor), 3, "the relay has them all");
 });
 
-test("a batch of a hundred submissions of ten senders is taken whole, and mined", async () => {
+test("a batch of a hundred submissions of ten senders is accepted completely, and mined", async () => {
 	const senders = await Promise.all(Array.from({ length: 10 }, () => sender(10)));
 	const txs = senders.flatMap((one) => one.txs);
 	const reply = await boost.post(txs.map((tx, i) => send(i, tx)));
@@ -287,7 +287,7 @@ test("a batch of a hundred reads is one request to the relay, answered in its or
 	);
 });
 
-test("during an outage a batch goes on, entry by entry, and says so", async () => {
+test("during an outage each entry of a batch is handled on its own, and the headers say so", async () => {
 	const [actor, first, second, third] = await three();
 	await boost.result("eth_sendRawTransaction", [first.raw]);
 	await fixture.fails();
@@ -351,7 +351,7 @@ test("a batch that failed whole is 503, one with any answer is 200", async () =>
 	assert.equal((await boost.result("eth_getTransactionCount", [actor.address, "pending"])) as string, "0x0");
 });
 
-test("to a fallback that takes no arrays a batch goes one by one, as it spells paths and parameters", async () => {
+test("a fallback without batches gets the calls one by one, in its own paths and parameters", async () => {
 	const [actor, first, second, third] = await three();
 	await fixture.fails(undefined, protect);
 	recorder.reset();

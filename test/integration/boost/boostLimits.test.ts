@@ -88,7 +88,7 @@ test("at the relay each client of boost has a limit of its own", async () => {
 	assert.equal(relay.state, "closed", "a limit is a verdict");
 });
 
-test("who is over the relay's limit hears of it as at the relay: reads, submissions, cancels, other paths", async () => {
+test("a client over the relay's limit gets the relay's error: reads, submissions, cancels, other paths", async () => {
 	await statuses(BURST + 3, here);
 	const { raw, hash } = (await fixture.users.actor()).sign();
 	const options = { headers: here };
@@ -101,7 +101,7 @@ test("who is over the relay's limit hears of it as at the relay: reads, submissi
 	assert.equal(await fixture.system.client.stage(hash), undefined);
 });
 
-test("no claim makes another client of somebody", async () => {
+test("no header makes a client count as another one", async () => {
 	await statuses(BURST + 3, here);
 	const mine = here["x-forwarded-for"] ?? "";
 	const claims: readonly Env[] = [
@@ -128,7 +128,7 @@ test("a signature earns no limit of its own: keys cost nothing", async () => {
 	await isLimited(() => open.post(CALL, { headers: signed }));
 });
 
-test("boost's own limit is each client's too, and what is over it goes nowhere", async () => {
+test("boost's own limit is per client too, and calls above it reach no upstream", async () => {
 	const good = served(await statuses(BURST + 5, here, strict));
 	assert.ok(good >= BURST && good < BURST + 5, `${good}`);
 	const limited = await isLimited(() => strict.post(CALL, { headers: here }));
@@ -139,7 +139,7 @@ test("boost's own limit is each client's too, and what is over it goes nowhere",
 	assert.deepEqual(await statuses(3, there, strict), [200, 200, 200]);
 });
 
-test("of a batch that is over the limit as much is served as at the relay", async () => {
+test("of a batch above the limit as many calls are served as at the relay", async () => {
 	const batch = Array.from({ length: BURST + 5 }, (_, id) => ({ ...CALL, id }));
 	const reply = await strict.post(batch, { headers: here });
 	const codes = (json: unknown) => (json as readonly WireAnswer[]).map(({ error }) => error?.code);
@@ -149,13 +149,13 @@ test("of a batch that is over the limit as much is served as at the relay", asyn
 	assert.ok(more.filter((code) => code === -32005).length >= BURST, `${more}`);
 });
 
-test("heavy calls weigh ten", async () => {
+test("expensive calls count ten", async () => {
 	const heavy = { ...CALL, method: "eth_getLogs", params: [{ fromBlock: "latest" }] };
 	assert.equal((await strict.post(heavy, { headers: here })).status, 200);
 	await isLimited(() => strict.post(heavy, { headers: here }));
 });
 
-test("polls of transactions of one's own are free once a second", async () => {
+test("polls of one's own transactions are free once a second", async () => {
 	const { raw, hash } = (await fixture.users.actor()).sign();
 	await strict.result("eth_sendRawTransaction", [raw], { headers: here });
 	await statuses(BURST + 3, here, strict);

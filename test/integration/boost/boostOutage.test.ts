@@ -33,7 +33,7 @@ function zeros(found: Record<string, unknown> | null): unknown {
 }
 
 describe("what only the relay serves", () => {
-	it("is 503 in the client's own terms, with when to come again", async () => {
+	it("gets 503 in the form that the client expects, with Retry-After", async () => {
 		await fixture.fails();
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws", "/nope"]) {
 			const reply = await boost.call("eth_chainId", [], { path });
@@ -50,7 +50,7 @@ describe("what only the relay serves", () => {
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
 	});
 
-	it("boost itself is up and ready as long as there is a road", async () => {
+	it("boost itself is live, and ready as long as one upstream is available", async () => {
 		await fixture.fails();
 		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 200]);
 		await fixture.wires.fallback.set({ kind: "refuse" });
@@ -59,8 +59,8 @@ describe("what only the relay serves", () => {
 	});
 });
 
-describe("what clients are told of their transactions", () => {
-	it("goes on through an outage and after it: nonce, transaction, status, receipt", async () => {
+describe("reads of clients' transactions", () => {
+	it("work during and after an outage: nonce, transaction, status, receipt", async () => {
 		const actor = await fixture.users.actor();
 		const [first, second, third, fourth] = [0, 1, 2, 3].map((nonce) => actor.sign({ nonce })) as [
 			...[Signed, Signed, Signed, Signed],
@@ -86,7 +86,7 @@ describe("what clients are told of their transactions", () => {
 		assert.equal(await pending(actor), "0x4");
 		for (const tx of [first, second, third, fourth]) {
 			assert.deepEqual(zeros(await byHash(tx)), ZEROS);
-			await fixture.users.sent(tx);
+			await fixture.users.waitUntilSent(tx);
 		}
 		await fixture.system.nextBlock();
 		await boost.reaches("nothing is open any more", ({ journal }) => journal.depth === 0);
@@ -94,13 +94,13 @@ describe("what clients are told of their transactions", () => {
 		for (const tx of [first, second, third, fourth]) assert.equal((await status(tx)).status, "INCLUDED");
 	});
 
-	it("what is mined during an outage is told from the chain", async () => {
+	it("what is mined during an outage is read from the chain", async () => {
 		const actor = await fixture.users.actor();
 		const [before, during] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await send(before);
 		await fixture.fails();
 		await send(during);
-		for (const tx of [before, during]) await fixture.users.sent(tx);
+		for (const tx of [before, during]) await fixture.users.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		for (const tx of [before, during]) {
 			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
@@ -113,7 +113,7 @@ describe("what clients are told of their transactions", () => {
 		assert.equal(await pending(actor), "0x2");
 	});
 
-	it("what only the fallback knows is told from there, without its signature", async () => {
+	it("what only the fallback knows is read from there, without the signature", async () => {
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		const url = `${fixture.fallbackUrl}/fast`;
@@ -132,7 +132,7 @@ describe("what clients are told of their transactions", () => {
 		assert.equal((await status(tx)).stage, "HELD");
 	});
 
-	it("a fallback without cancels is named, and the user's own self-transfer goes there", async (t) => {
+	it("a fallback without cancels is named in the answer, and the user's own self-transfer is sent there", async (t) => {
 		const recorder = await startRecordingFallback();
 		t.after(() => recorder.stop());
 		const env = {
@@ -220,12 +220,12 @@ describe("eth_sendRawTransactionSync", () => {
 		return { code: answer.status, json: (await answer.json()) as WireAnswer };
 	}
 
-	it("answers the receipt while the relay is well, while it is out, and where it fails meanwhile", async () => {
+	it("returns the receipt while the relay is well, while it is out, and if it fails meanwhile", async () => {
 		for (const when of ["well", "out", "between"]) {
 			const tx = (await fixture.users.actor()).sign();
 			if (when === "out") await fixture.fails();
 			const waiting = wait(tx);
-			await fixture.users.sent(tx);
+			await fixture.users.waitUntilSent(tx);
 			if (when === "between") await fixture.fails();
 			await fixture.system.nextBlock();
 			const { code, json } = await waiting;
@@ -235,7 +235,7 @@ describe("eth_sendRawTransactionSync", () => {
 		}
 	});
 
-	it("tells when the time is up, and while the relay can be asked that it won't be soon", async () => {
+	it("returns the timeout error, and while the relay is available the error that it can't be mined soon", async () => {
 		const actor = await fixture.users.actor();
 		const [first, gapped, far] = [actor.sign(), actor.sign({ nonce: 5 }), actor.sign({ nonce: 7 })];
 		const never = await wait(gapped, 10_000);
@@ -247,7 +247,7 @@ describe("eth_sendRawTransactionSync", () => {
 		}
 	});
 
-	it("is no answer where nobody takes it, at once", async () => {
+	it("is refused at once if no upstream accepts it", async () => {
 		const tx = (await fixture.users.actor()).sign();
 		await fixture.wires.fallback.set({ kind: "refuse" });
 		await fixture.fails();

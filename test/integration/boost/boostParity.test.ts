@@ -99,18 +99,18 @@ test("there are hundreds of them, and each exception is one of them", () => {
 	}
 });
 
-test("what differs by nature: a preflight on a path that is nobody's is allowed", async () => {
+test("a difference by design: a preflight on an unknown path is allowed", async () => {
 	const { status, headers } = await fixture.boost.send({ verb: "OPTIONS", path: "/nope" });
 	assert.deepEqual([status, headers.allow], [204, "GET, HEAD, POST, OPTIONS"]);
 });
 
-test("transactions that a rule of admission refuses are refused in the same words", async () => {
+test("transactions that break an admission rule get the same errors", async () => {
 	assert.ok(RULES.length >= 20, `${RULES.length}`);
 	assert.deepEqual(await differences(RULES.map(({ row }) => requestOf(row))), []);
 	assert.deepEqual((await fixture.boost.status()).journal.depth, 0, "nothing of it is kept");
 });
 
-test("what is no HTTP is answered as by the relay", async () => {
+test("invalid HTTP is answered as by the relay", async () => {
 	const found: string[] = [];
 	for (const { name, bytes, half } of [...BROKEN_HTTP_ROWS, ...UPGRADE_ROWS].map(asBytes)) {
 		const byRelay = (await sendBytes(fixture.system.relay.port, bytes, half)) ?? NOTHING;
@@ -196,7 +196,7 @@ function questions({ hash }: { readonly hash: string }, { address }: Actor): rea
 	];
 }
 
-test("a transaction's whole life is told as by the relay, whoever it came through", async () => {
+test("a transaction's whole life is reported as by the relay, whether it came through boost or not", async () => {
 	const pastBoost = (raw: string, path: string) => fixture.system.client.send(raw, path);
 	const through = (raw: string, path: string) =>
 		fixture.boost.result("eth_sendRawTransaction", [raw], { path });
@@ -209,7 +209,7 @@ test("a transaction's whole life is told as by the relay, whoever it came throug
 		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await send(tx.raw, path), tx.hash);
-		await fixture.users.sent(tx);
+		await fixture.users.waitUntilSent(tx);
 		await until("its delivery was told", async () =>
 			(await fixture.users.events(tx)).some(
 				({ type, answer }) => type === "delivered" && answer === "accepted",
@@ -225,7 +225,7 @@ test("a transaction's whole life is told as by the relay, whoever it came throug
 	}
 });
 
-test("a cancel through boost is the relay's, and so is what is known afterwards", async () => {
+test("a cancel through boost is answered by the relay, as are the reads after it", async () => {
 	const actor = await fixture.users.actor();
 	const tx = actor.sign();
 	const cancel = requestOf({ name: "it", method: "eth_cancelTransaction", params: [tx.hash] });
@@ -234,7 +234,7 @@ test("a cancel through boost is the relay's, and so is what is known afterwards"
 	assert.deepEqual(await differences([cancel, ...questions(tx, actor)]), []);
 });
 
-test("a submission on a path that boost does not know is the relay's, and boost does not answer for it", async () => {
+test("a submission on a path that boost does not know goes to the relay, and boost does not journal it", async () => {
 	await fixture.boost.reaches("nothing is open", ({ journal }) => journal.depth === 0);
 	const tx = (await fixture.users.actor()).sign();
 	const reply = await fixture.boost.call("eth_sendRawTransaction", [tx.raw], { path: "/fullprivacy" });
@@ -243,7 +243,7 @@ test("a submission on a path that boost does not know is the relay's, and boost 
 	assert.equal((await fixture.boost.status()).journal.depth, 0);
 });
 
-test("events of a transaction come as they happen, and the relay hears that nobody listens any more", async () => {
+test("events of a transaction arrive as they happen, and the relay's stream ends with the client's", async () => {
 	const tx = (await fixture.users.actor()).sign();
 	await fixture.boost.result("eth_sendRawTransaction", [tx.raw], { path: "/noreverts" });
 	const reader = await EventStreamReader.open(`${fixture.boost.url}/tx/${tx.hash}/events`);
@@ -253,7 +253,7 @@ test("events of a transaction come as they happen, and the relay hears that nobo
 	);
 	await reader.message("delivered", ({ type }) => type === "delivered");
 	assert.equal(reader.ended, null);
-	await fixture.users.sent(tx);
+	await fixture.users.waitUntilSent(tx);
 	await fixture.system.nextBlock();
 	await reader.message("included", ({ type }) => type === "included");
 	reader.leave();

@@ -87,7 +87,7 @@ after(async () => {
 	await fixture?.stop();
 });
 
-test("those behind boost were given what is searched for", () => {
+test("the upstreams received the secrets that the tests search for", () => {
 	const control = new LeakWatch();
 	control.saw("the fallback", fallback.posts.map(({ text }) => text).join("\n"));
 	control.saw("the relay", JSON.stringify(fixture.wires.relay.requests()));
@@ -103,27 +103,27 @@ test("those behind boost were given what is searched for", () => {
 	assert.deepEqual(control.found([{ name: "key", value: FALLBACK_KEY }]), ["key at the fallback"]);
 });
 
-test("no raw transaction and no signature comes out anywhere", () => {
+test("no output contains a raw transaction or a signature", () => {
 	assert.ok(watch.places.length >= 12, watch.places.join(", "));
 	assert.deepEqual(watch.found(sent.flatMap(secretsOf)), []);
 });
 
-test("call data comes out by hash alone", () => {
+test("call data is only in answers by hash", () => {
 	assert.deepEqual(watch.found([{ name: "call data", value: CALLDATA }], ["by hash"]), []);
 });
 
-test("no secret, no credential and no upstream's words come out anywhere", () => {
+test("no output contains a secret, a credential or an upstream's text", () => {
 	// What is streamed is the relay's own, whatever it is.
 	assert.deepEqual(watch.found(SECRETS, ["pages while the relay fails"]), []);
 });
 
-test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0, whoever told it", () => {
+test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0, from any upstream", () => {
 	const zero = { v: "0x0", r: "0x0", s: "0x0", yParity: "0x0", gasPrice: "0x0" };
 	assert.ok(shown.length >= 4, `${shown.length}`);
 	for (const { v, r, s, yParity, gasPrice } of shown) assert.deepEqual({ v, r, s, yParity, gasPrice }, zero);
 });
 
-test("it ended in order, and had printed nothing but its log", () => {
+test("it shuts down in order, and has printed nothing but its log", () => {
 	assert.deepEqual([exit.code, exit.stderr], [0, ""]);
 	const lines = exit.stdout.trimEnd().split("\n");
 	assert.ok(lines.length > 4, `${lines.length}`);

@@ -42,7 +42,7 @@ after(async () => {
 	rmSync(folder, { recursive: true, force: true });
 });
 
-test("it starts without its upstreams, and says what its operator hardly meant", async () => {
+test("it starts without its upstreams, and warns of settings that were hardly intended", async () => {
 	await running.logged("the fallback may be the relay itself: both names have one address and port");
 	const warnings = running.logs().filter(({ level }) => level === 40);
 	assert.ok(
@@ -53,7 +53,7 @@ test("it starts without its upstreams, and says what its operator hardly meant",
 	assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 503);
 });
 
-test("what can't be is refused in one line that names the setting", async () => {
+test("impossible settings are refused in one line that names the setting", async () => {
 	const refusals: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
 		[{ FALLBACK_URL: "" }, /^boost: FALLBACK_URL is missing: expected [^\n]+\n$/],
 		[{ PORT: String(port), DATA_DIR: join(folder, "other") }, /^boost: [^\n]*\bPORT\b[^\n]*\n$/],
@@ -63,7 +63,7 @@ test("what can't be is refused in one line that names the setting", async () => 
 	for (const [i, [, expected]] of refusals.entries()) assertRefused(exits[i], expected);
 });
 
-test("--print-config prints what is in force, and no secret", async () => {
+test("--print-config prints the settings in force without secrets", async () => {
 	const { code, stdout, stderr } = await runBoost({
 		args: ["--print-config"],
 		env: {
@@ -81,7 +81,7 @@ test("--print-config prints what is in force, and no secret", async () => {
 	assert.deepEqual(names, Object.keys(BOOST_SETTINGS));
 });
 
-test("settings that both refuse are told of both, and nothing is started again", async () => {
+test("errors in settings of both processes are both printed, and nothing is restarted", async () => {
 	const pair = launchPair({ env: { PORT: "0" } });
 	const { code, stderr } = await pair.ended();
 	assert.equal(code, 1);
@@ -92,7 +92,7 @@ test("settings that both refuse are told of both, and nothing is started again",
 	await groupGone(pair.pid);
 });
 
-test("a relay that is killed comes back while boost stays; SIGTERM ends boost, then the relay, with 0", async (t) => {
+test("a killed relay is restarted while boost stays; SIGTERM ends boost, then the relay, with 0", async (t) => {
 	const { pair, url } = await startPair(t);
 	const killed = processOf(pair.pid, "relay/main.ts");
 	process.kill(killed, "SIGKILL");
@@ -114,7 +114,7 @@ test("a relay that is killed comes back while boost stays; SIGTERM ends boost, t
 	await groupGone(pair.pid);
 });
 
-test("when the one that watches over both is killed, both stop in order", async (t) => {
+test("when the supervisor of both is killed, both stop in order", async (t) => {
 	const { pair } = await startPair(t);
 	pair.signal("SIGKILL");
 	await until("both have stopped", () => pair.logs().filter(({ msg }) => msg === "stopped").length === 2);

@@ -27,7 +27,7 @@ before(async () => {
 	line = await startTcpProxy(Number(new URL(fixture.system.client.url).port));
 	boost = await fixture.startBoost({ env: { RELAY_URL: `http://127.0.0.1:${line.port}` } });
 	actor = await fixture.users.actor();
-	contract = await fixture.users.place(EMITS_TOPIC);
+	contract = await fixture.users.placeCode(EMITS_TOPIC);
 	await fixture.users.passBlock();
 });
 after(async () => {
@@ -49,9 +49,9 @@ async function emit(...topics: readonly string[]): Promise<number> {
 	return fixture.users.passBlock();
 }
 
-const numbers = (feed: FeedClient, id: string) => feed.told(id).map(({ number }) => Number(number));
+const numbers = (feed: FeedClient, id: string) => feed.received(id).map(({ number }) => Number(number));
 const topics = (feed: FeedClient, id: string) =>
-	feed.told(id).map((log) => [(log.topics as readonly unknown[])[0], log.removed]);
+	feed.received(id).map((log) => [(log.topics as readonly unknown[])[0], log.removed]);
 
 async function fails(): Promise<void> {
 	line.cut();
@@ -64,7 +64,7 @@ async function recovers(): Promise<void> {
 }
 
 describe("while the relay is well", () => {
-	it("each path is its own, and boost answers for what it serves itself", async () => {
+	it("each path has its own rules, and boost journals submissions on its own paths only", async () => {
 		const user = await fixture.users.actor();
 		const [kept, passed] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
 		const feed = await open("/noreverts?referrer=mine");
@@ -73,8 +73,8 @@ describe("while the relay is well", () => {
 		const hidden = await open("/fullprivacy?referrer=me");
 		assert.equal(await hidden.call("eth_sendRawTransaction", [passed.raw]), passed.hash);
 		assert.equal((await boost.status()).journal.depth, 1, "the relay alone answers for it");
-		await fixture.users.sent(kept);
-		await fixture.users.sent(passed);
+		await fixture.users.waitUntilSent(kept);
+		await fixture.users.waitUntilSent(passed);
 		await fixture.system.nextBlock();
 		for (const [tx, referrer] of [
 			[kept, "mine"],
@@ -87,7 +87,7 @@ describe("while the relay is well", () => {
 		await until("boost is rid of both", async () => /^boost_websockets 0$/m.test(await metricsOf(boost.url)));
 	});
 
-	it("the relay is told whose it is, whatever the client says", async () => {
+	it("the relay gets the client's real address, whatever the client claims", async () => {
 		const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7", "x-boost-auth": "a guess" };
 		const feed = await open("/maxbackruns", headers);
 		const id = await feed.subscribe(SEARCHERS);
@@ -123,7 +123,7 @@ describe("while the relay is well", () => {
 		feed.close();
 	});
 
-	it("a subscription is answered before it is told anything, and ends when its client says so", async () => {
+	it("a subscription is answered before its first notification, and ends when its client unsubscribes", async () => {
 		const feed = await open();
 		const id = await feed.subscribe("newHeads");
 		const number = await fixture.users.passBlock();
@@ -149,20 +149,20 @@ describe("through an outage", () => {
 		const logs = await feed.subscribe("logs", { address: contract, topics: [[topic("a"), topic("b")]] });
 		const shared = await feed.subscribe(SEARCHERS);
 		const blocks = [await emit(topic("a"), topic("c"))];
-		await until("all is told", () => numbers(feed, heads).length === 1 && feed.told(logs).length === 1);
+		await until("all is told", () => numbers(feed, heads).length === 1 && feed.received(logs).length === 1);
 		await fails();
 		blocks.push(await emit(topic("b")), await emit(topic("a")));
 		await until("heads go on", () => numbers(feed, heads).length === 3);
-		await until("logs go on", () => feed.told(logs).length === 3);
+		await until("logs go on", () => feed.received(logs).length === 3);
 		const late = await feed.subscribe("newHeads");
 		await recovers();
 		blocks.push(await emit(topic("b")));
-		await until("and later", () => numbers(feed, heads).length === 4 && feed.told(logs).length === 4);
+		await until("and later", () => numbers(feed, heads).length === 4 && feed.received(logs).length === 4);
 		const sender = await open("/maxbackruns");
 		await until("what is pending is told again", async () => {
 			const tx = (await fixture.users.actor()).sign();
 			await sender.call("eth_sendRawTransaction", [tx.raw]);
-			return feed.told(shared).length > 0;
+			return feed.received(shared).length > 0;
 		});
 		blocks.push(await emit());
 		await until("all know the last one", () =>
@@ -174,23 +174,23 @@ describe("through an outage", () => {
 			topics(feed, logs),
 			["a", "b", "a", "b"].map((digit) => [topic(digit), false]),
 		);
-		const [first, second] = feed.told(heads);
+		const [first, second] = feed.received(heads);
 		assert.deepEqual(Object.keys(second ?? {}).sort(), Object.keys(first ?? {}).sort());
 		assert.equal(await feed.call("eth_unsubscribe", [logs]), true);
 		for (const one of [feed, sender]) one.close();
 	});
 
-	it("a reorganisation takes logs back", async (t) => {
+	it("a reorganisation sends removed logs", async (t) => {
 		t.after(recovers);
 		const feed = await open();
 		const heads = await feed.subscribe("newHeads");
 		const logs = await feed.subscribe("logs", { address: contract });
 		await fails();
 		const number = await emit(topic("d"));
-		await until("it is told", () => feed.told(logs).length === 1 && numbers(feed, heads).length === 1);
+		await until("it is told", () => feed.received(logs).length === 1 && numbers(feed, heads).length === 1);
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]);
 		nonce -= 1;
-		await until("it is taken back", () => feed.told(logs).length === 2);
+		await until("it is taken back", () => feed.received(logs).length === 2);
 		await fixture.users.passBlock();
 		await until("the new chain is told", () => numbers(feed, heads).length === 3);
 		assert.deepEqual(topics(feed, logs), [
@@ -201,7 +201,7 @@ describe("through an outage", () => {
 		feed.close();
 	});
 
-	it("reads and submissions go on; what only the relay can do says so on the open socket", async (t) => {
+	it("reads and submissions go on; calls that only the relay can serve get an error on the open socket", async (t) => {
 		t.after(recovers);
 		const [feed, hidden] = [await open(), await open("/fullprivacy")];
 		await fails();

@@ -46,7 +46,7 @@ async function hopefulFees(): Promise<{ maxFeePerGas: bigint; maxPriorityFeePerG
 }
 
 describe("a cancelled transaction", () => {
-	it("on each path is gone at once, its builders are told, and its nonce is free for a cheaper one", async () => {
+	it("on each path is gone at once, its builders get cancels, and its nonce is free for a cheaper one", async () => {
 		const rounds = [];
 		for (const path of PATHS) {
 			const { actor, tx } = await fixture.out(path);
@@ -82,7 +82,7 @@ describe("a cancelled transaction", () => {
 		}
 	});
 
-	it("may be asked for on any path, by a websocket, in any case of hex; again it is true again", async () => {
+	it("can be cancelled on any path, over a websocket and in any case of hex; cancelling again returns true again", async () => {
 		const { port } = fixture.system.relay;
 		for (const path of ["/", "/nochecks", "/fullprivacy?softCancellations=true", "/fast?referrer=x"]) {
 			const { tx } = await fixture.out();
@@ -99,7 +99,7 @@ describe("a cancelled transaction", () => {
 		assert.equal((await fixture.life(tx)).filter((event) => event.startsWith("cancelled")).length, 1);
 	});
 
-	it("in one batch with its submission is never sent to anybody, or withdrawn at once", async () => {
+	it("and submitted in one batch is never sent to a builder, or cancelled there at once", async () => {
 		const actor = await fixture.actor();
 		const [tx, next] = [actor.sign(), actor.sign({ ...CHEAPER, value: 3n })];
 		const call = (id: number, method: string, param: string) => ({
@@ -128,7 +128,7 @@ describe("a cancelled transaction", () => {
 				[4, true],
 			],
 		);
-		await fixture.sent(next);
+		await fixture.waitUntilSent(next);
 		await fixture.assertCancelled(tx);
 		await fixture.withdrawn(tx);
 		await fixture.system.nextBlock();
@@ -151,7 +151,7 @@ describe("at each stage of its life", () => {
 	] as const) {
 		it(`${stage} on ${path}, while it is simulated`, async () => {
 			const actor = await fixture.actor();
-			const tx = actor.sign({ to: await fixture.place(EMITS) });
+			const tx = actor.sign({ to: await fixture.placeCode(EMITS) });
 			const release = fixture.system.node?.hold(["eth_simulateV1", "debug_traceCall"]) ?? (() => {});
 			try {
 				await fixture.submit(path, tx);
@@ -175,14 +175,14 @@ describe("at each stage of its life", () => {
 		await fixture.reaches(tx, "QUEUED");
 		await cancelUnsent(tx, actor.address);
 		await fixture.submit("/fast", first);
-		await fixture.sent(first);
+		await fixture.waitUntilSent(first);
 		await fixture.fence();
 		fixture.assertNeverSent(tx);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
 	it("SIMULATION_FAILED: it never passes", async () => {
-		const place = await fixture.place(REVERTS);
+		const place = await fixture.placeCode(REVERTS);
 		const actor = await fixture.actor();
 		const tx = actor.sign({ to: place });
 		await fixture.submit("/noreverts", tx);
@@ -195,7 +195,7 @@ describe("at each stage of its life", () => {
 		await fixture.assertCancelled(tx);
 	});
 
-	it("held for its fee cap, which nothing is said of any more", async () => {
+	it("held for its fee cap, which its status no longer mentions", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign(await hopefulFees());
 		await fixture.submit("/fast", tx);
@@ -205,7 +205,7 @@ describe("at each stage of its life", () => {
 		assert.equal(simulationError?.code, "FEE_CAP_TOO_LOW");
 	});
 
-	it("each final one is refused in the words for an unknown hash, and stays what it is", async () => {
+	it("each final stage is refused with the error for an unknown hash, and stays", async () => {
 		const finals: [Signed, string][] = [];
 		const add = async (path: string, options: object, stage: string) => {
 			const { actor, tx } = await fixture.out(path, options);
@@ -219,11 +219,11 @@ describe("at each stage of its life", () => {
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(expiring, "EXPIRED");
 		await add("/fast", {}, "INCLUDED");
-		await add("/nochecks", { to: await fixture.place(REVERTS) }, "REVERTED");
+		await add("/nochecks", { to: await fixture.placeCode(REVERTS) }, "REVERTED");
 		const { actor: bumper } = await add("/fast", {}, "REPLACED");
 		const successor = bumper.sign(BUMPED);
 		await fixture.submit("/fast", successor);
-		await fixture.sent(successor);
+		await fixture.waitUntilSent(successor);
 		const { actor: elsewhere } = await add("/fast", { ...CHEAPER }, "DROPPED");
 		await fixture.publish(elsewhere.sign({ ...BUMPED, value: 9n }));
 		await fixture.system.nextBlock();
@@ -238,12 +238,12 @@ describe("at each stage of its life", () => {
 });
 
 describe("in a chain of nonces", () => {
-	it("the last one leaves those before it alone, and the first one stops all", async () => {
+	it("the last one has no effect on those before it, and the first one stops all", async () => {
 		const actor = await fixture.actor();
 		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const [first, second, third] = links as [Signed, Signed, Signed];
 		await fixture.submit("/noreverts", ...links);
-		for (const link of links) await fixture.sent(link);
+		for (const link of links) await fixture.waitUntilSent(link);
 		assert.equal(await fixture.cancel(third), true);
 		assert.deepEqual(
 			[(await fixture.status(second)).stage, await fixture.pendingNonce(actor)],
@@ -276,7 +276,7 @@ async function held(): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
 
 const own = (actor: Actor): CallOptions => ({ key: actor.account.keyHex });
 
-describe("one who may", () => {
+describe("clients that may cancel", () => {
 	const MAY: readonly (readonly [string, (actor: Actor) => CallOptions])[] = [
 		["the address that submitted it", () => HERE],
 		["that address written otherwise", () => ({ from: "::ffff:198.51.100.1" })],
@@ -299,7 +299,7 @@ describe("one who may", () => {
 		});
 	}
 
-	it("that address by a websocket", async () => {
+	it("that address over a websocket", async () => {
 		const { tx } = await held();
 		const headers = { "x-forwarded-for": HERE.from };
 		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers });
@@ -311,7 +311,7 @@ describe("one who may", () => {
 });
 
 describe("a transaction's owner", () => {
-	it("is whose first submission it was: who sends the same bytes again gains nothing", async () => {
+	it("is the first to submit it; submitting the same bytes again gives no rights", async () => {
 		const { actor, tx } = await held();
 		await submitBy(tx, THERE);
 		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
@@ -341,7 +341,7 @@ describe("a transaction's owner", () => {
 });
 
 describe("with CANCEL_POLICY=open", () => {
-	it("anybody may, a page too, what is pending; the rest is refused all the same", async () => {
+	it("anybody, also a web page, may cancel what is pending; all else is still refused", async () => {
 		const open = await startCancels({ env: { TRUST_PROXY: "1", CANCEL_POLICY: "open" } });
 		try {
 			const { system } = open;

@@ -68,8 +68,8 @@ function calls(requests: readonly RecordedRequest[]): readonly string[] {
 	return requests.map(({ method, params }) => JSON.stringify([method, params])).sort();
 }
 
-describe("builders that have had it", () => {
-	it("are told in their own form, and their acknowledgements are shown: 6 of 7", async () => {
+describe("the cancels that builders get", () => {
+	it("are in each builder's dialect, and their acknowledgements are shown: 6 of 7", async () => {
 		const { tx } = await fixture.out();
 		const block = `0x${((await fixture.head()) + 1).toString(16)}`;
 		assert.equal(await fixture.cancel(tx), true);
@@ -85,7 +85,7 @@ describe("builders that have had it", () => {
 			};
 			const wanted = ways.map((way) => JSON.stringify(forms[way])).sort();
 			assert.deepEqual(calls(fixture.cancels(builder, tx)), wanted, name);
-			if (name !== "none") assert.equal(fixture.live(builder, tx), 0, name);
+			if (name !== "none") assert.equal(fixture.liveOrders(builder, tx), 0, name);
 		}
 		const [event] = (await fixture.events(tx)).filter(({ type }) => type === "cancelled");
 		assert.deepEqual([...((event?.builders as string[]) ?? [])].sort(), [...NAMES].sort());
@@ -94,7 +94,7 @@ describe("builders that have had it", () => {
 		assert.deepEqual(await summary(tx), { builders: 7, confirmed: length, summary: text });
 	});
 
-	it("of a private transaction are told its hash", async () => {
+	it("name the hash of a private transaction", async () => {
 		const { tx } = await fixture.out("/nochecks");
 		assert.equal(await fixture.cancel(tx), true);
 		await answered(tx, CONFIRMING.length);
@@ -106,13 +106,13 @@ describe("builders that have had it", () => {
 		assert.deepEqual(await acks(tx), CONFIRMING.map((name) => `${name} accepted`).sort());
 	});
 
-	it("are the only ones: what one alone was trusted with, the others never hear of", async () => {
+	it("go only to builders that received the transaction: what only one received stays unknown to the others", async () => {
 		const { tx } = await fixture.out("/fullprivacy");
 		const actor = await fixture.actor();
 		const [hidden, behind] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/nochecks", behind);
-		await fixture.sent(behind, { builders: ["dev"] });
+		await fixture.waitUntilSent(behind, { builders: ["dev"] });
 		for (const one of [behind, hidden, tx]) assert.equal(await fixture.cancel(one), true);
 		for (const one of [behind, hidden, tx]) await answered(one, 1);
 		await fixture.fence();
@@ -132,7 +132,7 @@ describe("a builder in trouble", () => {
 		[{ httpError: true }, "failed"],
 		[{ hang: true }, "timeout"],
 	] as const) {
-		it(`that ${JSON.stringify(fault)} holds up nobody: 5 of 7 builders confirmed`, async () => {
+		it(`that ${JSON.stringify(fault)} delays nobody: 5 of 7 builders confirmed`, async () => {
 			const { tx } = await fixture.out();
 			const troubled = fixture.builder("troubled");
 			troubled.setFaults(fault);
@@ -155,8 +155,8 @@ describe("a builder in trouble", () => {
 	}
 });
 
-describe("one that is mined all the same", () => {
-	it("is INCLUDED, its nonce used; behind a reorganisation it is CANCELLED again, and never sent again", async () => {
+describe("a cancelled transaction that is mined nevertheless", () => {
+	it("is INCLUDED, its nonce used; after a reorganisation it is CANCELLED again, and never sent again", async () => {
 		const { actor, tx } = await fixture.out();
 		fixture.builder("dev").setFaults({ reject: true });
 		assert.equal(await fixture.cancel(tx), true);
@@ -171,7 +171,7 @@ describe("one that is mined all the same", () => {
 		assert.equal((await fixture.receipt(tx))?.block, block);
 		assert.equal((await fixture.byHash(tx))?.blockNumber, `0x${block.toString(16)}`);
 		assert.equal(await fixture.cancel(tx), NOT_PENDING);
-		await fixture.sent(behind);
+		await fixture.waitUntilSent(behind);
 		assert.equal(await fixture.pendingNonce(actor), 2);
 		const sent = fixture.timesSent(tx);
 
@@ -187,7 +187,7 @@ describe("one that is mined all the same", () => {
 		assert.deepEqual(fixture.timesSent(tx), sent);
 		const fresh = actor.sign({ value: 4n, maxFeePerGas: 15n * GWEI });
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		await fixture.reaches(behind, "BROADCAST");
 		await fixture.fence();
 		await fixture.system.nextBlock();

@@ -74,7 +74,7 @@ async function settle(): Promise<void> {
 	await submit("/fast", mined);
 	await submit("/fast", cancelled);
 	await cancelOwn(cancelled);
-	await fixture.sent(mined);
+	await fixture.waitUntilSent(mined);
 	await fixture.system.nextBlock();
 	await fixture.reaches(mined, "INCLUDED");
 	held.set("settled, mined", mined).set("settled, cancelled", cancelled);
@@ -162,7 +162,7 @@ const WAYS: Readonly<Record<string, (hash: string) => Promise<string>>> = {
 	"with a signature that is none": (hash) => ask(hash, { "X-Flashbots-Signature": "0x12:0x34" }),
 };
 
-describe("what a stranger is answered", () => {
+describe("the answer to a stranger who cancels", () => {
 	for (const [way, of] of Object.entries(WAYS)) {
 		it(`${way}: the same bytes for every hash`, async () => {
 			const expected = await of(UNKNOWN);
@@ -215,7 +215,7 @@ describe("what a stranger is answered", () => {
 });
 
 describe("how long it takes", () => {
-	it("tells nothing, and asks the node for nothing, while the node takes 100 ms", async () => {
+	it("reveals nothing, and no call goes to the node, while the node takes 100 ms", async () => {
 		const { node } = fixture.system;
 		assert.ok(node !== null, "the node is behind a proxy");
 		const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, {
@@ -244,8 +244,8 @@ describe("how long it takes", () => {
 	});
 });
 
-describe("what comes of it", () => {
-	it("nothing: all that was pending is as it was, and is mined or cancelled by its user", async () => {
+describe("the effect", () => {
+	it("none: all that was pending is unchanged, and is mined or cancelled by its user", async () => {
 		for (const { what, tx, actor } of alive) {
 			assert.notEqual((await fixture.status(tx)).stage, "CANCELLED", what);
 			for (const builder of fixture.system.builders) assert.deepEqual(fixture.cancels(builder, tx), [], what);

@@ -38,7 +38,7 @@ async function ends(tx: Signed): Promise<readonly string[]> {
 }
 
 describe("a cancel at the same time as", () => {
-	it("its submission: either is first, and it is out or cancelled accordingly", async () => {
+	it("its submission: either comes first, and it is sent or cancelled accordingly", async () => {
 		const path = (i: number) => ["/fast", "/noreverts", "/nochecks"][i % 3] ?? "/";
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
@@ -54,7 +54,7 @@ describe("a cancel at the same time as", () => {
 			if (answer === true) await fixture.assertCancelled(tx);
 			else {
 				assert.equal(answer, NOT_PENDING);
-				await fixture.sent(tx);
+				await fixture.waitUntilSent(tx);
 			}
 		}
 		await fixture.fence();
@@ -82,7 +82,7 @@ describe("a cancel at the same time as", () => {
 			assert.ok(answer === true || answer === NOT_PENDING, String(answer));
 			const stage = answer === true ? "CANCELLED" : "REPLACED";
 			assert.deepEqual([(await fixture.status(old)).stage, await ends(old)], [stage, [stage.toLowerCase()]]);
-			await fixture.sent(fresh);
+			await fixture.waitUntilSent(fresh);
 			await fixture.withdrawn(old);
 			assert.equal(await fixture.pendingNonce(actor), 1);
 		}
@@ -93,12 +93,12 @@ describe("a cancel at the same time as", () => {
 		}
 	});
 
-	it("the block: it ends as the chain has it", async () => {
+	it("the block: its final stage agrees with the chain", async () => {
 		for (let round = 0; round < 4; round += 1) {
 			const all = await actors(6);
 			const sent = all.map((actor) => actor.sign());
 			await fixture.submit("/fast", ...sent);
-			for (const tx of sent) await fixture.sent(tx);
+			for (const tx of sent) await fixture.waitUntilSent(tx);
 			const building = fixture.system.builder.buildBlock();
 			await turns(40 * round);
 			const answers = await Promise.all(sent.map((tx) => fixture.cancel(tx)));
@@ -115,7 +115,7 @@ describe("a cancel at the same time as", () => {
 		}
 	});
 
-	it("the same bytes again and other cancels of it: behind the last answer it is gone for good", async () => {
+	it("the same bytes again and more cancels: after the last answer it is gone for good", async () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor) => {
 				const tx = actor.sign();
@@ -142,7 +142,7 @@ describe("a cancel at the same time as", () => {
 });
 
 describe("a soft cancel at the same time as", () => {
-	it("what it takes back: it counts, or is refused as the cheaper replacement; or is the first itself", async () => {
+	it("its transaction: it cancels it, is refused as a cheaper replacement, or comes first itself", async () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
 				const tx = actor.sign();
@@ -171,22 +171,22 @@ describe("a soft cancel at the same time as", () => {
 });
 
 describe("a builder that is slow", () => {
-	it("is sent nothing behind the cancel of what waited for it", async () => {
+	it("gets nothing of a waiting transaction after its cancel", async () => {
 		const slow = fixture.builder("other");
 		slow.setFaults({ slow: 300 });
 		try {
 			const crowd = (await actors(8)).map((actor) => actor.sign());
 			await fixture.submit("/fast", ...crowd);
-			for (const tx of crowd) await fixture.sent(tx, { builders: ["other"] });
+			for (const tx of crowd) await fixture.waitUntilSent(tx, { builders: ["other"] });
 			const waiting = (await actors(4)).map((actor) => actor.sign());
 			await fixture.submit("/fast", ...waiting);
-			for (const tx of waiting) await fixture.sent(tx, { builders: ["dev"] });
+			for (const tx of waiting) await fixture.waitUntilSent(tx, { builders: ["dev"] });
 			for (const tx of waiting) assert.equal(await fixture.cancel(tx), true);
 			slow.setFaults({});
 			await fixture.fence();
 			for (const tx of waiting) {
 				await until("the cancel, where it is needed", () => {
-					return fixture.live(slow, tx) === 0;
+					return fixture.liveOrders(slow, tx) === 0;
 				});
 				const cancelled = fixture.cancels(slow, tx)[0]?.seq ?? 0;
 				for (const { seq } of fixture.deliveries(slow, tx))

@@ -58,7 +58,7 @@ async function waitOver(tx: Signed, client: number, ms = LONGEST_MS): Promise<Ra
 const errorOf = (body: string) => (JSON.parse(body) as WireAnswer).error;
 
 describe("streams", () => {
-	it("16 of one network, however they are asked for; those of clients that vanish are freed", async () => {
+	it("one network gets 16, on any route; those of clients that vanish are freed", async () => {
 		const tx = await held();
 		const clients = [1, 1, 2].map((net, i) => ({ "x-forwarded-for": `2001:db8:0:${net}00::${i + 1}` }));
 		const url = `${system.client.url}${pathOf(tx)}`;
@@ -102,9 +102,9 @@ describe("headers of garbage", () => {
 		["another header without end", { "x-anything": LONG }],
 	];
 
-	it("an event stream tells all there is to a client whose Last-Event-ID is none of ours", async () => {
+	it("an event stream sends all events to a client with an unknown Last-Event-ID", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const { length } = await system.client.events(tx.hash);
@@ -116,7 +116,7 @@ describe("headers of garbage", () => {
 		}
 	});
 
-	it("any Accept is answered by the page or by the stream; what no server takes is 431", async () => {
+	it("any Accept header is answered with JSON or the stream; one that is too long gets 431", async () => {
 		const tx = await held();
 		const accepts = ["", ",,,;q=;", "text/event-stream;q=0", "text/event-stream;q=nonsense", "*", "/", LONG];
 		const lists = ["text/event-stream,".repeat(500), `${"a/b;c=d,".repeat(1_000)}text/event-stream`];
@@ -138,9 +138,9 @@ describe("headers of garbage", () => {
 });
 
 describe("waits", () => {
-	it("300 of one client: 256 wait and are answered, the others are told at once; a neighbour waits too", async () => {
+	it("of 300 from one client 256 wait and are answered, the others get an error at once; another client can wait too", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const connections = await Promise.all(Array.from({ length: 300 }, () => waitOver(tx, 5)));
 		const answers: string[] = [];
 		for (const one of connections) void one.answer().then(({ body }) => answers.push(body));
@@ -185,9 +185,9 @@ describe("waits", () => {
 		await until("there are places again", async () => !(await isRefused(tx, 7)), 5_000);
 	});
 
-	it("large requests that wait: a few of one client's, the others are told at once; nobody else is kept out", async () => {
+	it("one client gets a few waits with large requests, and errors at once for the others; other clients can still wait", async () => {
 		const tx = await held();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const padded = { ...{ jsonrpc: "2.0", id: 2, method: "eth_chainId" }, pad: "x".repeat(2_000_000) };
 		const large = JSON.stringify([syncCall(tx), padded]);
 		const connections = await Promise.all(

@@ -30,7 +30,7 @@ const WAITS = 50;
 /** Signal to end; the 1.5 s in which balancers learn of it included. */
 const STOP_MS = 5_000;
 
-describe("one account that submits and cancels without end", () => {
+describe("one account that submits and cancels all the time", () => {
 	const faults: string[] = [];
 	const log = createLogger("error", "relay", { write: (line) => void faults.push(line) });
 	let system: TestSystem;
@@ -47,7 +47,7 @@ describe("one account that submits and cancels without end", () => {
 	});
 	after(() => system.stop());
 
-	it("leaves nothing behind, and slows others down within bounds", async () => {
+	it("leaves nothing in memory, and slows others down within limits", async () => {
 		const account = await fixture.actor();
 		const pending = await gauge("relay_pending_transactions");
 		const records = await gauge("relay_transaction_records");
@@ -108,7 +108,7 @@ describe("one account that submits and cancels without end", () => {
 		// Another one with that nonce is as good as ever.
 		const next = account.sign({ value: 10n * GWEI });
 		await fixture.submit("/fast", next);
-		await fixture.sent(next);
+		await fixture.waitUntilSent(next);
 		await system.nextBlock();
 		await fixture.reaches(next, "INCLUDED");
 		// It may not go on like this for ever: what was taken back is remembered for a while.

@@ -9,7 +9,7 @@ import { runSequences } from "../../model/run.ts";
 const SEQUENCES = 3;
 const STEPS = 18;
 
-it("statuses, nonces and what builders hold are as a model has them, whatever is done", async (context) => {
+it("statuses, nonces and builders' orders agree with a model, for random commands", async (context) => {
 	const seed = Number(process.env.CONTROL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 	context.diagnostic(`CONTROL_SEED=${seed}`);
 	const { failure, sequences } = await runSequences({

@@ -60,7 +60,7 @@ after(() => {
 	for (const feed of feeds) feed.close();
 });
 
-test("the builders were given what is searched for, and all came to the ends that were wanted", () => {
+test("the builders received the secrets that the tests search for, and all transactions ended as intended", () => {
 	const control = new LeakWatch();
 	control.saw("builders", JSON.stringify(fixture.system.builders.map((builder) => builder.requests())));
 	const raws = canaries.map(({ tx }, i) => ({ name: String(i), value: tx.raw }));
@@ -87,7 +87,7 @@ test("the builders were given what is searched for, and all came to the ends tha
 	);
 });
 
-test("no raw transaction, no half of a signature comes out anywhere", () => {
+test("no output contains a raw transaction or half of a signature", () => {
 	const places = [
 		"event stream",
 		"status subscription",
@@ -105,7 +105,7 @@ test("no raw transaction, no half of a signature comes out anywhere", () => {
 	assert.deepEqual(watch.found(secrets), []);
 });
 
-test("call data comes out nowhere, nor does a key or the signature of a request", () => {
+test("no output contains call data, a key or the signature of a request", () => {
 	const keys = canaries.map(({ actor }) => ({ name: "a user's key", value: actor.account.keyHex }));
 	const requests = signatures.map((value) => ({ name: "a request's signature", value }));
 	assert.ok(requests.length > 0, "requests were signed");
@@ -116,7 +116,7 @@ test("call data comes out nowhere, nor does a key or the signature of a request"
 	assert.deepEqual(watch.found([...keys, ...requests, ...others]), []);
 });
 
-test("the log is one of lines of ours, and nothing in it was a fault", () => {
+test("the log has only the relay's own lines, and no errors", () => {
 	const lines = logged.map((line) => JSON.parse(line) as { level: number; msg: string });
 	assert.ok(lines.length > 10, `only ${lines.length} lines`);
 	assert.deepEqual(
@@ -156,7 +156,7 @@ async function scenario(): Promise<void> {
 		call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 20_000]),
 	);
 	for (const { tx } of mined) await call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 1]);
-	for (const { tx } of mined) await fixture.sent(tx, { builders: ["vault"] });
+	for (const { tx } of mined) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 	await fixture.system.nextBlock();
 	await Promise.all(waits);
 	await reach("replacement", "INCLUDED");
@@ -220,7 +220,7 @@ async function begin(what: string, path: string, actor?: Actor, options: object 
 	const feed = feeds[canaries.length % feeds.length];
 	await feed?.subscribe("service_transactionStatus", tx.hash);
 	await fixture.reaches(tx, "BROADCAST");
-	await fixture.sent(tx, { builders: ["vault"] });
+	await fixture.waitUntilSent(tx, { builders: ["vault"] });
 	return canary;
 }
 

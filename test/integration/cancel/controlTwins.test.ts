@@ -61,7 +61,7 @@ async function takeBack(tx: Signed): Promise<void> {
 
 /** Waits until `builders` (both unless given) have answered what `tx` was sent to them for the next block. */
 async function answered(tx: Signed, ...builders: readonly string[]): Promise<void> {
-	await fixture.sent(tx, builders.length === 0 ? {} : { builders });
+	await fixture.waitUntilSent(tx, builders.length === 0 ? {} : { builders });
 	await quiet();
 }
 
@@ -122,7 +122,7 @@ const BEHIND: Readonly<Record<string, Hidden>> = {
 	},
 };
 
-describe("hidden ones behind a shared one", () => {
+describe("hidden transactions after a shared one", () => {
 	for (const path of ["/fast", "/noreverts"]) {
 		it(`on ${path}: while it is pending and when it is cancelled`, async () => {
 			const life = async (hidden: Hidden): Promise<Life> => {
@@ -142,7 +142,7 @@ describe("hidden ones behind a shared one", () => {
 		});
 	}
 
-	it("when it is mined, is in a block that goes, and is mined again", async () => {
+	it("when it is mined, reorganised away and mined again", async () => {
 		const life = async (hidden: Hidden): Promise<Life> => {
 			const one = await begin("/fast");
 			await hidden(one);
@@ -161,7 +161,7 @@ describe("hidden ones behind a shared one", () => {
 	});
 });
 
-describe("hidden ones in the place of a shared one", () => {
+describe("hidden transactions that replace a shared one", () => {
 	const PLACE: Readonly<Record<string, Hidden>> = {
 		"one on /fast that is not shared": replacing("/fast"),
 		"one on /fullprivacy": replacing("/fullprivacy"),
@@ -176,7 +176,7 @@ describe("hidden ones in the place of a shared one", () => {
 		},
 	};
 
-	it("nobody learns on which path, or what became of it", async () => {
+	it("nobody learns the path or outcome of the hidden one", async () => {
 		const life = async (hidden: Hidden): Promise<Life> => {
 			const one = await begin("/maxbackruns");
 			await hidden(one);
@@ -190,7 +190,7 @@ describe("hidden ones in the place of a shared one", () => {
 		await assertAlike(runs(life, PLACE));
 	});
 
-	it("when it has expired, with others behind it or none", async () => {
+	it("when it has expired, with or without later nonces", async () => {
 		const life = (before: Hidden, after: Hidden) => async (): Promise<Life> => {
 			const one = await begin("/maxbackruns");
 			await before(one);
@@ -213,7 +213,7 @@ describe("hidden ones in the place of a shared one", () => {
 		});
 	});
 
-	it("cancelled by hash or softly, on whatever path, and with a hidden one in its place or none", async () => {
+	it("when it is cancelled by hash or softly, on any path, with or without a hidden one in its place", async () => {
 		const softly =
 			(path: string): Hidden =>
 			async ({ user, tx }) => {
@@ -246,7 +246,7 @@ describe("hidden ones in the place of a shared one", () => {
 	});
 });
 
-describe("hidden ones before a shared one", () => {
+describe("hidden transactions before a shared one", () => {
 	/** A shared one with nonce 1, behind what `hidden` has submitted. */
 	const lifeBehind =
 		(stage: string) =>

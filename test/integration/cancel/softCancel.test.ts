@@ -74,7 +74,7 @@ async function settle(ended: Signed): Promise<void> {
 async function assertUsable({ actor, txs }: Ended): Promise<void> {
 	const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n, value: 77n });
 	await fixture.submit("/fast", fresh);
-	await fixture.sent(fresh);
+	await fixture.waitUntilSent(fresh);
 	for (const tx of txs) await fixture.submit("/fast", tx);
 	await fixture.system.nextBlock();
 	await fixture.reaches(fresh, "INCLUDED");
@@ -116,7 +116,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		["wants more than its sender has", SOFT, { value: 1_000_000n * ETHER }, "/fast"],
 	];
 
-	it("takes it back, in any form and on any path; the nonce is free, and what comes next is mined", async () => {
+	it("cancels it, in any form and on any path; the nonce is free, and its next transaction is mined", async () => {
 		const rounds = await Promise.all(
 			ROWS.map(async ([what, sentOn, form, path]) => {
 				const { actor, tx } = await fixture.out(sentOn);
@@ -128,7 +128,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 				assert.notEqual(rpc_timestamp, null);
 				const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, value: 1n });
 				await fixture.submit("/fast", fresh);
-				await fixture.sent(fresh);
+				await fixture.waitUntilSent(fresh);
 				return { tx, cancel, fresh };
 			}),
 		);
@@ -141,7 +141,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		}
 	});
 
-	it("needs no ether, of an account that has none any more", async () => {
+	it("works for an account that has no ether any more", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		await fixture.setBalance(actor.address, 0n);
 		await fixture.passBlock();
@@ -151,7 +151,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		await assertTakenBack(actor, tx, cancel);
 	});
 
-	it("takes back what waits behind a gap, and what fails", async () => {
+	it("cancels what waits behind a gap, and what fails", async () => {
 		const actor = await fixture.actor();
 		const queued = actor.sign({ nonce: 2 });
 		await fixture.submit(SOFT, queued);
@@ -161,7 +161,7 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		await assertTakenBack(actor, queued, first);
 		fixture.assertNeverSent(queued);
 
-		const failing = actor.sign({ to: await fixture.place(REVERTS) });
+		const failing = actor.sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit(SOFT, failing);
 		await fixture.reaches(failing, "SIMULATION_FAILED");
 		const second = toSelf(actor);
@@ -170,12 +170,12 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		fixture.assertNeverSent(failing);
 	});
 
-	it("leaves what is behind it QUEUED, and what is before it alone", async () => {
+	it("leaves later nonces QUEUED, and earlier ones unchanged", async () => {
 		const actor = await fixture.actor();
 		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const [first, second, third] = links as [Signed, Signed, Signed];
 		await fixture.submit(SOFT, ...links);
-		for (const link of links) await fixture.sent(link);
+		for (const link of links) await fixture.waitUntilSent(link);
 		await fixture.submit(SOFT, toSelf(actor, { nonce: 1 }));
 		await fixture.reaches(third, "QUEUED");
 		await fixture.assertCancelled(second);
@@ -193,8 +193,8 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 	});
 });
 
-describe("what is no soft cancel", () => {
-	it("the same on what was sent without soft cancellations, or where they have no effect", async () => {
+describe("what does not count as a soft cancel", () => {
+	it("the same for a transaction sent without soft cancellations, or where they have no effect", async () => {
 		for (const path of [
 			"/fast?softCancellations=true",
 			"/noreverts",
@@ -207,7 +207,7 @@ describe("what is no soft cancel", () => {
 			const dear = toSelf(actor, { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
 			await fixture.submit("/fast", dear);
 			await fixture.reaches(tx, "REPLACED");
-			await fixture.sent(dear);
+			await fixture.waitUntilSent(dear);
 			await fixture.system.nextBlock();
 			await fixture.reaches(dear, "INCLUDED");
 		}
@@ -232,7 +232,7 @@ describe("what is no soft cancel", () => {
 		assert.equal(await fixture.pendingNonce(actor), 2);
 	});
 
-	it("a self-transfer that could be in no block of this chain: refused, and nothing happens", async () => {
+	it("a self-transfer that no block of this chain could hold: it is refused without effect", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		for (const [options, refusal] of [
 			[{ chainId: 1n }, /^-32000 invalid chain id for signer/],
@@ -244,18 +244,18 @@ describe("what is no soft cancel", () => {
 		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
 	});
 
-	it("a self-transfer where nothing was before: it is sent and mined, and may be soft-cancelled itself", async () => {
+	it("a self-transfer with an unused nonce: it is sent and mined, and may be soft-cancelled itself", async () => {
 		const actor = await fixture.actor();
 		const first = toSelf(actor, { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI });
 		await fixture.submit(SOFT, first);
-		await fixture.sent(first);
+		await fixture.waitUntilSent(first);
 		const second = toSelf(actor, { value: 1n });
 		await fixture.submit(SOFT, second);
 		await assertTakenBack(actor, first, second);
 		const other = await fixture.actor();
 		const lone = other.sign({ to: other.address });
 		await fixture.submit("/fast", lone);
-		await fixture.sent(lone);
+		await fixture.waitUntilSent(lone);
 		await fixture.system.nextBlock();
 		await fixture.reaches(lone, "INCLUDED");
 	});
@@ -291,7 +291,7 @@ describe("another self-transfer with the nonce", () => {
 		await assertUsable({ actor, txs: [tx, ...cancels] });
 	});
 
-	it("is one too behind a cancel by hash of what was sent with soft cancellations", async () => {
+	it("is one too after a cancel by hash of what was sent with soft cancellations", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		assert.equal(await fixture.cancel(tx), true);
 		const cancel = toSelf(actor);
@@ -300,31 +300,31 @@ describe("another self-transfer with the nonce", () => {
 		fixture.assertNeverSent(cancel);
 	});
 
-	it("is an ordinary one where a fresh one without soft cancellations has the nonce", async () => {
+	it("is an ordinary one if a new transaction without soft cancellations has the nonce", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		const cancel = toSelf(actor);
 		await fixture.submit(SOFT, cancel);
 		const fresh = actor.sign({ value: 5n });
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		assert.match(await fixture.tried(toSelf(actor, { value: 1n }), SOFT), UNDERPRICED);
 		const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 		const dear = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
 		await fixture.submit("/fast", dear);
 		await fixture.reaches(fresh, "REPLACED");
-		await fixture.sent(dear);
+		await fixture.waitUntilSent(dear);
 		await fixture.system.nextBlock();
 		await fixture.reaches(dear, "INCLUDED");
 		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
 	});
 
-	it("takes back a fresh one that was sent with soft cancellations, as often as one likes", async () => {
+	it("cancels a new one that was sent with soft cancellations, any number of times", async () => {
 		const actor = await fixture.actor();
 		const ended: Signed[] = [];
 		for (let round = 0; round < 4; round += 1) {
 			const [tx, cancel] = [actor.sign({ value: 100 + round }), toSelf(actor, { value: round })];
 			await fixture.submit(SOFT, tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 			await fixture.submit(SOFT, cancel);
 			await fixture.withdrawn(tx);
 			ended.push(tx, cancel);
@@ -334,18 +334,18 @@ describe("another self-transfer with the nonce", () => {
 	});
 });
 
-describe("what was ended", () => {
+describe("a transaction that has ended", () => {
 	async function expired(path: string): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit(path, tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(tx, "EXPIRED");
 		return { actor, tx };
 	}
 
-	it("by its hash, softly, or softly once expired stays so whatever bytes come again, after a restart and settled too", async () => {
+	it("by a cancel, also a soft one after it expired, stays so whatever bytes are sent again, also after a restart", async () => {
 		const byHash = await fixture.out();
 		assert.equal(await fixture.cancel(byHash.tx), true);
 		await fixture.withdrawn(byHash.tx);
@@ -368,14 +368,14 @@ describe("what was ended", () => {
 		for (const cancel of cancels) fixture.assertNeverSent(cancel);
 	});
 
-	it("comes back by its bytes where it has only expired", async () => {
+	it("by expiry alone is accepted again with its bytes", async () => {
 		const { actor, tx } = await expired(SOFT);
 		await fixture.submit(SOFT, tx);
 		await fixture.reaches(tx, "BROADCAST");
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
-	it("by a self-transfer when it had expired and was settled stays so", async () => {
+	it("by expiry, and is settled, can still be soft-cancelled for good", async () => {
 		const { actor, tx } = await expired(SOFT);
 		await passLife();
 		await fixture.system.restart();
@@ -388,11 +388,11 @@ describe("what was ended", () => {
 		fixture.assertNeverSent(cancel);
 	});
 
-	it("not, where it was sent without soft cancellations: it is ended by no self-transfer, which is an ordinary one then", async () => {
+	it("by expiry, without soft cancellations, is replaced by a self-transfer, which is an ordinary transaction", async () => {
 		const { actor, tx } = await expired("/noreverts");
 		const ordinary = actor.sign({ to: actor.address, gasLimit: 21_000 });
 		await fixture.submit(SOFT, ordinary);
-		await fixture.sent(ordinary);
+		await fixture.waitUntilSent(ordinary);
 		assert.equal((await fixture.status(tx)).stage, "REPLACED", "its nonce is another one's now");
 		await fixture.system.nextBlock();
 		await fixture.reaches(ordinary, "INCLUDED");

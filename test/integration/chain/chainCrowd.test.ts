@@ -9,7 +9,7 @@ import { WsClient } from "../../support/clients.ts";
 import { EMITS } from "../../support/contracts.ts";
 import { PendingWatch } from "../../support/pendingNonces.ts";
 import { GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { seededRandom } from "../../support/seededRandom.ts";
+import { SeededRandom } from "../../support/seededRandom.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -59,7 +59,7 @@ interface Answer {
 	readonly error?: unknown;
 }
 
-const random = seededRandom(SEED);
+const random = new SeededRandom(SEED);
 const accounts = Array.from({ length: ACCOUNTS }, (_, i) => testAccount(500_000 + i));
 const links = accounts.flatMap((_, account) =>
 	Array.from({ length: LENGTH }, (_, nonce) => makeLink(account, nonce)),

@@ -31,7 +31,7 @@ before(async () => {
 	fixture = new RelayFixture(system);
 	url = `${system.client.url.replace("http", "ws")}/ws`;
 	actor = await fixture.actor();
-	contract = await fixture.place(EMITS_TOPIC);
+	contract = await fixture.placeCode(EMITS_TOPIC);
 	await fixture.passBlock();
 });
 after(() => system.stop());
@@ -59,7 +59,7 @@ async function topicsOf(changes: Promise<unknown>): Promise<readonly unknown[]> 
 	return ((await changes) as Log[]).map(({ topics }) => (topics as unknown[])[0]);
 }
 
-it("a filter of logs tells what has come since it was asked last, in the node's own words", async () => {
+it("a log filter returns the new logs since the last call, exactly as the node does", async () => {
 	const all = await call("eth_newFilter", { address: contract });
 	const some = await call("eth_newFilter", { address: [contract], topics: [[topic("a"), topic("b")]] });
 	const none = await call("eth_newFilter", { address: `0x${"9".repeat(40)}` });
@@ -84,7 +84,7 @@ it("a filter of logs tells what has come since it was asked last, in the node's 
 	assert.deepEqual(await call("eth_getFilterChanges", past), []);
 });
 
-it("a filter of blocks tells their hashes", async () => {
+it("a block filter returns hashes", async () => {
 	const filter = await call("eth_newBlockFilter");
 	const numbers = [await fixture.passBlock(), await fixture.passBlock()];
 	const hashes = [];
@@ -97,7 +97,7 @@ it("a filter of blocks tells their hashes", async () => {
 	await assert.rejects(call("eth_getFilterLogs", filter), /filter not found/);
 });
 
-it("a filter is its client's own, and ends when it is told to", async () => {
+it("a filter belongs to its client, and can be uninstalled", async () => {
 	const filter = await call("eth_newBlockFilter");
 	const stranger = await RawConnection.open(Number(new URL(system.client.url).port), "127.0.0.2");
 	for (const [method, answer] of [
@@ -113,7 +113,7 @@ it("a filter is its client's own, and ends when it is told to", async () => {
 	await assert.rejects(call("eth_getFilterChanges", filter), /filter not found/);
 });
 
-it("what can't be filtered is refused, and said", async () => {
+it("unsupported filters are refused, and the error says so", async () => {
 	const rows: [string, readonly unknown[], RegExp][] = [
 		["eth_newFilter", [{ address: "0x12" }], /filter\.address: expected an address of 20 bytes as 0x hex/],
 		["eth_newFilter", [{ topics: ["0x12"] }], /filter\.topics\[0\]: expected a topic of 32 bytes as 0x hex/],
@@ -131,26 +131,26 @@ it("what can't be filtered is refused, and said", async () => {
 	assert.deepEqual(await call("eth_accounts"), []);
 });
 
-it("a subscription tells logs as they come, and as removed when a reorganisation takes them back", async () => {
+it("a subscription sends logs when they are mined, and as removed after a reorganisation", async () => {
 	const feed = await FeedClient.open(url);
 	const all = await feed.subscribe("logs", {});
 	const some = await feed.subscribe("logs", { address: contract, topics: [topic("e")] });
 	const snapshot = await system.chain.snapshot();
 	const before = nonce;
 	await emit([topic("e"), topic("f")]);
-	await until("both logs", () => feed.told(all).length === 2);
+	await until("both logs", () => feed.received(all).length === 2);
 	const [first] = (await system.chain.rpc("eth_getLogs", [
 		{ address: contract, topics: [topic("e")] },
 	])) as Log[];
-	assert.deepEqual(feed.told(some), [{ ...first, removed: false }]);
+	assert.deepEqual(feed.received(some), [{ ...first, removed: false }]);
 	await system.chain.revert(snapshot);
 	nonce = before;
 	await system.chain.rpc("anvil_setCoinbase", [`0x${"78".repeat(20)}`]);
 	await emit([topic("f")], false);
 	await fixture.mineUnseen();
-	await until("what was taken back, and the new one", () => feed.told(all).length === 5);
+	await until("what was taken back, and the new one", () => feed.received(all).length === 5);
 	assert.deepEqual(
-		feed.told(all).map(({ removed, topics }) => [removed, (topics as unknown[])[0]]),
+		feed.received(all).map(({ removed, topics }) => [removed, (topics as unknown[])[0]]),
 		[
 			[false, topic("e")],
 			[false, topic("f")],
@@ -159,7 +159,7 @@ it("a subscription tells logs as they come, and as removed when a reorganisation
 			[false, topic("f")],
 		],
 	);
-	assert.deepEqual(feed.told(some).at(-1), { ...first, removed: true });
+	assert.deepEqual(feed.received(some).at(-1), { ...first, removed: true });
 	feed.close();
 });
 
@@ -185,7 +185,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 const ARGUMENTS = "const [url, wsUrl, address] = process.argv.slice(1);";
 
 for (const [name, program] of Object.entries(PROGRAMS)) {
-	it(`${name} hears an event`, async () => {
+	it(`${name} receives an event`, async () => {
 		const args = ["-e", ARGUMENTS + program, "--", system.client.url, url, contract];
 		const child = spawn(process.execPath, args, { stdio: "inherit" });
 		const ping = new Contract(contract, ["event Ping()"]).interface.getEvent("Ping")?.topicHash ?? "";
@@ -217,12 +217,12 @@ it("new heads are the node's headers, each once and in order", async () => {
 	const numbers: number[] = [];
 	for (let i = 0; i < 3; i++) numbers.push(await fixture.passBlock());
 	numbers.push(await system.nextBlock());
-	await until("four heads", () => client.told(heads).length === 4);
+	await until("four heads", () => client.received(heads).length === 4);
 	assert.deepEqual(
-		client.told(heads).map(({ number }) => Number(number)),
+		client.received(heads).map(({ number }) => Number(number)),
 		numbers,
 	);
-	for (const head of client.told(heads)) assert.deepEqual(head, await nodeHeader(head.hash));
+	for (const head of client.received(heads)) assert.deepEqual(head, await nodeHeader(head.hash));
 	client.close();
 	await subscribed(0);
 });
@@ -271,19 +271,19 @@ it('new heads by ethers\' provider.on("block")', async () => {
 	await provider.destroy();
 });
 
-it("a reorganisation tells the blocks that took the others' place", async () => {
+it("a reorganisation sends the heads of the new blocks", async () => {
 	const client = await FeedClient.open(url);
 	const heads = await client.subscribe("newHeads");
 	const snapshot = await system.chain.snapshot();
 	const first = await fixture.passBlock();
-	await until("the first", () => client.told(heads).length === 1);
+	await until("the first", () => client.received(heads).length === 1);
 	await system.chain.revert(snapshot);
 	// Another block in its place: one that pays somebody else.
 	await system.chain.rpc("anvil_setCoinbase", [`0x${"77".repeat(20)}`]);
 	await fixture.mineUnseen();
 	await fixture.mineUnseen();
-	await until("three heads", () => client.told(heads).length >= 3);
-	const told = client.told(heads);
+	await until("three heads", () => client.received(heads).length >= 3);
+	const told = client.received(heads);
 	assert.deepEqual(
 		told.map(({ number }) => Number(number)),
 		[first, first, first + 1],

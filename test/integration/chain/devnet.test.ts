@@ -102,7 +102,7 @@ test("outside a burst nothing private is in the pool, and a burst waits", async 
 	assert.deepEqual(new Set(net.builder.blocks().at(-1)?.transactions), new Set(transactions));
 });
 
-test("what a reorganisation takes out of the chain is built again", async () => {
+test("orders in a removed block are built into a block again", async () => {
 	const snapshot = await net.chain.snapshot();
 	const priv = await net.from(7);
 	const bundle = await net.from(8);
@@ -118,7 +118,7 @@ test("what a reorganisation takes out of the chain is built again", async () => 
 	assert.deepEqual((await net.build()).transactions, []);
 });
 
-test("eth_cancelBundle takes a bundle back and answers 200, also for an unknown one", async () => {
+test("eth_cancelBundle cancels a bundle and returns 200, also for an unknown one", async () => {
 	await net.bundle([await net.from(0)], { replacementUuid: UUID });
 	assert.equal(await net.client.call("eth_cancelBundle", { replacementUuid: UUID }), 200);
 	assert.deepEqual((await net.build()).transactions, []);
@@ -127,7 +127,7 @@ test("eth_cancelBundle takes a bundle back and answers 200, also for an unknown 
 	assert.deepEqual(net.builder.requests("eth_cancelBundle").at(-1)?.effects, []);
 });
 
-test("an empty bundle with the uuid takes it back", async () => {
+test("an empty bundle with the uuid cancels it", async () => {
 	await net.bundle([await net.from(0)], { replacementUuid: UUID });
 	assert.deepEqual(await net.bundle([], { replacementUuid: UUID }), { bundleHash: EMPTY_HASH });
 	assert.deepEqual((await net.build()).transactions, []);
@@ -169,7 +169,7 @@ test("eth_cancelPrivateTransaction needs the signer that sent it", async () => {
 	assert.deepEqual((await net.build()).transactions, [kept.hash]);
 });
 
-test("a request is taken only with a signature over its very body", async () => {
+test("a request is accepted only with a signature over exactly its body", async () => {
 	const body = (raw: string) =>
 		JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
 	const text = body((await net.from(0)).raw);
@@ -221,7 +221,7 @@ test("the chain ends when its starter is killed", async () => {
 	await until("nobody listens", async () => !(await listens(port)));
 });
 
-test("revert brings back state and base fee", async () => {
+test("revert restores state and base fee", async () => {
 	const chain = await startDevChain();
 	after(() => chain.stop());
 	const snapshot = await chain.snapshot();

@@ -42,8 +42,8 @@ async function expire(tx: Signed, path = "/fast"): Promise<number> {
 	return begins;
 }
 
-describe("a transaction that nobody mines", () => {
-	it("goes out for each block of its life, then is EXPIRED and goes out no more", async () => {
+describe("a transaction that is not mined", () => {
+	it("is sent for each block of its lifetime, then is EXPIRED and sent no more", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		const begins = await expire(tx);
@@ -59,7 +59,7 @@ describe("a transaction that nobody mines", () => {
 		assert.equal(await fixture.receipt(tx), null);
 	});
 
-	it("is admitted anew by the same bytes, for another life, and mined", async () => {
+	it("is accepted again with the same bytes, for a new lifetime, and mined", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		const begins = await expire(tx);
@@ -69,10 +69,10 @@ describe("a transaction that nobody mines", () => {
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		assert.equal((await fixture.byHash(tx))?.hash, tx.hash);
 		for (let i = 0; i < LIFE_BLOCKS - 1; i += 1) {
-			await fixture.sent(tx, { block: again + i });
+			await fixture.waitUntilSent(tx, { block: again + i });
 			await fixture.passBlock();
 		}
-		await fixture.sent(tx, { block: again + LIFE_BLOCKS - 1 });
+		await fixture.waitUntilSent(tx, { block: again + LIFE_BLOCKS - 1 });
 		const block = await system.nextBlock();
 		const { status, fastMode } = await fixture.reaches(tx, "INCLUDED");
 		assert.deepEqual([status, fastMode, block], ["INCLUDED", false, again + LIFE_BLOCKS - 1]);
@@ -82,7 +82,7 @@ describe("a transaction that nobody mines", () => {
 		assert.equal(life.at(-1), `included ${block}`);
 	});
 
-	it("on /nochecks is cancelled at its end, and was named no longer than its life before", async () => {
+	it("on /nochecks is cancelled when it expires, and its range of blocks was never longer than its lifetime", async () => {
 		const tx = (await fixture.actor()).sign();
 		const begins = await expire(tx, "/nochecks");
 		const lastBlock = `0x${(begins + LIFE_BLOCKS - 1).toString(16)}`;
@@ -97,8 +97,8 @@ describe("a transaction that nobody mines", () => {
 		assert.equal(await fixture.receipt(tx), null);
 	});
 
-	it("that is held expires as well, and says what it failed of", async () => {
-		const tx = (await fixture.actor()).sign({ to: await fixture.place(REVERTS) });
+	it("that is held expires as well, and its status has the simulation error", async () => {
+		const tx = (await fixture.actor()).sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "SIMULATION_FAILED");
 		await passBlocks(LIFE_BLOCKS);
@@ -110,26 +110,26 @@ describe("a transaction that nobody mines", () => {
 		assert.deepEqual(fixture.deliveries(system.builder, tx), []);
 	});
 
-	it("is still EXPIRED after a restart, and its bytes are admitted anew", async () => {
+	it("is still EXPIRED after a restart, and its bytes are accepted again", async () => {
 		const tx = (await fixture.actor()).sign();
 		const begins = await expire(tx);
 		await system.restart();
 		assert.equal((await fixture.status(tx)).stage, "EXPIRED");
 		assert.equal((await fixture.life(tx)).at(-1), `expired ${begins + LIFE_BLOCKS - 1}`);
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 	});
 });
 
-describe("what has ended and is mined all the same", () => {
-	it("is seen in the last block in which it is watched, and no longer behind that", async () => {
+describe("an ended transaction that is mined nevertheless", () => {
+	it("is noticed up to the last block for which it is watched, and not after that", async () => {
 		const [last, late] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
 		const begins = (await fixture.head()) + 1;
 		await fixture.submit("/fast", last, late);
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) {
-			for (const tx of [last, late]) await fixture.sent(tx, { block: begins + i });
+			for (const tx of [last, late]) await fixture.waitUntilSent(tx, { block: begins + i });
 			await fixture.passBlock();
 		}
 		for (const tx of [last, late]) await fixture.reaches(tx, "EXPIRED");

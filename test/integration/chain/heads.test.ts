@@ -45,7 +45,7 @@ for (const transport of ["polling", "subscription"] as const) {
 					fixture.logged.includes("info heads are announced by the node"),
 				);
 			}
-			await fixture.inStep("the first head");
+			await fixture.waitUntilInSync("the first head");
 		};
 		/** Another coinbase makes other blocks: anvil may else make the very same ones again. */
 		const reorganise = async (depth: number) => {
@@ -77,7 +77,7 @@ for (const transport of ["polling", "subscription"] as const) {
 
 		afterEach(() => fixture.stop());
 
-		test("a block tells its transactions, and everybody whose nonce it moved", async () => {
+		test("a block's update has its transactions, and all accounts whose nonce changed", async () => {
 			await start();
 			const authorityIndex = transport === "polling" ? 5 : 6;
 			const authority = chain.wallet(authorityIndex);
@@ -90,7 +90,7 @@ for (const transport of ["polling", "subscription"] as const) {
 				await send(await transaction(2, { to: null, data: "0x00" })),
 			];
 			await mine(1);
-			await fixture.inStep("the block");
+			await fixture.waitUntilInSync("the block");
 			const address = (i: number) => chain.wallet(i).address.toLowerCase();
 			const block = fixture.tracker.current();
 			assert.deepEqual(
@@ -104,11 +104,11 @@ for (const transport of ["polling", "subscription"] as const) {
 		test("a reorganisation of three blocks reverts three and applies three", async () => {
 			await start();
 			await mine(4);
-			await fixture.inStep("four blocks");
+			await fixture.waitUntilInSync("four blocks");
 			const old = fixture.mirror.blocks.slice(-3);
 			const seen = fixture.mirror.updates.length;
 			await reorganise(3);
-			await fixture.inStep("the new branch");
+			await fixture.waitUntilInSync("the new branch");
 			const updates = fixture.mirror.updates.slice(seen);
 			const reverted = updates.flatMap((update) => update.reverted.map(({ hash }) => hash));
 			for (const { hash } of old) assert.ok(reverted.includes(hash));
@@ -117,14 +117,14 @@ for (const transport of ["polling", "subscription"] as const) {
 			assert.ok(fixture.logged.includes("info reorganisation"));
 		});
 
-		test("while a listener is at work changes wait, and are one change then", async () => {
+		test("while a listener runs, changes wait and are then one update", async () => {
 			await start();
 			const release = await holdAtBlock();
 			for (let i = 0; i < 10; i++) await mine(1);
 			await reorganise(4);
 			assert.equal(fixture.mirror.updates.length, 2);
 			release();
-			await fixture.inStep("the rest");
+			await fixture.waitUntilInSync("the rest");
 			assert.equal(fixture.mirror.updates.length, 3);
 			const last = fixture.mirror.updates[2];
 			assert.deepEqual([last?.applied.length, last?.reverted.length, last?.gap], [10, 0, false]);
@@ -139,7 +139,7 @@ for (const transport of ["polling", "subscription"] as const) {
 				const release = await holdAtBlock();
 				await mine(missed);
 				release();
-				await fixture.inStep(`${missed} blocks`);
+				await fixture.waitUntilInSync(`${missed} blocks`);
 				const update = fixture.mirror.updates.at(-1);
 				assert.deepEqual([update?.applied.length, update?.gap], [gap ? 1 : missed, gap]);
 			}
@@ -150,16 +150,16 @@ for (const transport of ["polling", "subscription"] as const) {
 			await mine(10);
 			await start({ kept: 4, missed: 64 });
 			await mine(8);
-			await fixture.inStep("eight blocks");
+			await fixture.waitUntilInSync("eight blocks");
 			const release = await holdAtBlock();
 			await reorganise(3);
 			release();
-			await fixture.inStep("three deep");
+			await fixture.waitUntilInSync("three deep");
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, false);
 			const again = await holdAtBlock();
 			await reorganise(6);
 			again();
-			await fixture.inStep("six deep");
+			await fixture.waitUntilInSync("six deep");
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
 		});
 	});
@@ -190,7 +190,7 @@ describe("a node with faults", () => {
 	for (const [name, fault] of faults) {
 		test(`a node that ${name}: logged once, the head stays, and all is caught up`, async () => {
 			fixture = await startHeadFixture(proxy.url, ask, {});
-			await fixture.inStep("the head");
+			await fixture.waitUntilInSync("the head");
 			const head = fixture.tracker.current();
 			proxy.reset();
 			proxy.setFault(fault);
@@ -198,7 +198,7 @@ describe("a node with faults", () => {
 			await until("five tries", () => proxy.requests >= 5);
 			assert.equal(fixture.tracker.current(), head);
 			proxy.setFault(null);
-			await fixture.inStep("two blocks");
+			await fixture.waitUntilInSync("two blocks");
 			await until("the end of the outage", () => fixture.logged.includes(BACK));
 			assert.deepEqual(fixture.logged, [OUT, BACK]);
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, false);
@@ -207,32 +207,32 @@ describe("a node with faults", () => {
 
 	test("a block that cannot be read whole is not passed over", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
+		await fixture.waitUntilInSync("the head");
 		proxy.setFault({ kind: "result", result: null }, { methods: ["eth_getBlockByHash"], times: 3 });
 		await mine(3);
-		await fixture.inStep("three blocks");
+		await fixture.waitUntilInSync("three blocks");
 		assert.deepEqual(
 			fixture.mirror.updates.slice(1).map(({ applied, gap }) => [applied.length, gap]),
 			[[3, false]],
 		);
 	});
 
-	test("a parent that is another block than was asked for is not believed", async () => {
+	test("a parent with another hash than requested is ignored", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
+		await fixture.waitUntilInSync("the head");
 		const wrong = await ask("eth_getBlockByNumber", ["0x1", true]);
 		proxy.setFault({ kind: "result", result: wrong }, { methods: ["eth_getBlockByHash"], times: 2 });
 		await mine(2);
-		await fixture.inStep("two blocks");
+		await fixture.waitUntilInSync("two blocks");
 		assert.ok(fixture.logged.includes(OUT));
 	});
 
-	test("a balancer's node that lags behind is not taken for a rollback", async () => {
+	test("a lagging node behind a load balancer does not count as a rollback", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
+		await fixture.waitUntilInSync("the head");
 		const lagging = await ask("eth_getBlockByNumber", ["latest", false]);
 		await mine(2);
-		await fixture.inStep("two blocks");
+		await fixture.waitUntilInSync("two blocks");
 		const updates = fixture.mirror.updates.length;
 		for (let i = 0; i < 3; i++) {
 			proxy.reset();
@@ -240,12 +240,12 @@ describe("a node with faults", () => {
 			await until("four looks", () => proxy.calls("eth_getBlockByNumber").length >= 4);
 		}
 		assert.equal(fixture.mirror.updates.length, updates);
-		await fixture.inStep("the same head");
+		await fixture.waitUntilInSync("the same head");
 	});
 
 	test("a stop does not wait for a node that hangs", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
+		await fixture.waitUntilInSync("the head");
 		proxy.reset();
 		proxy.setFault({ kind: "hang" });
 		await until("the request", () => proxy.requests === 1);
@@ -267,18 +267,18 @@ describe("a subscription with faults", () => {
 		try {
 			await until("live", () => fixture.logged.includes(ANNOUNCED));
 			await mine(1);
-			await fixture.inStep("an announced block");
+			await fixture.waitUntilInSync("an announced block");
 			wire.cut();
 			await until("the loss", () => fixture.logged.includes(NOT_ANNOUNCED));
 			await mine(2);
-			await fixture.inStep("polled blocks");
+			await fixture.waitUntilInSync("polled blocks");
 			const tries = wire.accepted;
 			await until("two more tries", () => wire.accepted >= tries + 2);
 			assert.equal(times(fixture, NOT_ANNOUNCED), 1);
 			wire.mend();
 			await until("live again", () => times(fixture, ANNOUNCED) === 2);
 			await mine(1);
-			await fixture.inStep("an announced block");
+			await fixture.waitUntilInSync("an announced block");
 			assert.ok(fixture.mirror.updates.slice(1).every(({ gap }) => !gap));
 		} finally {
 			await fixture.stop();
@@ -286,18 +286,18 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("an announced head that the node's other half does not have yet is asked for until it is there", async () => {
+	test("an announced head that the HTTP side does not have yet is asked for until it is there", async () => {
 		const proxy = await startNodeProxy(chain.url);
 		const options = { wsUrl: chain.wsUrl, safetyPollMs: 60_000, pollMs: 25 };
 		const fixture = await startHeadFixture(proxy.url, ask, options);
 		try {
 			await until("live", () => fixture.logged.includes(ANNOUNCED));
-			await fixture.inStep("the head");
+			await fixture.waitUntilInSync("the head");
 			const lagging = await ask("eth_getBlockByNumber", ["latest", true]);
 			proxy.reset();
 			proxy.setFault({ kind: "result", result: lagging }, { methods: ["eth_getBlockByNumber"], times: 4 });
 			await mine(1);
-			await fixture.inStep("the block");
+			await fixture.waitUntilInSync("the block");
 			assert.ok(proxy.calls("eth_getBlockByNumber").length >= 5);
 		} finally {
 			await fixture.stop();
@@ -305,7 +305,7 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("one that is up and announces nothing is noticed, and made anew", async () => {
+	test("a silent subscription is noticed, and made again", async () => {
 		const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
 		let subscriptions = 0;
 		server.on("connection", (socket) => {
@@ -321,7 +321,7 @@ describe("a subscription with faults", () => {
 			await until("live", () => fixture.logged.includes(ANNOUNCED));
 			for (let i = 0; i < 3; i++) {
 				await mine(1);
-				await fixture.inStep("a block found by asking");
+				await fixture.waitUntilInSync("a block found by asking");
 			}
 			await until("a new subscription", () => subscriptions === 2);
 			assert.ok(fixture.logged.includes("warn the node announces no heads any more: subscribing anew"));
@@ -331,18 +331,18 @@ describe("a subscription with faults", () => {
 		}
 	});
 
-	test("announcements twice, of old blocks, or of nothing at all do no harm", async () => {
+	test("repeated, old or empty announcements do no harm", async () => {
 		const { server, wsUrl, say } = await announcer();
 		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
 		try {
 			await until("live", () => fixture.logged.includes(ANNOUNCED));
-			await fixture.inStep("the head");
+			await fixture.waitUntilInSync("the head");
 			const old = fixture.mirror.head?.hash;
 			for (let i = 0; i < 3; i++) {
 				await mine(1);
 				const hash = await latestHash();
 				for (const one of [hash, hash, old, "0x12", null, 7, `0x${"9".repeat(64)}`, hash]) say(one);
-				await fixture.inStep("the block");
+				await fixture.waitUntilInSync("the block");
 			}
 			assert.deepEqual(
 				fixture.mirror.updates.slice(1).map(({ applied, reverted }) => [applied.length, reverted.length]),

@@ -194,11 +194,11 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 	web3_sha3: () => [["0x68656c6c6f"]],
 };
 
-test("each method that is passed on is asked for here", () => {
+test("these tests call each method that is passed on", () => {
 	assert.deepEqual(Object.keys(READS).sort(), [...PASSED_METHODS.keys()].sort());
 });
 
-test("those that the node works on for as long as it likes weigh ten in the rate limit", () => {
+test("methods whose cost at the node is unbounded count ten in the rate limit", () => {
 	const heavy = [...PASSED_METHODS].filter(([, { weight }]) => weight !== 1);
 	assert.deepEqual(
 		heavy.map(([method, { weight }]) => `${method} ${weight}`),
@@ -210,7 +210,7 @@ test("those that the node works on for as long as it likes weigh ten in the rate
 const UNKNOWN_TO_ANVIL = new Set(["net_peerCount", "eth_baseFee", "eth_capabilities"]);
 
 for (const [method, paramsOf] of Object.entries(READS)) {
-	test(`${method} says what the node says`, async () => {
+	test(`${method} returns what the node returns`, async () => {
 		for (const params of paramsOf()) {
 			const [seen, again, said] = [
 				await relay.client.ask(method, params),
@@ -291,7 +291,7 @@ test("eth_sendPrivateTransaction is refused with the reason that the interface g
 	);
 });
 
-test("the node has heard of none of them", () => {
+test("none of the refused calls reached the node", () => {
 	const names = new Set(Object.values(REFUSED).flat());
 	assert.deepEqual(
 		// The relay itself may trace what it simulates.
@@ -336,7 +336,7 @@ test("a node that hangs: not ready until it answers, and a read that waited has 
 	await until("it is ready again", async () => (await readyStatus(relay.url)) === 200);
 });
 
-test("while the node is away nothing is taken that could not be checked, and what is held is told", async () => {
+test("while the node is away unchecked transactions are refused, and held ones have a status", async () => {
 	proxy.setFault({ kind: "destroy" });
 	const signed = signedTransaction({ by: testAccount(77) });
 	const raw = `0x${Buffer.from(signed.raw).toString("hex")}`;

@@ -42,7 +42,7 @@ async function blockHash(number: number): Promise<string> {
 /** Submits on `path`, and has it mined; its block. */
 async function mine(tx: Signed, path = "/fast", stage = "INCLUDED"): Promise<number> {
 	await fixture.submit(path, tx);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const block = await system.nextBlock();
 	await fixture.reaches(tx, stage);
 	return block;
@@ -52,7 +52,7 @@ async function mine(tx: Signed, path = "/fast", stage = "INCLUDED"): Promise<num
 async function assertPendingAgain(tx: Signed, actor: Actor, pendingNonce: number): Promise<void> {
 	const block = (await fixture.head()) + 1;
 	await fixture.event(tx, "broadcast", (event) => event.block === block);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const { status, stage, rpc_timestamp } = await fixture.status(tx);
 	assert.deepEqual([status, stage, rpc_timestamp], ["UNKNOWN", "BROADCAST", null]);
 	const shown = await fixture.byHash(tx);
@@ -80,7 +80,7 @@ describe("a block that is left out", () => {
 		["/fast", false],
 		["/noreverts", true],
 	] as const) {
-		it(`makes its transaction of ${path} pending again, which is sent again and mined in another block`, async () => {
+		it(`makes its transaction of ${path} pending again, and it is sent again and mined in another block`, async () => {
 			const actor = await fixture.actor();
 			const tx = actor.sign();
 			const first = await mine(tx, path);
@@ -106,7 +106,7 @@ describe("a block that is left out", () => {
 
 	it("on /nochecks makes what was mined as reverted pending again, and REVERTED again", async () => {
 		const actor = await fixture.actor();
-		const tx = actor.sign({ to: await fixture.place(REVERTS) });
+		const tx = actor.sign({ to: await fixture.placeCode(REVERTS) });
 		const first = await mine(tx, "/nochecks", "REVERTED");
 		await reorganise(1);
 		await assertPendingAgain(tx, actor, 1);
@@ -139,7 +139,7 @@ describe("a block that is left out", () => {
 		);
 	});
 
-	it("and none in its place (a rollback) is believed when it stays so", async () => {
+	it("without a replacement (a rollback) counts once the head stays there", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		const snapshot = await system.chain.snapshot();
@@ -199,7 +199,7 @@ describe("a transaction that is in the new blocks too", () => {
 	}
 });
 
-describe("what had ended before", () => {
+describe("a transaction that had ended before", () => {
 	/** Gives `tx` to the builder as somebody else would, who has it too. */
 	async function push(tx: Signed): Promise<void> {
 		const wallet = new Wallet(`0x${"57".repeat(32)}`);
@@ -209,12 +209,12 @@ describe("what had ended before", () => {
 		);
 	}
 
-	it("by its nonce comes back when the block that used it goes", async () => {
+	it("because its nonce was used is pending again when the block that used it is gone", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
 		await fixture.submit("/fast", tx, behind);
-		await fixture.sent(behind);
+		await fixture.waitUntilSent(behind);
 		await fixture.publish(actor.sign({ nonce: 0, value: 9n }));
 		const used = await fixture.passBlock();
 		await fixture.reaches(tx, "DROPPED");
@@ -230,11 +230,11 @@ describe("what had ended before", () => {
 		]);
 	});
 
-	it("as REPLACED and was mined goes back to REPLACED, and what stood in its place comes back", async () => {
+	it("as REPLACED and was mined is REPLACED again, and its replacement is pending again", async () => {
 		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.place(REVERTS) })];
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.placeCode(REVERTS) })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		await fixture.submit("/fast", fresh);
 		await fixture.reaches(fresh, "SIMULATION_FAILED");
 		await push(old);
@@ -258,11 +258,11 @@ describe("what had ended before", () => {
 		]);
 	});
 
-	it("as EXPIRED and was mined goes back to EXPIRED", async () => {
+	it("as EXPIRED and was mined is EXPIRED again", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		while ((await fixture.status(tx)).stage !== "EXPIRED") await fixture.passBlock();
 		await fixture.publish(tx);
 		const block = await fixture.passBlock();
@@ -273,11 +273,11 @@ describe("what had ended before", () => {
 		assert.deepEqual((await fixture.life(tx)).slice(-2), [`included ${block}`, `reorged ${block}`]);
 	});
 
-	it("as REPLACED stays so when the block with its winner goes; its bytes still do nothing", async () => {
+	it("as REPLACED stays so when the block with its replacement is gone; its bytes still have no effect", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		const first = await mine(fresh);
 		await reorganise(1);
 		await assertPendingAgain(fresh, actor, 1);
@@ -302,13 +302,13 @@ describe("blocks that the relay has missed", () => {
 		await system.restart();
 	}
 
-	it("what was mined in them is INCLUDED, what was not goes out, what was overtaken is DROPPED", async () => {
+	it("make mined transactions INCLUDED and those with used nonces DROPPED; the others are sent", async () => {
 		const [mined, left, overtaken] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
 		const transactions = [mined, left, overtaken].map((actor) => actor.sign());
 		const [seen, waiting, beaten] = transactions;
 		assert.ok(seen && waiting && beaten);
 		await fixture.submit("/fast", ...transactions);
-		for (const tx of transactions) await fixture.sent(tx);
+		for (const tx of transactions) await fixture.waitUntilSent(tx);
 		const first = (await fixture.head()) + 1;
 		await fixture.publish(seen);
 		await fixture.publish(overtaken.sign({ value: 9n }));
@@ -316,23 +316,23 @@ describe("blocks that the relay has missed", () => {
 		await fixture.reaches(seen, "INCLUDED");
 		assert.equal((await fixture.life(seen)).at(-1), `included ${first}`);
 		await fixture.reaches(beaten, "DROPPED");
-		await fixture.sent(waiting);
+		await fixture.waitUntilSent(waiting);
 		assert.equal(await fixture.receipt(waiting), null);
 		await system.nextBlock();
 		await fixture.reaches(waiting, "INCLUDED");
 	});
 
-	it("what was INCLUDED in a block that is gone is pending again and goes out", async () => {
+	it("make what was INCLUDED in a removed block pending again, and it is sent", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/noreverts", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		await system.relay.stop();
 		await system.chain.rpc("anvil_reorg", [1, []]);
 		await missBlocks();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		assert.equal((await fixture.byHash(tx))?.blockHash, null);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		const again = await system.nextBlock();
@@ -346,11 +346,11 @@ describe("blocks that the relay has missed", () => {
 		]);
 	});
 
-	it("brings back what was DROPPED for a nonce that is free again", async () => {
+	it("make pending again what was DROPPED for a nonce that is now free", async () => {
 		const actor = await fixture.actor();
 		const tx = actor.sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.publish(actor.sign({ value: 9n }));
 		await fixture.passBlock();
 		await fixture.reaches(tx, "DROPPED");
@@ -358,7 +358,7 @@ describe("blocks that the relay has missed", () => {
 		await system.chain.rpc("anvil_reorg", [1, []]);
 		await fixture.mineUnseen();
 		await system.restart();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		assert.equal(await fixture.pendingNonce(actor), 1);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");

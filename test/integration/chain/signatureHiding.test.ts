@@ -24,7 +24,7 @@ it("a private transaction has no signature until it is mined, then the node's, w
 	const seen = () => system.client.call("eth_getTransactionByHash", [tx.hash]);
 	const pending = (await seen()) as Record<string, unknown>;
 	for (const name of ["gasPrice", "v", "r", "s", "yParity"]) assert.equal(pending[name], "0x0", name);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	await system.nextBlock();
 	await fixture.reaches(tx, "INCLUDED");
 	assert.deepEqual(await seen(), await system.chain.rpc("eth_getTransactionByHash", [tx.hash]));
@@ -38,7 +38,7 @@ it("a private transaction has no signature until it is mined, then the node's, w
 	assert.doesNotMatch(stdout, /^r\s+0x0+$/m);
 });
 
-it("what is pending in the public mempool is shown as the node shows it", async () => {
+it("transactions in the public mempool are returned as the node returns them", async () => {
 	const actor = await fixture.actor();
 	await fixture.passBlock();
 	const tx = actor.sign();

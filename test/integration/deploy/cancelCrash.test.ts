@@ -79,7 +79,7 @@ async function assertDead(tx: Signed): Promise<void> {
 	assert.equal(await cancel(tx), true);
 }
 
-test("right behind true: they stay cancelled, and builders that have not answered are told again", async () => {
+test("killed right after the answer true: they stay cancelled, and builders that have not answered get the cancel again", async () => {
 	const [bundle, single, soft] = [0, 1, 2].map((account) => signedOn(system.chain, account)) as Signeds;
 	const own = toSelf(2, 0n);
 	await relay.client.send(bundle.raw, "/fast");
@@ -123,7 +123,7 @@ test("right behind true: they stay cancelled, and builders that have not answere
 	for (const tx of [bundle, single, soft]) assert.equal(cancels(tx, mark).length, 1, "told more than once");
 });
 
-test("a clean stop behind it tells nobody twice", async () => {
+test("a clean stop after a cancel sends no builder a second one", async () => {
 	const tx = signedOn(system.chain, 4);
 	await relay.client.send(tx.raw, "/nochecks");
 	await system.delivered([tx.raw]);
@@ -136,7 +136,7 @@ test("a clean stop behind it tells nobody twice", async () => {
 	assert.equal(cancels(tx).length, 1);
 });
 
-test("and a block with the cancelled one while the relay is dead: it is INCLUDED at the start", async () => {
+test("killed, and the cancelled one is mined meanwhile: it is INCLUDED at the start", async () => {
 	const tx = signedOn(system.chain, 3);
 	await relay.client.send(tx.raw);
 	await system.delivered([tx.raw]);
@@ -151,7 +151,7 @@ test("and a block with the cancelled one while the relay is dead: it is INCLUDED
 	assert.equal(error?.message, "transaction not found or no longer pending");
 });
 
-test("in the middle of many cancels: all that were answered true stay so, the others are out or cancelled", async () => {
+test("killed during many cancels: all that were answered true stay cancelled, the others are pending or cancelled", async () => {
 	const crowd = await prepareCrowd();
 	await Promise.all(crowd.map((tx) => relay.client.send(tx.raw)));
 	await system.delivered(crowd.map(({ raw }) => raw));

@@ -35,7 +35,7 @@ before(async () => {
 after(() => system.stop());
 
 for (const [i, when] of (["while no relay runs", "behind the restart"] as const).entries()) {
-	test(`killed with a backrun out, the block comes ${when}: the refund is told as it was paid`, async () => {
+	test(`killed with a backrun at the builder, with the block ${when}: the refund is reported as it was paid`, async () => {
 		const recipient = `0x${(0xfee1_0000 + i).toString(16).padStart(40, "0")}`;
 		const fixture = fixtureOf(relay);
 		// Accounts of its own.

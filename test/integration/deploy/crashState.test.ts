@@ -38,7 +38,7 @@ function sentBehind(mark: number, tx: Signed) {
 	return system.builder.waitForRequest(({ seq, params }) => seq > mark && holds(params, tx.raw));
 }
 
-test("a second process on the same data folder is refused, and the first one is none the worse", async () => {
+test("a second process on the same data folder is refused, and the first is not disturbed", async () => {
 	// On a database the second one waits instead: see rolling.test.ts.
 	if (onEngine(env).DATABASE_URL !== undefined) return;
 	const second = await runRelay({ env: { ...system.env, ...env } });
@@ -47,7 +47,7 @@ test("a second process on the same data folder is refused, and the first one is 
 	assert.equal(await relay.client.call("eth_chainId", []), "0x7a69");
 });
 
-test("a life goes on where it was, and a block built while the relay was dead is found at its start", async () => {
+test("a transaction's life continues after a crash, and a block built meanwhile is found at the start", async () => {
 	// Never to be mined: it reverts.
 	const to = `0x${"0e".repeat(20)}`;
 	await system.chain.rpc("anvil_setCode", [to, "0x60006000fd"]);
@@ -74,7 +74,7 @@ test("a life goes on where it was, and a block built while the relay was dead is
 	assert.equal(await relay.client.stage(failing.hash), "EXPIRED");
 });
 
-test("replacements, paths and parameters outlive SIGKILL, also while it starts, again and again", async () => {
+test("replacements, paths and parameters survive repeated SIGKILLs, also during the start", async () => {
 	const old = signed(0, { maxFeePerGas: 20 * GWEI, maxPriorityFeePerGas: GWEI });
 	const fresh = signed(0, { maxFeePerGas: 22 * GWEI, maxPriorityFeePerGas: 1.1 * GWEI });
 	const named = signed(1);
@@ -132,7 +132,7 @@ test("a data folder of another chain is refused, and not taken over", async (t) 
 	await deliver(signed(6));
 });
 
-test("without SIGNING_KEY one is made, kept, and warned of", async () => {
+test("without SIGNING_KEY a key is made and kept, with a warning", async () => {
 	const warnings = () => relay.logs().filter(({ level, msg }) => level === 40 && msg.includes("SIGNING_KEY"));
 	assert.equal(warnings().length, 1);
 	await relay.kill();

@@ -39,7 +39,7 @@ for (const [how, begin] of [
 	["is cut off", () => wire.cut()],
 	["hangs", () => wire.freeze()],
 ] as const) {
-	test(`a database that ${how}: refused in time, told by /readyz, carried on by boost, and well again`, async () => {
+	test(`a database that ${how}: the relay refuses in time, /readyz says so, boost carries on, and all recovers`, async () => {
 		const { users, boost } = fixture;
 		const { client } = users.system;
 		const actor = await users.actor();

@@ -110,7 +110,7 @@ const SCENARIO: readonly RegExp[] = [
 
 /** Two at a time: they wait for their blocks most of the time. */
 describe("the demo", { concurrency: 2 }, () => {
-	it("all of it holds, in order, and the amounts are those of one another", async () => {
+	it("prints all claims in order, and its amounts agree", async () => {
 		const [line = ""] = /^npm run demo\b[^#]*/m.exec(snippet("README.md", "npm ci && npm start")) ?? [];
 		const demo = runDemo({}, line.trim().split(" "));
 		const code = await demo.code;
@@ -129,7 +129,7 @@ describe("the demo", { concurrency: 2 }, () => {
 		assert.equal(wei(/balance rose by exactly what is owed: (\d+) wei/), (brought * 90n) / 100n);
 	});
 
-	it("with a relay that refunds one percent less it fails, at that line", async () => {
+	it("fails at the refund's line with a relay that refunds one percent less", async () => {
 		const less = runDemo({ REFUND_PERCENT: "89" });
 		assert.equal(await less.code, 1);
 		const told = less.lines.join("\n");
@@ -146,7 +146,7 @@ describe("the demo", { concurrency: 2 }, () => {
 		assert.match(told, /The demo has failed\.\n$/);
 	});
 
-	it("stopped in the middle it ends with 1 and stops what it had started", async () => {
+	it("exits with 1 when it is stopped, and stops what it had started", async () => {
 		const demo = runDemo();
 		const pid = await until(
 			"the relay is there",

@@ -15,7 +15,7 @@ const BACK = "info the node tells its head again";
 
 describe("a node that is killed and started again", () => {
 	for (const transport of ["polling", "subscription"] as const) {
-		test(`by ${transport}: what was mined meanwhile is caught up block by block`, async () => {
+		test(`over ${transport}: blocks mined meanwhile are caught up one by one`, async () => {
 			const folder = mkdtempSync(join(tmpdir(), "leeward-heads-"));
 			const args = ["--no-mining", "--state", join(folder, "state.json")];
 			let anvil: AnvilProcess = await startAnvil(0, args);
@@ -27,7 +27,7 @@ describe("a node that is killed and started again", () => {
 			});
 			try {
 				await ask("anvil_mine", ["0x3"]);
-				await fixture.inStep("three blocks");
+				await fixture.waitUntilInSync("three blocks");
 				if (transport === "subscription") await until("live", () => fixture.logged.includes(ANNOUNCED));
 				// anvil keeps its state when it is asked to end.
 				process.kill(anvil.pid, "SIGTERM");
@@ -36,7 +36,7 @@ describe("a node that is killed and started again", () => {
 				assert.equal(fixture.tracker.current()?.number, 3);
 				anvil = await startAnvil(port, args);
 				await ask("anvil_mine", ["0x4"]);
-				await fixture.inStep("four more");
+				await fixture.waitUntilInSync("four more");
 				assert.equal(fixture.tracker.current()?.number, 7);
 				assert.ok(
 					fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0),
@@ -44,7 +44,7 @@ describe("a node that is killed and started again", () => {
 				if (transport === "subscription") {
 					await until("live again", () => fixture.logged.filter((line) => line === ANNOUNCED).length === 2);
 					await ask("anvil_mine", ["0x1"]);
-					await fixture.inStep("an announced block");
+					await fixture.waitUntilInSync("an announced block");
 				}
 				assert.equal(fixture.logged.filter((line) => line === OUT).length, 1);
 				assert.equal(fixture.logged.filter((line) => line === BACK).length, 1);
@@ -56,17 +56,17 @@ describe("a node that is killed and started again", () => {
 		});
 	}
 
-	test("another chain on the same port is a gap, never taken for a way", async () => {
+	test("another chain on the same port is a gap, never a path of blocks", async () => {
 		const first = await startAnvil(0, ["--no-mining", "--timestamp", "1700000000"]);
 		const ask = (method: string, params: readonly unknown[]) => post(first.url, method, params);
 		const fixture = await startHeadFixture(first.url, ask, {});
 		let second: AnvilProcess | null = null;
 		try {
 			await ask("anvil_mine", ["0x3"]);
-			await fixture.inStep("three blocks");
+			await fixture.waitUntilInSync("three blocks");
 			await first.stop();
 			second = await startAnvil(first.port, ["--no-mining", "--timestamp", "1700000001"]);
-			await fixture.inStep("the other chain");
+			await fixture.waitUntilInSync("the other chain");
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
 			assert.ok(fixture.logged.includes("warn blocks were missed"));
 		} finally {

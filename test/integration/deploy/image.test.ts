@@ -62,7 +62,7 @@ test("the image's command serves, its HEALTHCHECK tells whether it is up, and SI
 	assert.equal(healthOf(env).status, 1, "nothing is up any more");
 });
 
-test("nothing of the image can be written by who runs it, and no dev package is in it", () => {
+test("the image's user can write nothing in it, and it has no dev package", () => {
 	const script = `require("fs").writeFileSync("relay/x", "")`;
 	const written = spawnSync(process.execPath, ["-e", script], { cwd: app, ...user });
 	assert.match(String(written.stderr), /EACCES/);
@@ -76,7 +76,7 @@ test("nothing of the image can be written by who runs it, and no dev package is 
 	for (const name of others) assert.ok(!existsSync(join(app, "node_modules", name)), name);
 });
 
-test("the image for development says what a relay must be told, serves it, and ends with 0", async (t) => {
+test("the development image prints a relay's settings, serves it, and ends with 0", async (t) => {
 	const dev = stages.find(({ name }) => name === "dev") as ImageStage;
 	const place = join(folder, "dev");
 	copy(dev, place);

@@ -39,12 +39,12 @@ async function said(tx: Signed, ...messages: readonly string[]): Promise<readonl
 	return linesOf(tx);
 }
 
-it("a transaction's life: accepted, sent, mined, with its path, blocks and times", async () => {
+it("logs a transaction's life: accepted, sent, mined, with its path, blocks and times", async () => {
 	const actor = await fixture.actor();
 	await fixture.passBlock();
 	const tx = actor.sign();
 	await fixture.submit("/fullprivacy", tx);
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	const block = await system.nextBlock();
 	await fixture.reaches(tx, "INCLUDED");
 	const lines = await said(tx, "transaction accepted", "transaction sent to builders", "transaction mined");
@@ -54,9 +54,9 @@ it("a transaction's life: accepted, sent, mined, with its path, blocks and times
 	assert.ok((sent?.ms ?? -1) >= 0 && (mined?.ms ?? -1) >= (sent?.ms ?? 0));
 });
 
-it("one that fails, and is cancelled", async () => {
+it("logs a failing transaction and its cancel", async () => {
 	const actor = await fixture.actor();
-	const to = await fixture.place(REVERTS);
+	const to = await fixture.placeCode(REVERTS);
 	await fixture.passBlock();
 	const tx = actor.sign({ to, gasLimit: 100_000n });
 	await fixture.submit("/fast", tx);
@@ -67,7 +67,7 @@ it("one that fails, and is cancelled", async () => {
 	assert.equal(failed?.code, "EXECUTION_REVERTED");
 });
 
-it("a refused one, with the code; also where it has no hash", async () => {
+it("logs a refused transaction with the code, even if it has no hash", async () => {
 	const poor = await fixture.actor(0n);
 	await fixture.passBlock();
 	const tx = poor.sign({ value: 5n });
@@ -79,7 +79,7 @@ it("a refused one, with the code; also where it has no hash", async () => {
 	assert.deepEqual([last.msg, last.code, last.hash], ["transaction refused", "UNDECODABLE", undefined]);
 });
 
-it("no line has bytes, a signature or a key", () => {
+it("no log line has raw bytes, a signature or a key", () => {
 	const all = texts.join("");
 	for (const [secret] of all.matchAll(/0x[0-9a-f]{65,}|privateKey|0x02f8/gi))
 		assert.fail(secret.slice(0, 20));

@@ -88,7 +88,7 @@ test("a relay that starts while another one has the store listens, is not ready,
 	assert.ok(last < first, `the old one sent ${last - first} ms after the new one had begun`);
 });
 
-test("boost is replaced under its clients: what comes to the next one before the journal is free waits for it", async () => {
+test("boost is replaced under its clients: requests to the new one wait until the journal is free", async () => {
 	const old = boost;
 	const next = await startBoost();
 	assert.equal(await readyStatus(next.url), 503);
@@ -103,7 +103,7 @@ test("boost is replaced under its clients: what comes to the next one before the
 	assert.deepEqual(failed.map(shown), [], "no request fails while relay and boost are replaced");
 });
 
-test("a relay that was stopped for longer than its lock lives sends nothing when it wakes up, and ends", async () => {
+test("a relay that was suspended for longer than its lock is valid sends nothing when it continues, and ends", async () => {
 	const old = relay;
 	const next = await startRelay();
 	old.process.signal("SIGSTOP");

@@ -34,7 +34,7 @@ after(async () => {
 	await builder.stop();
 });
 
-test("SIGTERM under load: not ready first, all begun before is answered, all acknowledged is kept", async () => {
+test("SIGTERM under load: first not ready, then all running requests are answered, and all acknowledged ones kept", async () => {
 	const accounts = Array.from({ length: LOOPS * ACCOUNTS_A_LOOP }, (_, i) => testAccount(20_000 + i));
 	await system.chain.fund(accounts);
 	const env = folder("load");
@@ -87,7 +87,7 @@ test("SIGTERM under load: not ready first, all begun before is answered, all ack
 	await again.kill();
 });
 
-test("several SIGTERMs and a SIGINT among them are one stop", async () => {
+test("several SIGTERMs and a SIGINT count as one stop", async () => {
 	const relay = await system.start(folder("signals"));
 	for (const signal of ["SIGTERM", "SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
 	await until("it is not ready", async () => (await readyStatus(relay.url)) === 503);
@@ -109,7 +109,7 @@ test("SIGTERM while it still waits for its node ends it at once", async () => {
 	assertStopped(await waiting.kill("SIGTERM", STOP_MS));
 });
 
-test("builders that hang, idle connections and half requests hold nothing up", async () => {
+test("hanging builders, idle connections and incomplete requests don't delay the stop", async () => {
 	builder.answerWith(() => "hang");
 	const relay = await system.start(folder("hanging"));
 	builder.reset();

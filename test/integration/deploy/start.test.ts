@@ -187,7 +187,7 @@ it("the quick start has four commands: npm ci takes the lock file, CI runs the t
 	for (const command of ["npm ci", "npm test"]) assert.ok(lines.includes(command), command);
 });
 
-it("tells what it starts, where all of it is, and the keys that have funds", async () => {
+it("prints what it starts, all addresses, and the keys with funds", async () => {
 	await until("its first line", () => /^Starting a dev chain/m.test(run.stdout));
 	await until("its welcome", () => run.stdout.includes("Stop with Ctrl-C"), LONG_MS);
 	for (const port of Object.values(ports)) assert.ok(run.stdout.includes(port), port);
@@ -199,7 +199,7 @@ it("tells what it starts, where all of it is, and the keys that have funds", asy
 	assert.deepEqual([page.status, /^\s*<!doctype html>/i.test(await page.text())], [200, true]);
 });
 
-it("a first transaction with cast, and each of its steps is told", async () => {
+it("a first transaction with cast, whose steps are all printed", async () => {
 	hash = await sentWithCast();
 	for (const told of [
 		/boost: taken by the relay \(\/fast\)/,
@@ -224,7 +224,7 @@ it("with ethers, then with viem", async () => {
 	}
 });
 
-it("what happened to it, by curl", { skip: !HAS_CURL }, async () => {
+it("its events, with curl", { skip: !HAS_CURL }, async () => {
 	const [record, events, ...others] = snippet("README.md", "curl ").trimEnd().split("\n");
 	const [again, life, stream, ...more] = snippet("docs/wallets.md", "curl ").trimEnd().split("\n");
 	assert.deepEqual([...others, ...more], []);
@@ -277,7 +277,7 @@ it("the searchers' bot: it bids on the swap, and the bid is mined right behind i
 	await groupGone(Number(terminal.child.pid));
 });
 
-it("names each port that is taken, and ends", async () => {
+it("names each taken port, and ends", async () => {
 	const second = await launchRelay({ entry: "test/devnet/main.ts", env: ports }).ended();
 	assert.equal(second.code, 1);
 	for (const [name, port] of Object.entries(ports))
@@ -310,7 +310,7 @@ it("with a node and builders it runs relay and boost alone, and boost uses the f
 	pairEnds = interrupted(pair);
 });
 
-it("killed by the line that it prints, the relay is not missed", async () => {
+it("if the relay is killed by the printed command, boost carries on", async () => {
 	const [line = ""] = /^ {2}kill -9 \d+$/m.exec(run.stdout) ?? [];
 	await said(line);
 	const sent = await sentWithCast();
@@ -325,7 +325,7 @@ it("ethers and viem have seen their receipts", async () => {
 	}
 });
 
-it("ends quietly by Ctrl-C", async () => {
+it("ends quietly after Ctrl-C", async () => {
 	ending = true;
 	await Promise.all([pairEnds, interrupted(run)]);
 });

@@ -137,7 +137,7 @@ for (const [name, value] of REFUSED) {
 	});
 }
 
-test("--help needs no setting and tells every one: what for, what is expected, an example", async () => {
+test("--help needs no setting and lists all: purpose, expected value, example", async () => {
 	const { code, stdout, stderr } = await runRelay({ env: {}, args: ["--help"] });
 	assert.deepEqual([code, stderr], [0, ""]);
 	for (const [name, row] of Object.entries(RELAY_SETTINGS)) {
@@ -150,7 +150,7 @@ test("--help needs no setting and tells every one: what for, what is expected, a
 	assert.match(stdout, /--print-config/);
 });
 
-test("--print-config prints what is in force, and no secret: keys, and user, path and query of URLs", async () => {
+test("--print-config prints the settings in force without secrets: keys, and user, path and query of URLs", async () => {
 	const { code, stdout, stderr } = await runRelay({ env: MASKED, args: ["--print-config"] });
 	assert.deepEqual([code, stderr], [0, ""]);
 	const printed = new Map(
@@ -229,7 +229,7 @@ test("a node of another chain than CHAIN_ID is refused at once", async () => {
 	await right.kill();
 });
 
-test("a port that is taken is named, and the setting that moves it", async () => {
+test("a taken port is named, with the setting that changes it", async () => {
 	const taken = String(running.port);
 	for (const name of ["PORT", "METRICS_PORT", "SEARCHER_PORT"]) {
 		const exit = await run({ ...folder("port"), [name]: taken });
@@ -241,7 +241,7 @@ test("a port that is taken is named, and the setting that moves it", async () =>
 	assert.equal(await readyStatus(running.url), 200);
 });
 
-test("an address that is not this machine's is refused by the name of its setting", async () => {
+test("an address of another machine is refused, with the name of the setting", async () => {
 	for (const HOST of ["192.0.2.1", "no host at all"]) {
 		const exit = await run({ ...folder("host"), HOST });
 		assert.equal(exit.code, 1);
@@ -249,7 +249,7 @@ test("an address that is not this machine's is refused by the name of its settin
 	}
 });
 
-test("a data folder that can't be one is refused by the name of its setting", async () => {
+test("an impossible data folder is refused, with the name of the setting", async () => {
 	const file = join(system.folder, "a file");
 	writeFileSync(file, "");
 	for (const DATA_DIR of [file, join(file, "below")]) {
@@ -280,7 +280,7 @@ test("BUILDERS may be a file; websockets and metrics move to ports of their own;
 	await relay.kill();
 });
 
-test("the log of a start tells whether the native code is loaded", () => {
+test("the log at the start says whether the native code is loaded", () => {
 	const lines = running.logs().filter(({ msg }) => msg.includes("native code"));
 	assert.deepEqual(lines.map(({ task, native }) => `${task} ${native}`).sort(), [
 		"keccak true",

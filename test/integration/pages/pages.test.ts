@@ -131,7 +131,7 @@ describe("the relay's", () => {
 
 	it("says why a transaction fails and what to do, and cancels it by its sender's wallet", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(REVERTS);
+		const to = await fixture.placeCode(REVERTS);
 		await fixture.passBlock();
 		const tx = actor.sign({ to, gasLimit: 100_000n });
 		await fixture.submit("/fast", tx);
@@ -164,7 +164,7 @@ describe("the relay's", () => {
 		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
 	});
 
-	it("what is no page is JSON, indented for a browser and as it was for everybody else", async () => {
+	it("other routes are JSON, indented for browsers only", async () => {
 		const accept = { accept: "text/html,application/xhtml+xml" };
 		const info = await fetch(`${url}/info`, { headers: accept });
 		const text = await info.text();
@@ -198,7 +198,7 @@ describe("boost's", () => {
 		await close();
 	});
 
-	it("a failover is seen as it happens, by the operator and by the user of a transaction", async () => {
+	it("the operator's and the transaction's page show a failover as it happens", async () => {
 		const { users, boost } = fixture;
 		const operator = await openPage(browser, `${boost.url}/operator`);
 		await logIn(operator);
@@ -224,7 +224,7 @@ describe("boost's", () => {
 			states.some((line) => line.includes("relay: open")),
 			states.join(),
 		);
-		await users.sent(tx);
+		await users.waitUntilSent(tx);
 		await users.system.nextBlock();
 		await user.page.getByText("Included", { exact: true }).waitFor();
 		assert.deepEqual(await operator.violations(), []);
@@ -251,14 +251,14 @@ describe("boost's", () => {
 		await operator.close();
 	});
 
-	it("every page in every look has nothing serious against it", async () => {
+	it("no page has a serious accessibility violation, in any colour scheme and width", async () => {
 		const { users, boost } = fixture;
 		await fixture.recovers();
 		const actor = await users.actor();
 		await users.passBlock();
 		const tx = actor.sign();
 		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
-		await users.sent(tx);
+		await users.waitUntilSent(tx);
 		await users.system.nextBlock();
 		const pages = { home: "/", transaction: `/tx/${tx.hash}`, operator: "/operator" };
 		for (const [name, path] of Object.entries(pages)) {

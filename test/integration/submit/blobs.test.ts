@@ -107,7 +107,7 @@ describe("each type, from submission to block", () => {
 				...HIDDEN,
 			};
 			await fixture.submit("/noreverts", tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 			const pending = await fixture.byHash(tx);
 			const nowhere = { blockHash: null, blockNumber: null, transactionIndex: null };
 			assertShown(pending, { ...common, ...nowhere });
@@ -131,14 +131,14 @@ describe("each type, from submission to block", () => {
 describe("what only one type has", () => {
 	it("type 4 delegates the authority's code, which may then send by itself", async () => {
 		const authority = await fixture.actor();
-		const delegate = await fixture.place(EMITS);
+		const delegate = await fixture.placeCode(EMITS);
 		const tx = (await fixture.actor()).sign({
 			type: 4,
 			gasLimit: 200_000,
 			authorizations: [{ by: authority.account, address: delegate }],
 		});
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const code = await system.chain.rpc("eth_getCode", [authority.address, "latest"]);
@@ -146,7 +146,7 @@ describe("what only one type has", () => {
 		assert.equal(await fixture.pendingNonce(authority), 1, "an authorization uses a nonce");
 		const own = authority.sign({ nonce: 1 });
 		await fixture.submit("/noreverts", own);
-		await fixture.sent(own);
+		await fixture.waitUntilSent(own);
 		await system.nextBlock();
 		await fixture.reaches(own, "INCLUDED");
 	});
@@ -155,7 +155,7 @@ describe("what only one type has", () => {
 		const authority = await fixture.actor();
 		const [first, second] = [authority.sign({ nonce: 0 }), authority.sign({ nonce: 1 })];
 		await fixture.submit("/fast", first, second);
-		await fixture.sent(second);
+		await fixture.waitUntilSent(second);
 		const delegating = (await fixture.actor()).sign({
 			type: 4,
 			gasLimit: 200_000,
@@ -164,7 +164,7 @@ describe("what only one type has", () => {
 		await fixture.publish(delegating);
 		const block = await fixture.passBlock();
 		await fixture.reaches(first, "DROPPED");
-		await fixture.sent(second, { block: block + 1 });
+		await fixture.waitUntilSent(second, { block: block + 1 });
 		await system.nextBlock();
 		await fixture.reaches(second, "INCLUDED");
 	});
@@ -172,7 +172,7 @@ describe("what only one type has", () => {
 	it("six blobs go in over HTTP within the limit of a request, and come out mined", async () => {
 		const tx = (await fixture.actor()).sign({ type: 3, blobs: 6, sidecarVersion: 1 });
 		await fixture.submit("/fullprivacy", tx);
-		await fixture.sent(tx, { builders: ["bundle"] });
+		await fixture.waitUntilSent(tx, { builders: ["bundle"] });
 		assert.deepEqual(fixture.deliveries(fixture.builder("share"), tx), []);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
@@ -195,7 +195,7 @@ describe("what only one type has", () => {
 		await fixture.reaches(old, "REPLACED");
 		await system.restart();
 		await fixture.passBlock();
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		await system.nextBlock();
 		await fixture.reaches(fresh, "INCLUDED");
 	});

@@ -66,10 +66,10 @@ describe("paths that send bundles", () => {
 			const tx = (await fixture.actor()).sign();
 			const first = (await fixture.head()) + 1;
 			await fixture.submit(path, tx);
-			await fixture.sent(tx, { builders });
+			await fixture.waitUntilSent(tx, { builders });
 			for (let i = 0; i < 2; i += 1) {
 				await fixture.passBlock();
-				await fixture.sent(tx, { builders });
+				await fixture.waitUntilSent(tx, { builders });
 			}
 			const pending = await fixture.status(tx);
 			assert.deepEqual([pending.status, pending.stage, pending.fastMode], ["UNKNOWN", "BROADCAST", fastMode]);
@@ -112,7 +112,7 @@ describe("/nochecks", () => {
 		const tx = (await fixture.actor()).sign();
 		const first = (await fixture.head()) + 1;
 		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.passBlock();
 		for (const builder of system.builders) {
 			await until("sent again", () => fixture.deliveries(builder, tx).length === 2);
@@ -140,14 +140,14 @@ describe("/nochecks", () => {
 });
 
 describe("what is common to all paths", () => {
-	it("the same bytes on another path answer the hash, and are treated as they were the first time", async () => {
+	it("the same bytes on another path return the hash, and keep the treatment of the first path", async () => {
 		const tx = (await fixture.actor()).sign();
 		const first = (await fixture.head()) + 1;
 		await fixture.submit("/fullprivacy", tx);
-		await fixture.sent(tx, { builders: ["vault"] });
+		await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await fixture.submit(path, tx);
 		await fixture.passBlock();
-		await fixture.sent(tx, { builders: ["vault"] });
+		await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		await fixture.fence();
 		for (const name of ["plain", "share"]) {
 			assert.deepEqual(fixture.deliveries(fixture.builder(name), tx), []);
@@ -158,7 +158,7 @@ describe("what is common to all paths", () => {
 		await fixture.submit("/nochecks", tx);
 	});
 
-	it("every request is signed by the relay's key over its body, and taken by the builder", async () => {
+	it("every request's body is signed with the relay's key, and the builder accepts it", async () => {
 		await fixture.fence();
 		const { address } = accountOf(SIGNING_KEY);
 		for (const builder of system.builders) {
@@ -181,7 +181,7 @@ describe("query parameters", () => {
 		const tx = (await fixture.actor()).sign();
 		const recipient = `0x${"Ab".repeat(20)}`;
 		await fixture.submit(`/fast?referrer=a%20wallet%26co&refundRecipient=${recipient}&unknown=1`, tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const pending = await fixture.status(tx);
 		assert.deepEqual([pending.referrer, pending.refundRecipient, pending.rpc_timestamp], [null, null, null]);
 		await system.nextBlock();
@@ -193,7 +193,7 @@ describe("query parameters", () => {
 		for (const query of ["softCancellations=true", "softcancel=1"]) {
 			const tx = (await fixture.actor()).sign();
 			await fixture.submit(`/noreverts?${query}`, tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 		}
 		const tx = (await fixture.actor()).sign();
 		for (const query of ["softCancellations=yes", "refundRecipient=0x12", `referrer=${"x".repeat(65)}`]) {
@@ -226,7 +226,7 @@ function proxyOf(fixture: RelayFixture): NodeProxy {
 }
 
 describe("/fullprivacy", () => {
-	it("goes to the first row alone where none is marked, and is mined by it", async () => {
+	it("goes only to the first builder if none is marked for it, which mines it", async () => {
 		const builders = [
 			{ name: "first" },
 			{ name: "second" },
@@ -235,12 +235,12 @@ describe("/fullprivacy", () => {
 		await withFixture({ builders }, async (fixture) => {
 			const hidden = (await fixture.actor()).sign();
 			await fixture.submit("/fullprivacy", hidden);
-			await fixture.sent(hidden, { builders: ["first"] });
+			await fixture.waitUntilSent(hidden, { builders: ["first"] });
 			await fixture.passBlock();
-			await fixture.sent(hidden, { builders: ["first"] });
+			await fixture.waitUntilSent(hidden, { builders: ["first"] });
 			const open = (await fixture.actor()).sign();
 			await fixture.submit("/noreverts", open);
-			await fixture.sent(open);
+			await fixture.waitUntilSent(open);
 			await fixture.system.nextBlock();
 			await fixture.reaches(hidden, "INCLUDED");
 			for (const name of ["second", "third"]) {
@@ -251,7 +251,7 @@ describe("/fullprivacy", () => {
 		});
 	});
 
-	it("goes to every marked row, whatever its place and dialect", async () => {
+	it("goes to every builder marked for it, whatever its position and dialect", async () => {
 		const builders = [
 			{ name: "open" },
 			{ name: "quiet", fullPrivacy: true },
@@ -260,15 +260,15 @@ describe("/fullprivacy", () => {
 		await withFixture({ builders }, async (fixture) => {
 			const hidden = (await fixture.actor()).sign();
 			await fixture.submit("/fullprivacy", hidden);
-			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			await fixture.waitUntilSent(hidden, { builders: ["quiet", "share"] });
 			const open = (await fixture.actor()).sign();
 			await fixture.submit("/fast", open);
-			await fixture.sent(open);
+			await fixture.waitUntilSent(open);
 			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
 			// The only builder that builds may not have it: so it stays out of the block, and goes out for the next.
 			await fixture.system.nextBlock();
 			assert.deepEqual([await fixture.receipt(hidden), (await fixture.receipt(open))?.ok], [null, true]);
-			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			await fixture.waitUntilSent(hidden, { builders: ["quiet", "share"] });
 			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
 		});
 	});
@@ -293,7 +293,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		["serves no simulation", { kind: "error", code: -32601, message: "the method does not exist" }],
 	];
 
-	it("nothing simulated goes out while the node simulates nothing; /nochecks does; all of it once it does again", async () => {
+	it("while the node can't simulate only /nochecks is sent; the rest is sent once it can again", async () => {
 		const proxy = proxyOf(fixture);
 		for (const [what, fault] of FAULTS) {
 			proxy.setFault(fault, { methods: ENGINE_METHODS });
@@ -310,11 +310,11 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 			}
 			const unchecked = (await fixture.actor()).sign();
 			await fixture.submit("/nochecks", unchecked);
-			await fixture.sent(unchecked);
+			await fixture.waitUntilSent(unchecked);
 			for (const tx of waiting) assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), [], what);
 			proxy.setFault(null);
 			// Without a new block: the relay asks again by itself.
-			for (const tx of waiting) await fixture.sent(tx);
+			for (const tx of waiting) await fixture.waitUntilSent(tx);
 			await fixture.system.nextBlock();
 			for (const tx of [...waiting, unchecked]) await fixture.reaches(tx, "INCLUDED");
 		}
@@ -329,18 +329,18 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		await until("the simulation has begun", () => ENGINE_METHODS.some((name) => proxy.calls(name).length));
 		assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), []);
 		proxy.setFault(null);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 	});
 
-	it("what has passed on /fast goes out for the next block though the node simulates nothing any more", async () => {
+	it("what has passed on /fast is sent for the next block even if the node can't simulate any more", async () => {
 		const fast = (await fixture.actor()).sign();
 		const noReverts = (await fixture.actor()).sign();
 		await fixture.submit("/fast", fast);
 		await fixture.submit("/noreverts", noReverts);
-		for (const tx of [fast, noReverts]) await fixture.sent(tx);
+		for (const tx of [fast, noReverts]) await fixture.waitUntilSent(tx);
 		proxyOf(fixture).setFault(out, { methods: ENGINE_METHODS });
 		const head = await fixture.passBlock();
-		await fixture.sent(fast);
+		await fixture.waitUntilSent(fast);
 		await fixture.reaches(noReverts, "SIMULATION_FAILED");
 		assert.deepEqual(fixture.blocks(fixture.system.builder, noReverts), [head]);
 		assert.equal((await fixture.status(fast)).stage, "BROADCAST");
@@ -348,7 +348,7 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 });
 
 describe("a builder in trouble", () => {
-	it("that hangs, is down or refuses delays nobody, and has its part told truthfully", async () => {
+	it("that hangs, is down or refuses delays nobody, and its answers are reported truthfully", async () => {
 		const names = ["good", "hangs", "down", "refuses", "broken"];
 		await withFixture({ builders: names.map((name) => ({ name })) }, async (fixture) => {
 			fixture.builder("hangs").setFaults({ hang: true });
@@ -357,7 +357,7 @@ describe("a builder in trouble", () => {
 			fixture.builder("broken").setFaults({ nonsense: "html" });
 			const tx = (await fixture.actor()).sign();
 			await fixture.submit("/fast", tx);
-			await fixture.sent(tx, { builders: ["good"] });
+			await fixture.waitUntilSent(tx, { builders: ["good"] });
 			const answers = { good: "accepted", refuses: "rejected", broken: "failed", down: "failed" };
 			for (const [name, answer] of Object.entries(answers)) {
 				const told = await fixture.event(tx, "delivered", ({ builder }) => builder === name);
@@ -373,7 +373,7 @@ describe("a builder in trouble", () => {
 			);
 			for (const name of names) fixture.builder(name).setFaults({});
 			await fixture.passBlock();
-			await fixture.sent(tx, { builders: names.filter((name) => name !== "hangs") });
+			await fixture.waitUntilSent(tx, { builders: names.filter((name) => name !== "hangs") });
 			await fixture.system.nextBlock();
 			await fixture.reaches(tx, "INCLUDED");
 		});

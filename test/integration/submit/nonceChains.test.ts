@@ -61,7 +61,7 @@ describe("a nonce gap", () => {
 		assert.equal(await fixture.pendingNonce(actor), 3);
 		const begins = (await fixture.head()) + 1;
 		for (let i = 0; i < LIFE_BLOCKS; i += 1) {
-			for (const tx of [first, second, third]) await fixture.sent(tx, { block: begins + i });
+			for (const tx of [first, second, third]) await fixture.waitUntilSent(tx, { block: begins + i });
 			await fixture.passBlock();
 		}
 		for (const tx of [first, second, third]) await fixture.reaches(tx, "EXPIRED");
@@ -80,7 +80,7 @@ describe("the order on the wire", () => {
 			for (const tx of rest) await fixture.reaches(tx, "QUEUED");
 			await fixture.submit(path, first);
 			const chain = [first, ...rest];
-			for (const tx of chain) await fixture.sent(tx);
+			for (const tx of chain) await fixture.waitUntilSent(tx);
 			for (const builder of system.builders) {
 				const places = chain.map((tx) => fixture.deliveries(builder, tx)[0]?.seq ?? -1);
 				assert.deepEqual(
@@ -97,10 +97,10 @@ describe("the order on the wire", () => {
 describe("/nochecks in a chain", () => {
 	it("links behind one another go out at once, reverting or not, and are mined in one block", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(REVERTS);
+		const to = await fixture.placeCode(REVERTS);
 		const chain = [actor.sign({ nonce: 0, to }), actor.sign({ nonce: 1 }), actor.sign({ nonce: 2, to })];
 		await fixture.submit("/nochecks", ...chain);
-		for (const tx of chain) await fixture.sent(tx);
+		for (const tx of chain) await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		const stages = ["REVERTED", "INCLUDED", "REVERTED"];
 		for (const [i, tx] of chain.entries()) {
@@ -114,7 +114,7 @@ describe("/nochecks in a chain", () => {
 		const actor = await fixture.actor();
 		const chain = fixture.chainOf(actor, ["/nochecks", "/fast", "/nochecks"]);
 		await fixture.submitAll(chain);
-		await fixture.sent(at(chain, 0));
+		await fixture.waitUntilSent(at(chain, 0));
 		assert.equal(await fixture.pendingNonce(actor), 3);
 		await fixture.assertStayBack(chain.slice(1), "behindUnchecked", 1);
 		for (const tx of chain.slice(1)) assertNeverSent(tx);
@@ -123,7 +123,7 @@ describe("/nochecks in a chain", () => {
 	});
 
 	it("a simulated link before one is simulated alone, and the two are mined together", async () => {
-		const to = await fixture.place(REVERTS);
+		const to = await fixture.placeCode(REVERTS);
 		const paths = ["/noreverts", "/nochecks"];
 		const chain = await fixture.chainOut(await fixture.actor(), paths, 0, { 1: { to } });
 		const block = await system.nextBlock();
@@ -142,8 +142,8 @@ describe("/fullprivacy in a chain", () => {
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/fast", behind);
 		await fixture.submit("/nochecks", last);
-		await fixture.sent(before);
-		for (const tx of [hidden, behind, last]) await fixture.sent(tx, { builders: ["vault"] });
+		await fixture.waitUntilSent(before);
+		for (const tx of [hidden, behind, last]) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 		await fixture.passBlock();
 		await fixture.fence();
 		for (const tx of [hidden, behind, last]) assertNeverSent(tx, [fixture.builder("other")]);
@@ -151,7 +151,7 @@ describe("/fullprivacy in a chain", () => {
 		for (const nonce of [0, 1]) await fixture.publish(actor.sign({ nonce, value: 5n }));
 		await fixture.passBlock();
 		for (const tx of [before, hidden]) await fixture.reaches(tx, "DROPPED");
-		for (const tx of [behind, last]) await fixture.sent(tx);
+		for (const tx of [behind, last]) await fixture.waitUntilSent(tx);
 		assertNeverSent(hidden, [fixture.builder("other")]);
 		const block = await system.nextBlock();
 		for (const tx of [behind, last]) assert.equal((await fixture.receipt(tx))?.block, block);
@@ -165,21 +165,21 @@ describe("a chain that is looked at twice in one slot", () => {
 		assert.ok(hidden && behind);
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/fast", behind);
-		await fixture.sent(behind, { builders: ["vault"] });
+		await fixture.waitUntilSent(behind, { builders: ["vault"] });
 		const open = actor.sign({ nonce: 0, ...BUMPED });
 		await fixture.submit("/fast", open);
-		for (const tx of [open, behind]) await fixture.sent(tx);
+		for (const tx of [open, behind]) await fixture.waitUntilSent(tx);
 		assertNeverSent(hidden, [fixture.builder("other")]);
 	});
 
 	it("tells BROADCAST of a link that is out, though a link before it failed for a moment", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(gate(errorString("shut")));
+		const to = await fixture.placeCode(gate(errorString("shut")));
 		const opening = actor.sign({ nonce: 0, to, data: WORD_ONE });
 		const [guarded, last] = [actor.sign({ nonce: 1, to }), actor.sign({ nonce: 2 })];
 		await fixture.submit("/fast", opening);
 		await fixture.submit("/noreverts", guarded, last);
-		for (const tx of [opening, guarded, last]) await fixture.sent(tx);
+		for (const tx of [opening, guarded, last]) await fixture.waitUntilSent(tx);
 		await fixture.submit("/fast", actor.sign({ nonce: 0, ...BUMPED }));
 		await fixture.reaches(guarded, "SIMULATION_FAILED");
 		await fixture.reaches(last, "QUEUED");
@@ -187,7 +187,8 @@ describe("a chain that is looked at twice in one slot", () => {
 		await fixture.submit("/fast", openingAgain);
 		for (const tx of [openingAgain, guarded, last]) {
 			await fixture.reaches(tx, "BROADCAST");
-			for (const builder of system.builders) await until("it is live", () => fixture.live(builder, tx) === 1);
+			for (const builder of system.builders)
+				await until("it is live", () => fixture.liveOrders(builder, tx) === 1);
 		}
 		await fixture.assertGoOn([openingAgain, guarded, last]);
 	});
@@ -286,7 +287,7 @@ describe("a link that expires", () => {
 		const [gone] = await fixture.chainOut(actor, ["/fast"]);
 		assert.ok(gone, "the first one");
 		await fixture.passBlock();
-		await fixture.sent(gone);
+		await fixture.waitUntilSent(gone);
 		const rest = await fixture.chainOut(actor, ["/fast", "/noreverts", "/nochecks"], 1);
 		for (let i = 1; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
 		await fixture.reaches(gone, "EXPIRED");
@@ -315,7 +316,7 @@ describe("a link that fails now", () => {
 
 	it("on /noreverts leaves the rest waiting behind it, until it passes again", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(gate(errorString("shut")));
+		const to = await fixture.placeCode(gate(errorString("shut")));
 		const chain = await guarded(actor, to);
 		await turn(to, WORD_ZERO);
 		await fixture.reaches(at(chain, 1), "SIMULATION_FAILED");
@@ -326,7 +327,7 @@ describe("a link that fails now", () => {
 
 	it("for good leaves the rest waiting for its nonce, though they were out as long as it was", async () => {
 		const actor = await fixture.actor();
-		const to = await fixture.place(gate(errorString("shut")));
+		const to = await fixture.placeCode(gate(errorString("shut")));
 		const [first, gone, ...rest] = await guarded(actor, to);
 		assert.ok(first && gone, "the first two");
 		await fixture.publish(first);
@@ -344,7 +345,7 @@ describe("a link that fails now", () => {
 		const actor = await fixture.actor();
 		const [first, second, ...rest] = await fixture.chainOut(actor, PATHS);
 		assert.ok(first && second, "the first two");
-		const failing = actor.sign({ nonce: 1, to: await fixture.place(REVERTS), ...BUMPED });
+		const failing = actor.sign({ nonce: 1, to: await fixture.placeCode(REVERTS), ...BUMPED });
 		await fixture.submit("/fast", failing);
 		await fixture.reaches(second, "REPLACED");
 		await fixture.reaches(failing, "SIMULATION_FAILED");
@@ -363,7 +364,7 @@ describe("a link whose nonce was used publicly", () => {
 		await fixture.publish(actor.sign({ nonce: 0, value: 5n }));
 		await fixture.passBlock();
 		await fixture.reaches(gone, "DROPPED");
-		for (const link of rest) await fixture.sent(link);
+		for (const link of rest) await fixture.waitUntilSent(link);
 		await system.chain.rpc("anvil_reorg", [1, []]);
 		await fixture.event(gone, "reorged");
 		await fixture.assertGoOn([gone, ...rest]);
@@ -380,7 +381,7 @@ describe("a /nochecks link", () => {
 		const [instead] = fixture.chainOf(actor, ["/nochecks"], 0, { 0: { value: 1n } });
 		assert.ok(instead, "another one");
 		await fixture.submitAll([instead]);
-		await fixture.sent(instead);
+		await fixture.waitUntilSent(instead);
 		await fixture.assertStayBack(rest, "behindUnchecked", 1);
 		await fixture.assertGoOn([instead]);
 		await fixture.assertYoung(rest);

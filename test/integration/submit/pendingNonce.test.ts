@@ -76,9 +76,9 @@ describe("submissions", () => {
 });
 
 describe("a replacement", () => {
-	it("of any link leaves it as it is, taken or refused, passing or not", async () => {
+	it("of any transaction in a chain doesn't change it, whether accepted or refused, passing or not", async () => {
 		const actor = await fixture.actor();
-		const failing = { ...BUMPED, to: await fixture.place(REVERTS) };
+		const failing = { ...BUMPED, to: await fixture.placeCode(REVERTS) };
 		await fixture.submit("/fast", ...chainOf(actor, 3));
 		for (const nonce of [1, 2, 0]) {
 			const { error } = await system.client.ask("eth_sendRawTransaction", [
@@ -96,7 +96,7 @@ describe("a replacement", () => {
 });
 
 describe("a cancel", () => {
-	it("by its hash of a link in the middle, of the last and of the first one: each frees its nonce", async () => {
+	it("by hash of the middle, the last and the first transaction of a chain frees that nonce", async () => {
 		const actor = await fixture.actor();
 		const chain = chainOf(actor, 4);
 		await fixture.submit("/fast", ...chain);
@@ -144,7 +144,7 @@ async function cancel(tx: Signed | undefined): Promise<void> {
 }
 
 describe("blocks", () => {
-	it("that pass: what expires frees its nonce and all behind it, though they live on", async () => {
+	it("that pass: an expired transaction frees its nonce and all later ones, although those stay pending", async () => {
 		const actor = await fixture.actor();
 		const [first, second] = chainOf(actor, 2);
 		assert.ok(first && second, "two of them");
@@ -164,10 +164,10 @@ describe("blocks", () => {
 		await assertNonces(actor, 2, 0, "admitted anew");
 	});
 
-	it("that hold it: link by link, reverted ones too, `latest` grows and pending stays", async () => {
+	it("that hold the chain bit by bit, also reverted: `latest` grows and `pending` stays", async () => {
 		const actor = await fixture.actor();
 		const chain = [0, 1, 2].map((nonce) => actor.sign({ nonce, value: BigInt(nonce) }));
-		const reverting = actor.sign({ nonce: 3, to: await fixture.place(REVERTS) });
+		const reverting = actor.sign({ nonce: 3, to: await fixture.placeCode(REVERTS) });
 		await fixture.submit("/fast", ...chain);
 		await fixture.submit("/nochecks", reverting);
 		for (const [i, tx] of chain.entries()) {
@@ -177,19 +177,19 @@ describe("blocks", () => {
 			await fixture.passBlock();
 			await assertNonces(actor, 4, i + 1, `nonce ${i} mined`);
 		}
-		await fixture.sent(reverting);
+		await fixture.waitUntilSent(reverting);
 		await system.nextBlock();
 		await fixture.reaches(reverting, "REVERTED");
 		await assertNonces(actor, 4, 4);
 		assert.deepEqual(await readers.readByCast(actor.address), { pending: 4, latest: 4 });
 	});
 
-	it("that go away: what comes back counts as before, beside what is pending behind it", async () => {
+	it("that are reorganised away: returned transactions count as before, with those pending after them", async () => {
 		const actor = await fixture.actor();
 		const chain = chainOf(actor, 4);
 		for (const [i, tx] of chain.slice(0, 3).entries()) {
 			await fixture.submit("/fast", tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 			await system.nextBlock();
 			await assertNonces(actor, i + 1, i + 1);
 		}
@@ -203,7 +203,7 @@ describe("blocks", () => {
 		await reorganise(3, [[first, 1]]);
 		await fixture.event(second, "reorged");
 		await assertNonces(actor, 4, 1, "three blocks, and the first one moved");
-		for (const tx of chain.slice(1)) await fixture.sent(tx);
+		for (const tx of chain.slice(1)) await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await assertNonces(actor, 4, 4, "all of them mined");
 	});
@@ -236,14 +236,14 @@ async function restart(...truths: (readonly [Actor, number])[]): Promise<void> {
 }
 
 describe("a restart of the relay", () => {
-	it("keeps it, with gaps, held ones and what was mined before; meanwhile it is right or refused", async () => {
+	it("keeps the nonce, with gaps, held and mined transactions; during it reads are right or refused", async () => {
 		const [gapped, held, mined] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
 		await fixture.submit("/fast", mined.sign());
-		await fixture.sent(mined.sign());
+		await fixture.waitUntilSent(mined.sign());
 		await system.nextBlock();
 		await fixture.submit("/fast", mined.sign({ nonce: 1 }));
 		for (const nonce of [0, 1, 3]) await fixture.submit("/fast", gapped.sign({ nonce }));
-		const failing = held.sign({ to: await fixture.place(REVERTS) });
+		const failing = held.sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit("/noreverts", failing, held.sign({ nonce: 1 }));
 		await fixture.reaches(failing, "SIMULATION_FAILED");
 		await restart([gapped, 2], [held, 2], [mined, 2]);
@@ -276,7 +276,7 @@ describe("a public transaction of the same account", () => {
 		await assertNonces(actor, 3);
 		await fixture.passBlock();
 		await assertNonces(actor, 3, 2, "the public ones are mined");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await assertNonces(actor, 3, 3, "all are mined");
 	});
@@ -289,11 +289,11 @@ describe("a public transaction of the same account", () => {
 		// The node's pool holds it behind a gap of its own: no node tells of it.
 		await publicly(actor, 1);
 		await assertNonces(actor, 1);
-		await fixture.sent(first);
+		await fixture.waitUntilSent(first);
 		await system.nextBlock();
 		assert.equal((await fixture.receipt(first))?.ok, true);
 		await assertNonces(actor, 3, Number(await latest(actor)), "the first one is mined");
-		await fixture.sent(third);
+		await fixture.waitUntilSent(third);
 		await system.nextBlock();
 		await assertNonces(actor, 3, 3, "all are mined");
 	});
@@ -305,7 +305,7 @@ describe("a public transaction of the same account", () => {
 			assert.ok(hidden, "the private one in the middle");
 			const open = await publicly(actor, 0, 1);
 			await assertNonces(actor, 3, 0, `both are pending, ${wins}`);
-			await fixture.sent(hidden);
+			await fixture.waitUntilSent(hidden);
 			await (wins === "public" ? fixture.passBlock() : system.nextBlock());
 			const [, winner = hidden] = wins === "public" ? open : [];
 			assert.equal((await fixture.receipt(winner))?.ok, true);
@@ -360,7 +360,7 @@ describe("a node that", () => {
 		}
 	});
 
-	it("is a block behind: what is pending behind the block counts all the same", async (t) => {
+	it("is a block behind: what is pending after the missing block still counts", async (t) => {
 		const actor = await fixture.actor();
 		const chain = await privately(actor, 0, 1);
 		const [first, second] = chain;

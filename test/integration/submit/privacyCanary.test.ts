@@ -89,7 +89,7 @@ after(async () => {
 	for (const builder of plain) await builder.stop();
 });
 
-test("the builders were given what is searched for, and each failed in its own way", async () => {
+test("the builders received the secrets that the tests search for, and each failed in its own way", async () => {
 	const control = new LeakWatch();
 	for (const builder of plain) control.saw("builder", builder.bodies.join("\n"));
 	// All but the failing one, and the one of /fullprivacy, which is the first builder's alone.
@@ -100,18 +100,18 @@ test("the builders were given what is searched for, and each failed in its own w
 	);
 });
 
-test("no raw transaction and no signature comes out anywhere", () => {
+test("no output contains a raw transaction or a signature", () => {
 	assert.ok(watch.places.length >= 12, watch.places.join(", "));
 	assert.deepEqual(watch.found(signatures), []);
 });
 
-test("call data comes out only where the interface says so: by hash, and in the revert data of a failure", () => {
+test("call data is only in the documented outputs: by hash, and in the revert data of a failure", () => {
 	const calldata = [{ name: "call data", value: CALLDATA }];
 	const allowed = ["eth_getTransactionByHash", "status of the failing one", "events of the failing one"];
 	assert.deepEqual(watch.found(calldata, allowed), []);
 });
 
-test("no key, no credential and no upstream's words come out anywhere", () => {
+test("no output contains a key, a credential or an upstream's text", () => {
 	assert.deepEqual(watch.found(SECRETS), []);
 });
 
@@ -123,7 +123,7 @@ test("a pending transaction by its hash has v, r, s, yParity and gasPrice 0x0", 
 	}
 });
 
-test("it ended in order, and had printed nothing but its log", () => {
+test("it shuts down in order, and has printed nothing but its log", () => {
 	assert.deepEqual([exit.code, exit.stderr], [0, ""]);
 	const lines = exit.stdout.trimEnd().split("\n");
 	assert.ok(lines.length > 20);

@@ -28,7 +28,7 @@ after(async () => {
 	await proxy.stop();
 });
 
-test("the pool that is looked at would show a public transaction", async () => {
+test("the checked mempool does show a public transaction", async () => {
 	const raw = rawOf(9, { nonce: 0 });
 	await system.chain.rpc("eth_sendRawTransaction", [raw]);
 	assert.deepEqual(await poolHashes(), [Transaction.from(raw).hash]);
@@ -36,7 +36,7 @@ test("the pool that is looked at would show a public transaction", async () => {
 	assert.deepEqual(await poolHashes(), []);
 });
 
-test("in eight slots of all kinds of lives, no private transaction is ever in the node's pool", async () => {
+test("in eight slots with transactions of all kinds, no private one is ever in the node's mempool", async () => {
 	const sent: { raw: string; path: string; stage: string }[] = [
 		...PATHS.map((path, i) => ({ raw: rawOf(i, { nonce: 0 }), path, stage: "INCLUDED" })),
 		// Lives that do not end in these slots: held for its revert, for its fees, behind a gap.
@@ -86,7 +86,7 @@ test("in eight slots of all kinds of lives, no private transaction is ever in th
 	}
 });
 
-test("what the relay asks of the node holds no signed transaction and no signature", () => {
+test("the relay's requests to the node contain no signed transaction and no signature", () => {
 	const asked = proxy.calls();
 	assert.ok(asked.some(({ method }) => method === "eth_simulateV1"));
 	assert.deepEqual(

@@ -94,10 +94,10 @@ describe("a transaction that is replaced", () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		assert.notEqual(await fixture.byHash(old), null);
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		const record = await fixture.reaches(old, "REPLACED");
 		assert.deepEqual(
 			[record.status, record.transaction.nonce, record.simulationError],
@@ -119,13 +119,13 @@ describe("a transaction that is replaced", () => {
 		assert.deepEqual(fixture.blocks(system.builder, old), [block], "it is not sent again");
 	});
 
-	it("and was out to one builder alone is cancelled there alone", async () => {
+	it("that only one builder has received is cancelled at that builder only", async () => {
 		const actor = await fixture.actor();
 		const hidden = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
 		await fixture.submit("/fullprivacy", hidden);
 		await fixture.submit("/nochecks", behind);
-		await fixture.sent(behind, { builders: ["vault"] });
+		await fixture.waitUntilSent(behind, { builders: ["vault"] });
 		await fixture.submit("/nochecks", actor.sign({ nonce: 1, ...BUMPED }));
 		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), behind).length === 1);
 		await fixture.fence();
@@ -140,7 +140,7 @@ describe("a transaction that is replaced", () => {
 });
 
 describe("the bytes of a replaced transaction", () => {
-	it("sent again answer the hash, and nothing happens: across a restart, and until its nonce is used", async () => {
+	it("sent again return the hash and have no effect, also after a restart, until the nonce is used", async () => {
 		const actor = await fixture.actor();
 		const [old, fresh] = await replaced(actor);
 		const before = await fixture.life(old);
@@ -163,9 +163,9 @@ describe("the bytes of a replaced transaction", () => {
 	async function replaced(actor: Actor): Promise<readonly [Signed, Signed]> {
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
 		await fixture.submit("/fast", old);
-		await fixture.sent(old);
+		await fixture.waitUntilSent(old);
 		await fixture.submit("/fast", fresh);
-		await fixture.sent(fresh);
+		await fixture.waitUntilSent(fresh);
 		await fixture.reaches(old, "REPLACED");
 		return [old, fresh];
 	}
@@ -208,11 +208,11 @@ function submitAll(transactions: readonly Signed[], path = "/fast"): Promise<Wir
 }
 
 describe("at the same time", () => {
-	it("the same bytes thirty times are one transaction: the same answer, sent once", async () => {
+	it("the same bytes submitted thirty times get the same answer, and are sent to builders once", async () => {
 		const tx = (await fixture.actor()).sign();
 		const answers = await submitAll(Array.from({ length: 30 }, () => tx));
 		assert.deepEqual(new Set(answers.map(({ result }) => result)), new Set([tx.hash]));
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const received = (await fixture.life(tx)).filter((event) => event.startsWith("received"));
@@ -220,7 +220,7 @@ describe("at the same time", () => {
 		for (const builder of system.builders) assert.deepEqual(fixture.blocks(builder, tx), [block]);
 	});
 
-	it("a ladder of fees has one winner, whatever came first; the others are REPLACED or were refused", async () => {
+	it("of many replacements with rising fees one wins, in any order of arrival; the others are REPLACED or refused", async () => {
 		for (const ascending of [true, false]) {
 			const actor = await fixture.actor();
 			const ladder = Array.from({ length: STEPS }, (_, i) =>
@@ -244,10 +244,10 @@ describe("at the same time", () => {
 					assert.equal((await fixture.status(tx)).stage, undefined);
 				}
 			}
-			await fixture.sent(dearest);
+			await fixture.waitUntilSent(dearest);
 			for (const tx of ladder.filter((one) => one !== dearest)) {
 				for (const builder of system.builders.filter(({ name }) => name !== "none")) {
-					await until(`${builder.name} has forgotten it`, () => fixture.live(builder, tx) === 0);
+					await until(`${builder.name} has forgotten it`, () => fixture.liveOrders(builder, tx) === 0);
 				}
 			}
 			const block = await system.nextBlock();

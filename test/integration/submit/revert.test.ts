@@ -55,7 +55,7 @@ function sentAnywhere(tx: Signed): number {
 
 describe("/fast, failing first", () => {
 	it("is held, FAILED with the exact error; once it passes it goes out and is mined", async () => {
-		const to = await fixture.place(gate(SHUT));
+		const to = await fixture.placeCode(gate(SHUT));
 		const actor = await fixture.actor();
 		const tx = actor.sign({ to });
 		await fixture.submit("/fast?referrer=app", tx);
@@ -87,7 +87,7 @@ describe("/fast, failing first", () => {
 		assert.equal(sentAnywhere(tx), 0);
 		assert.equal(await fixture.pendingNonce(actor), 1, "a held one keeps its nonce");
 		const opened = await setGate(to, 1);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const out = await fixture.status(tx);
 		assert.deepEqual([out.status, out.stage, out.simulationError], ["UNKNOWN", "BROADCAST", null]);
 		await system.nextBlock();
@@ -125,7 +125,7 @@ describe("/fast, failing first", () => {
 	] as const;
 	it("tells exactly why, and is sent to nobody", async () => {
 		for (const { name, code, error, ...options } of REASONS) {
-			const tx = (await fixture.actor()).sign({ to: await fixture.place(code), ...options });
+			const tx = (await fixture.actor()).sign({ to: await fixture.placeCode(code), ...options });
 			await fixture.submit("/fast", tx);
 			const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
 			assert.deepEqual([status, simulationError], ["FAILED", { code: "EXECUTION_REVERTED", ...error }], name);
@@ -136,9 +136,9 @@ describe("/fast, failing first", () => {
 
 describe("what would revert", () => {
 	it("is mined as reverted on /nochecks", async () => {
-		const tx = (await fixture.actor()).sign({ to: await fixture.place(REVERTS) });
+		const tx = (await fixture.actor()).sign({ to: await fixture.placeCode(REVERTS) });
 		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const block = await system.nextBlock();
 		const { status, simulationError } = await fixture.reaches(tx, "REVERTED");
 		assert.deepEqual([status, simulationError], ["INCLUDED", null]);
@@ -149,17 +149,17 @@ describe("what would revert", () => {
 	});
 
 	it("is still sent on /fast and /maxbackruns once it has passed, and mined as reverted", async () => {
-		const to = await fixture.place(gate(SHUT));
+		const to = await fixture.placeCode(gate(SHUT));
 		await setGate(to, 1);
 		const both: Signed[] = [];
 		for (const path of ["/fast", "/maxbackruns"]) {
 			const tx = (await fixture.actor()).sign({ to });
 			await fixture.submit(path, tx);
-			await fixture.sent(tx);
+			await fixture.waitUntilSent(tx);
 			both.push(tx);
 		}
 		await setGate(to, 0);
-		for (const tx of both) await fixture.sent(tx);
+		for (const tx of both) await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		for (const tx of both) {
 			const { status } = await fixture.reaches(tx, "REVERTED");
@@ -174,11 +174,11 @@ describe("what would revert", () => {
 		["/fullprivacy", ["dev"]],
 	] as const) {
 		it(`is not sent for the next block on ${path}, and again once it passes`, async () => {
-			const to = await fixture.place(gate(SHUT));
+			const to = await fixture.placeCode(gate(SHUT));
 			const opened = await setGate(to, 1);
 			const tx = (await fixture.actor()).sign({ to });
 			await fixture.submit(path, tx);
-			await fixture.sent(tx, { builders });
+			await fixture.waitUntilSent(tx, { builders });
 			const shut = await setGate(to, 0);
 			await failsNow(tx);
 			const { status, stage, simulationError } = await fixture.status(tx);
@@ -187,7 +187,7 @@ describe("what would revert", () => {
 			await failsNow(tx);
 			assert.equal(await fixture.receipt(tx), null);
 			const reopened = await setGate(to, 1);
-			await fixture.sent(tx, { builders });
+			await fixture.waitUntilSent(tx, { builders });
 			assert.deepEqual((await fixture.status(tx)).simulationError, null);
 			for (const name of builders) {
 				// Not for the two blocks behind the one in which the gate was shut.
@@ -207,17 +207,17 @@ describe("what stops passing within the slot", () => {
 		{ path: "/fullprivacy", builders: ["dev"] },
 	]) {
 		it(`has the bundle that is out on ${path} cancelled, and goes out again when it passes`, async () => {
-			const to = await fixture.place(gate(SHUT));
+			const to = await fixture.placeCode(gate(SHUT));
 			const actor = await fixture.actor();
 			const opening = actor.sign({ nonce: 0, to, data: word(1) });
 			const passing = actor.sign({ nonce: 1, to });
 			await fixture.submit("/fast", opening);
 			await fixture.submit(path, passing);
-			await fixture.sent(passing, { builders });
+			await fixture.waitUntilSent(passing, { builders });
 			const other = actor.sign({ nonce: 0, maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
 			await fixture.submit("/fast", other);
 			assert.deepEqual((await fixture.reaches(passing, "SIMULATION_FAILED")).simulationError, IS_SHUT);
-			await fixture.sent(other);
+			await fixture.waitUntilSent(other);
 			for (const name of builders) {
 				const uuid = fixture.deliveries(fixture.builder(name), passing)[0]?.uuid;
 				const block = `0x${((await fixture.head()) + 1).toString(16)}`;
@@ -243,7 +243,7 @@ describe("what stops passing within the slot", () => {
 			await fixture.reaches(other, "INCLUDED");
 			assert.equal(await fixture.receipt(passing), null, "it was cancelled, and yet mined");
 			await setGate(to, 1);
-			await fixture.sent(passing, { builders });
+			await fixture.waitUntilSent(passing, { builders });
 			await system.nextBlock();
 			await fixture.reaches(passing, "INCLUDED");
 		});
@@ -265,13 +265,13 @@ describe("what can't run", () => {
 			) ?? [];
 		assert.equal(BigInt(needed ?? 0), cost);
 		assert.equal(BigInt(needed ?? 0) - BigInt(balance ?? 0), BigInt(overshot ?? -1));
-		await fixture.sent(spending);
+		await fixture.waitUntilSent(spending);
 		assert.equal(sentAnywhere(poor), 0);
 		await system.nextBlock();
 		await fixture.reaches(spending, "INCLUDED");
 		await fixture.setBalance(actor.address, ETHER);
 		await fixture.passBlock();
-		await fixture.sent(poor);
+		await fixture.waitUntilSent(poor);
 		await system.nextBlock();
 		await fixture.reaches(poor, "INCLUDED");
 	});
@@ -287,7 +287,7 @@ describe("what can't run", () => {
 		assert.deepEqual([status, simulationError], ["FAILED", { code: "FEE_CAP_TOO_LOW", message }]);
 		assert.equal(sentAnywhere(tx), 0);
 		await fixture.passBlock();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 	});

@@ -37,17 +37,17 @@ describe("mined", () => {
 	}
 
 	test("mined and reverted: the receipt says so", async () => {
-		const to = await fixture.place(REVERTS);
+		const to = await fixture.placeCode(REVERTS);
 		const tx = (await fixture.actor()).sign({ to });
 		const sending = await fixture.waiting(tx, "/nochecks");
 		await system.nextBlock();
 		await fixture.assertMined(sending, tx, "0x0");
 	});
 
-	test("before it was sent again: at once", async () => {
+	test("already mined when it is sent again: answered at once", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await fixture.assertMined(fixture.sync(tx), tx);
 	});
@@ -70,21 +70,21 @@ describe("the time is up", () => {
 		const begun = performance.now();
 		await fixture.assertFails(fixture.sync(tx, "/fast", 250), tx, 4, "in 0.25s.");
 		assert.ok(performance.now() - begun >= 250, "not before");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const again = fixture.sync(tx, "/fast", "0x4e20");
 		await system.nextBlock();
 		await fixture.assertMined(again, tx);
 	});
 });
 
-describe("it can't be mined soon: code 5 with the hash, at once", () => {
+describe("what can't be mined soon gets code 5 with the hash, at once", () => {
 	test("behind a nonce gap, now and when it is sent again; once the gap closes it is mined", async () => {
 		const actor = await fixture.actor();
 		const [first, second] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await fixture.assertFails(fixture.sync(second), second, 5, GAP);
 		await fixture.assertFails(fixture.sync(second), second, 5, GAP);
 		const sending = await fixture.waiting(first);
-		await fixture.sent(second);
+		await fixture.waitUntilSent(second);
 		const again = fixture.sync(second);
 		await system.nextBlock();
 		await fixture.assertMined(sending, first);
@@ -92,7 +92,7 @@ describe("it can't be mined soon: code 5 with the hash, at once", () => {
 	});
 
 	test("its simulation fails, now and when it is sent again; what stands behind it waits for it", async () => {
-		const to = await fixture.place(revertingWith(errorString("not today")));
+		const to = await fixture.placeCode(revertingWith(errorString("not today")));
 		const actor = await fixture.actor();
 		const [tx, behind] = [actor.sign({ to }), actor.sign({ nonce: 1 })];
 		const why = "due to a failing simulation: execution reverted: not today";
@@ -191,7 +191,7 @@ test("over a websocket, where other calls go on meanwhile", async (t) => {
 	const tx = (await fixture.actor()).sign();
 	client.send({ jsonrpc: "2.0", id: "waits", method: SYNC, params: [tx.raw] });
 	await fixture.reaches(tx, "BROADCAST");
-	await fixture.sent(tx);
+	await fixture.waitUntilSent(tx);
 	client.send({ jsonrpc: "2.0", id: "goes on", method: "eth_chainId", params: [] });
 	assert.equal((await client.next()).id, "goes on");
 	await system.nextBlock();
@@ -209,7 +209,7 @@ describe("batches and notifications", () => {
 			call(SYNC, gap.raw),
 			call("eth_getTransactionCount", actor.address, "pending"),
 		]);
-		for (const tx of txs) await fixture.sent(tx);
+		for (const tx of txs) await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		const answers = (await (await posted).json()) as WireAnswer[];
 		const receipts = await Promise.all(txs.map((tx) => fixture.nodeReceipt(tx)));
@@ -225,7 +225,7 @@ describe("batches and notifications", () => {
 		const tx = (await fixture.actor()).sign();
 		const response = await post({ jsonrpc: "2.0", method: SYNC, params: [tx.raw, 25_000] });
 		assert.equal(response.status, 204);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 	});
 });
 

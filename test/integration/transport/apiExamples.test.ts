@@ -163,7 +163,7 @@ test("transactions that fail or are cancelled, and refusals", async (t) => {
 
 	const tx = (await auction.actor()).sign();
 	await auction.submit("/fullprivacy", tx);
-	await auction.sent(tx);
+	await auction.waitUntilSent(tx);
 	await auction.event(tx, "delivered");
 	const stream = await EventStreamReader.open(`${fixture.system.client.url}/tx/${tx.hash}/events`);
 	t.after(() => stream.leave());
@@ -193,7 +193,7 @@ test("transactions that fail or are cancelled, and refusals", async (t) => {
 	agree("errorBid", "errorTimedOut");
 });
 
-test("pages, and who the client is", async () => {
+test("pages, and the client's address and signer", async () => {
 	real.client = await ask("service_client", []);
 	real.info = await page("/info");
 	real.livez = await page("/livez");
@@ -217,7 +217,7 @@ test("the metrics", async () => {
 	}
 });
 
-test("boost: its status, its headers, and what it says while nobody else answers", async () => {
+test("boost: its status, its headers, and its answers while no upstream answers", async () => {
 	const { boost } = fixture;
 	const tx = (await auction.actor()).sign({ to: EMITTER });
 	const { status, headers } = await boost.call("eth_sendRawTransaction", [tx.raw]);
@@ -239,6 +239,6 @@ test("boost: its status, its headers, and what it says while nobody else answers
 	for (const name of BOOST_HEADERS) assert.ok(api.includes(`\`${name}\``), name);
 });
 
-test("every example is held by one of these tests", () => {
+test("every example is covered by one of these tests", () => {
 	for (const name of examples.keys()) assert.ok(name in real, name);
 });

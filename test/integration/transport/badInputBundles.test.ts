@@ -52,7 +52,7 @@ testCallRows(ROWS, () => fixture);
 testHttpRows(BUNDLE_PAGE_ROWS, () => fixture);
 testBatches(ROWS, 40, () => fixture);
 
-test("over a websocket each is answered as over HTTP, on every path", async () => {
+test("each is answered over a websocket as over HTTP, on every path", async () => {
 	for (const path of ["/", "/ws", "/fullprivacy"]) {
 		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}${path}`);
 		for (const row of ROWS) {
@@ -79,7 +79,7 @@ test("a signature that does not verify is refused, never ignored", async () => {
 	}
 });
 
-test("a backrun whose fee cap is under the next block's base fee is told both", async () => {
+test("the error for a backrun whose fee cap is below the next block's base fee names both", async () => {
 	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
 	const baseFee = BigInt((history as { baseFeePerGas: string[] }).baseFeePerGas[1] ?? "");
 	const { raw } = backrunBy(19, 5n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
@@ -88,7 +88,7 @@ test("a backrun whose fee cap is under the next block's base fee is told both", 
 	assert.deepEqual(error, { code: -32000, message, data: { reason: "BACKRUN_INVALID" } });
 });
 
-test("no bundle has gone out, and none is known", async () => {
+test("no bundle was sent, and none is known", async () => {
 	const bundles = fixture.system.builder
 		.requests("eth_sendBundle")
 		.map(({ params }) => params as [{ txs?: unknown[] }]);
@@ -98,4 +98,4 @@ test("no bundle has gone out, and none is known", async () => {
 	assert.equal(await bidding.head(), HEAD);
 });
 
-test("the relay is well after all of it", () => fixture.stillWell());
+test("the relay still works after all this", () => fixture.stillWell());

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { WsClient } from "../../support/clients.ts";
-import { type SeededRandom, seededRandom } from "../../support/seededRandom.ts";
+import { SeededRandom } from "../../support/seededRandom.ts";
 import { rawTransaction } from "../../support/txFactory.ts";
 import { type BadInputFixture, hex, prepareAccounts, startFixture } from "./badInput/fixture.ts";
 import { mutate } from "./badInput/mutations.ts";
@@ -44,10 +44,10 @@ function spoilt(random: SeededRandom): Buffer {
 	return mutate(random.pick(CORPUS), random.pick(CORPUS), random);
 }
 
-test(`${SEEDS.length * HTTP_REQUESTS} spoilt requests over HTTP`, async () => {
+test(`${SEEDS.length * HTTP_REQUESTS} malformed requests over HTTP`, async () => {
 	const counts = await Promise.all(
 		SEEDS.map(async (seed) => {
-			const random = seededRandom(seed);
+			const random = new SeededRandom(seed);
 			const wire = new Wire(fixture.system.relay.port);
 			let good = 0;
 			for (let i = 0; i < HTTP_REQUESTS; i++) {
@@ -110,10 +110,10 @@ function checkBody({ status, body: text }: { status: number; body: string }, bod
 	return shape.ids.map((id, i) => checkOne(answer[i], id)).includes(true);
 }
 
-test(`${SEEDS.length * WS_MESSAGES} spoilt messages over websockets, answered as over HTTP`, async () => {
+test(`${SEEDS.length * WS_MESSAGES} malformed messages over websockets, answered as over HTTP`, async () => {
 	await Promise.all(
 		SEEDS.map(async (seed) => {
-			const random = seededRandom(seed ^ 0xffff);
+			const random = new SeededRandom(seed ^ 0xffff);
 			const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/fast`);
 			for (let i = 0; i < WS_MESSAGES; i++) {
 				const message = spoilt(random);
@@ -145,8 +145,8 @@ async function checkMessage(client: WsClient, message: Buffer): Promise<void> {
 	assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: "sentinel", result: "31337" });
 }
 
-test(`${SUBMISSIONS} transactions of random values are taken exactly where no rule is against them`, async () => {
-	const random = seededRandom(0x7a5);
+test(`${SUBMISSIONS} transactions of random values are accepted exactly if they break no rule`, async () => {
+	const random = new SeededRandom(0x7a5);
 	const submissions = Array.from({ length: SUBMISSIONS }, (_, i) => randomSubmission(random, 10_000 + i));
 	await prepareAccounts(fixture.system.chain, submissions);
 	let taken = 0;
@@ -169,4 +169,4 @@ test(`${SUBMISSIONS} transactions of random values are taken exactly where no ru
 	fixture.checkLog();
 });
 
-test("the relay is well after all of it", () => fixture.stillWell());
+test("the relay still works after all this", () => fixture.stillWell());

@@ -43,7 +43,7 @@ testBytesRows([...BROKEN_HTTP_ROWS, ...UPGRADE_ROWS], () => fixture);
 testCallRows([...CALL_ROWS, ...WEBSOCKET_ONLY_ROWS, ...QUERY_ROWS], () => fixture);
 testBatches(CALL_ROWS, 100, () => fixture);
 
-test("hundreds of requests in one go, good and bad in turn, are answered in their order", async () => {
+test("hundreds of pipelined requests, valid and invalid, are answered in order", async () => {
 	const connection = await RawConnection.open(fixture.system.relay.port);
 	const bodies = [GOOD, "{", "[]", '{"id":1}', "", `[${GOOD}]`, "null", '{"method":"nope"}'];
 	const statuses = [200, 400, 200, 200, 400, 200, 200, 204];
@@ -62,7 +62,7 @@ test("hundreds of requests in one go, good and bad in turn, are answered in thei
 	fixture.checkLog();
 });
 
-test("bodies that are broken off give back the room they took", async () => {
+test("incomplete bodies release their bytes", async () => {
 	const { port } = fixture.system.relay;
 	const megabytes = 2 * 1024 * 1024 - 1;
 	const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${megabytes + 1}\r\n\r\n`;
@@ -80,7 +80,7 @@ test("bodies that are broken off give back the room they took", async () => {
 	fixture.checkLog();
 });
 
-test("over a websocket each of the calls is answered as over HTTP", async () => {
+test("each call is answered over a websocket as over HTTP", async () => {
 	for (const row of CALL_ROWS) {
 		if (row.error?.message.endsWith("over a websocket only")) continue;
 		client.send(requestOf(row));
@@ -89,7 +89,7 @@ test("over a websocket each of the calls is answered as over HTTP", async () => 
 	fixture.checkLog();
 });
 
-test("as notifications none of the calls is answered", async () => {
+test("no call is answered as a notification", async () => {
 	for (let from = 0; from < CALL_ROWS.length; from += 100) {
 		const calls = CALL_ROWS.slice(from, from + 100).map(({ method, params }) => ({ method, params }));
 		const { status, body } = await fixture.wire.send({ body: JSON.stringify(calls) });
@@ -134,7 +134,7 @@ for (const [code, rows] of FRAME_ROWS) {
 	}
 }
 
-test("a bad query on the upgrade is told to each submission, and to nothing else", async () => {
+test("a bad query of the upgrade is an error of each submission, and of nothing else", async () => {
 	const other = await WsClient.open(
 		`ws://127.0.0.1:${fixture.system.relay.port}/noreverts?softCancellations=maybe`,
 	);
@@ -157,7 +157,7 @@ for (const { name, bytes, status } of BROKEN_UPGRADES) {
 	});
 }
 
-test("the node has heard of none of the refused calls", async () => {
+test("no refused call reached the node", async () => {
 	const { chain } = fixture.system;
 	for (const method of ["eth_getBalance", "eth_getTransactionCount"]) {
 		assert.equal(await chain.rpc(method, [VICTIM, "latest"]), "0x0", method);
@@ -166,7 +166,7 @@ test("the node has heard of none of the refused calls", async () => {
 	assert.equal(await chain.rpc("eth_blockNumber"), "0x0");
 });
 
-test("the connection of the bad messages still serves, and the relay is well", async () => {
+test("the connection of the invalid messages still works, and so does the relay", async () => {
 	client.send(SENTINEL);
 	assert.deepEqual(await client.next(), success("sentinel", "31337"));
 	await fixture.stillWell();

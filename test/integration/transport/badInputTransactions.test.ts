@@ -139,7 +139,7 @@ test("blobs need 10 % more on the blob fee too", () => {
 	]);
 });
 
-test("what has no priority fee is replaced by what has one of a wei", () =>
+test("a transaction without a priority fee is replaced by one with a wei", () =>
 	replaceInTurn(free, [
 		["the first", fees(LOW, 0n), null],
 		["nothing again", fees(LOW, 0n, 2), UNDERPRICED],
@@ -236,7 +236,7 @@ testCallRows(
 	() => prague,
 );
 
-test("both relays are well after all of it", async () => {
+test("both relays still work after all this", async () => {
 	await fixture.stillWell();
 	await prague.stillWell();
 });

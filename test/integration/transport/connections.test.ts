@@ -70,7 +70,7 @@ test("in a full server the longest idle connection of the client with the most m
 		websocket.terminate();
 	}));
 
-test("ten thousand that never say a word shut nobody out", () =>
+test("ten thousand silent connections keep nobody out", () =>
 	withTransport({ maxConnections: 20, maxConnectionsPerClient: 20 }, async ({ port }) => {
 		const honest = await rested(port, HONEST);
 		for (let i = 0; i < 60; i++) {
@@ -81,7 +81,7 @@ test("ten thousand that never say a word shut nobody out", () =>
 		await answers(honest);
 	}));
 
-test("behind a proxy the requests and websockets under way count, by the client that is named", () =>
+test("behind a proxy the requests and websockets in flight count, for the client that it names", () =>
 	withTransport({ trustProxy: 1, maxConnectionsPerClient: 2 }, async ({ port, script }) => {
 		const from = (address: string) => ({ "X-Forwarded-For": address });
 		// As many connections as it likes.
@@ -107,7 +107,7 @@ test("behind a proxy the requests and websockets under way count, by the client 
 		websocket.terminate();
 	}));
 
-test("a connection on which boost has shown its secret counts for those whom it names", () =>
+test("a connection with boost's secret counts for the clients that it names", () =>
 	withTransport({ boostSecret: "s3cret", maxConnectionsPerClient: 2 }, async ({ port }) => {
 		const by = (address: string) => ({ "X-Boost-Auth": "s3cret", "X-Forwarded-For": address });
 		const boosts = [];
@@ -137,7 +137,7 @@ test("thousands of requests in one write are cut off, and cost others nothing", 
 		await rested(port, ATTACKER);
 	}));
 
-test("what one client's bodies hold is bounded, and leaves room for others", () =>
+test("the memory of one client's bodies is bounded, and leaves room for others", () =>
 	withTransport(
 		{ maxBodyBytes: 4_096, maxBufferedBytes: 100_000, maxBufferedBytesPerClient: 5_000 },
 		async ({ port }) => {

@@ -153,7 +153,7 @@ for (const [name, text] of Object.entries(BODIES)) {
 	});
 }
 
-test("nor does anything that is put together of such", async () => {
+test("nor does anything that combines these", async () => {
 	const piece = fc.constantFrom(
 		"{}",
 		"[]",

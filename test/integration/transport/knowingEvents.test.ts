@@ -55,13 +55,13 @@ async function assertTold(tx: Signed, messages: () => readonly StreamMessage[]):
 }
 
 describe("the stream of a transaction", () => {
-	it("tells what has happened and then what happens, as the page does, to the end of its life", async () => {
+	it("sends past and then new events, as the events route shows them, to the end of its life", async () => {
 		const tx = (await fixture.actor()).sign({ nonce: 0 });
 		await fixture.submit("/fast", tx);
 		const reader = await follow(tx);
 		assert.equal(reader.status, 200);
 		assert.equal(reader.headers["content-type"], "text/event-stream; charset=utf-8");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await reader.message("it is mined", ({ type }) => type === "included");
 		await assertTold(tx, () => reader.messages);
@@ -80,7 +80,7 @@ describe("the stream of a transaction", () => {
 	it("counts the builders that confirm a cancel, one by one", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const reader = await follow(tx);
 		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 		await reader.message(
@@ -103,7 +103,7 @@ describe("the stream of a transaction", () => {
 		reader.leave();
 	});
 
-	it("hides of a shared one what the page hides: why it waited, its gas, bids, and who took its place", async () => {
+	it("hides of a shared one what the events route hides: why it waited, its gas, bids, and its replacement", async () => {
 		const user = await fixture.actor();
 		const [first, tx] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
 		await fixture.submit("/maxbackruns", tx);
@@ -131,7 +131,7 @@ describe("the stream of a transaction", () => {
 		await fixture.system.client.call("eth_cancelTransaction", [hidden.hash]);
 	});
 
-	it("what is no hash or was never seen is refused as JSON, and JSON stays the default", async () => {
+	it("an invalid or unknown hash is refused as JSON, and JSON stays the default", async () => {
 		const url = fixture.system.client.url;
 		const unknown = await EventStreamReader.open(`${url}/tx/0x${"00".repeat(32)}/events`);
 		assert.deepEqual(
@@ -152,8 +152,8 @@ describe("the stream of a transaction", () => {
 	});
 });
 
-describe("many who listen", () => {
-	it("one client has 16 streams at most; all that go are forgotten", async () => {
+describe("many listeners", () => {
+	it("one client has 16 streams at most; closed ones are forgotten", async () => {
 		const before = await openStreams();
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
@@ -170,7 +170,7 @@ describe("many who listen", () => {
 		assert.equal(other.status, 200);
 		// The page is for everybody.
 		assert.equal((await fetch(urlOf(tx), { headers: from })).status, 200);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		for (const reader of readers) {
 			await reader.message("it is out", ({ type }) => type === "broadcast");
 			reader.leave();
@@ -182,11 +182,11 @@ describe("many who listen", () => {
 });
 
 describe("clients that come back", () => {
-	it("an EventSource misses nothing over a restart, and stops when all is told", async () => {
+	it("an EventSource misses nothing over a restart, and stops after the last event", async () => {
 		const { system } = fixture;
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const source = new EventSource(urlOf(tx));
 		const messages: StreamMessage[] = [];
 		let opened = 0;
@@ -204,7 +204,7 @@ describe("clients that come back", () => {
 		await fixture.passBlock();
 		await until("it is back", () => opened === 2);
 		assert.ok((await openStreams()) >= 1);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await system.nextBlock();
 		await until("it hears the end", () => messages.at(-1)?.data.stage === "INCLUDED");
 		const heard = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
@@ -229,15 +229,15 @@ describe("clients that come back", () => {
 		source.close();
 	});
 
-	it("a reader behind a live one gets what happened since, and what happens", async () => {
+	it("a client with a Last-Event-ID gets what happened since, and what follows", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const first = await follow(tx);
 		const { id } = await first.message("it is out", ({ type }) => type === "broadcast");
 		first.leave();
 		await fixture.passBlock();
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		const second = await follow(tx, { "last-event-id": id });
 		await second.come(1);
 		assert.ok(

@@ -36,9 +36,9 @@ after(async () => {
 async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 	await until("what was told last is what the page says", async () => {
 		const now = await fixture.status(tx);
-		return JSON.stringify(client.told(id).at(-1)) === JSON.stringify(now);
+		return JSON.stringify(client.received(id).at(-1)) === JSON.stringify(now);
 	});
-	const told = client.told(id);
+	const told = client.received(id);
 	for (const [i, one] of told.entries()) {
 		if (i > 0) assert.notDeepEqual(one, told[i - 1], "told twice");
 		assert.equal(one.hash, tx.hash);
@@ -49,23 +49,23 @@ async function level(id: string, tx: Signed): Promise<readonly Told[]> {
 const stages = (told: readonly Told[]) => told.map(({ stage }) => stage);
 
 async function reaches(id: string, stage: string): Promise<void> {
-	await until(`told of ${stage}; so far ${stages(client.told(id)).join()}`, () =>
-		client.told(id).some((one) => one.stage === stage),
+	await until(`told of ${stage}; so far ${stages(client.received(id)).join()}`, () =>
+		client.received(id).some((one) => one.stage === stage),
 	);
 }
 
 describe("a subscription to a transaction's status", () => {
-	it("is silent for one that was never seen, tells that it comes, and then how it fares", async () => {
+	it("sends nothing for an unknown transaction until it arrives, and then each status", async () => {
 		const tx = (await fixture.actor()).sign();
 		const id = await client.subscribe(NAME, tx.hash);
 		const stranger = await client.subscribe(NAME, `0x${"00".repeat(32)}`);
 		await fixture.submit("/fast", tx);
 		await reaches(id, "BROADCAST");
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await reaches(id, "INCLUDED");
 		assert.deepEqual(stages(await level(id, tx)), ["PENDING", "BROADCAST", "INCLUDED"]);
-		assert.deepEqual(client.told(stranger), []);
+		assert.deepEqual(client.received(stranger), []);
 		const { answer, first } = client.order(id);
 		assert.ok(answer >= 0 && answer < first, "the id comes first");
 		// It ends like any other.
@@ -73,20 +73,20 @@ describe("a subscription to a transaction's status", () => {
 		assert.equal(await client.call("eth_unsubscribe", [stranger]), true);
 	});
 
-	it("tells at once how a live one stands, however the hash is written", async () => {
+	it("sends the current status of a live one at once, in any spelling of the hash", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.reaches(tx, "BROADCAST");
 		const id = await client.subscribe(NAME, `0X${tx.hash.slice(2).toUpperCase()}`);
 		await reaches(id, "BROADCAST");
-		assert.deepEqual(client.told(id), [await fixture.status(tx)]);
+		assert.deepEqual(client.received(id), [await fixture.status(tx)]);
 		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 		await reaches(id, "CANCELLED");
 		assert.deepEqual(stages(await level(id, tx)), ["BROADCAST", "CANCELLED"]);
 	});
 
-	it("tells of a failing simulation with its error, once while it stays the same, and of the end", async () => {
-		const reverter = await fixture.place(REVERTS);
+	it("sends a failing simulation once with its error while it stays the same, and the end", async () => {
+		const reverter = await fixture.placeCode(REVERTS);
 		const tx = (await fixture.actor()).sign({ to: reverter });
 		const id = await client.subscribe(NAME, tx.hash);
 		await fixture.submit("/noreverts", tx);
@@ -99,11 +99,11 @@ describe("a subscription to a transaction's status", () => {
 		assert.deepEqual([told[1]?.status, error?.code], ["FAILED", "EXECUTION_REVERTED"]);
 		// The same bytes bring it back, and the subscription is still there.
 		await fixture.submit("/noreverts", tx);
-		await until("it is back", () => client.told(id).length >= 5);
+		await until("it is back", () => client.received(id).length >= 5);
 		assert.deepEqual(stages(await level(id, tx)).slice(3), ["PENDING", "SIMULATION_FAILED"]);
 	});
 
-	it("tells that it is shared, that it is mined with a backrun, of the refund, and that the block went away", async () => {
+	it("sends that it is shared, mined with a backrun, refunded, and reorganised away", async () => {
 		const target = await fixture.target();
 		const id = await client.subscribe(NAME, target.hash);
 		const bidder = await fixture.bidder();
@@ -111,7 +111,7 @@ describe("a subscription to a transaction's status", () => {
 		await bidder.bid(target, backrun);
 		await fixture.out(target, backrun);
 		await fixture.system.nextBlock();
-		await until("the refund is told", () => client.told(id).some(({ refund }) => Number(refund) > 0));
+		await until("the refund is told", () => client.received(id).some(({ refund }) => Number(refund) > 0));
 		const told = await level(id, target);
 		assert.deepEqual(
 			told.map(({ stage, shared, backruns, refund }) => [stage, shared, backruns, Number(refund) > 0]),
@@ -123,7 +123,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 		const release = fixture.system.node?.hold();
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-		await until("it is told", () => client.told(id).length >= 5);
+		await until("it is told", () => client.received(id).length >= 5);
 		const again = (await level(id, target)).slice(3);
 		assert.deepEqual(
 			again.map(({ stage, status, refund }) => [stage, status, refund]),
@@ -134,7 +134,7 @@ describe("a subscription to a transaction's status", () => {
 		);
 	});
 
-	it("tells that it is shared where only that changes, and that it was replaced", async () => {
+	it("sends that it is shared if only that changes, and that it was replaced", async () => {
 		const user = await fixture.actor();
 		const tx = user.sign({ nonce: 1 });
 		const id = await client.subscribe(NAME, tx.hash);
@@ -155,10 +155,10 @@ describe("a subscription to a transaction's status", () => {
 		);
 	});
 
-	it("tells of one that is settled how it ended, and of nothing more", async () => {
+	it("sends the final status of a settled one, and nothing more", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
+		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		// One more: it is settled while the relay works off the last of them.
@@ -166,10 +166,10 @@ describe("a subscription to a transaction's status", () => {
 		const id = await client.subscribe(NAME, tx.hash);
 		await reaches(id, "INCLUDED");
 		await fixture.passBlock();
-		assert.deepEqual(client.told(id), [await fixture.status(tx)]);
+		assert.deepEqual(client.received(id), [await fixture.status(tx)]);
 	});
 
-	it("is refused without a hash of 32 bytes, in words", async () => {
+	it("is refused without a hash of 32 bytes, with an error that says so", async () => {
 		for (const params of [[], ["0x12"], [7], [`0x${"zz".repeat(32)}`]]) {
 			const { error } = await client.ask("eth_subscribe", [NAME, ...params]);
 			assert.deepEqual(error, {

@@ -35,7 +35,7 @@ async function assertWell(transport: Transport): Promise<void> {
 	connection.destroy();
 }
 
-test("a body that comes byte by byte is put together again", () =>
+test("a body that arrives byte by byte is assembled", () =>
 	withTransport({}, async ({ port }) => {
 		const text = "äöü".repeat(300);
 		const bytes = Buffer.from(call("test_echo", text));
@@ -61,7 +61,7 @@ test("a chunked body of the greatest length passes; one byte more is 413 before 
 		await assertWell(transport);
 	}));
 
-test("who sends a body that is too long to its end before it reads finds the answer, not a reset", () =>
+test("a client that sends all of a too long body before it reads gets the answer, not a reset", () =>
 	withTransport({}, async (transport) => {
 		const body = "x".repeat(16_000_000);
 		for (const request of [
@@ -80,7 +80,7 @@ test("who sends a body that is too long to its end before it reads finds the ans
 		await assertWell(transport);
 	}));
 
-test("a client that waits for leave to send its body gets it, or the refusal at once", () =>
+test("a client that waits for 100 Continue gets it, or the refusal at once", () =>
 	withTransport({}, async ({ port }) => {
 		const expect = { "Content-Type": "application/json", Expect: "100-continue" };
 		const body = call("test_echo", "x");
@@ -96,7 +96,7 @@ test("a client that waits for leave to send its body gets it, or the refusal at 
 		bad.destroy();
 	}));
 
-test("requests that are too slow to arrive are ended with 408, wherever they stand still", () =>
+test("requests that arrive too slowly get 408, wherever they stall", () =>
 	withTransport({ requestMs: 150 }, async (transport) => {
 		const beginnings = [
 			"",
@@ -116,7 +116,7 @@ test("requests that are too slow to arrive are ended with 408, wherever they sta
 		await assertWell(transport);
 	}));
 
-test("requests in a row on one connection are worked on together and answered in their order", () =>
+test("pipelined requests are handled concurrently and answered in order", () =>
 	withTransport({}, async ({ port, script }) => {
 		const connection = await RawConnection.open(port);
 		connection.write(
@@ -139,7 +139,7 @@ test("requests in a row on one connection are worked on together and answered in
 		connection.destroy();
 	}));
 
-test("rubbish behind a request that is not answered yet gets no answer that could be taken for that one's", () =>
+test("invalid bytes after an unanswered request get no answer that could be mistaken for that request's", () =>
 	withTransport({}, async (transport) => {
 		const { port, script } = transport;
 		const connection = await RawConnection.open(port);
@@ -152,7 +152,7 @@ test("rubbish behind a request that is not answered yet gets no answer that coul
 		await assertWell(transport);
 	}));
 
-test("nor does an upgrade behind a request that is not answered yet", () =>
+test("nor does an upgrade after an unanswered request", () =>
 	withTransport({}, async (transport) => {
 		const { port, script } = transport;
 		for (const upgrade of [{ Upgrade: "websocket", "Sec-WebSocket-Version": "13" }, { Upgrade: "h2c" }]) {
@@ -168,7 +168,7 @@ test("nor does an upgrade behind a request that is not answered yet", () =>
 		await assertWell(transport);
 	}));
 
-test("offers of another protocol may come with every request of a connection", () =>
+test("every request of a connection may offer another protocol", () =>
 	withTransport({}, async ({ port }) => {
 		const connection = await RawConnection.open(port);
 		const offer = { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c", "HTTP2-Settings": "AA" };
@@ -181,7 +181,7 @@ test("offers of another protocol may come with every request of a connection", (
 		connection.destroy();
 	}));
 
-test("clients that go away at any point leave nothing behind", () =>
+test("clients that disconnect at any point leave nothing behind", () =>
 	withTransport({}, async (transport) => {
 		const { port, script, server } = transport;
 		const beginnings = [
@@ -206,7 +206,7 @@ test("clients that go away at any point leave nothing behind", () =>
 		await server.stop();
 	}));
 
-test("bodies of all requests together are bounded, and what was held is given back", () =>
+test("the bytes of all bodies together are bounded, and are released", () =>
 	withTransport({ maxBufferedBytes: 5_000 }, async (transport) => {
 		const { port, script } = transport;
 		const holding = await RawConnection.open(port);
@@ -237,7 +237,7 @@ test("bodies of all requests together are bounded, and what was held is given ba
 		small.destroy();
 	}));
 
-test("requests under way are bounded", () =>
+test("the number of requests in flight is bounded", () =>
 	withTransport({ maxOpenRequests: 2 }, async ({ port, script }) => {
 		const connection = await RawConnection.open(port);
 		connection.write(Buffer.concat([1, 2, 3].map((n) => postText("/fast", call("test_wait", `w${n}`, n)))));
@@ -271,7 +271,7 @@ async function fixture() {
 	return { ...transport, streams, status };
 }
 
-test("those of a client that has gone are gone, also while the one before them is worked on", async () => {
+test("pipelined requests of a client that has disconnected are dropped, even while an earlier one is handled", async () => {
 	const { port, script, status, stop } = await fixture();
 	for (let i = 0; i < 3; i += 1) {
 		const name = `slow ${i}`;
@@ -287,7 +287,7 @@ test("those of a client that has gone are gone, also while the one before them i
 	assert.ok(performance.now() - begun < 5_000, "a stop waited for what had gone");
 });
 
-test("what comes behind an event stream ends the connection, whatever of it came first", async () => {
+test("a request after an event stream ends the connection", async () => {
 	const { port, streams, status, stop } = await fixture();
 	const open = await RawConnection.open(port);
 	open.write(STREAM);
@@ -305,7 +305,7 @@ test("what comes behind an event stream ends the connection, whatever of it came
 	await stop();
 });
 
-test("an event stream asked for behind a request that is worked on is refused, and that one is answered", async () => {
+test("an event stream requested after an unanswered request is refused, and that one is answered", async () => {
 	const { port, script, streams, stop } = await fixture();
 	const connection = await RawConnection.open(port);
 	const slow = postText("/", call("test_wait", "slow"));
@@ -318,7 +318,7 @@ test("an event stream asked for behind a request that is worked on is refused, a
 	await stop();
 });
 
-test("CONNECT behind a request that is worked on is not taken for its answer", async () => {
+test("the answer to CONNECT after an unanswered request is not mistaken for that request's", async () => {
 	const { port, script, stop } = await fixture();
 	const connection = await RawConnection.open(port);
 	const slow = postText("/", call("test_wait", "slow"));

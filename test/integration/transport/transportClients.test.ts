@@ -30,7 +30,7 @@ async function post(url: string, body: unknown, headers: Record<string, string> 
 	return { status: answer.status, headers: answer.headers, json: text === "" ? null : JSON.parse(text) };
 }
 
-test("a method is told where the request came, from whom, and what page sent it", () =>
+test("a method gets the path, client and origin of the request", () =>
 	withTransport({ trustProxy: 1, boostSecret: "s3cret" }, async ({ url }) => {
 		const who = entry("test_who");
 		const length = JSON.stringify(who).length;
@@ -80,7 +80,7 @@ test("a method is told where the request came, from whom, and what page sent it"
 		}
 	}));
 
-test("a large body for which its client has no allowance left is refused unread", () =>
+test("a large body above its client's rate limit is refused unread", () =>
 	withTransport({ rps: 1, maxBodyBytes: 300_000, clock: new ManualClock() }, async ({ port, url }) => {
 		const head = { "Content-Type": "application/json", "Content-Length": "200000" };
 		const echo = entry("test_echo", ["x"]);
@@ -134,7 +134,7 @@ test("over the rate limit: 429, -32005 and Retry-After, until there is allowance
 	});
 });
 
-test("a websocket has the allowance of its address, and is told in the answer", async () => {
+test("a websocket shares its address's rate limit, and gets the error as an answer", async () => {
 	const clock = new ManualClock();
 	await withTransport({ rps: 1, clock }, async ({ port }) => {
 		const client = await WsClient.open(`ws://127.0.0.1:${port}/`);
@@ -149,7 +149,7 @@ test("a websocket has the allowance of its address, and is told in the answer", 
 	});
 });
 
-test("while it cannot serve, each entry says so under 503", async () => {
+test("while it can't serve, each entry of a batch gets an error, with status 503", async () => {
 	let ready = false;
 	const refusal = new RpcError("unavailable", "internal error: not ready", { reason: "node unavailable" });
 	await withTransport({ unavailable: () => (ready ? null : refusal) }, async ({ url }) => {
@@ -168,7 +168,7 @@ test("while it cannot serve, each entry says so under 503", async () => {
 	});
 });
 
-test("web pages may read every answer, and the headers that are named", () =>
+test("web pages may read every answer, and the exposed headers", () =>
 	withTransport({ exposedHeaders: ["X-One", "X-Two"] }, async ({ url }) => {
 		for (const [path, method] of [
 			["/livez", "GET"],
@@ -182,7 +182,7 @@ test("web pages may read every answer, and the headers that are named", () =>
 		}
 	}));
 
-test("nothing of a fault leaves, over either transport", () =>
+test("no details of an internal error are sent, over either transport", () =>
 	withTransport({}, async ({ url, port }) => {
 		const client = await WsClient.open(`ws://127.0.0.1:${port}/fast`);
 		for (const method of ["test_fault", "test_lateFault", "node_down", "test_bigint"]) {
@@ -221,7 +221,7 @@ test("ethers' batches work: one request, results and errors each to its own call
 	});
 });
 
-test("a port of their own can have the websockets alone", () =>
+test("websockets can have a port of their own", () =>
 	withTransport({}, async ({ websocket, script, url }) => {
 		assert.equal((await fetch(`${url}/ws`)).status, 404, "the websocket's path takes nothing else");
 		const own = createHttpServer(

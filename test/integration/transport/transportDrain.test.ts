@@ -23,7 +23,7 @@ async function connects(port: number): Promise<boolean> {
 	}
 }
 
-test("while it drains it is not ready, but serves, and closes connections behind their answers", async () => {
+test("while it drains it is not ready, but serves, and closes connections after their answers", async () => {
 	const transport = await startTransport();
 	const { port, server } = transport;
 	const old = await RawConnection.open(port);
@@ -47,7 +47,7 @@ test("while it drains it is not ready, but serves, and closes connections behind
 	await transport.stop();
 });
 
-test("a stop answers what is under way, refuses what is new, and closes what is idle", async () => {
+test("a stop answers requests in flight, refuses new ones, and closes idle connections", async () => {
 	const clock = new ManualClock();
 	const { port, script, server } = await startTransport({ clock });
 	const busy = await RawConnection.open(port);
@@ -85,7 +85,7 @@ test("a stop answers what is under way, refuses what is new, and closes what is 
 	assert.deepEqual(script.log, ["start a", "end a"]);
 });
 
-test("what does not end in time is cut, and the stop ends", async () => {
+test("requests that don't end in time are cut off, and the stop ends", async () => {
 	const clock = new ManualClock();
 	const { port, script, server } = await startTransport({ clock, stopMs: 5_000 });
 	const stuck = await RawConnection.open(port);
@@ -105,14 +105,14 @@ test("what does not end in time is cut, and the stop ends", async () => {
 	assert.equal((await client.closed()).code, 1006);
 });
 
-test("a connection on which nothing was ever asked holds up no stop", async () => {
+test("a connection without any request does not delay a stop", async () => {
 	const { port, server } = await startTransport();
 	const connection = await RawConnection.open(port);
 	await server.stop();
 	await connection.closed();
 });
 
-test("a stop lets websockets finish their calls, then says goodbye with 1001", async () => {
+test("a stop lets websockets finish their calls, then closes them with 1001", async () => {
 	const { port, script, server } = await startTransport();
 	const busy = await WsClient.open(`ws://127.0.0.1:${port}/`);
 	const idle = await WsClient.open(`ws://127.0.0.1:${port}/`);
@@ -156,7 +156,7 @@ test("under load every call that was made is answered, and no other", async () =
 	assert.deepEqual(script.log.map((line) => line.replace("note ", "")).sort(), answered.sort());
 });
 
-test("a port that is taken is an error of the start", async () => {
+test("a taken port is an error of the start", async () => {
 	const { port, stop } = await startTransport();
 	const second = createHttpServer(
 		{ name: "second", host: "127.0.0.1", port, rpcPaths: [], routes: [], maxBodyBytes: 1 },

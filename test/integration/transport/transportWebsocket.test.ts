@@ -52,7 +52,7 @@ test("the upgrade's path, query, origin and address are those of its calls", () 
 		}
 	}));
 
-test("upgrades of a client over its share, and beyond what all may have, are told why", () =>
+test("upgrades above a client's limit, and above the limit of all, are refused with the reason", () =>
 	within(
 		{ websocket: { maxConnections: 3 }, maxConnectionsPerClient: 2, trustProxy: 1 },
 		async ({ websocket }, base) => {
@@ -90,7 +90,7 @@ test("calls of a connection start in the order of its messages, and are answered
 		client.terminate();
 	}));
 
-test("only so many calls of a connection are under way; the rest waits unread and loses nothing", () =>
+test("the calls of a connection in flight are limited; the rest wait unread, and none is lost", () =>
 	within({ websocket: { maxInFlight: 4 } }, async ({ script }, base) => {
 		const client = await WsClient.open(base);
 		const other = await WsClient.open(base);
@@ -110,7 +110,7 @@ test("only so many calls of a connection are under way; the rest waits unread an
 		other.terminate();
 	}));
 
-test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
+test("a connection with the maximum of calls in flight is not read, so that nothing piles up here", () =>
 	within(
 		{ maxBodyBytes: 100_000, websocket: { maxInFlight: 1 }, unread: { maxBytesEach: 2 ** 26 } },
 		async ({ script }, base) => {
@@ -132,7 +132,7 @@ test("a connection whose calls are under way is not read, so that nothing piles 
 		},
 	));
 
-test("a reader that is too slow is closed with 1013 and told so, others are not held up", () =>
+test("a client that reads too slowly is closed with 1013, and others are not delayed", () =>
 	within({ unread: { maxBytesEach: 64 * 1024 } }, async ({ script, websocket }, base) => {
 		const slow = await WsClient.open(base);
 		slow.send(entry("test_who"));
@@ -157,7 +157,7 @@ test("a reader that is too slow is closed with 1013 and told so, others are not 
 		quick.terminate();
 	}));
 
-test("a client that begins messages and ends none is cut before it takes all memory; others go on", () =>
+test("a client that begins messages and completes none is disconnected before it takes all memory; others go on", () =>
 	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
 		const half = Buffer.alloc(1024 * 1024);
 		const patient = await WsClient.open(base);
@@ -181,7 +181,7 @@ test("a client that begins messages and ends none is cut before it takes all mem
 		await until("all are gone", () => websocket.size === 0);
 	}));
 
-test("where many clients together have too much unfinished, whoever has the most is cut, and nobody who has little", () =>
+test("if many clients together have too many unfinished bytes, the one with the most is disconnected", () =>
 	within({ maxBodyBytes: 2 * 1024 * 1024, maxConnections: 200 }, async ({ websocket }, base) => {
 		const half = Buffer.alloc(1_900_000);
 		const honest = await WsClient.open(base);
@@ -198,7 +198,7 @@ test("where many clients together have too much unfinished, whoever has the most
 		await until("all are gone", () => websocket.size === 0);
 	}));
 
-test("one great answer to a reader that reads is no reason to close", () =>
+test("one large answer to a client that reads does not close the connection", () =>
 	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);
 		client.send(entry("test_big", [5_000_000]));
@@ -208,7 +208,7 @@ test("one great answer to a reader that reads is no reason to close", () =>
 		client.terminate();
 	}));
 
-test("connections are pinged every 25 seconds, and cut when nothing comes back", async () => {
+test("connections are pinged every 25 seconds, and closed without a pong", async () => {
 	const clock = new ManualClock();
 	await within({ clock }, async ({ websocket }, base) => {
 		const alive = await WsClient.open(base);
@@ -238,7 +238,7 @@ test("connections are pinged every 25 seconds, and cut when nothing comes back",
 	});
 });
 
-test("a client that goes away during its calls leaves nothing behind", () =>
+test("a client that disconnects during its calls leaves nothing behind", () =>
 	within({}, async ({ script, websocket }, base) => {
 		const client = await WsClient.open(base);
 		client.send(entry("test_wait", ["a"]));

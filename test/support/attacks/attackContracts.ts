@@ -1,7 +1,7 @@
-// What attackers put on the chain, as bytecode; each has a comment with its instructions.
+// Attackers' contracts as bytecode; comments give the instructions.
 
 /**
- * Burns what gas it has, then pays the value of the call to the coinbase. JUMPDEST, PUSH3 60,000 GAS GT PUSH0 JUMPI; then
+ * Burns its gas down to 60,000, then pays the value of the call to the coinbase. JUMPDEST, PUSH3 60,000 GAS GT PUSH0 JUMPI; then
  * CALL(GAS, COINBASE, CALLVALUE) STOP
  */
 export const BURNS_AND_PAYS = "0x5b6200ea605a115f575f5f5f5f34415af100";

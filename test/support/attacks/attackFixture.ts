@@ -1,5 +1,5 @@
-// A relay as a process with everything around it that an attack needs: a real anvil behind a proxy that counts, a builder,
-// an attacker at 127.0.0.2 in a process of its own, and an honest user at 127.0.0.1 who is measured all the time.
+// The fixture of attack tests: a relay in a process of its own, a real anvil behind a counting proxy, a builder, an attacker at
+// 127.0.0.2 in another process, and an honest user at 127.0.0.1 who is measured all the time.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -16,15 +16,15 @@ import { type QuickBuilder, startQuickBuilder } from "./quickBuilder.ts";
 import { HONEST, send } from "./wire.ts";
 
 interface AttackFixtureOptions {
-	/** Of the relay, beside what joins it to the others: all else is as it is by itself. */
+	/** Settings of the relay besides those that connect it to node and builder; all others have their defaults. */
 	readonly env?: Readonly<Record<string, string>>;
-	/** Takes what is measured, line by line. */
+	/** Gets the measurements as lines of text. */
 	readonly say?: (line: string) => void;
 }
 
-/** What lets an operator, and these tests, read the metrics. */
+/** The operator's token for the metrics. */
 const METRICS_TOKEN = "a token of the operator's";
-/** How long the honest user waits for anything, in ms. */
+/** The longest time that the honest user waits for anything, in ms. */
 const PATIENCE_MS = Number(process.env.ATTACK_PATIENCE_MS ?? 6_000);
 const HEAD_EVERY_MS = 1_000;
 
@@ -36,7 +36,7 @@ export class AttackFixture {
 	readonly relay: RelayProcess;
 	readonly attacker: Attacker;
 	readonly measuring: Measuring;
-	/** The headers with which an operator reads the metrics. */
+	/** The operator's headers for reading the metrics. */
 	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
 	readonly #endings: readonly (() => unknown)[];
 	readonly #say: (line: string) => void;
@@ -57,7 +57,7 @@ export class AttackFixture {
 		this.#say = say;
 	}
 
-	/** As Measuring.during, with a new head every second. */
+	/** Like Measuring.during, and mines a block every second. */
 	async during(name: string, work?: Promise<unknown>): Promise<Figures> {
 		let measured = false;
 		let fault: { readonly thrown: unknown } | null = null;
@@ -79,31 +79,31 @@ export class AttackFixture {
 		return figures;
 	}
 
-	/** Mines a block of nothing; its number. */
+	/** Mines an empty block, and returns its number. */
 	async passBlock(): Promise<number> {
 		const head = (await this.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 		await this.chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + this.chain.slotSeconds }]);
 		return Number(head.number) + 1;
 	}
 
-	/** As {@link passBlock}, once the relay has worked it off. */
+	/** Like {@link passBlock}, and waits until the relay has handled the block. */
 	async workedOff(): Promise<number> {
 		const number = await this.passBlock();
 		await this.seesHead(number);
 		return number;
 	}
 
-	/** Waits until the relay has worked off a block of this number, or a later one. */
+	/** Waits until the relay has handled a block with at least this number. */
 	async seesHead(number: number, ms = 30_000): Promise<void> {
 		await until(`head ${number}`, async () => ((await this.metric("relay_head_number")) ?? -1) >= number, ms);
 	}
 
-	/** Takes a line about what is going on. */
+	/** Reports a line. */
 	say(...parts: readonly unknown[]): void {
 		this.#say(parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(" "));
 	}
 
-	/** Open connections of `address` to the relay, as the system tells. */
+	/** Number of open connections of `address` to the relay, from the operating system. */
 	async connectionsFrom(address: string): Promise<number> {
 		const port = this.relay.port.toString(16).toUpperCase().padStart(4, "0");
 		const remote = Buffer.from(address.split(".").map(Number)).reverse().toString("hex").toUpperCase();
@@ -113,7 +113,7 @@ export class AttackFixture {
 			.filter((line) => new RegExp(`^\\s*\\d+: 0100007F:${port} ${remote}:\\w{4} 01 `).test(line)).length;
 	}
 
-	/** The number of the block to come. */
+	/** The number of the next block. */
 	async nextBlock(): Promise<number> {
 		return Number(await this.chain.rpc("eth_blockNumber")) + 1;
 	}
@@ -126,7 +126,7 @@ export class AttackFixture {
 		return value === undefined ? undefined : Number(value);
 	}
 
-	/** Gives `address` so many wei. */
+	/** Sets the balance of `address`. */
 	async fund(address: string, wei: bigint): Promise<void> {
 		await this.chain.rpc("anvil_setBalance", [address, `0x${wei.toString(16)}`]);
 	}
@@ -136,7 +136,7 @@ export class AttackFixture {
 	}
 }
 
-/** Starts everything; where a part does not start, the others are ended. */
+/** Starts everything; if a part does not start, stops the others. */
 export async function startAttackFixture(options: AttackFixtureOptions = {}): Promise<AttackFixture> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	const endings: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];

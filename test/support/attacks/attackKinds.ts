@@ -1,37 +1,37 @@
-// What an attacker does, by name: keys that cost nothing, transactions without a wei, requests that are small to send and
-// large to answer. It runs in the attacker's own process; its numbers come from the test.
+// The attacks by name: with free keys, with transactions of empty accounts, with requests that are cheap to send and expensive
+// to answer. They run in the attacker's process, with parameters from the test.
 
 import { createBodySigner, createKey } from "../../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../txFactory.ts";
 import { type FloodRequest, flood, type Tally } from "./flood.ts";
 import { holdIdle, holdUnread } from "./heldSockets.ts";
 
-/** What each attack is told. */
+/** The parameters of an attack. */
 export interface AttackParams {
-	/** The relay's or boost's. */
+	/** The URL of the relay or boost. */
 	readonly url: string;
-	/** The network address that it comes from. */
+	/** The attacker's network address. */
 	readonly from: string;
-	/** Requests, connections or whatever the attack counts. */
+	/** Number of requests or connections. */
 	readonly count: number;
 	readonly connections?: number;
-	/** None is begun after so long, in ms. */
+	/** After this many ms no further request begins. */
 	readonly lastingMs?: number;
-	/** An answer that has not come by then is given up, in ms. */
+	/** After this many ms a request without an answer is given up. */
 	readonly patienceMs?: number;
-	/** Keys that requests are signed with, in turns; none unless said. */
+	/** Number of keys that sign the requests in turn. Default 0: unsigned. */
 	readonly keys?: number;
-	/** The next block. */
+	/** Number of the next block. */
 	readonly block?: number;
-	/** Bytes of calldata, gas, accounts, subscriptions: see the attack. */
+	/** Bytes of calldata, gas, accounts or subscriptions, see each attack. */
 	readonly size?: number;
-	/** Wei per gas at most, of transactions. */
+	/** The transactions' fee cap, in wei per gas. */
 	readonly fee?: number;
-	/** The first of its accounts. */
+	/** Index of its first account. */
 	readonly accounts?: number;
-	/** A transaction that bids are on: its hash. */
+	/** Hash of the transaction that is bid on. */
 	readonly target?: string;
-	/** A contract. */
+	/** Address of a contract to call. */
 	readonly to?: string;
 }
 
@@ -40,18 +40,18 @@ const LASTING_MS = 60_000;
 const PATIENCE_MS = 30_000;
 const GWEI = 10n ** 9n;
 const ETHER = GWEI * GWEI;
-/** What a block takes of one transaction. */
+/** Maximum blobs of a transaction. */
 const BLOBS = 6;
-/** Blocks of a range. */
+/** Number of blocks in a range. */
 const RANGE = 20;
 
-/** Each ends when all is sent and answered; those that hold something hold it until the attacker ends. */
+/** Each ends when all is sent and answered. Open connections stay until the attacker's process ends. */
 export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<Tally>>> = {
-	/** mev_sendBundle: one transaction each, of accounts without a wei. */
+	/** mev_sendBundle with one transaction each, from empty accounts. */
 	plainBundles: (params) =>
 		floodOf(params, (i) => shareBundle(params, [{ tx: raw({ by: account(params, i), value: ETHER }) }])),
 
-	/** mev_sendBundle of `size` accounts each. */
+	/** mev_sendBundle with transactions of `size` accounts each. */
 	crowdedBundles: (params) =>
 		floodOf(params, (i) => {
 			const size = params.size ?? 100;
@@ -61,7 +61,7 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			return shareBundle(params, body);
 		}),
 
-	/** Transactions behind a gap with `size` bytes of calldata, of accounts without a wei. */
+	/** Transactions after a nonce gap with `size` bytes of calldata, from empty accounts. */
 	gapped: (params) => {
 		const data = Buffer.alloc(params.size ?? 0, 0x5a);
 		const fees = { maxFeePerGas: params.fee ?? 0, maxPriorityFeePerGas: 0 };
@@ -72,7 +72,7 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 		);
 	},
 
-	/** Bids of `size` gas on `target` that burn it all, under one uuid. */
+	/** Bids on `target` that burn `size` gas, all with one uuid. */
 	heavyBids: (params) =>
 		floodOf(params, (i) => {
 			const by = account(params, 0);
@@ -90,13 +90,13 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			};
 		}),
 
-	/** eth_callMany of `size` empty calls. */
+	/** eth_callMany with `size` empty calls. */
 	emptyCalls: (params) => {
 		const text = call("eth_callMany", `[[{"transactions":[${"{},".repeat((params.size ?? 1) - 1)}{}]}]]`);
 		return floodOf(params, () => text);
 	},
 
-	/** Reads whose block is an object of `size` keys. */
+	/** Reads whose block parameter is an object with `size` keys. */
 	blockObjects: (params) => {
 		const keys = Array.from({ length: params.size ?? 1 }, (_, i) => `"${i.toString(36)}":0`).join(",");
 		const address = `"${account(params, 0).address}"`;
@@ -109,7 +109,7 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 		return floodOf(params, (i) => texts[i % texts.length] ?? "");
 	},
 
-	/** eth_call, each of other calldata so that none is shared. */
+	/** eth_call, each with other calldata so that no answer is shared. */
 	calls: (params) =>
 		floodOf(params, (i) => ({
 			method: "eth_call",
@@ -123,13 +123,13 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 	/** rpc.discover. */
 	discoveries: (params) => floodOf(params, () => ({ method: "rpc.discover", params: [] })),
 
-	/** A call that is answered at once, in a request of `size` bytes more than it needs. */
+	/** A cheap call in a request with `size` useless bytes. */
 	largeCalls: (params) => {
 		const text = call("eth_chainId", "[]").replace("}", `,"x":"${"x".repeat(params.size ?? 0)}"}`);
 		return floodOf(params, () => text);
 	},
 
-	/** Transactions with `size` bytes of calldata that searchers are shown. */
+	/** Transactions with `size` bytes of calldata that searchers see. */
 	shown: (params) => {
 		const data = Buffer.alloc(params.size ?? 0, 0x5a);
 		return floodOf(
@@ -159,9 +159,9 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			"/fast",
 		),
 
-	/** Connections on which nothing is ever said. */
+	/** Connections on which nothing is sent. */
 	idle: holdIdle,
-	/** Websockets of `size` subscriptions to pending transactions, none of which is ever read. */
+	/** Websockets with `size` subscriptions to pending transactions each, which are never read. */
 	unread: holdUnread,
 };
 
@@ -170,7 +170,7 @@ interface Call {
 	readonly params: readonly unknown[];
 }
 
-/** One body for each number below `params.count`, as JSON text or as a call. */
+/** A flood of `params.count` requests; `bodyOf` returns the JSON text or the call for each number. */
 function floodOf(params: AttackParams, bodyOf: (i: number) => Call | string, path = "/"): Promise<Tally> {
 	const signers = Array.from({ length: params.keys ?? 0 }, () => createBodySigner(createKey()));
 	function* requests(): Iterable<FloodRequest> {

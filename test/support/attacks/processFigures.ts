@@ -1,12 +1,12 @@
-// Reads from Linux a process's memory, and how long its main thread was ready to run without a processor. That is the
-// machine's doing, and is subtracted from what is measured.
+// Reads from Linux the memory of a process, and how long its main thread waited for a processor. The wait is subtracted from
+// measurements, since the busy machine causes it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
 const KIB = 1024;
 const NS_PER_MS = 1e6;
 
-/** Bytes of memory that the process holds now, and held at most since {@link forgetPeak}. */
+/** Memory of the process in bytes: now, and the peak since {@link forgetPeak}. */
 export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
 	const status = readFileSync(`/proc/${pid}/status`, "utf8");
 	const bytes = (name: string): number =>
@@ -14,7 +14,7 @@ export function memoryOf(pid: number): { readonly now: number; readonly peak: nu
 	return { now: bytes("VmRSS"), peak: bytes("VmHWM") };
 }
 
-/** Starts the peak anew. https://docs.kernel.org/filesystems/proc.html, `clear_refs` */
+/** Resets the peak. https://docs.kernel.org/filesystems/proc.html, `clear_refs` */
 export function forgetPeak(pid: number): void {
 	writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }

@@ -1,16 +1,16 @@
-// A builder that accepts everything after a real one's delay and says when a transaction came. It checks no signature
-// and builds no block, so that no flood waits for it.
+// A fake builder that accepts everything after a realistic delay, and reports when it received a transaction. It checks no
+// signature and builds no block, so that it is never the bottleneck.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface QuickBuilder {
 	readonly url: string;
-	/** Requests so far. */
+	/** Number of requests so far. */
 	readonly requests: number;
-	/** Resolves when a request holds `text`; only requests that end from now on count. Rejects after `ms`. */
+	/** Resolves when a request that contains `text` is received from now on. Rejects after `ms`. */
 	holding(text: string, ms: number): Promise<void>;
-	/** Requests so far that held `text`, where that was asked for by {@link count}. */
+	/** Counts requests that contain `text` from now on; the returned function returns the count. */
 	count(text: string): () => number;
 	stop(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface QuickBuilder {
 const ANSWER_MS = 50;
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":null}';
 
-/** Starts one on loopback. */
+/** Starts a builder on loopback. */
 export async function startQuickBuilder(): Promise<QuickBuilder> {
 	const looks = new Set<(body: Buffer) => void>();
 	let requests = 0;

@@ -1,24 +1,24 @@
-// One HTTP request over a connection of its own, from a network address of one's own: on Linux all of 127.0.0.0/8 is
-// this machine, so 127.0.0.1 and 127.0.0.2 are two clients.
+// Sends an HTTP request over a new connection, from a chosen network address: on Linux all of 127.0.0.0/8 is this machine, so
+// 127.0.0.1 and 127.0.0.2 are two clients.
 
 import { request } from "node:http";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 
-/** Where the honest user is. */
+/** The honest user's address. */
 export const HONEST = "127.0.0.1";
-/** Where attackers are: each has an address of its own, so that one does not meet what is left of another one's limits. */
+/** An attacker's address; each has its own, so that one's use of a limit does not affect another. */
 export const attackerAddress = (n = 0): string => `127.0.0.${2 + n}`;
 
 export interface WireCall {
 	readonly url: string;
-	/** The network address that it comes from. */
+	/** The sender's network address. */
 	readonly from: string;
-	/** GET without one. */
+	/** If absent, a GET is sent. */
 	readonly body?: string;
 	readonly headers?: Readonly<Record<string, string>>;
-	/** A key that signs the body, or the last part of the path where there is none. */
+	/** Signs the body, or the last part of the path if there is none. */
 	readonly key?: string;
-	/** Rejects after so long, in ms. */
+	/** Rejects after this many ms. */
 	readonly deadlineMs: number;
 }
 
@@ -27,7 +27,7 @@ interface WireReply {
 	readonly body: string;
 }
 
-/** Rejects with node's error where the connection fails, and at the deadline. */
+/** Sends a request. Rejects with Node's error if the connection fails, and at the deadline. */
 export function send({ url, from, body, headers, key, deadlineMs }: WireCall): Promise<WireReply> {
 	const signed = body ?? url.slice(url.lastIndexOf("/") + 1);
 	const signature = key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(signed) };
@@ -51,12 +51,12 @@ export function send({ url, from, body, headers, key, deadlineMs }: WireCall): P
 	});
 }
 
-/** What a JSON-RPC call came to. */
+/** The outcome of a JSON-RPC call. */
 export type Outcome =
 	| { readonly result: unknown; readonly error?: undefined }
 	| { readonly error: { readonly code: number; readonly message: string }; readonly result?: undefined };
 
-/** One JSON-RPC call; `call.body` is made here. */
+/** Makes a JSON-RPC call; `call` has no body yet. */
 export async function ask(
 	method: string,
 	params: readonly unknown[],
@@ -73,7 +73,7 @@ export async function ask(
 	}
 }
 
-/** As {@link ask}; throws with the code and message of an error. */
+/** Like {@link ask}; throws with the code and message of an error. */
 export async function resultOf(
 	method: string,
 	params: readonly unknown[],

@@ -246,7 +246,7 @@ export function testCallRows(
 
 /** In batches of at most `size` each of the calls is answered as alone, in their order. */
 export function testBatches(rows: readonly CallRow[], size: number, fixture: () => BadInputFixture): void {
-	test("in batches each of the calls is answered as alone, in their order", async () => {
+	test("calls in batches are answered as alone, in order", async () => {
 		for (let from = 0; from < rows.length; from += size) {
 			const some = rows.slice(from, from + size);
 			const { status, body } = await fixture().wire.send({ body: JSON.stringify(some.map(requestOf)) });

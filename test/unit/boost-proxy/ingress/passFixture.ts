@@ -122,7 +122,7 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 		},
 		{
 			post: async ({ body }) => ({ status: 200, body: `{"bytes":${body.length}}` }),
-			...{ pass, readAddress, clock, log: silentLogger },
+			...{ proxy: pass, readAddress, clock, log: silentLogger },
 		},
 	);
 	await server.start();

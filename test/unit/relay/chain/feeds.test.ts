@@ -39,7 +39,7 @@ function fixture() {
 	const feed = createHeadFeed({ node: reader(), publisher: hub, background, log: silentLogger });
 	const listener = new Listener();
 	const listen = () => hub.subscribe(listener, NEW_HEADS);
-	const heads = () => listener.told.map(({ params }) => params.result as Header);
+	const heads = () => listener.received.map(({ params }) => params.result as Header);
 	return { feed, hub, background, listen, heads, failed };
 }
 

@@ -23,9 +23,9 @@ import {
 } from "../../../../shared/ethereum/signatures.ts";
 import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
 import { randomKey } from "../../../support/rawTransactions.ts";
-import { seededRandom } from "../../../support/seededRandom.ts";
+import { SeededRandom } from "../../../support/seededRandom.ts";
 
-const random = seededRandom(0xf1a5);
+const random = new SeededRandom(0xf1a5);
 const ADDRESS = "0xAbCdEf0123456789aBcDeF0123456789abcdef01";
 const SHORT = ADDRESS.slice(0, -1);
 const MAX = 2n ** 256n - 1n;

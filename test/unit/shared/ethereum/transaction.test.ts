@@ -34,7 +34,7 @@ import {
 	VERSIONED_HASHES,
 	verbatim,
 } from "../../../support/rawTransactions.ts";
-import { type SeededRandom, seededRandom } from "../../../support/seededRandom.ts";
+import { SeededRandom } from "../../../support/seededRandom.ts";
 
 const TYPES: readonly Type[] = [0, 1, 2, 3, 4];
 const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -309,7 +309,7 @@ function ofTheirs(tx: Transaction) {
 }
 
 test("random transactions are decoded as by ethers, and encode to the same bytes", () => {
-	const random = seededRandom(0x1eeffa11);
+	const random = new SeededRandom(0x1eeffa11);
 	for (let round = 0; round < 240; round++) {
 		const raw = signedBytes(
 			randomTransaction(random, ([0, 1, 2, 4] as const)[round % 4] ?? 0),
@@ -344,7 +344,7 @@ function damage(raw: Buffer, random: SeededRandom): Buffer {
 }
 
 test("of 24,000 damaged transactions only canonical ones are accepted, and none breaks the decoder", () => {
-	const random = seededRandom(0xdead10cc);
+	const random = new SeededRandom(0xdead10cc);
 	const seen = new Set<string>();
 	const bare = bareBlobBytes();
 	const whole = TYPES.filter((type) => type !== 3).map((type) => transactionBytes(type));

@@ -47,13 +47,13 @@ const ROUTERS = {
 		rpcPaths: ["/", "/fast"],
 		routes: [route("/livez"), route("/tx/{hash}"), route("/tx/{hash}/events"), route("/fast"), admin],
 	}),
-	passing: createRouter({ rpcPaths: ["/fast"], routes: [route("/tx/{hash}"), admin] }, true),
+	proxying: createRouter({ rpcPaths: ["/fast"], routes: [route("/tx/{hash}"), admin] }, true),
 };
 
-/** How verbs on a path are handled: `post`, a route, `pass`, or a status with the allowed verbs. */
+/** How verbs on a path are handled: `rpc`, a route, `proxy`, or a status with the allowed verbs. */
 const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: string, expected: string][] = [
-	["serving", "POST", "/", "post"],
-	["serving", "POST", "/fast", "post"],
+	["serving", "POST", "/", "rpc"],
+	["serving", "POST", "/fast", "rpc"],
 	["serving", "GET HEAD", "/fast", "/fast"],
 	["serving", "GET HEAD", "/tx/0xab%20c/events", '/tx/{hash}/events {"hash":"0xab c"}'],
 	["serving", "POST", "/admin/open", "/admin/open"],
@@ -69,15 +69,15 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["serving", "OPTIONS", "/fast", "204 GET, HEAD, POST, OPTIONS"],
 	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
 	// Requests that match no route are proxied, except preflights; requests to a route never are, since they may hold a token.
-	["passing", "POST", "/fast", "post"],
-	["passing", "GET PUT", "/fast", "pass"],
-	["passing", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],
-	["passing", "GET", "/tx/a/events", "pass"],
-	["passing", "POST", "/fullprivacy", "pass"],
-	["passing", "GET", "/admin/open", "405 POST, OPTIONS"],
-	["passing", "POST", "/tx/a", "405 GET, HEAD, OPTIONS"],
-	["passing", "OPTIONS", "/fast", "204 POST, OPTIONS"],
-	["passing", "OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
+	["proxying", "POST", "/fast", "rpc"],
+	["proxying", "GET PUT", "/fast", "proxy"],
+	["proxying", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],
+	["proxying", "GET", "/tx/a/events", "proxy"],
+	["proxying", "POST", "/fullprivacy", "proxy"],
+	["proxying", "GET", "/admin/open", "405 POST, OPTIONS"],
+	["proxying", "POST", "/tx/a", "405 GET, HEAD, OPTIONS"],
+	["proxying", "OPTIONS", "/fast", "204 POST, OPTIONS"],
+	["proxying", "OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
 ];
 
 test("verb and path decide who answers, or the refusal; no path is served twice", () => {
