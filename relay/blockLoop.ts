@@ -1,5 +1,5 @@
 // The work of each block: records what was mined or reorganised away, expires old transactions, simulates and sends again
-// what can be in the next block, and settles what is final. Long passes over all transactions yield to other work.
+// what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
@@ -12,7 +12,7 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import {
-	buildersWith,
+	holdersOf,
 	isLive,
 	isMined,
 	isUserEnd,
@@ -99,7 +99,7 @@ export class BlockLoop {
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
 		await this.#runChains(update);
-		await this.#settle(update.head);
+		await this.#archive(update.head);
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
@@ -228,7 +228,7 @@ export class BlockLoop {
 		if (!isPrivate && (!isUserEnd(end) || end.block < head)) return;
 		const builders = isUserEnd(end)
 			? end.builders
-			: [...buildersWith(record, () => broadcaster.eligible(transaction))];
+			: [...holdersOf(record, () => broadcaster.eligible(transaction))];
 		const answers = record.deliveries.filter(
 			({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
 		);
@@ -283,10 +283,10 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Writes what changed, and settles what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
+	 * Writes what changed, and archives what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
 	 * write is repeated with the next one.
 	 */
-	async #settle(head: Block): Promise<void> {
+	async #archive(head: Block): Promise<void> {
 		const { transactions, clock, background, log } = this.#deps;
 		const isOver = ({ stage, block }: TransactionRecord) =>
 			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
@@ -296,7 +296,7 @@ export class BlockLoop {
 			await inSlices(transactions.records.entries(), clock, (entry) => {
 				if (isOver(entry.record)) final.push(entry);
 			});
-			await transactions.settle(final, isOver);
+			await transactions.archive(final, isOver);
 		} catch (thrown) {
 			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
 			return;

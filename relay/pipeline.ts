@@ -19,7 +19,7 @@ import { type Rejection, type RejectionCode, rejection } from "./domain/rejectio
 import {
 	type CancelPolicy,
 	type CancelRequest,
-	known,
+	knownOutcome,
 	mayCancelTransaction,
 	type PrivateTransaction,
 	privateTransaction,
@@ -103,7 +103,7 @@ export class Pipeline implements Submitter, Canceller {
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
-		if (transactions.pool.get(tx.hash) !== undefined) return known(tx.hash);
+		if (transactions.pool.get(tx.hash) !== undefined) return knownOutcome(tx.hash);
 		return this.#take(tx, submission, verdict.account, past === "resubmitted");
 	}
 
@@ -112,14 +112,14 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return null;
-		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
+		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
 		// Ended by its user: never admitted again. It counts as known until its nonce is used.
 		const client = clientOf(origin);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
-		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
+		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
-		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return known(tx.hash);
+		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return knownOutcome(tx.hash);
 		return refused(verdict.rejection);
 	}
 
@@ -149,17 +149,17 @@ export class Pipeline implements Submitter, Canceller {
 		const { pool, records, store } = transactions;
 		const { hash } = request;
 		// Always read, so that response times reveal nothing. A failing store must not prevent a cancel.
-		const settled = await store.settled(hash).catch(() => null);
+		const archived = await store.archived(hash).catch(() => null);
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
-		const owner = transaction?.tx ?? settled;
+		const owner = transaction?.tx ?? archived;
 		if (owner === null) return false;
 		// The submitter's address authorizes a cancel only while an ended transaction is watched.
 		const head = this.#deps.tip.head()?.number ?? 0;
-		const isWatched = head < (settled?.block ?? 0) + WATCH_BLOCKS;
-		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
+		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
+		const origin = transaction?.origin ?? (isWatched ? (archived?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
 			return false;
-		if (transaction === undefined) return settled?.stage === "CANCELLED";
+		if (transaction === undefined) return archived?.stage === "CANCELLED";
 		await transactions.exclusively(transaction.tx, async () => {
 			const entry = pool.get(hash);
 			if (entry !== undefined) await transactions.cancel(entry);
@@ -178,11 +178,11 @@ export class Pipeline implements Submitter, Canceller {
 		const freed = await this.#freed(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
-			if (holder.transaction.tx.hash === tx.hash) return known(tx.hash);
+			if (holder.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		if (freed === null) return null;
-		if (records.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
+		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
 		return transactions.cancelLimitRefusal(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
@@ -207,7 +207,7 @@ export class Pipeline implements Submitter, Canceller {
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		return { expired: await transactions.expiredBefore(tx) };
+		return { expired: await transactions.expiredWithSameNonce(tx) };
 	}
 
 	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */

@@ -250,9 +250,9 @@ export class StagesFixture {
 		await this.block({ after: ms / 1000 });
 	}
 
-	/** Where it stands; of what is settled, as it was kept. */
+	/** Where it stands; of what is archived, as it was kept. */
 	async stageOrKept(transaction: PrivateTransaction): Promise<string | undefined> {
-		return this.stage(transaction) ?? (await this.store.settled(transaction.tx.hash))?.stage;
+		return this.stage(transaction) ?? (await this.store.archived(transaction.tx.hash))?.stage;
 	}
 
 	async work(applied: readonly Block[], reverted: readonly Block[], gap = false): Promise<void> {

@@ -168,7 +168,7 @@ export class AuctionFixture {
 		added.entry.durable = true;
 		const record = newRecord(transaction);
 		fold(record, { type: "received", at: 1, block: this.head.number });
-		this.records.open({ transaction, record });
+		this.records.add({ transaction, record });
 		if (options.shared !== false) this.emit(transaction, { type: "shared", at: 1 });
 		if (options.out !== false) this.sendTarget(transaction);
 		return transaction;
