@@ -5,8 +5,6 @@ import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
-import { mustPass } from "./chainPlan.ts";
-import type { ChainRunner } from "./chainRunner.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
@@ -20,6 +18,8 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
+import { mustPass } from "./senderPlan.ts";
+import type { SenderRunner } from "./senderRunner.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -46,7 +46,7 @@ export interface BlockLoopDependencies {
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
-	readonly runner: Pick<ChainRunner, "run">;
+	readonly runner: Pick<SenderRunner, "run">;
 	/** Advanced to a head once its inclusions are known. */
 	readonly tip: ChainTip;
 	/** The fees and limits of the block after the head. */
@@ -98,7 +98,7 @@ export class BlockLoop {
 		}
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
-		await this.#runChains(update);
+		await this.#runSenders(update);
 		await this.#archive(update.head);
 	}
 
@@ -256,20 +256,20 @@ export class BlockLoop {
 		return true;
 	}
 
-	/** Runs the chains of all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
-	async #runChains(update: ChainUpdate): Promise<void> {
+	/** Runs all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
+	async #runSenders(update: ChainUpdate): Promise<void> {
 		const { transactions, clock } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		await inSlices(transactions.pool.senders(), clock, (sender) => {
-			this.#runChain(sender, update.gap || touched.has(sender), update.head.number);
+			this.#runSender(sender, update.gap || touched.has(sender), update.head.number);
 		});
 	}
 
-	#runChain(sender: string, moved: boolean, head: number): void {
+	#runSender(sender: string, moved: boolean, head: number): void {
 		const { transactions, runner } = this.#deps;
 		const { pool, records } = transactions;
 		const canGoOut = pool.canGoOut(sender);
-		const { ready } = pool.chain(sender);
+		const { ready } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),

@@ -1,4 +1,4 @@
-// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the chain runner simulates,
+// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the sender runner simulates,
 // shares and broadcasts it. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
@@ -10,7 +10,6 @@ import {
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
-import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
@@ -28,6 +27,7 @@ import {
 	WATCH_BLOCKS,
 } from "./domain/transaction.ts";
 import { firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -41,7 +41,7 @@ export interface PipelineDependencies {
 	readonly tip: Tip;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
-	readonly runner: Pick<ChainRunner, "run">;
+	readonly runner: Pick<SenderRunner, "run">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;

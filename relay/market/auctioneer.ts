@@ -6,7 +6,7 @@ import { type Overtaken, statusIn } from "../auction/bundleTable.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import type { SenderChain } from "../transactions/pool.ts";
+import type { SenderTransactions } from "../transactions/pool.ts";
 import { BidChecks } from "./bidChecks.ts";
 import type { BidVerdict } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
@@ -94,8 +94,8 @@ export class Auctioneer {
 		this.#remove(bid);
 	}
 
-	/** A chain was planned: recomputes the bids on its transactions. */
-	chainPlanned({ ready, waiting }: SenderChain): void {
+	/** It was decided which of a sender's transactions are sent: recomputes the bids on them. */
+	senderPlanned({ ready, waiting }: SenderTransactions): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
 		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
 	}

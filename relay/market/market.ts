@@ -36,7 +36,7 @@ import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Pool, SenderChain } from "../transactions/pool.ts";
+import type { Pool, SenderTransactions } from "../transactions/pool.ts";
 import type { TransactionRecords } from "../transactions/records.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { BidderConduct } from "./bidderConduct.ts";
@@ -159,9 +159,9 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
 	}
 
-	/** Called when it is decided which transactions of a chain are sent for the next block and which wait. */
-	chainPlanned(chain: SenderChain): void {
-		this.auctioneer.chainPlanned(chain);
+	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
+	senderPlanned(transactions: SenderTransactions): void {
+		this.auctioneer.senderPlanned(transactions);
 	}
 
 	/** Must be called for each change of the chain after the tip was set. */

@@ -29,8 +29,8 @@ export type AddOutcome =
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** One sender's transactions, in nonce order, up to the first that is still being written. */
-export interface SenderChain {
+/** One sender's transactions with unused nonces, in nonce order, up to the first that is still being written. */
+export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
 	/** Behind a gap. */
@@ -263,7 +263,7 @@ export class Pool implements PendingReader {
 	}
 
 	/** The sender's transactions, split at the first nonce gap. */
-	chain(address: string): SenderChain {
+	transactionsOf(address: string): SenderTransactions {
 		const sender = this.#bySender.get(address);
 		if (sender === undefined) return { ready: [], waiting: [] };
 		const ready: PoolEntry[] = [];

@@ -196,7 +196,7 @@ export class AuctionFixture {
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
 			if (this.entry(transaction).sentForBlock !== this.next) this.sendTarget(transaction);
-		for (const { tx } of transactions) this.market.chainPlanned(this.pool.chain(tx.from));
+		for (const { tx } of transactions) this.market.senderPlanned(this.pool.transactionsOf(tx.from));
 		await this.turn();
 	}
 

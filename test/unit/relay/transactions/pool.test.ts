@@ -57,7 +57,7 @@ function nonces(entries: readonly PoolEntry[]): number[] {
 }
 
 function split(pool: Pool): [number[], number[]] {
-	const { ready, waiting } = pool.chain(SENDER);
+	const { ready, waiting } = pool.transactionsOf(SENDER);
 	return [nonces(ready), nonces(waiting)];
 }
 
