@@ -86,35 +86,39 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	#submitDecoded(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+		const { transactions } = this.#deps;
 		return (
-			this.#writing.get(tx.hash) ?? this.#deps.transactions.exclusively(tx, () => this.#admit(tx, submission))
+			this.#writing.get(tx.hash) ?? transactions.exclusively(tx, () => this.#submitAlone(tx, submission))
 		);
 	}
 
 	/** Runs exclusively for the sender and nonce: meanwhile only new blocks can change the state of that nonce. */
-	async #admit(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep, transactions } = this.#deps;
 		const begun = clock.monotonic();
-		const past = await this.#past(tx, submission);
+		const past = await this.#pastOutcome(tx, submission);
 		if (past !== null && past !== "resubmitted") return past;
-		const cancel = await this.#cancelSoftly(tx, submission);
-		if (cancel !== null) return cancel;
+		const asCancel = await this.#cancelSoftly(tx, submission);
+		if (asCancel !== null) return asCancel;
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return knownOutcome(tx.hash);
-		return this.#take(tx, submission, verdict.account, past === "resubmitted");
+		return this.#add(tx, submission, verdict.account, past === "resubmitted");
 	}
 
 	/** The outcome for a known hash; `resubmitted` when it has ended and may be admitted again; null for an unknown hash. */
-	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
+	async #pastOutcome(
+		tx: DecodedTransaction,
+		{ origin }: Submission,
+	): Promise<SubmitOutcome | "resubmitted" | null> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
-		// Ended by its user: never admitted again. It counts as known until its nonce is used.
+		// Ended by its user: never admitted again. It counts as known until its nonce is used, also while the node fails.
 		const client = clientOf(origin);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
@@ -123,7 +127,8 @@ export class Pipeline implements Submitter, Canceller {
 		return refused(verdict.rejection);
 	}
 
-	async #take(
+	/** Adds it to the pool and the disk, and has it run. */
+	async #add(
 		tx: DecodedTransaction,
 		submission: Submission,
 		account: AccountState,
@@ -148,7 +153,7 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions } = this.#deps;
 		const { pool, records, store } = transactions;
 		const { hash } = request;
-		// Always read, so that response times reveal nothing. A failing store must not prevent a cancel.
+		// Read even if it is in memory, so that response times reveal nothing. A failing store must not prevent a cancel.
 		const archived = await store.archived(hash).catch(() => null);
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
@@ -174,8 +179,8 @@ export class Pipeline implements Submitter, Canceller {
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
-		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
-		const freed = await this.#freed(tx, submission);
+		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
+		const freed = await this.#freedNonce(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
 			if (holder.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
@@ -187,16 +192,16 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
-	#isSound(tx: DecodedTransaction): boolean {
+	#isValidAlone(tx: DecodedTransaction): boolean {
 		const next = this.#deps.tip.next();
 		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
 	/**
-	 * Checks that the last transaction with this nonce that requested soft cancellations was cancelled or has expired, and
-	 * that the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null when the check fails.
+	 * Checks that the nonce is free: the last transaction with it that requested soft cancellations was cancelled or has
+	 * expired, and the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null if not free.
 	 */
-	async #freed(
+	async #freedNonce(
 		tx: DecodedTransaction,
 		{ origin }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {

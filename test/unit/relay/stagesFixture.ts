@@ -1,4 +1,4 @@
-// The pipeline, the chain runner and the block loop with a real pool, records and store, around a fake node, builders
+// The pipeline, the sender runner and the block loop with a real pool, records and store, around a fake node, builders
 // and disk that the test controls. Time stands still.
 
 import assert from "node:assert/strict";
