@@ -65,9 +65,9 @@ interface Job {
 	priority: Priority;
 	/** Whether the account must be read again. */
 	refresh: boolean;
-	/** Whether another pass is needed. */
+	/** Whether another run is needed. */
 	isDue: boolean;
-	/** Removes the running pass's simulation from the queue if one of its transactions has left the pool. */
+	/** Removes the current run's simulation from the queue if one of its transactions has left the pool. */
 	withdraw: () => void;
 }
 
@@ -95,7 +95,7 @@ export class SenderRunner {
 		this.#deps = dependencies;
 	}
 
-	/** Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one further pass. */
+	/** Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one further run. */
 	run(sender: string, priority: Priority, refresh: boolean): void {
 		if (this.#stopped) return;
 		const job = this.#jobs.get(sender);
@@ -108,7 +108,7 @@ export class SenderRunner {
 		}
 		const begun: Job = { priority, refresh, isDue: true, withdraw: () => {} };
 		this.#jobs.set(sender, begun);
-		this.#deps.background.run("chain", () => this.#runPasses(sender, begun));
+		this.#deps.background.run("chain", () => this.#runWhileDue(sender, begun));
 	}
 
 	/** Starts no further run; running ones are awaited through `background`. */
@@ -117,15 +117,15 @@ export class SenderRunner {
 		for (const timer of this.#retries.values()) timer.cancel();
 	}
 
-	async #runPasses(sender: string, job: Job): Promise<void> {
+	async #runWhileDue(sender: string, job: Job): Promise<void> {
 		try {
 			while (job.isDue && !this.#stopped) {
 				const { priority, refresh } = job;
-				// Calls during the pass raise these.
+				// Calls during the run raise these.
 				job.isDue = false;
 				job.refresh = false;
 				job.priority = "held";
-				await this.#pass(sender, priority, refresh, job);
+				await this.#runOnce(sender, priority, refresh, job);
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -144,14 +144,14 @@ export class SenderRunner {
 		this.#retries.set(sender, timer);
 	}
 
-	async #pass(sender: string, priority: Priority, refresh: boolean, job: Job): Promise<void> {
+	async #runOnce(sender: string, priority: Priority, refresh: boolean, job: Job): Promise<void> {
 		const { tip, transactions, searchers } = this.#deps;
 		const { pool } = transactions;
 		const head = tip.head();
 		const next = tip.next();
 		if (head === null || next === null) return;
 		if (refresh && !(await this.#refresh(sender, head, priority))) {
-			// Requests another pass.
+			// Requests another run.
 			this.run(sender, priority, refresh);
 			return;
 		}

@@ -35,7 +35,7 @@ export interface Bid {
 	value: bigint;
 	/**
 	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
-	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: it has no result.
+	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
 	 */
 	basis: string | null;
 	/** The state of the simulation that is running, and its abort controller; or null. */
