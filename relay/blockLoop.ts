@@ -1,18 +1,16 @@
 // The work of each block: records what was mined or reorganised away, expires old transactions, simulates and sends again
-// what can be in the next block, and settles what is final. Long passes over all transactions yield to other work.
+// what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
-import { mustPass } from "./chainPlan.ts";
-import type { ChainRunner } from "./chainRunner.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import {
-	buildersWith,
+	holdersOf,
 	isLive,
 	isMined,
 	isUserEnd,
@@ -20,6 +18,8 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
+import { mustPass } from "./senderPlan.ts";
+import type { SenderRunner } from "./senderRunner.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -46,7 +46,7 @@ export interface BlockLoopDependencies {
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
-	readonly runner: Pick<ChainRunner, "run">;
+	readonly runner: Pick<SenderRunner, "run">;
 	/** Advanced to a head once its inclusions are known. */
 	readonly tip: ChainTip;
 	/** The fees and limits of the block after the head. */
@@ -98,8 +98,8 @@ export class BlockLoop {
 		}
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
-		await this.#runChains(update);
-		await this.#settle(update.head);
+		await this.#runSenders(update);
+		await this.#archive(update.head);
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
@@ -228,7 +228,7 @@ export class BlockLoop {
 		if (!isPrivate && (!isUserEnd(end) || end.block < head)) return;
 		const builders = isUserEnd(end)
 			? end.builders
-			: [...buildersWith(record, () => broadcaster.eligible(transaction))];
+			: [...holdersOf(record, () => broadcaster.eligible(transaction))];
 		const answers = record.deliveries.filter(
 			({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
 		);
@@ -256,20 +256,20 @@ export class BlockLoop {
 		return true;
 	}
 
-	/** Runs the chains of all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
-	async #runChains(update: ChainUpdate): Promise<void> {
+	/** Runs all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
+	async #runSenders(update: ChainUpdate): Promise<void> {
 		const { transactions, clock } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		await inSlices(transactions.pool.senders(), clock, (sender) => {
-			this.#runChain(sender, update.gap || touched.has(sender), update.head.number);
+			this.#runSender(sender, update.gap || touched.has(sender), update.head.number);
 		});
 	}
 
-	#runChain(sender: string, moved: boolean, head: number): void {
+	#runSender(sender: string, moved: boolean, head: number): void {
 		const { transactions, runner } = this.#deps;
 		const { pool, records } = transactions;
 		const canGoOut = pool.canGoOut(sender);
-		const { ready } = pool.chain(sender);
+		const { ready } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),
@@ -283,10 +283,10 @@ export class BlockLoop {
 	}
 
 	/**
-	 * Writes what changed, and settles what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
+	 * Writes what changed, and archives what was mined or ended 64 blocks ago. If the store fails, the block goes on and the
 	 * write is repeated with the next one.
 	 */
-	async #settle(head: Block): Promise<void> {
+	async #archive(head: Block): Promise<void> {
 		const { transactions, clock, background, log } = this.#deps;
 		const isOver = ({ stage, block }: TransactionRecord) =>
 			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
@@ -296,7 +296,7 @@ export class BlockLoop {
 			await inSlices(transactions.records.entries(), clock, (entry) => {
 				if (isOver(entry.record)) final.push(entry);
 			});
-			await transactions.settle(final, isOver);
+			await transactions.archive(final, isOver);
 		} catch (thrown) {
 			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
 			return;

@@ -1,4 +1,4 @@
-// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the chain runner simulates,
+// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the sender runner simulates,
 // shares and broadcasts it. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
@@ -10,7 +10,6 @@ import {
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
-import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
@@ -19,7 +18,7 @@ import { type Rejection, type RejectionCode, rejection } from "./domain/rejectio
 import {
 	type CancelPolicy,
 	type CancelRequest,
-	known,
+	knownOutcome,
 	mayCancelTransaction,
 	type PrivateTransaction,
 	privateTransaction,
@@ -28,6 +27,7 @@ import {
 	WATCH_BLOCKS,
 } from "./domain/transaction.ts";
 import { firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -41,7 +41,7 @@ export interface PipelineDependencies {
 	readonly tip: Tip;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
-	readonly runner: Pick<ChainRunner, "run">;
+	readonly runner: Pick<SenderRunner, "run">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
@@ -86,44 +86,49 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	#submitDecoded(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+		const { transactions } = this.#deps;
 		return (
-			this.#writing.get(tx.hash) ?? this.#deps.transactions.exclusively(tx, () => this.#admit(tx, submission))
+			this.#writing.get(tx.hash) ?? transactions.exclusively(tx, () => this.#submitAlone(tx, submission))
 		);
 	}
 
 	/** Runs exclusively for the sender and nonce: meanwhile only new blocks can change the state of that nonce. */
-	async #admit(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep, transactions } = this.#deps;
 		const begun = clock.monotonic();
-		const past = await this.#past(tx, submission);
+		const past = await this.#pastOutcome(tx, submission);
 		if (past !== null && past !== "resubmitted") return past;
-		const cancel = await this.#cancelSoftly(tx, submission);
-		if (cancel !== null) return cancel;
+		const asCancel = await this.#cancelSoftly(tx, submission);
+		if (asCancel !== null) return asCancel;
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
-		if (transactions.pool.get(tx.hash) !== undefined) return known(tx.hash);
-		return this.#take(tx, submission, verdict.account, past === "resubmitted");
+		if (transactions.pool.get(tx.hash) !== undefined) return knownOutcome(tx.hash);
+		return this.#add(tx, submission, verdict.account, past === "resubmitted");
 	}
 
 	/** The outcome for a known hash; `resubmitted` when it has ended and may be admitted again; null for an unknown hash. */
-	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
+	async #pastOutcome(
+		tx: DecodedTransaction,
+		{ origin }: Submission,
+	): Promise<SubmitOutcome | "resubmitted" | null> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return null;
-		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
+		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
-		// Ended by its user: never admitted again. It counts as known until its nonce is used.
+		// Ended by its user: never admitted again. It counts as known until its nonce is used, also while the node fails.
 		const client = clientOf(origin);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
-		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
+		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
-		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return known(tx.hash);
+		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return knownOutcome(tx.hash);
 		return refused(verdict.rejection);
 	}
 
-	async #take(
+	/** Adds it to the pool and the disk, and has it run. */
+	async #add(
 		tx: DecodedTransaction,
 		submission: Submission,
 		account: AccountState,
@@ -148,18 +153,18 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions } = this.#deps;
 		const { pool, records, store } = transactions;
 		const { hash } = request;
-		// Always read, so that response times reveal nothing. A failing store must not prevent a cancel.
-		const settled = await store.settled(hash).catch(() => null);
+		// Read even if it is in memory, so that response times reveal nothing. A failing store must not prevent a cancel.
+		const archived = await store.archived(hash).catch(() => null);
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
-		const owner = transaction?.tx ?? settled;
+		const owner = transaction?.tx ?? archived;
 		if (owner === null) return false;
 		// The submitter's address authorizes a cancel only while an ended transaction is watched.
 		const head = this.#deps.tip.head()?.number ?? 0;
-		const isWatched = head < (settled?.block ?? 0) + WATCH_BLOCKS;
-		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
+		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
+		const origin = transaction?.origin ?? (isWatched ? (archived?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
 			return false;
-		if (transaction === undefined) return settled?.stage === "CANCELLED";
+		if (transaction === undefined) return archived?.stage === "CANCELLED";
 		await transactions.exclusively(transaction.tx, async () => {
 			const entry = pool.get(hash);
 			if (entry !== undefined) await transactions.cancel(entry);
@@ -174,29 +179,29 @@ export class Pipeline implements Submitter, Canceller {
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
-		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
-		const freed = await this.#freed(tx, submission);
+		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
+		const freed = await this.#freedNonce(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
-			if (holder.transaction.tx.hash === tx.hash) return known(tx.hash);
+			if (holder.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		if (freed === null) return null;
-		if (records.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
+		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
 		return transactions.cancelLimitRefusal(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
-	#isSound(tx: DecodedTransaction): boolean {
+	#isValidAlone(tx: DecodedTransaction): boolean {
 		const next = this.#deps.tip.next();
 		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
 	/**
-	 * Checks that the last transaction with this nonce that requested soft cancellations was cancelled or has expired, and
-	 * that the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null when the check fails.
+	 * Checks that the nonce is free: the last transaction with it that requested soft cancellations was cancelled or has
+	 * expired, and the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null if not free.
 	 */
-	async #freed(
+	async #freedNonce(
 		tx: DecodedTransaction,
 		{ origin }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
@@ -207,7 +212,7 @@ export class Pipeline implements Submitter, Canceller {
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		return { expired: await transactions.expiredBefore(tx) };
+		return { expired: await transactions.expiredWithSameNonce(tx) };
 	}
 
 	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */

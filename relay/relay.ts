@@ -32,7 +32,6 @@ import { PolledFilters } from "./chain/filters.ts";
 import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
-import { ChainRunner } from "./chainRunner.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
 import { createFront } from "./front.ts";
@@ -45,6 +44,7 @@ import { SearcherMarket } from "./market/market.ts";
 import { relayMetrics } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
+import { SenderRunner } from "./senderRunner.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { nodeAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
@@ -189,10 +189,10 @@ async function makeParts(
 	);
 	const transactions = new Transactions({
 		...{ ...shared, pool, records, store },
-		onChange: (sender, fresh) => runner.run(sender, "new", fresh),
+		onChange: (sender, refresh) => runner.run(sender, "new", refresh),
 		onWritten: (seconds) => onStep("store", seconds),
 	});
-	const runner = new ChainRunner(
+	const runner = new SenderRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
 		{ ...shared, transactions, searchers: market },
 	);

@@ -15,7 +15,7 @@ const MAX_LINES = 400;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/"],
-	...["type:relay/chainRunner.ts", "relay/chainPlan.ts"],
+	...["type:relay/senderRunner.ts", "relay/senderPlan.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
@@ -31,7 +31,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/market\//, PER_BUNDLE],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[/^relay\/(pipeline|chainRunner|chainPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/(pipeline|senderRunner|senderPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
@@ -189,12 +189,12 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 		/^imports relay\/transactions/,
 	],
 	["relay/ingress/methods/a.ts", imports("../../transactions/pool.ts"), /^imports relay\/transactions/],
-	["relay/simulation/engines/a.ts", imports("../../chainRunner.ts"), /^imports relay\/chainRunner/],
+	["relay/simulation/engines/a.ts", imports("../../senderRunner.ts"), /^imports relay\/senderRunner/],
 	["relay/admission/a.ts", imports("../relay.ts"), /^imports relay\/relay\.ts/],
 	["relay/pipeline.ts", imports("./broadcast/fanout.ts"), /^imports relay\/broadcast/],
 	["relay/pipeline.ts", imports("./transactions/pool.ts"), /^imports relay\/transactions/],
 	[
-		"relay/chainRunner.ts",
+		"relay/senderRunner.ts",
 		`${OPENING}import { type Pool, NOBODY } from "./transactions/pool.ts";\n`,
 		/^imports relay\/transactions/,
 	],

@@ -288,8 +288,8 @@ export class UpstreamBreaker implements Breaker {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
-		// After a first success it is probed twice as often, so that it closes soon.
-		this.#prober.planNext(this.#successes > 0 && !isProof ? probeIntervalMs / 2 : probeIntervalMs);
+		// While open it is probed twice as often, so that it closes soon.
+		this.#prober.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
 		if (isProof) this.#close();
 		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
 	}

@@ -9,7 +9,10 @@ import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { Submission } from "./bundleTable.ts";
 
-/** A bid that has passed its simulation behind its target. */
+/**
+ * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee recipient when it runs directly
+ * behind a user's transaction (the target). Its owner submits it as a bundle, by whose hash and uuid it is followed and withdrawn.
+ */
 export interface Bid {
 	/** The bundle's status, as its owner sees it. */
 	readonly record: BundleRecord;
@@ -30,17 +33,20 @@ export interface Bid {
 	builders: readonly string[] | null;
 	/** Wei paid by transfer in the last simulation. */
 	value: bigint;
-	/** The state of the last simulation (head and chain up to the target). The bid can win only while this is current. */
+	/**
+	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
+	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
+	 */
 	basis: string | null;
 	/** The state of the simulation that is running, and its abort controller; or null. */
-	checking: { readonly basis: string; readonly stop: AbortController } | null;
-	/** The last state in which a simulation gave no result, because the node or the target (`isTarget`) failed; or null. */
-	tried: { readonly basis: string; readonly isTarget: boolean } | null;
-	/** Where it was sent: for which block, to which builders; `makers` are all builders that have the target. */
+	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
+	/** The last state in which its simulation gave no result, because the node or the target failed; or null. */
+	inconclusive: { readonly basis: string; readonly targetFailed: boolean } | null;
+	/** Where it was sent: for which block, to which builders; `targetBuilders` are all that have the target. */
 	placement: {
 		readonly block: number;
 		readonly builders: readonly string[];
-		readonly makers: readonly string[];
+		readonly targetBuilders: readonly string[];
 	} | null;
 }
 
@@ -104,7 +110,7 @@ export class Bids {
 	}
 
 	/** `targets` and all targets that are connected to them by bids with the same sender and nonce, also indirectly. */
-	linked(targets: Iterable<string>): readonly string[] {
+	targetsSharingNonces(targets: Iterable<string>): readonly string[] {
 		const found = new Set(targets);
 		// The loop also visits targets that are added during it.
 		for (const target of found) {
@@ -129,7 +135,7 @@ export class Bids {
 	 * If `target` has its most bids, the one to evict for a bid for `block`: the one that starts the latest after `block`, or
 	 * else the cheapest. Null when there is room.
 	 */
-	lastIfFull(target: string, block: number): Bid | null {
+	toEvictOnTarget(target: string, block: number): Bid | null {
 		const bids = this.of(target);
 		if (bids.length < this.#options.maxPerTarget) return null;
 		const later = bids.filter((bid) => bid.firstBlock > block);
@@ -138,7 +144,7 @@ export class Bids {
 	}
 
 	/** If there is no room for `bytes` in all, the bid to evict: the cheapest of the client with the most bids. Else null. */
-	cheapestIfFull(bytes: number): Bid | null {
+	toEvictInAll(bytes: number): Bid | null {
 		const isFull = this.#count.refusal("", 1) === "total" || this.#bytes.refusal("", bytes) === "total";
 		if (!isFull) return null;
 		const fullest = this.#count.largest();

@@ -8,20 +8,20 @@ import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/
 import { bundleTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 
-/** How a bundle lost its uuid. */
-export type Overtaken = "REPLACED" | "CANCELLED";
+/** How its owner withdrew a bundle: by a replacement under its uuid, or by a cancel. */
+export type Withdrawal = "REPLACED" | "CANCELLED";
 
 /** A bundle under its uuid, from its arrival until its end. */
 export interface Submission {
 	readonly owner: string;
 	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
-	/** Set when it was replaced or cancelled under its uuid before it was accepted. */
-	overtaken: Overtaken | null;
-	/** Aborted when it is overtaken. */
+	/** Set when its owner withdrew it before it was accepted. */
+	withdrawn: Withdrawal | null;
+	/** Aborted when it is withdrawn. */
 	readonly stop: AbortController;
 	/** Ends the accepted bundle; null until it is accepted. */
-	end: ((how: Overtaken) => void) | null;
+	end: ((how: Withdrawal) => void) | null;
 }
 
 /** What may change of a bundle in one block. */
@@ -70,9 +70,9 @@ export class BundleTable {
 		});
 	}
 
-	/** Registers an arriving bundle. {@link release} must be called when it ends. */
+	/** Registers an arriving bundle. {@link freeUuid} must be called when it ends. */
 	enter(owner: string, uuid: string | null): Submission {
-		const submission: Submission = { owner, uuid, overtaken: null, stop: new AbortController(), end: null };
+		const submission: Submission = { owner, uuid, withdrawn: null, stop: new AbortController(), end: null };
 		if (uuid === null) return submission;
 		const key = JSON.stringify([owner, uuid]);
 		this.#submissions.set(key, [...(this.#submissions.get(key) ?? []), submission]);
@@ -81,18 +81,18 @@ export class BundleTable {
 
 	/** Whether accepting it would replace another bundle. */
 	replaces(submission: Submission): boolean {
-		return submission.overtaken === null && this.#under(submission).some(({ end }) => end !== null);
+		return submission.withdrawn === null && this.#under(submission).some(({ end }) => end !== null);
 	}
 
 	/** Marks it as accepted, and ends earlier bundles with its uuid. */
-	take(submission: Submission, end: (how: Overtaken) => void): void {
+	take(submission: Submission, end: (how: Withdrawal) => void): void {
 		const others = this.#under(submission);
 		for (const other of others.slice(0, Math.max(0, others.indexOf(submission)))) endOf(other, "REPLACED");
 		submission.end = end;
 	}
 
 	/** Frees the uuid of a bundle that was refused or has ended. */
-	release(submission: Submission): void {
+	freeUuid(submission: Submission): void {
 		const { owner, uuid } = submission;
 		submission.end = null;
 		if (uuid === null) return;
@@ -171,12 +171,12 @@ export function statusIn(record: BundleRecord, block: number): BundleBlockStatus
 	return record.blocks.find((status) => status.block === block);
 }
 
-function endOf(submission: Submission, how: Overtaken): void {
+function endOf(submission: Submission, how: Withdrawal): void {
 	if (submission.end !== null) {
 		submission.end(how);
 		return;
 	}
-	submission.overtaken = how;
+	submission.withdrawn = how;
 	submission.stop.abort();
 }
 

@@ -1,5 +1,5 @@
 // The fields of a shared transaction that searchers may see: never a signature, a blob or an authorization. Which
-// transactions are shared is decided in chainRunner.ts.
+// transactions are shared is decided in senderRunner.ts.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";

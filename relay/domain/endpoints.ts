@@ -6,7 +6,7 @@ export interface EndpointPolicy {
 	readonly simulated: boolean;
 	/** Whether it is simulated again for each block, and held while it fails. */
 	readonly resimulated: boolean;
-	/** When searchers see it: never, if it is likely to be backrun, or always. */
+	/** When searchers see it: never; once its simulation emits events, so that a backrun is likely; or always, at once. */
 	readonly shared: "never" | "likely" | "always";
 	/** Whether builders may include it reverted. */
 	readonly mayRevert: boolean;

@@ -31,7 +31,7 @@ export interface TransactionRecord {
 	readonly nonce: string;
 	readonly value: string;
 	readonly referrer: string | null;
-	/** The network address that submitted it and may cancel it. Null once it is settled. */
+	/** The network address that submitted it and may cancel it. Null once it is archived. */
 	readonly origin: string | null;
 	readonly refundRecipient: string | null;
 	stage: Stage;
@@ -54,7 +54,7 @@ export interface TransactionRecord {
 	backruns: number;
 	/** The refund that was actually paid in its block, in wei. */
 	refund: string;
-	/** When it was settled, in ms by {@link laterTime}; set by the store. */
+	/** When it was archived (transactions/disk.ts), in ms by {@link laterTime}; set by the store. */
 	readonly settledAt?: number;
 	events: LifeEvent[];
 	deliveries: Delivery[];
@@ -134,15 +134,15 @@ export function endedUnsent({ ended, events, deliveries }: TransactionRecord): b
 }
 
 /**
- * The builders that may have it. After a restart (`restored`) the last events may be missing, even that it was sent, so all
+ * The builders that may have it. After a restart (`atStartup`) the last events may be missing, even that it was sent, so all
  * `eligible` builders count.
  */
-export function buildersWith(
+export function holdersOf(
 	{ deliveries, events, stage }: TransactionRecord,
 	eligible: () => readonly string[],
-	restored = false,
+	atStartup = false,
 ): ReadonlySet<string> {
-	const mayBeOut = restored && stage !== "QUEUED";
+	const mayBeOut = atStartup && stage !== "QUEUED";
 	const wasOut = mayBeOut || events.some(({ type }) => type === "broadcast");
 	if (wasOut && deliveries.every(({ kind }) => kind === "cancel")) return new Set(eligible());
 	const sent = deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");

@@ -52,8 +52,15 @@ export type SimulationOutcome =
 	  }
 	| { readonly ok: false; readonly error: SimulationError };
 
-/** The order in the queue: new arrivals, repeated checks, bids, and last what failed before. */
-export type SimulationPriority = "new" | "again" | "bid" | "held";
+/** The order in the queue. */
+export type SimulationPriority =
+	/** A submission or another change by a user. */
+	| "new"
+	/** What has passed before is checked again, since it must pass in each block. */
+	| "again"
+	| "bid"
+	/** What failed before or could not be sent. */
+	| "held";
 
 /** The block in which a simulation runs: the next one or a later one. */
 export interface BlockContext extends NextBlock {

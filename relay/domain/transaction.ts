@@ -58,14 +58,14 @@ export type SubmitOutcome =
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
 /** The outcome of a repeated submission. */
-export function known(hash: string): SubmitOutcome {
+export function knownOutcome(hash: string): SubmitOutcome {
 	return { outcome: "known", hash };
 }
 
 /** Blocks for which a mined or ended transaction is watched, since it may still be mined or reorganised. */
 export const WATCH_BLOCKS = 64;
 
-/** Most unsettled cancelled transactions of one sender: cancels are free, and each is stored for a week. */
+/** Most cancelled transactions of one sender that are not archived yet: cancels are free, and each is stored for a week. */
 export const MAX_CANCELLED = 512;
 
 /** A request to cancel a transaction. */

@@ -2,11 +2,11 @@
 // are recomputed from the live bids and the builders' bundles are updated to match. Only this file sends and cancels bids.
 
 import { type Award, type Bid, backrunBundle, backrunName, isFor, winners } from "../auction/bids.ts";
-import { type Overtaken, statusIn } from "../auction/bundleTable.ts";
+import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import type { SenderChain } from "../transactions/pool.ts";
+import type { SenderTransactions } from "../transactions/pool.ts";
 import { BidChecks } from "./bidChecks.ts";
 import type { BidVerdict } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
@@ -37,7 +37,7 @@ const KEPT_BLOCKS = 64;
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
 	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "clock">;
-	readonly #market: Pick<SearcherMarket, "bids" | "table" | "conduct" | "simulation" | "refunding">;
+	readonly #market: Pick<SearcherMarket, "bids" | "table" | "conduct" | "simulation" | "refundingBuilders">;
 	readonly #checks: BidChecks;
 	/** Targets that changed since their winners were computed. */
 	readonly #changed = new Set<string>();
@@ -47,8 +47,8 @@ export class Auctioneer {
 	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
 	/** By block hash and target, with the block's number. */
 	readonly #rounds = new Map<string, FinalRound & { readonly block: number }>();
-	/** Hashes of the bundles that have been counted in the target's record, by target. */
-	readonly #counted = new Map<string, Set<string>>();
+	/** Hashes of the bundles whose `bid` event is in the target's record, by target. */
+	readonly #recorded = new Map<string, Set<string>>();
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
 		this.#options = options;
@@ -64,25 +64,27 @@ export class Auctioneer {
 	add(bid: Bid): void {
 		const { bids, table } = this.#market;
 		const { target, backrun, record } = bid;
-		const last = bids.lastIfFull(target, bid.firstBlock);
+		// What goes is for a later block or the cheapest, so its owner is told that it was outbid.
+		const last = bids.toEvictOnTarget(target, bid.firstBlock);
 		if (last !== null) this.#end(last, "DROPPED", "outbid");
-		for (let one = bids.cheapestIfFull(backrun.size); one !== null; one = bids.cheapestIfFull(backrun.size))
+		for (let one = bids.toEvictInAll(backrun.size); one !== null; one = bids.toEvictInAll(backrun.size))
 			this.#end(one, "DROPPED", "outbid");
 		bids.add(bid);
-		this.#count(bid);
+		this.#recordBid(bid);
+		// For the next block, `reconcile` sets the status.
 		if (bid.firstBlock > this.#nextBlock())
 			table.change(record, bid.firstBlock, { stage: "ACCEPTED", reason: null, bid: bid.value });
 		this.reconcile([target]);
 	}
 
 	/** Ends a bid that its owner has replaced or cancelled. */
-	withdraw(bid: Bid, how: Overtaken): void {
-		// It is in a block. If that is reorganised away, the bid must not become live again.
+	withdraw(bid: Bid, how: Withdrawal): void {
+		// If it is in a block that is reorganised away, it must not go out again: the block becomes its last.
 		const landed = this.#landed.get(bid);
 		if (landed === undefined) this.#end(bid, how, null);
 		else {
 			bid.lastBlock = landed.number;
-			this.#market.table.release(bid.submission);
+			this.#market.table.freeUuid(bid.submission);
 		}
 		// Its replacement is added in the same tick and replaces it at the builders, so no cancel may be sent before.
 		if (how === "REPLACED") queueMicrotask(() => this.reconcile([]));
@@ -90,19 +92,19 @@ export class Auctioneer {
 	}
 
 	/** Removes a bid that has been merged into an identical one; its status does not change. */
-	forget(bid: Bid): void {
+	removeMerged(bid: Bid): void {
 		this.#remove(bid);
 	}
 
-	/** A chain was planned: recomputes the bids on its transactions. */
-	chainPlanned({ ready, waiting }: SenderChain): void {
+	/** It was decided which of a sender's transactions are sent: recomputes the bids on them. */
+	senderPlanned({ ready, waiting }: SenderTransactions): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
 		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
 	}
 
 	/** The target has ended outside a block: ends the bids on it. */
 	targetEnded(target: string): void {
-		this.#counted.delete(target);
+		this.#recorded.delete(target);
 		for (const bid of this.#market.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.reconcile([target]);
 	}
@@ -116,10 +118,18 @@ export class Auctioneer {
 		this.reconcile(bids.targets());
 	}
 
-	/** Closes the bids for new blocks. Must be called after the tip was set to the update's head. */
+	/** Records what became of the bids in new blocks. Must be called after the tip was set to the update's head. */
 	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
+		this.#undoReverted(reverted);
+		for (const block of applied) this.#applyBlock(block);
+		this.#endOverdue(head.number);
+		this.#dropOld(head.number);
+		this.reconcile(this.#market.bids.targets());
+	}
+
+	/** Makes bids live again whose block has left the chain. */
+	#undoReverted(reverted: readonly Block[]): void {
 		const { bids, table } = this.#market;
-		const { pool } = this.#deps;
 		const gone = new Set(reverted.map((block) => block.hash));
 		for (const [bid, { number, hash }] of this.#landed) {
 			if (!gone.has(hash)) continue;
@@ -128,28 +138,33 @@ export class Auctioneer {
 			this.#landed.delete(bid);
 			bids.add(bid);
 		}
-		for (const block of applied) this.#close(block);
+	}
+
+	/** Ends bids whose last block has passed or whose target has gone. */
+	#endOverdue(head: number): void {
+		const { bids } = this.#market;
 		for (const target of bids.targets()) {
-			const isPending = pool.get(target) !== undefined;
+			const isPending = this.#deps.pool.get(target) !== undefined;
 			for (const bid of bids.of(target)) {
-				const known = statusIn(bid.record, bid.lastBlock)?.stage;
-				if (bid.lastBlock <= head.number && known === "NOT_INCLUDED") this.#remove(bid);
-				else if (bid.lastBlock <= head.number) this.#end(bid, "NOT_INCLUDED", "notChosen");
+				const lastStage = statusIn(bid.record, bid.lastBlock)?.stage;
+				if (bid.lastBlock <= head && lastStage === "NOT_INCLUDED") this.#remove(bid);
+				else if (bid.lastBlock <= head) this.#end(bid, "NOT_INCLUDED", "notChosen");
 				else if (!isPending) this.#end(bid, "DROPPED", "targetGone");
 			}
 		}
-		for (const bid of this.#leaving)
-			if ((bid.placement?.block ?? 0) <= head.number) this.#leaving.delete(bid);
+	}
+
+	/** Drops what is kept for blocks that have passed. */
+	#dropOld(head: number): void {
+		for (const bid of this.#leaving) if ((bid.placement?.block ?? 0) <= head) this.#leaving.delete(bid);
 		for (const [bid, { number }] of this.#landed) {
-			if (number + KEPT_BLOCKS > head.number) continue;
+			if (number + KEPT_BLOCKS > head) continue;
 			this.#landed.delete(bid);
-			table.release(bid.submission);
+			this.#market.table.freeUuid(bid.submission);
 		}
-		for (const [key, { block }] of this.#rounds)
-			if (block + KEPT_BLOCKS <= head.number) this.#rounds.delete(key);
-		for (const target of this.#counted.keys())
-			if (pool.get(target) === undefined) this.#counted.delete(target);
-		this.reconcile(bids.targets());
+		for (const [key, { block }] of this.#rounds) if (block + KEPT_BLOCKS <= head) this.#rounds.delete(key);
+		for (const target of this.#recorded.keys())
+			if (this.#deps.pool.get(target) === undefined) this.#recorded.delete(target);
 	}
 
 	/** The bids on a target in the block with this hash, if it is still kept. */
@@ -164,11 +179,11 @@ export class Auctioneer {
 
 	/** Recomputes the winners of these targets and of all that have changed. */
 	reconcile(targets: Iterable<string>): void {
-		const { bids, conduct, refunding } = this.#market;
+		const { bids, conduct, refundingBuilders } = this.#market;
 		const { bidsPerTarget } = this.#options;
 		for (const target of targets) this.#changed.add(target);
 		if (this.#changed.size === 0) return;
-		const affected = bids.linked(this.#changed);
+		const affected = bids.targetsSharingNonces(this.#changed);
 		this.#changed.clear();
 		const block = this.#nextBlock();
 		const states = new Map<string, TargetState>();
@@ -176,17 +191,17 @@ export class Auctioneer {
 			const state = this.#stateOf(target, block);
 			if (state !== null) states.set(target, state);
 		}
-		const open = affected.flatMap((target) =>
+		const candidates = affected.flatMap((target) =>
 			states.has(target) ? bids.of(target).filter((bid) => isFor(bid, block)) : [],
 		);
-		const isKnown = (bid: Bid) => bid.basis === states.get(bid.target)?.basis;
+		const isSimulated = (bid: Bid) => bid.basis === states.get(bid.target)?.basis;
 		const rank = (from: readonly Bid[], places: number) =>
 			winners(from, {
 				places,
-				buildersOf: (target) => refunding.filter((name) => states.get(target)?.builders.has(name)),
+				buildersOf: (target) => refundingBuilders.filter((name) => states.get(target)?.builders.has(name)),
 				isBehind: ({ bidder }) => (conduct.standing(bidder)?.behindUntil ?? null) !== null,
 			});
-		const wanted = rank(open.filter(isKnown), bidsPerTarget);
+		const wanted = rank(candidates.filter(isSimulated), bidsPerTarget);
 		const leaving = [...this.#leaving];
 		this.#leaving.clear();
 		for (const target of affected) {
@@ -195,18 +210,21 @@ export class Auctioneer {
 				...leaving.filter((b) => b.target === target),
 			]);
 		}
-		// Bids not yet simulated in this state are ranked as if valid; those that would win, and a reserve, are simulated next.
-		const stuck = new Set<string>();
-		for (const { target, client, tried } of open) {
-			if (tried !== null && tried.basis === states.get(target)?.basis)
-				stuck.add(tried.isTarget ? target : `${target} ${client}`);
+		// Where a simulation in this state gave no result, none follows: of all bids on a target that fails, or of the client's.
+		const blocked = new Set<string>();
+		for (const { target, client, inconclusive } of candidates) {
+			if (inconclusive !== null && inconclusive.basis === states.get(target)?.basis)
+				blocked.add(inconclusive.targetFailed ? target : `${target} ${client}`);
 		}
-		const isStuck = ({ target, client }: Bid) => stuck.has(target) || stuck.has(`${target} ${client}`);
-		const hopeful = open.every(isKnown) ? [] : open.filter((bid) => isKnown(bid) || !isStuck(bid));
+		const isBlocked = ({ target, client }: Bid) => blocked.has(target) || blocked.has(`${target} ${client}`);
+		// Bids not yet simulated in this state are ranked as if valid; those that would win, and a reserve, are simulated next.
+		const ranked = candidates.every(isSimulated)
+			? []
+			: candidates.filter((bid) => isSimulated(bid) || !isBlocked(bid));
 		for (const places of [bidsPerTarget, bidsPerTarget + RESERVE]) {
-			for (const bid of rank(hopeful, places).keys()) {
+			for (const bid of rank(ranked, places).keys()) {
 				const basis = states.get(bid.target)?.basis;
-				if (basis !== undefined && !isKnown(bid)) this.#checks.check(bid, basis);
+				if (basis !== undefined && !isSimulated(bid)) this.#checks.check(bid, basis);
 			}
 		}
 	}
@@ -226,33 +244,33 @@ export class Auctioneer {
 		const { table, bids } = this.#market;
 		const { sender } = this.#deps;
 		// An owner's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
-		const held = new Set<string>();
-		const makers = [...(this.#deps.pool.get(target)?.currentBuilders ?? [])];
+		const winningOwners = new Set<string>();
+		const targetBuilders = [...(this.#deps.pool.get(target)?.currentBuilders ?? [])];
 		for (const bid of all) {
 			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];
-			for (const name of builders) held.add(`${name} ${bid.owner}`);
-			const fresh = builders.filter((name) => !had.includes(name));
-			if (fresh.length > 0) this.#send(bid, fresh, block);
+			for (const name of builders) winningOwners.add(`${name} ${bid.owner}`);
+			const added = builders.filter((name) => !had.includes(name));
+			if (added.length > 0) this.#send(bid, added, block);
 		}
 		for (const bid of all) {
 			const builders = wanted.get(bid)?.builders ?? [];
 			const left = buildersHolding(bid, block).filter(
-				(name) => !builders.includes(name) && !held.has(`${name} ${bid.owner}`),
+				(name) => !builders.includes(name) && !winningOwners.has(`${name} ${bid.owner}`),
 			);
-			bid.placement = builders.length === 0 ? null : { block, builders, makers };
+			bid.placement = builders.length === 0 ? null : { block, builders, targetBuilders };
 			if (left.length === 0) continue;
 			sender.cancelBundle(backrunName(target, bid.owner), block, left, (delivery) => {
 				table.delivered(bid.record, block, delivery);
 				this.#recordCancelOnTarget(target, block, delivery);
 			});
 		}
-		// If builders have no bid, the others are waiting for their target or a simulation and are not outbid.
-		const rest = held.size === 0 ? "ACCEPTED" : "OUTBID";
+		// If no bid is sent, none is outbid: they wait for their target or a simulation.
+		const unsentStage = winningOwners.size === 0 ? "ACCEPTED" : "OUTBID";
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
 			const award = wanted.get(bid);
-			const stage = award === undefined ? rest : award.isBest ? "BEST" : "RUNNER_UP";
+			const stage = award === undefined ? unsentStage : award.isBest ? "BEST" : "RUNNER_UP";
 			table.change(bid.record, block, { stage, reason: null, bid: bid.value });
 		}
 	}
@@ -269,11 +287,11 @@ export class Auctioneer {
 		const { pool, records, sender, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
-		let told = false;
-		const tell = () => {
+		let isRecorded = false;
+		const recordOnce = () => {
 			// By now the target may be mined or ended.
-			if (told || records.get(bid.target)?.record.stage !== "BROADCAST") return;
-			told = true;
+			if (isRecorded || records.get(bid.target)?.record.stage !== "BROADCAST") return;
+			isRecorded = true;
 			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
 			records.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what, builders: names });
 		};
@@ -281,11 +299,11 @@ export class Auctioneer {
 			backrunBundle(bid, entry.transaction, block, this.#options.refundPercent),
 			names,
 			(delivery) => table.delivered(bid.record, block, delivery),
-			tell,
+			recordOnce,
 		);
 	}
 
-	/** Handles the result of a repeated simulation. */
+	/** Handles the result of a simulation that a change of the target's state has made necessary. */
 	#judged(bid: Bid, verdict: BidVerdict): void {
 		if (verdict.kind === "unpaid") this.#end(bid, "DROPPED", "paysNothing");
 		if (verdict.kind === "failed")
@@ -294,7 +312,7 @@ export class Auctioneer {
 	}
 
 	/** Sets the status of each bid for a new block. Settlement adds the winner and its payment later. */
-	#close(block: Block): void {
+	#applyBlock(block: Block): void {
 		const { bids, table } = this.#market;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
@@ -303,12 +321,12 @@ export class Auctioneer {
 			const all = bids.of(target);
 			// A backrun before its target was not mined through its bundle.
 			const isIn = ({ backrun }: Bid) => place !== undefined && (places.get(backrun.hash) ?? -1) > place;
-			const own = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
+			const missed = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
 			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
 			if (place !== undefined)
-				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: own });
-			for (const bid of own) {
+				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: missed });
+			for (const bid of missed) {
 				const reason = place === undefined ? "targetNotIncluded" : this.#lossReason(bid, sent, landed);
 				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
 				if (bid.lastBlock <= number) this.#remove(bid);
@@ -321,24 +339,26 @@ export class Auctioneer {
 		}
 	}
 
+	/** Why it is not in the target's block: the first reason that applies, so their order matters. */
 	#lossReason(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
 		if (landed.some(({ value }) => value >= bid.value)) return "outbid";
 		if (sent.includes(bid)) return "notChosen";
-		if (bid.basis === null || bid.checking !== null) return "notSimulated";
+		if (bid.basis === null || bid.runningCheck !== null) return "notSimulated";
 		if (sent.length === 0) return "notChosen";
 		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
 		return this.#market.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
 	}
 
 	/** Counts the bid in the target's record, each bundle once. */
-	#count({ target, record: { hash } }: Bid): void {
+	#recordBid({ target, record: { hash } }: Bid): void {
 		const { records, clock } = this.#deps;
-		const counted = this.#counted.get(target) ?? new Set();
-		this.#counted.set(target, counted);
-		if (!counted.has(hash)) records.emit(target, { type: "bid", at: clock.now(), bundle: hash });
-		counted.add(hash);
+		const recorded = this.#recorded.get(target) ?? new Set();
+		this.#recorded.set(target, recorded);
+		if (!recorded.has(hash)) records.emit(target, { type: "bid", at: clock.now(), bundle: hash });
+		recorded.add(hash);
 	}
 
+	/** Removes a live bid with a status, for the next block or the nearest one that the bid is for. */
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
 		const block = Math.min(Math.max(bid.firstBlock, this.#nextBlock()), bid.lastBlock);
 		if (this.#remove(bid)) this.#market.table.change(bid.record, block, { stage, reason });
@@ -349,10 +369,10 @@ export class Auctioneer {
 		const { bids, table } = this.#market;
 		if (!bids.holds(bid)) return false;
 		// Its nonce is free for bids on other targets.
-		for (const target of bids.linked([bid.target])) this.#changed.add(target);
+		for (const target of bids.targetsSharingNonces([bid.target])) this.#changed.add(target);
 		bids.remove(bid);
-		table.release(bid.submission);
-		bid.checking?.stop.abort();
+		table.freeUuid(bid.submission);
+		bid.runningCheck?.stop.abort();
 		if (bid.placement !== null) this.#leaving.add(bid);
 		return true;
 	}

@@ -42,18 +42,18 @@ export class BidChecks {
 		const { bids, simulation } = this.#market;
 		const { background, tip } = this.#deps;
 		const target = simulation.target(bid.target);
-		if (this.#stopped || target === null || bid.checking?.basis === basis) return;
+		if (this.#stopped || target === null || bid.runningCheck?.basis === basis) return;
 		const block = tip.next()?.number ?? 0;
 		const { backrun, client } = bid;
 		const check = { basis, stop: new AbortController() };
-		bid.checking?.stop.abort();
-		bid.checking = check;
+		bid.runningCheck?.stop.abort();
+		bid.runningCheck = check;
 		background.run("bids", async () => {
 			const one = { backrun, client, signal: check.stop.signal };
 			const verdict = await simulation.bid(target, one, block).catch(unavailable);
 			// A newer check, in a later state, has started.
-			if (bid.checking !== check) return;
-			bid.checking = null;
+			if (bid.runningCheck !== check) return;
+			bid.runningCheck = null;
 			if (!bids.holds(bid)) return;
 			const now = simulation.target(bid.target);
 			// Ignore the result if the target's state has changed meanwhile.
@@ -70,7 +70,7 @@ export class BidChecks {
 	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
 		const isValid = verdict.kind === "valid";
 		bid.basis = isValid ? basis : null;
-		bid.tried = isValid ? null : { basis, isTarget: verdict.kind === "targetFails" };
+		bid.inconclusive = isValid ? null : { basis, targetFailed: verdict.kind === "targetFails" };
 		if (isValid) bid.value = verdict.value;
 		if (verdict.kind === "unavailable" || verdict.kind === "outdated") this.#retry(bid.target);
 		this.#listener.onVerdict(bid, verdict);
@@ -83,7 +83,7 @@ export class BidChecks {
 			this.#timer = null;
 			const targets = [...this.#waiting];
 			this.#waiting.clear();
-			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.tried = null;
+			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.inconclusive = null;
 			this.#listener.onRetry(targets);
 		});
 	}

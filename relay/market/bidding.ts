@@ -5,7 +5,7 @@ import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { Bid } from "../auction/bids.ts";
-import type { Overtaken, Submission } from "../auction/bundleTable.ts";
+import type { Submission, Withdrawal } from "../auction/bundleTable.ts";
 import { bidderOf } from "../auction/conduct.ts";
 import {
 	type BidRequest,
@@ -83,9 +83,10 @@ export class Bidding {
 			const basis = simulation.basis(target);
 			const run = { backrun: tx, client: request.network, signal: submission.stop.signal };
 			const verdict = await simulation.bid(target, run, range.first);
-			const { overtaken } = submission;
+			const { withdrawn } = submission;
 			// The simulation was aborted because its owner replaced or cancelled the bid.
-			if (verdict.kind === "unavailable" && overtaken !== null) return this.#overtaken(one, overtaken, null);
+			if (verdict.kind === "unavailable" && withdrawn !== null)
+				return this.#withdrawnOutcome(one, withdrawn, null);
 			// The head or the target's chain has changed meanwhile: the result is stale.
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
@@ -101,12 +102,12 @@ export class Bidding {
 
 	/** The refusal if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
-		const { refunding } = this.#market;
+		const { refundingBuilders } = this.#market;
 		const missing = !this.#options.bidding
 			? "this node"
-			: refunding.length === 0
+			: refundingBuilders.length === 0
 				? "these builders: none pays refunds"
-				: builders?.every((name) => !refunding.includes(name))
+				: builders?.every((name) => !refundingBuilders.includes(name))
 					? "the builders named: none pays refunds"
 					: null;
 		return missing && refusedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
@@ -146,19 +147,19 @@ export class Bidding {
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
 		const [twin, ...more] = twins;
-		const last = twin === undefined ? bids.lastIfFull(target, range.first) : null;
+		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
 		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
 			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
-		if (submission.overtaken !== null) return this.#overtaken(one, submission.overtaken, value);
+		if (submission.withdrawn !== null) return this.#withdrawnOutcome(one, submission.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
-		const terms = { submission, builders, firstBlock, lastBlock, value, basis, tried: null };
+		const terms = { submission, builders, firstBlock, lastBlock, value, basis, inconclusive: null };
 		if (twin !== undefined) {
-			for (const bid of more) auctioneer.forget(bid);
-			table.release(twin.submission);
+			for (const bid of more) auctioneer.removeMerged(bid);
+			table.freeUuid(twin.submission);
 			table.take(submission, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
 			auctioneer.reconcile([twin.target]);
@@ -168,7 +169,7 @@ export class Bidding {
 		const bid: Bid = {
 			...{ record, bidder, owner, client: network, target, backrun, seq: this.#seq },
 			...terms,
-			...{ checking: null, placement: null },
+			...{ runningCheck: null, placement: null },
 		};
 		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
@@ -176,7 +177,7 @@ export class Bidding {
 	}
 
 	/** The outcome of a bid that was replaced or cancelled before it was accepted. A live identical bid keeps its status. */
-	#overtaken(one: Considered, how: Overtaken, bid: bigint | null): BundleOutcome {
+	#withdrawnOutcome(one: Considered, how: Withdrawal, bid: bigint | null): BundleOutcome {
 		const { request, bidder, backrun, range } = one;
 		const { owner, network, target } = request;
 		const hash = bundleHash([target, backrun.hash]);

@@ -115,12 +115,12 @@ export class BundleSimulation implements SharedTransactions {
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
 		if (entry === null) return null;
-		const { ready } = this.#deps.pool.chain(entry.transaction.tx.from);
+		const { ready } = this.#deps.pool.transactionsOf(entry.transaction.tx.from);
 		const index = ready.indexOf(entry);
 		if (index < 0) return null;
 		const chain = ready.slice(0, index + 1);
 		// A simulation must not reveal the effects of transactions that are hidden from searchers.
-		return chain.every((link) => this.#isShared(link)) ? { entry, chain } : null;
+		return chain.every((one) => this.#isShared(one)) ? { entry, chain } : null;
 	}
 
 	/** Identifies the state behind the target. A bid that was simulated in a different state must be simulated again. */

@@ -36,7 +36,7 @@ import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Pool, SenderChain } from "../transactions/pool.ts";
+import type { Pool, SenderTransactions } from "../transactions/pool.ts";
 import type { TransactionRecords } from "../transactions/records.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { BidderConduct } from "./bidderConduct.ts";
@@ -90,7 +90,7 @@ export interface MarketDependencies {
 /** The searchers' side. Its parts are made in this order, and each stands on those before it. */
 export class SearcherMarket implements Market, BundleReader, SharedTransactions {
 	/** Names of the builders that pay refunds: bids go to no others. */
-	readonly refunding: readonly string[];
+	readonly refundingBuilders: readonly string[];
 	readonly bids: Bids;
 	readonly conduct: BidderConduct;
 	readonly table: BundleTable;
@@ -107,8 +107,10 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
 		const { records, sender, clock, publisher, view } = dependencies;
 		this.#deps = dependencies;
-		this.refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
-		this.isOpen = options.bidding && this.refunding.length > 0;
+		this.refundingBuilders = sender
+			.names()
+			.filter((name) => sender.terms(name, options.refundPercent) !== null);
+		this.isOpen = options.bidding && this.refundingBuilders.length > 0;
 		this.bids = new Bids(options.limits.bids);
 		this.conduct = new BidderConduct(dependencies);
 		this.table = new BundleTable(options.limits.table, {
@@ -159,9 +161,9 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
 	}
 
-	/** Called when it is decided which transactions of a chain are sent for the next block and which wait. */
-	chainPlanned(chain: SenderChain): void {
-		this.auctioneer.chainPlanned(chain);
+	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
+	senderPlanned(transactions: SenderTransactions): void {
+		this.auctioneer.senderPlanned(transactions);
 	}
 
 	/** Must be called for each change of the chain after the tip was set. */
@@ -193,7 +195,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 			this.#deps.onBundle(kind, "failed");
 			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 		} finally {
-			if (submission.end === null) this.table.release(submission);
+			if (submission.end === null) this.table.freeUuid(submission);
 		}
 	}
 }

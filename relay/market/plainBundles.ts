@@ -54,7 +54,7 @@ interface Considered {
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock">;
-	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refunding">;
+	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refundingBuilders">;
 	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	/** Schedules new bundles fairly by client. */
@@ -185,13 +185,13 @@ export class PlainBundles {
 
 	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
-		const { refunding, simulation } = this.#market;
+		const { refundingBuilders, simulation } = this.#market;
 		const { blocks, body, builders, network, uuid } = request;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(blocks, next.number - 1);
 		if (!range.ok) return refusedBundle(range.code, range.message);
-		if (request.refund !== null && !refunding.some((name) => builders?.includes(name) ?? true))
+		if (request.refund !== null && !refundingBuilders.some((name) => builders?.includes(name) ?? true))
 			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
 		const txs = await readTransactions(body, this.#options.rules, next);
 		if ("outcome" in txs) return txs;
@@ -211,7 +211,7 @@ export class PlainBundles {
 				...{ transactions, client: network, block: now.first, next: coming, priority: "bid" },
 				signal: submission.stop.signal,
 			});
-			if (submission.overtaken !== null) return this.#take(one, now, verdict);
+			if (submission.withdrawn !== null) return this.#take(one, now, verdict);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
@@ -234,7 +234,7 @@ export class PlainBundles {
 	#freed({ request, submission, hash }: Considered, range: Range): PlainBundle | undefined {
 		const { owner, uuid } = request;
 		if (uuid === null) return [...this.#bundles.values()].find((one) => touches(one, owner, hash, range));
-		return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
+		return submission.withdrawn === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
 	/** The refusal if the bundle, in place of `freed`, would exceed a limit; else null. */
@@ -261,12 +261,12 @@ export class PlainBundles {
 		const twin = uuid === null ? freed : undefined;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
-		const { overtaken } = submission;
+		const { withdrawn } = submission;
 		// A live identical bundle uses the same record and keeps its status.
-		if (overtaken !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
+		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
-		if (overtaken !== null) {
-			table.change(record, firstBlock, { stage: overtaken });
+		if (withdrawn !== null) {
+			table.change(record, firstBlock, { stage: withdrawn });
 			return { outcome: "accepted", hash };
 		}
 		const owed = refund && transactions[refund.bodyIdx];
@@ -280,7 +280,7 @@ export class PlainBundles {
 			},
 			builders: builders ?? sender.names(),
 			...{ sentForBlock: null, landed: null, sentTo: [], trial: null, failedFor: null },
-			release: () => table.release(submission),
+			release: () => table.freeUuid(submission),
 		};
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);

@@ -163,7 +163,7 @@ export class Settlement {
 			answers.findLast(({ builder, kind }) => builder === name && kind === "bundle")?.answer;
 		// A bid landed that was not sent for this block: its builder is unknown.
 		const isStrange = landed === null && (round?.landed.length ?? 0) > 0;
-		const candidates = landed?.builders ?? sent[0]?.placement?.makers ?? [];
+		const candidates = landed?.builders ?? sent[0]?.placement?.targetBuilders ?? [];
 		const makers = isStrange ? [] : candidates.filter((name) => mayHave(answerOf(name)));
 		const inBlock = landed && {
 			...{ backrun: landed.bundled.backrun, transfers: landed.transfers, brought: landed.brought },

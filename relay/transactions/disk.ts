@@ -17,24 +17,24 @@ import {
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 
-// Keys. A live transaction has a submission, written once, and a record from its first change on. A settled one has only a
-// record, plus an entry in the index by time, through which it is deleted after a week. A transaction that ended before it
-// was sent is settled at once, as a compact record. By sender and nonce one finds the last transaction with soft
-// cancellations, and a settled one that expired.
+// Keys. A live transaction has a submission, written once, and a record from its first change on. A final one is archived: it
+// has only a record, plus an entry in the index by time, through which it is deleted after a week. A transaction that ended
+// before it was sent is archived at once, as a compact record. By sender and nonce one finds the last transaction with soft
+// cancellations, and an archived one that expired.
 const SUBMISSION = "p/";
 const RECORD = "s/";
-const SETTLED = "e/";
+const ARCHIVED = "e/";
 const BY_TIME = "x/";
 const SOFT = "n/";
 const EXPIRED = "g/";
 const PROBE = "m/probe";
 
-/** How long settled records are kept: for seven days the same bytes can't revive what their user ended. */
-export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
-/** Settled records that a purge deletes at most, beyond as many as were settled since the last purge. */
+/** How long archived records are kept: for seven days the same bytes can't revive what their user ended. */
+export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
+/** Archived records that a purge deletes at most, beyond as many as were archived since the last purge. */
 const PURGE_LEAST = 1_000;
 /** Records per commit of a purge. */
-const PURGE_PART = 200;
+const PURGE_BATCH = 200;
 
 /** The error when a read or write of the store fails. */
 function storeUnavailable(): RpcError {
@@ -45,14 +45,14 @@ function storeUnavailable(): RpcError {
 
 /**
  * The relay's transactions in a key-value store. Each promise resolves when the change is on disk; failures are thrown as
- * {@link storeUnavailable} and logged once. `now` is the time from laterTime, in ms; it is stored as the time of settling.
+ * {@link storeUnavailable} and logged once. `now` is the time from laterTime, in ms; it is stored as the time of archiving.
  */
 export class TransactionDisk {
 	readonly #kv: KeyValueStore;
 	readonly #log: Logger;
 	#failed = false;
-	/** Records settled since the last purge. */
-	#settled = 0;
+	/** Records archived since the last purge. */
+	#archived = 0;
 
 	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
 		this.#kv = dependencies.kv;
@@ -76,7 +76,7 @@ export class TransactionDisk {
 		const changes: Change[] = ended.flatMap((one) => endChanges(one, now));
 		if (transaction.softCancellations)
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
-		if (endedUnsent(record)) return this.#write([...changes, ...settled(record, now)]);
+		if (endedUnsent(record)) return this.#write([...changes, ...archiveChanges(record, now)]);
 		changes.push({ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) });
 		// A fresh record can be rebuilt from the submission, so only one with earlier events is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
@@ -86,19 +86,21 @@ export class TransactionDisk {
 	/** Writes changed records in one commit. */
 	update(records: readonly TransactionRecord[], now: number): Promise<void> {
 		return this.#write(
-			records.flatMap((record) => (endedUnsent(record) ? settled(record, now) : [recordChange(record)])),
+			records.flatMap((record) =>
+				endedUnsent(record) ? archiveChanges(record, now) : [recordChange(record)],
+			),
 		);
 	}
 
-	/** Settles final records in one commit: deletes the raw bytes, keeps the record for a week. */
-	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
-		return this.#write(records.flatMap((record) => settled({ ...record, origin: null }, now)));
+	/** Archives final records in one commit: deletes the raw bytes, keeps the record for a week. */
+	archive(records: readonly TransactionRecord[], now: number): Promise<void> {
+		return this.#write(records.flatMap((record) => archiveChanges({ ...record, origin: null }, now)));
 	}
 
-	/** The record of a settled transaction, or null. */
-	async settled(hash: string): Promise<TransactionRecord | null> {
-		const bytes = await this.#get(SETTLED + hash);
-		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
+	/** The record of an archived transaction, or null. */
+	async archived(hash: string): Promise<TransactionRecord | null> {
+		const bytes = await this.#get(ARCHIVED + hash);
+		return bytes === null ? null : decodeRecord(ARCHIVED + hash, bytes);
 	}
 
 	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
@@ -106,10 +108,10 @@ export class TransactionDisk {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
-	/** The record of the settled transaction with this nonce that has expired and could be submitted again; or null. */
+	/** The record of the archived transaction with this nonce that has expired and could be submitted again; or null. */
 	async expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
 		const hash = await this.#holder(nonceKey(EXPIRED, { from, nonce: nonce.toString() }));
-		const record = hash === null ? null : await this.settled(hash);
+		const record = hash === null ? null : await this.archived(hash);
 		return record?.stage === "EXPIRED" ? record : null;
 	}
 
@@ -138,16 +140,16 @@ export class TransactionDisk {
 	}
 
 	/**
-	 * Deletes records that were settled more than a week before `now` (ms), oldest first: a thousand, plus as many as were
-	 * settled since the last call. Returns how many it deleted.
+	 * Deletes records that were archived more than a week before `now` (ms), oldest first: a thousand, plus as many as were
+	 * archived since the last call. Returns how many it deleted.
 	 */
 	async purge(now: number): Promise<number> {
-		let left = PURGE_LEAST + this.#settled;
-		this.#settled = 0;
+		let left = PURGE_LEAST + this.#archived;
+		this.#archived = 0;
 		let purged = 0;
 		while (left > 0) {
 			const keys: string[] = [];
-			const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_SETTLED_MS, ""), Math.min(left, PURGE_PART));
+			const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_ARCHIVED_MS, ""), Math.min(left, PURGE_BATCH));
 			for await (const [key] of range) keys.push(key);
 			if (keys.length === 0) break;
 			left -= keys.length;
@@ -158,14 +160,14 @@ export class TransactionDisk {
 		return purged;
 	}
 
-	/** The changes that delete a settled record, given its entry in the index by time. */
+	/** The changes that delete an archived record, given its entry in the index by time. */
 	async #forget(key: string, now: number): Promise<Change[]> {
 		const hash = key.slice(key.lastIndexOf("/") + 1);
 		const changes: Change[] = [{ key, value: null }];
-		// If it was admitted again and settled later, its later entry counts.
-		const record = await this.settled(hash);
-		if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) return changes;
-		changes.push({ key: SETTLED + hash, value: null });
+		// If it was admitted again and archived later, its later entry counts.
+		const record = await this.archived(hash);
+		if (record === null || (record.settledAt ?? 0) > now - KEEP_ARCHIVED_MS) return changes;
+		changes.push({ key: ARCHIVED + hash, value: null });
 		// It was submitted again and is live: keep the entries by nonce.
 		if ((await this.#get(SUBMISSION + hash)) !== null) return changes;
 		changes.push({ key: RECORD + hash, value: null });
@@ -184,7 +186,7 @@ export class TransactionDisk {
 		}
 		if (this.#failed) this.#log.info("the store is written again");
 		this.#failed = false;
-		for (const { key, value } of changes) if (value !== null && key.startsWith(BY_TIME)) this.#settled += 1;
+		for (const { key, value } of changes) if (value !== null && key.startsWith(BY_TIME)) this.#archived += 1;
 	}
 
 	async #get(key: string): Promise<Buffer | null> {
@@ -207,30 +209,30 @@ function recordChange(record: TransactionRecord): Change {
 }
 
 /**
- * Writes an ended record where it will be read: beside its submission, or as settled. A record that had expired may be
+ * Writes an ended record where it will be read: beside its submission, or as archived. A record that had expired may be
  * moving from the one to the other at this moment, so it is written to both.
  */
 function endChanges(record: TransactionRecord, now: number): readonly Change[] {
-	if (record.settledAt !== undefined) return kept(record, now);
-	if (endedUnsent(record)) return settled(record, now);
+	if (record.settledAt !== undefined) return keepChanges(record, now);
+	if (endedUnsent(record)) return archiveChanges(record, now);
 	const hadExpired = record.events.some(({ type }) => type === "expired");
-	return hadExpired ? [...kept(record, now), recordChange(record)] : [recordChange(record)];
+	return hadExpired ? [...keepChanges(record, now), recordChange(record)] : [recordChange(record)];
 }
 
-/** The changes that settle a record: the bytes are deleted, the record is kept. */
-function settled(record: TransactionRecord, now: number): Change[] {
+/** The changes that archive a record: the bytes are deleted, the record is kept. */
+function archiveChanges(record: TransactionRecord, now: number): Change[] {
 	return [
 		{ key: SUBMISSION + record.hash, value: null },
 		{ key: RECORD + record.hash, value: null },
-		...kept(record, now),
+		...keepChanges(record, now),
 	];
 }
 
 /** The changes that keep a record for a week from `now` (ms) on. */
-function kept(record: TransactionRecord, now: number): Change[] {
+function keepChanges(record: TransactionRecord, now: number): Change[] {
 	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
-		{ key: SETTLED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
+		{ key: ARCHIVED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
 		{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
 		...(record.stage === "EXPIRED"
 			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]

@@ -15,7 +15,7 @@ export interface PoolEntry {
 	readonly transaction: PrivateTransaction;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	durable: boolean;
-	/** The last block that it was sent for, or null. */
+	/** The last block that it was sent for; null: none, or it must be sent again. */
 	sentForBlock: number | null;
 	/** Names of the builders that it was sent to for that block. */
 	currentBuilders: ReadonlySet<string>;
@@ -29,8 +29,8 @@ export type AddOutcome =
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** One sender's transactions, in nonce order, up to the first that is still being written. */
-export interface SenderChain {
+/** One sender's transactions with unused nonces, in nonce order, up to the first that is still being written. */
+export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
 	/** Behind a gap. */
@@ -67,15 +67,15 @@ export class Pool implements PendingReader {
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
 	/** Bytes by client: of all transactions, and of parked ones. */
-	readonly #held: Shares;
-	readonly #heldParked: Shares;
+	readonly #bytes: Shares;
+	readonly #parkedBytes: Shares;
 	/** Transactions that can't be in the next block, as last computed for their sender. */
 	readonly #parked = new Set<PoolEntry>();
 	#next: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
 	constructor({ maxBytes }: PoolOptions) {
-		this.#held = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
-		this.#heldParked = new Shares({ total: maxBytes * PARKED_SHARE, perClient: PARKED_CLIENT_BYTES });
+		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
+		this.#parkedBytes = new Shares({ total: maxBytes * PARKED_SHARE, perClient: PARKED_CLIENT_BYTES });
 	}
 
 	get size(): number {
@@ -139,38 +139,39 @@ export class Pool implements PendingReader {
 		};
 		// The replaced transaction's bytes become free.
 		if (old !== undefined) this.#release(old);
-		const full = this.#full(transaction, sender, account);
+		const refusal = this.#refusalIfFull(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
-			if (full !== null) return full;
+			if (refusal !== null) return refusal;
 			this.insert(entry);
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
-		if (full !== null) {
-			this.#hold(old);
-			this.#park(sender);
-			return full;
+		if (refusal !== null) {
+			this.#count(old);
+			this.#updateParked(sender);
+			return refusal;
 		}
 		sender.entries[sender.entries.indexOf(old)] = entry;
 		this.#byHash.delete(old.transaction.tx.hash);
 		this.#byHash.set(tx.hash, entry);
-		this.#hold(entry);
-		this.#park(sender);
+		this.#count(entry);
+		this.#updateParked(sender);
 		this.setAccount(account);
 		return { outcome: "replaced", entry, old };
 	}
 
 	/** The refusal if the pool or the client's share is full; else null. */
-	#full(
+	#refusalIfFull(
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
 		account: AccountState,
 	): AddOutcome | null {
 		const { tx, origin } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
-		const goes = tx.nonce <= this.#reach(sender?.entries ?? [], nonce) && paysFor(tx, this.#next);
+		const isParked = tx.nonce > this.#firstParked(sender?.entries ?? [], nonce) || !paysFor(tx, this.#next);
 		const [client, bytes] = [clientOf(origin), bytesOf(transaction)];
-		const over = this.#held.refusal(client, bytes) ?? (goes ? null : this.#heldParked.refusal(client, bytes));
+		const over =
+			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
 		if (over === null) return null;
 		return over === "total"
 			? refused("POOL_FULL", "txpool is full", "pool")
@@ -178,8 +179,8 @@ export class Pool implements PendingReader {
 	}
 
 	/**
-	 * Inserts an entry without checking limits: at a start, after a reorganisation, or after a failed write. Returns false if
-	 * the nonce is taken.
+	 * Inserts an entry without checking limits: at startup, after a reorganisation or a failed write. Returns false if its nonce
+	 * is taken.
 	 */
 	insert(entry: PoolEntry): boolean {
 		const { tx } = entry.transaction;
@@ -192,8 +193,8 @@ export class Pool implements PendingReader {
 		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
-		this.#hold(entry);
-		this.#park(sender);
+		this.#count(entry);
+		this.#updateParked(sender);
 		return true;
 	}
 
@@ -207,7 +208,7 @@ export class Pool implements PendingReader {
 		if (sender === undefined) return;
 		sender.entries = sender.entries.filter((other) => other !== entry);
 		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
-		else this.#park(sender);
+		else this.#updateParked(sender);
 	}
 
 	/** Records an account's nonce; returns the entries whose nonce is used, which the caller removes. */
@@ -218,19 +219,19 @@ export class Pool implements PendingReader {
 			sender.nonce = account.nonce;
 			sender.isKnown = true;
 			sender.asOf = account.block;
-			this.#park(sender);
+			this.#updateParked(sender);
 		}
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
 	}
 
 	/** Records that a nonce of the sender was used in `block`. */
-	use(sender: string, nonce: bigint, block: number): void {
-		const known = this.#bySender.get(sender);
-		if (known === undefined || block < known.asOf || nonce < known.nonce) return;
-		known.nonce = nonce + 1n;
-		known.isKnown = true;
-		known.asOf = block;
-		this.#park(known);
+	markNonceUsed(sender: string, nonce: bigint, block: number): void {
+		const state = this.#bySender.get(sender);
+		if (state === undefined || block < state.asOf || nonce < state.nonce) return;
+		state.nonce = nonce + 1n;
+		state.isKnown = true;
+		state.asOf = block;
+		this.#updateParked(state);
 	}
 
 	/** Forgets what is known from blocks above `block`: after a reorganisation an account's nonce may be lower. */
@@ -241,7 +242,7 @@ export class Pool implements PendingReader {
 		}
 	}
 
-	/** False if the account must be read before {@link chain} can be trusted. */
+	/** False if the account must be read before {@link transactionsOf} can be trusted. */
 	isNonceKnown(sender: string): boolean {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
@@ -254,11 +255,11 @@ export class Pool implements PendingReader {
 	/** Whether the sender's first transaction can be in the next block; also updates which of its transactions are parked. */
 	canGoOut(address: string): boolean {
 		const sender = this.#bySender.get(address);
-		return sender !== undefined && this.#park(sender);
+		return sender !== undefined && this.#updateParked(sender);
 	}
 
 	/** The sender's transactions, split at the first nonce gap. */
-	chain(address: string): SenderChain {
+	transactionsOf(address: string): SenderTransactions {
 		const sender = this.#bySender.get(address);
 		if (sender === undefined) return { ready: [], waiting: [] };
 		const ready: PoolEntry[] = [];
@@ -286,44 +287,47 @@ export class Pool implements PendingReader {
 		}
 		return next;
 	}
-	/** The first nonce from `nonce` on that can't be in the next block. */
-	#reach(entries: readonly PoolEntry[], nonce: bigint): bigint {
-		let reach = nonce;
+
+	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing or pays too little. */
+	#firstParked(entries: readonly PoolEntry[], nonce: bigint): bigint {
+		let first = nonce;
 		for (const { transaction } of entries) {
 			const { tx } = transaction;
 			if (tx.nonce < nonce) continue;
-			if (tx.nonce !== reach || !paysFor(tx, this.#next)) break;
-			reach += 1n;
+			if (tx.nonce !== first || !paysFor(tx, this.#next)) break;
+			first += 1n;
 		}
-		return reach;
+		return first;
 	}
 
 	/** Updates which of the sender's transactions are parked; returns whether the first one can be in the next block. */
-	#park(sender: Sender): boolean {
-		const reach = this.#reach(sender.entries, sender.nonce);
+	#updateParked(sender: Sender): boolean {
+		const firstParked = this.#firstParked(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
-			const isParked = entry.transaction.tx.nonce >= reach;
+			const isParked = entry.transaction.tx.nonce >= firstParked;
 			if (isParked === this.#parked.has(entry)) continue;
 			const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
 			if (isParked) {
 				this.#parked.add(entry);
-				this.#heldParked.takeAnyway(client, bytes);
+				this.#parkedBytes.takeAnyway(client, bytes);
 			} else {
 				this.#parked.delete(entry);
-				this.#heldParked.release(client, bytes);
+				this.#parkedBytes.release(client, bytes);
 			}
 		}
-		return reach > sender.nonce;
+		return firstParked > sender.nonce;
 	}
 
-	#hold({ transaction }: PoolEntry): void {
-		this.#held.takeAnyway(clientOf(transaction.origin), bytesOf(transaction));
+	/** Counts an entry's bytes. */
+	#count({ transaction }: PoolEntry): void {
+		this.#bytes.takeAnyway(clientOf(transaction.origin), bytesOf(transaction));
 	}
 
+	/** Gives an entry's bytes back. */
 	#release(entry: PoolEntry): void {
 		const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
-		this.#held.release(client, bytes);
-		if (this.#parked.delete(entry)) this.#heldParked.release(client, bytes);
+		this.#bytes.release(client, bytes);
+		if (this.#parked.delete(entry)) this.#parkedBytes.release(client, bytes);
 	}
 }
 
@@ -347,19 +351,19 @@ function refused(
 const PRICE_BUMP_PERCENT = 10n;
 
 /**
- * Whether every fee of `fresh` is at least 10 % above that of `held`, and at least one wei. Fractions of a wei are dropped, as
- * in go-ethereum (core/txpool/legacypool/list.go) and wallets.
+ * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei. Fractions of a wei are
+ * dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
  */
-export function mayReplace(fresh: DecodedTransaction, held: DecodedTransaction): boolean {
+export function mayReplace(replacement: DecodedTransaction, pooled: DecodedTransaction): boolean {
 	return (
-		bumped(fresh.maxFeePerGas, held.maxFeePerGas) &&
-		bumped(fresh.maxPriorityFeePerGas, held.maxPriorityFeePerGas) &&
-		(held.maxFeePerBlobGas === null ||
-			fresh.maxFeePerBlobGas === null ||
-			bumped(fresh.maxFeePerBlobGas, held.maxFeePerBlobGas))
+		isBumped(replacement.maxFeePerGas, pooled.maxFeePerGas) &&
+		isBumped(replacement.maxPriorityFeePerGas, pooled.maxPriorityFeePerGas) &&
+		(pooled.maxFeePerBlobGas === null ||
+			replacement.maxFeePerBlobGas === null ||
+			isBumped(replacement.maxFeePerBlobGas, pooled.maxFeePerBlobGas))
 	);
 }
 
-function bumped(fresh: bigint, held: bigint): boolean {
-	return fresh > held && fresh >= (held * (100n + PRICE_BUMP_PERCENT)) / 100n;
+function isBumped(fee: bigint, old: bigint): boolean {
+	return fee > old && fee >= (old * (100n + PRICE_BUMP_PERCENT)) / 100n;
 }

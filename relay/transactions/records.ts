@@ -1,4 +1,4 @@
-// The records of all transactions that are not settled yet. Events change them according to the lifecycle table
+// The records of all transactions that are not archived yet. Events change them according to the lifecycle table
 // (domain/record.ts), and listeners are notified of each change.
 
 import type { Logger } from "../../shared/log.ts";
@@ -48,25 +48,25 @@ export class TransactionRecords implements EventSink {
 	}
 
 	/** Adds a record without notifying listeners. Returns the one with the same hash that it replaces. */
-	open(entry: RecordEntry): TransactionRecord | undefined {
+	add(entry: RecordEntry): TransactionRecord | undefined {
 		// The old record of a resubmitted transaction must not be written over the new one later.
 		const past = this.#entries.get(entry.record.hash)?.record;
-		if (past !== undefined) this.close(past);
+		if (past !== undefined) this.remove(past);
 		this.#entries.set(entry.record.hash, entry);
 		this.#ended(entry);
 		return past;
 	}
 
-	/** As {@link open}, and notifies listeners of the record's last event. */
-	receive(entry: RecordEntry): void {
-		const past = this.open(entry);
+	/** As {@link add}, and notifies listeners of the record's last event. */
+	addAndNotify(entry: RecordEntry): void {
+		const past = this.add(entry);
 		const { record } = entry;
 		const last = record.events.at(-1);
 		if (last !== undefined) this.#notify(record, past?.stage ?? "PENDING", last);
 	}
 
-	/** Removes a settled record; a newer record with the same hash stays. */
-	close(record: TransactionRecord): void {
+	/** Removes an archived record; a newer record with the same hash stays. */
+	remove(record: TransactionRecord): void {
 		const others = this.#cancelled.get(record.from);
 		others?.delete(record);
 		if (others?.size === 0) this.#cancelled.delete(record.from);
@@ -76,7 +76,7 @@ export class TransactionRecords implements EventSink {
 		this.#annotated.delete(record);
 	}
 
-	/** How many of the sender's transactions are cancelled and not settled yet. */
+	/** How many of the sender's transactions are cancelled and not archived yet. */
 	cancelledCount(sender: string): number {
 		return this.#cancelled.get(sender)?.size ?? 0;
 	}
@@ -92,7 +92,7 @@ export class TransactionRecords implements EventSink {
 
 	emit(hash: string, event: TxEvent): void {
 		const entry = this.#entries.get(hash);
-		// Already settled: only builders' responses can come that late.
+		// Already archived: only builders' responses can come that late.
 		if (entry === undefined) return;
 		const { record } = entry;
 		const before = record.stage;
@@ -156,7 +156,7 @@ export class TransactionRecords implements EventSink {
 	}
 
 	/** Marks records as changed again after a failed write. */
-	putBack(records: readonly TransactionRecord[]): void {
+	markChanged(records: readonly TransactionRecord[]): void {
 		for (const record of records) {
 			if (this.#entries.get(record.hash)?.record === record) this.#changed.add(record);
 		}

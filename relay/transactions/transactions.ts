@@ -1,6 +1,6 @@
-// The only writer of transactions: changes record, pool and disk together, one submission or cancel at a time for each sender
-// and nonce, and restores the previous state if the disk fails. Callers decide whether a change is allowed, except for
-// replacement fees and the limit on cancels.
+// The only writer of transactions: changes record, pool and disk together, and restores the previous state if the disk fails.
+// Callers run submissions and cancels through `exclusively`, so that a sender's nonce has one at a time, and decide whether a
+// change is allowed, except for replacement fees and the limit on cancels.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -8,9 +8,14 @@ import { type AccountState, type Inclusion, laterTime, type Tip } from "../domai
 import { policyOf } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { Broadcaster, RecordReader } from "../domain/ports.ts";
-import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { fold, holdersOf, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
-import { known, MAX_CANCELLED, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
+import {
+	knownOutcome,
+	MAX_CANCELLED,
+	type PrivateTransaction,
+	type SubmitOutcome,
+} from "../domain/transaction.ts";
 import type { TransactionDisk } from "./disk.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
 import { type RecordEntry, type SenderNonce, senderNonceKey, type TransactionRecords } from "./records.ts";
@@ -22,13 +27,13 @@ export interface TransactionsDependencies {
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
 	readonly clock: Clock;
-	/** Called when a sender's pending transactions have changed; `fresh`: the account's nonce may have changed too. */
-	readonly onChange: (sender: string, fresh: boolean) => void;
+	/** Called when a sender's pending transactions have changed; `refresh`: its nonce may have changed too, so read it again. */
+	readonly onChange: (sender: string, refresh: boolean) => void;
 	readonly onWritten: (seconds: number) => void;
 }
 
 /** Records per write. */
-const PART = 200;
+const BATCH_SIZE = 200;
 
 /** All transactions of the relay. Other code only reads `pool`, `records` and `store`; changes are made through this class. */
 export class Transactions implements RecordReader {
@@ -47,7 +52,7 @@ export class Transactions implements RecordReader {
 	}
 
 	async record(hash: string): Promise<TransactionRecord | null> {
-		return this.records.get(hash)?.record ?? (await this.store.settled(hash));
+		return this.records.get(hash)?.record ?? (await this.store.archived(hash));
 	}
 
 	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */
@@ -70,13 +75,14 @@ export class Transactions implements RecordReader {
 	/** The refusal of a submission from a sender that has cancelled too many transactions lately; else null. */
 	cancelLimitRefusal(sender: string): SubmitOutcome | null {
 		if (this.records.cancelledCount(sender) < MAX_CANCELLED) return null;
+		// It begins as go-ethereum's error does, which clients recognise.
 		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
 		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
 	/**
 	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
-	 * Call it within {@link exclusively}. Throws if the store fails.
+	 * `isResubmitted`: it expired or was dropped before. Call it within {@link exclusively}. Throws if the store fails.
 	 */
 	async add(
 		transaction: PrivateTransaction,
@@ -97,11 +103,11 @@ export class Transactions implements RecordReader {
 		} finally {
 			if (!isWritten) {
 				pool.remove(added.entry);
-				this.#putBack(old);
+				this.#undoRemoval(old);
 				this.#deps.onChange(from, true);
 			}
 		}
-		return isWritten ? { outcome: "accepted", hash } : known(hash);
+		return isWritten ? { outcome: "accepted", hash } : knownOutcome(hash);
 	}
 
 	/**
@@ -110,7 +116,7 @@ export class Transactions implements RecordReader {
 	 */
 	async cancel(
 		entry: PoolEntry,
-		write = (ended: readonly TransactionRecord[]) => this.store.update(ended, this.#time()),
+		write = (ended: readonly TransactionRecord[]) => this.store.update(ended, this.#timeToStore()),
 	): Promise<void> {
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
@@ -118,22 +124,23 @@ export class Transactions implements RecordReader {
 		this.pool.remove(entry);
 		this.#deps.onChange(from, false);
 		try {
-			await write(this.#after(this.#cancelled([...entry.sentTo]), record));
+			await write(this.#preview(this.#cancelled([...entry.sentTo]), record));
 		} catch (thrown) {
-			this.#putBack(entry);
+			this.#undoRemoval(entry);
 			this.#deps.onChange(from, true);
 			throw thrown;
 		}
 		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
+		// With the time and head after the write. The next flush stores it in place of the one just written.
 		const event = this.#cancelled([...entry.sentTo]);
 		this.records.emit(hash, event);
 		this.#deps.broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
 	/**
-	 * Records that the self-transfer `transaction` has cancelled `earlier`: a pending one, an expired one, or (null) one that
-	 * was cancelled before. Call it within {@link exclusively}. Throws if the store fails.
+	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or an expired one; null if that was
+	 * already cancelled. Call it within {@link exclusively}. Throws if the store fails.
 	 */
 	async cancelBy(
 		transaction: PrivateTransaction,
@@ -145,46 +152,46 @@ export class Transactions implements RecordReader {
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
 		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			await store.insert(transaction, record, ended, this.#time());
-			records.receive({ transaction, record });
+			await store.insert(transaction, record, ended, this.#timeToStore());
+			records.addAndNotify({ transaction, record });
 		};
 		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
 		else {
-			await insert(this.#after(event, earlier));
+			await insert(this.#preview(event, earlier));
 			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
 		}
 	}
 
 	/** Another transaction with the sender and nonce of `tx` that has expired and could be submitted again, or null. */
-	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
+	async expiredWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const old = this.records.expiredAt(from, nonce) ?? (await this.store.expiredHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
 		const now = this.records.get(old.hash)?.record ?? old;
 		return now.stage === "EXPIRED" ? now : null;
 	}
 
-	/** Loads the live transactions from disk; call before the first head. */
+	/** Loads the transactions from disk; call once, before the first head is processed. */
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
 		for await (const entry of this.store.load()) entries.push(entry);
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
-			this.records.open(entry);
+			this.records.add(entry);
 			this.revive(entry, true);
 		}
 	}
 
-	/** Marks it as sent to `builders` for `block`; returns those that did not have it for that block. */
+	/** Marks it as sent to `builders` for `block`; returns those of them that did not have it for that block. */
 	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
 		const had = entry.sentForBlock === block ? [...entry.currentBuilders] : [];
-		const fresh = builders.filter((name) => !had.includes(name));
+		const added = builders.filter((name) => !had.includes(name));
 		entry.sentForBlock = block;
-		entry.currentBuilders = new Set([...had, ...fresh]);
-		entry.sentTo = new Set([...entry.sentTo, ...fresh]);
-		return fresh;
+		entry.currentBuilders = new Set([...had, ...added]);
+		entry.sentTo = new Set([...entry.sentTo, ...added]);
+		return added;
 	}
 
-	/** Marks it as not sent for the coming block: it waits, or fails. */
+	/** Marks it as not sent for the coming block, since it has to wait or its simulation fails. */
 	markUnsent(entry: PoolEntry): void {
 		entry.sentForBlock = null;
 	}
@@ -196,7 +203,7 @@ export class Transactions implements RecordReader {
 		// It is being resubmitted: the account check after its write will find that it was mined.
 		if (pooled?.durable === false) return;
 		if (pooled !== undefined) this.pool.remove(pooled);
-		this.pool.use(from, nonce, place.block);
+		this.pool.markNonceUsed(from, nonce, place.block);
 		if (isMined(record.stage)) {
 			if (record.blockHash === place.blockHash) return;
 			// It moved to another block, by a reorganisation that was not seen.
@@ -234,29 +241,28 @@ export class Transactions implements RecordReader {
 	}
 
 	/**
-	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `restored`: the process has
+	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `atStartup`: the process has
 	 * just started.
 	 */
-	revive(entry: RecordEntry, restored = false): void {
+	revive(entry: RecordEntry, atStartup = false): void {
 		const { record } = entry;
 		if (!this.#isBusy(record)) {
-			this.#restore(entry, restored);
+			this.#reviveNow(entry, atStartup);
 			return;
 		}
 		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
 		void this.exclusively(record, async () => {
-			this.#restore(entry, restored);
+			this.#reviveNow(entry, atStartup);
 			this.#deps.onChange(record.from, true);
 		});
 	}
 
-	#restore(entry: RecordEntry, restored: boolean): void {
-		const { pool } = this;
-		const { broadcaster } = this.#deps;
+	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
+		const { pool, broadcaster } = this.#deps;
 		const { transaction, record } = entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
-		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
+		const sentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
 		if (pool.insert({ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo }))
 			return;
 		const other = pool.at(from, nonce)?.transaction;
@@ -271,34 +277,34 @@ export class Transactions implements RecordReader {
 		const { records, store } = this;
 		for (;;) {
 			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
-			const changed = records.takeChanged(all, PART, (record) => this.#isBusy(record));
+			const changed = records.takeChanged(all, BATCH_SIZE, (record) => this.#isBusy(record));
 			if (changed.length === 0) return;
 			try {
-				await store.update(changed, this.#time());
+				await store.update(changed, this.#timeToStore());
 			} catch (thrown) {
-				records.putBack(changed);
+				records.markChanged(changed);
 				throw thrown;
 			}
 		}
 	}
 
-	/** Drops the bytes of those that `isOver` still says are finished; keeps their records. Throws if the store fails. */
-	async settle(
+	/** Archives those that are still over by `isOver`: drops their bytes, keeps their records on disk. Throws if the store fails. */
+	async archive(
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
 		const { records, store } = this;
-		for (let i = 0; i < entries.length; i += PART) {
+		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
 			// Some may have been revived by now.
-			const part = entries
-				.slice(i, i + PART)
+			const batch = entries
+				.slice(i, i + BATCH_SIZE)
 				.map(({ record }) => record)
 				.filter((record) => isOver(record) && this.#isAtRest(record));
-			const stages = part.map(({ stage }) => stage);
-			await store.settle(part, this.#time());
-			// A record that changed during the write is settled later.
-			part.forEach((record, at) => {
-				if (record.stage === stages[at] && this.#isAtRest(record)) records.close(record);
+			const stages = batch.map(({ stage }) => stage);
+			await store.archive(batch, this.#timeToStore());
+			// A record that changed during the write is archived later.
+			batch.forEach((record, at) => {
+				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);
 			});
 		}
 	}
@@ -308,7 +314,7 @@ export class Transactions implements RecordReader {
 		return this.pool.get(record.hash) === undefined && !this.#isBusy(record);
 	}
 
-	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile. */
+	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
 		const { records, store } = this;
 		const { broadcaster, clock } = this.#deps;
@@ -317,18 +323,18 @@ export class Transactions implements RecordReader {
 		const block = this.#head();
 		const [record, expired] = await Promise.all([
 			this.#recordOf(transaction, isResubmitted),
-			this.expiredBefore(transaction.tx),
+			this.expiredWithSameNonce(transaction.tx),
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
 		const builders = [...(old?.sentTo ?? [])];
 		const replaced = replacedBy(transaction, block, builders);
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
-		const preview = { ...replaced, at };
-		const ended = [...this.#after(preview, oldRecord), ...this.#after(preview, expired)];
+		const replacedNow = { ...replaced, at };
+		const ended = [...this.#preview(replacedNow, oldRecord), ...this.#preview(replacedNow, expired)];
 		const begun = clock.monotonic();
-		await store.insert(transaction, record, ended, this.#time());
+		await store.insert(transaction, record, ended, this.#timeToStore());
 		this.#deps.onWritten((clock.monotonic() - begun) / 1000);
-		records.receive({ transaction, record });
+		records.addAndNotify({ transaction, record });
 		entry.durable = true;
 		if (expired?.stage === "EXPIRED") this.#emit(expired.hash, { ...replaced, builders: [] });
 		// If the old one was mined meanwhile, the new one is dropped when its account is refreshed.
@@ -349,18 +355,18 @@ export class Transactions implements RecordReader {
 	}
 
 	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
-	#putBack(entry: PoolEntry | null): void {
+	#undoRemoval(entry: PoolEntry | null): void {
 		if (entry === null) return;
-		const { hash } = entry.transaction.tx;
-		const stage = this.records.get(hash)?.record.stage;
+		const stage = this.records.get(entry.transaction.tx.hash)?.record.stage;
 		if (stage !== undefined && isLive(stage)) this.pool.insert(entry);
 	}
 
 	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
-	#after(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
+	#preview(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
 		const preview = this.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
+		// It is in the archive only, and the store writes what has a `settledAt` there.
 		const copy = structuredClone(record);
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
 	}
@@ -369,13 +375,13 @@ export class Transactions implements RecordReader {
 		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
 	}
 
-	/** Emits an event with the current time; `at` comes after the type, as pages show it. */
+	/** Emits an event with the current time. Pages show an event's fields in their order: the type first, then the time. */
 	#emit(hash: string, event: Undated<TxEvent>): void {
 		this.records.emit(hash, Object.assign({ type: event.type, at: this.#deps.clock.now() }, event));
 	}
 
-	/** The time for stored records: see laterTime. */
-	#time(): number {
+	/** The time of the machine or of the chain, whichever is later, so that a record is not purged too early. */
+	#timeToStore(): number {
 		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
 	}
 
@@ -386,7 +392,7 @@ export class Transactions implements RecordReader {
 
 type Undated<E> = E extends TxEvent ? Omit<E, "at"> : never;
 
-/** The event that `other` has replaced a transaction that `builders` must forget. */
+/** The event that `other` has replaced a transaction that `builders` must forget. `discreet`: searchers must not see `other`. */
 function replacedBy(other: PrivateTransaction, block: number, builders: readonly string[]) {
 	const discreet = policyOf(other.path).shared === "never";
 	return { type: "replaced", by: other.tx.hash, discreet, block, builders } as const;

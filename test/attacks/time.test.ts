@@ -21,8 +21,8 @@ import { until } from "../support/until.ts";
 
 const METRICS_TOKEN = "a token of the operator's";
 const DAY_MS = 24 * 3600 * 1000;
-/** After so many blocks, and one more, what has ended is settled. */
-const SETTLED_BLOCKS = 66;
+/** After so many blocks, and one more, what has ended is archived. */
+const ARCHIVED_BLOCKS = 66;
 const ETHER = 10n ** 18n;
 
 let chain: DevChain;
@@ -106,7 +106,7 @@ for (const [name, days] of [
 			await client.send(cancelled.raw);
 			assert.equal(await client.call("eth_cancelTransaction", [cancelled.hash]), true);
 			const slot = `0x${chain.slotSeconds.toString(16)}`;
-			await chain.rpc("anvil_mine", [`0x${SETTLED_BLOCKS.toString(16)}`, slot]);
+			await chain.rpc("anvil_mine", [`0x${ARCHIVED_BLOCKS.toString(16)}`, slot]);
 			await seesHead();
 			for (const { raw } of [pending, waiting]) await client.send(raw);
 			await passBlock(pending);

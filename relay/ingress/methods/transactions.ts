@@ -99,10 +99,10 @@ export const eth_cancelTransaction = relayMethod({
 
 /** A web page must not cancel by its visitor's network address. */
 function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
-	const isTrusted = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
+	const provesOrigin = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
 	return {
 		hash,
-		address: isTrusted ? client.address : null,
+		address: provesOrigin ? client.address : null,
 		signer: transport === "http" ? client.signer : null,
 	};
 }
@@ -137,14 +137,14 @@ export const eth_getTransactionCount = relayMethod({
 	},
 });
 
-/** The outcome of an accepted transaction. */
-export type Accepted = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
+/** The outcome of a submission that was not refused. */
+type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
 
 /**
  * Submits `raw` with the options of the request's path and query; resolves once it is on disk. Throws RpcError: `rejected` for
  * a refusal, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
  */
-async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Accepted> {
+async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<NotRefused> {
 	const options = submissionOptions(context.path, context.query);
 	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;

@@ -321,7 +321,7 @@ describe("a transaction's owner", () => {
 		assert.equal(await fixture.cancel(tx, own(actor)), true);
 	});
 
-	it("is known after a restart; once it is settled the sender's signature alone counts", async () => {
+	it("is known after a restart; once it is archived the sender's signature alone counts", async () => {
 		const { actor, tx } = await held();
 		const { actor: other, tx: pending } = await held();
 		assert.equal(await fixture.cancel(tx, HERE), true);
@@ -333,7 +333,7 @@ describe("a transaction's owner", () => {
 		const { chain } = fixture.system;
 		await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
 		await fixture.passBlock();
-		await until("it is settled", async () => (await fixture.cancel(tx, HERE)) === NOT_PENDING);
+		await until("it is archived", async () => (await fixture.cancel(tx, HERE)) === NOT_PENDING);
 		assert.equal(await fixture.cancel(tx, { ...THERE, ...own(actor) }), true);
 		assert.equal(await fixture.cancel(tx, { ...HERE, key: STRANGER_KEY }), NOT_PENDING);
 		await fixture.assertCancelled(tx);

@@ -32,7 +32,7 @@ before(async () => {
 	const env = { TX_TTL_BLOCKS: String(LIFE_BLOCKS) };
 	fixture = await startAuction({ builders: BUILDERS, proxied: true, env });
 	await fixture.passBlock();
-	await settle();
+	await archive();
 	await endAll();
 	await beginAll();
 });
@@ -68,8 +68,8 @@ async function cancelOwn(tx: Signed): Promise<void> {
 	assert.match(answer, /result\\":true/);
 }
 
-/** Mined, and cancelled, so long ago that it is settled. */
-async function settle(): Promise<void> {
+/** Mined, and cancelled, so long ago that it is archived. */
+async function archive(): Promise<void> {
 	const [mined, cancelled] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
 	await submit("/fast", mined);
 	await submit("/fast", cancelled);
@@ -77,11 +77,11 @@ async function settle(): Promise<void> {
 	await fixture.waitUntilSent(mined);
 	await fixture.system.nextBlock();
 	await fixture.reaches(mined, "INCLUDED");
-	held.set("settled, mined", mined).set("settled, cancelled", cancelled);
+	held.set("archived, mined", mined).set("archived, cancelled", cancelled);
 	const { chain } = fixture.system;
 	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
 	await fixture.passBlock();
-	await until("they are settled", async () => {
+	await until("they are archived", async () => {
 		const text = await metricsOf(fixture.system.client.url);
 		return /^relay_transaction_records 0$/m.test(text);
 	});
@@ -234,7 +234,7 @@ describe("how long it takes", () => {
 		const asked = ["eth_getTransactionCount", "eth_getTransactionReceipt", "eth_getProof", "eth_simulateV1"];
 		const calls = () => asked.map((method) => node.calls(method).length);
 		const before = calls();
-		// Settled ones are read from the disk, which takes longer; what became of them is told to anybody.
+		// Archived ones are read from the disk, which takes longer; what became of them is told to anybody.
 		for (const what of ["on /fullprivacy", "on /nochecks", "queued"]) {
 			await assertSameTime(what, held.get(what)?.hash ?? "", time);
 		}

@@ -12,7 +12,7 @@ import { until } from "../../support/until.ts";
 import { type CancelFixture, startCancels } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 4;
-/** How many blocks behind its end a record is settled. */
+/** How many blocks behind its end a record is archived. */
 const WATCH_BLOCKS = 64;
 const SOFT = "/noreverts?softCancellations=true";
 /** Fees under those of what is cancelled. */
@@ -63,11 +63,11 @@ async function passLife(): Promise<void> {
 	await fixture.passBlock();
 }
 
-/** Passes so many blocks that what has ended is settled. */
-async function settle(ended: Signed): Promise<void> {
+/** Passes so many blocks that what has ended is archived. */
+async function archive(ended: Signed): Promise<void> {
 	await passLife();
 	// Who submitted it is forgotten then.
-	await until("it is settled", async () => (await fixture.cancel(ended)) !== true);
+	await until("it is archived", async () => (await fixture.cancel(ended)) !== true);
 }
 
 /** A fresh transaction uses the nonce; then all the others are refused. */
@@ -262,7 +262,7 @@ describe("what does not count as a soft cancel", () => {
 });
 
 describe("another self-transfer with the nonce", () => {
-	it("is a soft cancel again, on every path, after a restart and settled too", async () => {
+	it("is a soft cancel again, on every path, after a restart and once archived", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		const cancels = [toSelf(actor)];
 		await fixture.submit(SOFT, toSelf(actor));
@@ -284,7 +284,7 @@ describe("another self-transfer with the nonce", () => {
 		await more();
 		await fixture.system.restart();
 		await more();
-		await settle(tx);
+		await archive(tx);
 		await more();
 		await fixture.system.restart();
 		await assertDead({ actor, txs: [tx, ...cancels.slice(0, 3)] });
@@ -362,7 +362,7 @@ describe("a transaction that has ended", () => {
 		await assertDead(...ended);
 		await fixture.system.restart();
 		await assertDead(...ended);
-		await settle(cancels[1]);
+		await archive(cancels[1]);
 		await assertDead(...ended);
 		for (const one of ended) await assertUsable(one);
 		for (const cancel of cancels) fixture.assertNeverSent(cancel);
@@ -375,7 +375,7 @@ describe("a transaction that has ended", () => {
 		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 
-	it("by expiry, and is settled, can still be soft-cancelled for good", async () => {
+	it("by expiry, and is archived, can still be soft-cancelled for good", async () => {
 		const { actor, tx } = await expired(SOFT);
 		await passLife();
 		await fixture.system.restart();

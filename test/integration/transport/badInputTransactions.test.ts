@@ -229,7 +229,7 @@ testCallRows(ENCODING_ROWS, () => fixture);
 testCallRows(
 	RULE_ROWS.map(({ row }) => row),
 	() => fixture,
-	(hash) => fixture.settled(String(hash)),
+	(hash) => fixture.archived(String(hash)),
 );
 testCallRows(
 	PRAGUE_ROWS.map(({ row }) => row),

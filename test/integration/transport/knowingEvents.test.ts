@@ -209,10 +209,10 @@ describe("clients that come back", () => {
 		await until("it hears the end", () => messages.at(-1)?.data.stage === "INCLUDED");
 		const heard = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
 		await assertTold(tx, () => [...heard.values()]);
-		// One more: it is settled while the relay works off the last of them.
+		// One more: it is archived while the relay works off the last of them.
 		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 
-		// Settled: a new reader gets all events at once, and the stream ends.
+		// Archived: a new reader gets all events at once, and the stream ends.
 		const whole = await follow(tx);
 		assert.equal(await whole.over(), "end");
 		await assertTold(tx, () => whole.messages);

@@ -155,13 +155,13 @@ describe("a subscription to a transaction's status", () => {
 		);
 	});
 
-	it("sends the final status of a settled one, and nothing more", async () => {
+	it("sends the final status of an archived one, and nothing more", async () => {
 		const tx = (await fixture.actor()).sign();
 		await fixture.submit("/fast", tx);
 		await fixture.waitUntilSent(tx);
 		await fixture.system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
-		// One more: it is settled while the relay works off the last of them.
+		// One more: it is archived while the relay works off the last of them.
 		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 		const id = await client.subscribe(NAME, tx.hash);
 		await reaches(id, "INCLUDED");

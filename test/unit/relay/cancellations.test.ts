@@ -23,7 +23,7 @@ import {
 
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
-const UNTIL_SETTLED = 65;
+const UNTIL_ARCHIVED = 65;
 
 /** The state of a promise. */
 function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
@@ -105,12 +105,12 @@ for (const [way, cancelBy] of WAYS) {
 			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
 			await fixture.take(tx);
 			await cancelBy(fixture, tx);
-			await blocks(fixture, UNTIL_SETTLED);
+			await blocks(fixture, UNTIL_ARCHIVED);
 			assert.equal(fixture.records.size, 0);
 			fixture.builders.take();
 			await fixture.pass(WEEK_MS - HOUR_MS);
 			assert.equal(await fixture.pipeline.cancel(bySender), true);
-			assert.equal(await cancel(fixture, tx), false, "once it is settled the sender's key alone counts");
+			assert.equal(await cancel(fixture, tx), false, "once it is archived the sender's key alone counts");
 			assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
 			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
 			// What came last keeps nothing of the earlier ones any longer.
@@ -229,6 +229,6 @@ scenario("a sender's cancels are limited, by self-transfers too", async (fixture
 	}
 	for (const more of await fixture.take(soft(), toSelf()))
 		assert.equal(more.outcome === "refused" && more.rejection.code, "SENDER_FULL");
-	await blocks(fixture, UNTIL_SETTLED);
+	await blocks(fixture, UNTIL_ARCHIVED);
 	assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
 });

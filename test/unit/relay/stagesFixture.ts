@@ -1,15 +1,15 @@
-// The pipeline, the chain runner and the block loop with a real pool, records and store, around a fake node, builders
+// The pipeline, the sender runner and the block loop with a real pool, records and store, around a fake node, builders
 // and disk that the test controls. Time stands still.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BlockLoop } from "../../../relay/blockLoop.ts";
-import { ChainRunner } from "../../../relay/chainRunner.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
 import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
+import { SenderRunner } from "../../../relay/senderRunner.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
 import { Pool } from "../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../relay/transactions/records.ts";
@@ -149,7 +149,7 @@ export class StagesFixture {
 	readonly store: TransactionDisk;
 	readonly transactions: Transactions;
 	readonly background: Background;
-	readonly runner: ChainRunner;
+	readonly runner: SenderRunner;
 	readonly pipeline: Pipeline;
 	readonly loop: BlockLoop;
 	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
@@ -179,17 +179,17 @@ export class StagesFixture {
 		};
 		const transactions = new Transactions({
 			...{ pool, records, store, broadcaster: builders, tip, clock, onWritten: () => {} },
-			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),
+			onChange: (sender, refresh) => this.runner.run(sender, "new", refresh),
 		});
 		this.transactions = transactions;
 		const shared = {
 			...{ transactions, accounts: node, inclusions: node, tip, broadcaster: builders, background, clock },
 			onStep: () => {},
 		};
-		this.runner = new ChainRunner(
+		this.runner = new SenderRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
 			{
-				...{ ...shared, searchers: { share, chainPlanned: () => {} } },
+				...{ ...shared, searchers: { share, senderPlanned: () => {} } },
 				simulations: {
 					simulate: ({ transactions, signal }) => {
 						return new Promise((resolve, reject) => {
@@ -259,9 +259,9 @@ export class StagesFixture {
 		await this.block({ after: ms / 1000 });
 	}
 
-	/** Where it stands; of what is settled, as it was kept. */
+	/** Where it stands; of what is archived, as it was kept. */
 	async stageOrKept(transaction: PrivateTransaction): Promise<string | undefined> {
-		return this.stage(transaction) ?? (await this.store.settled(transaction.tx.hash))?.stage;
+		return this.stage(transaction) ?? (await this.store.archived(transaction.tx.hash))?.stage;
 	}
 
 	async work(applied: readonly Block[], reverted: readonly Block[], gap = false): Promise<void> {

@@ -46,7 +46,7 @@ for (const [name, end] of [
 			await fixture.block();
 			assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
 			for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
-			assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
+			assert.equal((await fixture.store.archived(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
 			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
 			assert.equal(await fixture.pipeline.cancel(bySender), false);
 		},
@@ -68,7 +68,7 @@ scenario("no block is skipped while the node does not answer", async (fixture) =
 
 for (const [when, watched, stage] of [
 	["a block comes", 10, "BROADCAST"],
-	["its former end is settled", WATCH_BLOCKS - 1, "BROADCAST"],
+	["its former end is archived", WATCH_BLOCKS - 1, "BROADCAST"],
 	["a block with it comes", 10, "INCLUDED"],
 ] as const) {
 	scenario(

@@ -92,7 +92,7 @@ export interface BadInputFixture {
 	/** The relay is ready, no fault was logged, and a good transaction goes through and is mined. */
 	stillWell(): Promise<void>;
 	/** Waits until what happens behind the answer to a submission has happened, as far as it can before the next block. */
-	settled(hash: string): Promise<void>;
+	archived(hash: string): Promise<void>;
 	stop(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ export async function startFixture(options: SystemOptions = {}): Promise<BadInpu
 			nonce += 1;
 			checkLog();
 		},
-		settled: (hash) => settle(system, hash),
+		archived: (hash) => archive(system, hash),
 		async stop() {
 			wire.close();
 			await system.stop();
@@ -129,7 +129,7 @@ async function checkWell(system: TestSystem, wire: Wire, good: Buffer): Promise<
 	const { status, body } = await wire.send({ verb: "GET", path: "/readyz" });
 	assert.equal(status, 200, body);
 	const hash = await system.client.send(hex(good));
-	await settle(system, hash);
+	await archive(system, hash);
 	assert.equal(await system.client.stage(hash), "BROADCAST");
 	await system.nextBlock();
 	const record = await until("the good transaction in a block", async () => {
@@ -139,7 +139,7 @@ async function checkWell(system: TestSystem, wire: Wire, good: Buffer): Promise<
 	assert.equal(record.stage, "INCLUDED");
 }
 
-async function settle(system: TestSystem, hash: string): Promise<void> {
+async function archive(system: TestSystem, hash: string): Promise<void> {
 	await until("the transaction simulated, and delivered where it may go out", async () => {
 		const stage = await system.client.stage(hash);
 		if (stage !== "BROADCAST") return stage !== undefined && stage !== "PENDING";

@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Link, linksToSimulate, planChain } from "../../../../relay/chainPlan.ts";
 import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts";
 import {
 	DEFAULT_PATH,
@@ -23,6 +22,7 @@ import {
 	paysFor,
 	STATIC_RULES,
 } from "../../../../relay/domain/transactionRules.ts";
+import { countToSimulate, planTransactions, type TransactionFacts } from "../../../../relay/senderPlan.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
@@ -55,9 +55,9 @@ const ALL = ["a", "b", "c"];
 const PRIVATE = ["b"];
 
 /** `fast`: not simulated yet; `fast+`: it has passed before. */
-type LinkName = SubmissionPath | `${SubmissionPath}+`;
+type PathName = SubmissionPath | `${SubmissionPath}+`;
 
-function link(name: LinkName): Link {
+function factsOf(name: PathName): TransactionFacts {
 	const path = name.replace("+", "") as SubmissionPath;
 	const eligible = path === "fullprivacy" ? PRIVATE : ALL;
 	return { policy: policyOf(path), passed: name.endsWith("+"), eligible };
@@ -70,10 +70,10 @@ const FAIL: SimulationOutcome = {
 };
 
 /**
- * The links; how many must be simulated; how they fare (`+` passed, `-` failed, what is behind a failure has none); for each
+ * The paths of a sender's transactions; how many must be simulated; how they fare (`+` passed, `-` failed, what is behind a failure has none); for each
  * its builders, `hold`, or what it waits for.
  */
-const CHAINS: readonly (readonly [links: string, simulated: number, outcomes: string, plan: string])[] = [
+const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: string, plan: string])[] = [
 	["fast", 1, "+", "abc"],
 	["fast", 1, "-", "hold"],
 	["noreverts", 1, "-", "hold"],
@@ -93,29 +93,29 @@ const CHAINS: readonly (readonly [links: string, simulated: number, outcomes: st
 	["fast fast noreverts nochecks", 3, "-", "hold behindHeld behindHeld behindHeld"],
 	["fast noreverts fast", 3, "+-", "abc hold behindHeld"],
 	["noreverts+ fast+", 1, "-", "hold behindHeld"],
-	// Simulated up to the last link that must pass, since that needs the state those before it leave.
+	// Simulated up to the last that must pass, since that needs the state those before it leave.
 	["fast+ fast+ noreverts+", 3, "+++", "abc abc abc"],
 	["fast+ fast fast+", 2, "++", "abc abc abc"],
 	["fast+ maxbackruns+", 0, "", "abc abc"],
 	// What has passed goes on being sent though it would revert now; of what is behind it nothing is known.
 	["fast+ noreverts+", 2, "-", "abc behindUnchecked"],
-	// Links on /nochecks go out at once; a simulated one behind them waits until they are mined, and all behind it.
+	// Those on /nochecks go out at once; a simulated one behind them waits until they are mined, and all behind it.
 	["nochecks nochecks nochecks", 0, "", "abc abc abc"],
 	["fast nochecks nochecks", 1, "+", "abc abc abc"],
 	["nochecks fast+", 0, "", "abc behindUnchecked"],
 	["nochecks nochecks maxbackruns nochecks", 0, "", "abc abc behindUnchecked behindUnchecked"],
 	["noreverts nochecks fullprivacy", 1, "+", "abc abc behindUnchecked"],
-	// A builder that may not have one link gets none behind it.
+	// A builder that may not have one gets none behind it.
 	["fast fullprivacy fast", 3, "+++", "abc b b"],
 	["fullprivacy nochecks", 1, "+", "b b"],
 ];
 
-test("each link of a chain is sent, held or waits as its row says", () => {
+test("each of a sender's transactions is sent, held or waits as its row says", () => {
 	for (const [chain, simulated, outcomes, plan] of CHAINS) {
-		const links = chain.split(" ").map((name) => link(name as LinkName));
-		assert.equal(linksToSimulate(links), simulated, chain);
-		const plans = planChain(
-			links,
+		const facts = chain.split(" ").map((name) => factsOf(name as PathName));
+		assert.equal(countToSimulate(facts), simulated, chain);
+		const plans = planTransactions(
+			facts,
 			[...outcomes].map((one) => (one === "+" ? OK : FAIL)),
 		);
 		const results = plans.map((one) =>

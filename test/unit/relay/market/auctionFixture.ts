@@ -168,7 +168,7 @@ export class AuctionFixture {
 		added.entry.durable = true;
 		const record = newRecord(transaction);
 		fold(record, { type: "received", at: 1, block: this.head.number });
-		this.records.open({ transaction, record });
+		this.records.add({ transaction, record });
 		if (options.shared !== false) this.emit(transaction, { type: "shared", at: 1 });
 		if (options.out !== false) this.sendTarget(transaction);
 		return transaction;
@@ -196,7 +196,7 @@ export class AuctionFixture {
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
 			if (this.entry(transaction).sentForBlock !== this.next) this.sendTarget(transaction);
-		for (const { tx } of transactions) this.market.chainPlanned(this.pool.chain(tx.from));
+		for (const { tx } of transactions) this.market.senderPlanned(this.pool.transactionsOf(tx.from));
 		await this.turn();
 	}
 

@@ -33,7 +33,7 @@ function fixture() {
 	const records = new TransactionRecords({ log: silentLogger });
 	records.subscribe(createAnnouncer({ publisher: published, view: statusReport }));
 	const record = newRecord(TRANSACTION);
-	records.open({ transaction: TRANSACTION, record });
+	records.add({ transaction: TRANSACTION, record });
 	records.emit(hash, { type: "received", ...BLOCK });
 	return { published, records, record };
 }

@@ -11,7 +11,7 @@ import {
 	decodeStored,
 	encodeRecord,
 	encodeTransaction,
-	KEEP_SETTLED_MS,
+	KEEP_ARCHIVED_MS,
 	TransactionDisk,
 } from "../../../../relay/transactions/disk.ts";
 import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
@@ -63,12 +63,12 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 	}
 });
 
-test("a resubmitted transaction is live again with its history, and settles again", async () => {
+test("a resubmitted transaction is live again with its history, and is archived again", async () => {
 	const first = onDisk();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
 	await first.store.insert(transaction, record, [], 1);
-	await first.store.settle([record], 10_000);
+	await first.store.archive([record], 10_000);
 	assert.ok(fold(record, received(20_000, 200)));
 	await first.store.insert(transaction, record, [], 1);
 	const again = first.restart();
@@ -76,28 +76,28 @@ test("a resubmitted transaction is live again with its history, and settles agai
 
 	// Its first end is a week ago; its second one is not.
 	assert.ok(fold(record, { type: "expired", at: 30_000, block: 226 }));
-	await again.store.settle([record], 40_000);
-	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 0);
-	assert.equal((await again.store.settled(record.hash))?.settledAt, 40_000);
-	assert.equal(await again.store.purge(40_000 + KEEP_SETTLED_MS + 1), 1);
+	await again.store.archive([record], 40_000);
+	assert.equal(await again.store.purge(10_000 + KEEP_ARCHIVED_MS + 1), 0);
+	assert.equal((await again.store.archived(record.hash))?.settledAt, 40_000);
+	assert.equal(await again.store.purge(40_000 + KEEP_ARCHIVED_MS + 1), 1);
 	assert.deepEqual([...again.kv.map.keys()], []);
 });
 
-test("a purge deletes the oldest records: a thousand, plus as many as were settled since the last one", async () => {
+test("a purge deletes the oldest records: a thousand, plus as many as were archived since the last one", async () => {
 	const { store, kv } = onDisk();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
 	const hashOf = (i: number) => `0x${i.toString(16).padStart(64, "0")}`;
-	const settle = (from: number, count: number) => {
+	const archive = (from: number, count: number) => {
 		const all = Array.from({ length: count }, (_, i) => from + i);
-		return Promise.all(all.map((i) => store.settle([{ ...template, hash: hashOf(i) }], 5_000 - i)));
+		return Promise.all(all.map((i) => store.archive([{ ...template, hash: hashOf(i) }], 5_000 - i)));
 	};
-	const now = 5_000 + KEEP_SETTLED_MS + 1;
-	await settle(0, 1_500);
+	const now = 5_000 + KEEP_ARCHIVED_MS + 1;
+	await archive(0, 1_500);
 	assert.equal(await store.purge(3_500), 0);
-	await settle(1_500, 100);
+	await archive(1_500, 100);
 	assert.equal(await store.purge(now), 1_100);
-	assert.deepEqual([await store.settled(hashOf(500)), await store.settled(hashOf(1_599))], [null, null]);
-	assert.notEqual(await store.settled(hashOf(499)), null);
+	assert.deepEqual([await store.archived(hashOf(500)), await store.archived(hashOf(1_599))], [null, null]);
+	assert.notEqual(await store.archived(hashOf(499)), null);
 	assert.deepEqual([await store.purge(now), await store.purge(now)], [500, 0]);
 	assert.deepEqual([...kv.map.keys()], []);
 });
@@ -123,7 +123,7 @@ const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 ];
 
 for (const [name, events, wasSent] of ENDS) {
-	test(`what is ${name} ${wasSent ? "is kept whole until it is settled" : "leaves a short record at once"}`, async () => {
+	test(`what is ${name} ${wasSent ? "is kept whole until it is archived" : "leaves a short record at once"}`, async () => {
 		const first = onDisk();
 		const transaction = privateTransaction({ data: Buffer.alloc(100_000, 1) });
 		await first.store.insert(transaction, recordOf(transaction), [], 1);
@@ -131,7 +131,7 @@ for (const [name, events, wasSent] of ENDS) {
 		await first.store.update([record], 10_000);
 		const again = first.restart();
 		assert.equal((await loaded(again.store)).length, wasSent ? 1 : 0);
-		const kept = await again.store.settled(record.hash);
+		const kept = await again.store.archived(record.hash);
 		if (!wasSent) {
 			let bytes = 0;
 			for (const [key, value] of again.kv.map) bytes += key.length + value.length;
@@ -156,7 +156,7 @@ test("a transaction that was never sent and is mined anyway is INCLUDED after a 
 	assert.ok(fold(record, { type: "included", at: 9_500, ...place }));
 	await first.store.update([record], 10_000);
 	const again = first.restart();
-	assert.equal((await again.store.settled(record.hash))?.stage, "INCLUDED");
+	assert.equal((await again.store.archived(record.hash))?.stage, "INCLUDED");
 	assert.deepEqual(await loaded(again.store), []);
 });
 
@@ -260,7 +260,7 @@ const LIFE: readonly (readonly [TxEvent, boolean])[] = [
 test("changes that a restart could not find out again are written at once, others later", () => {
 	const records = new TransactionRecords({ log: silentLogger });
 	const record = recordOf(TRANSACTION);
-	records.open({ transaction: TRANSACTION, record });
+	records.add({ transaction: TRANSACTION, record });
 	for (const [event, atOnce] of LIFE) {
 		records.emit(record.hash, event);
 		assert.deepEqual(records.takeChanged(false, 200), atOnce ? [record] : [], event.type);

@@ -57,7 +57,7 @@ function nonces(entries: readonly PoolEntry[]): number[] {
 }
 
 function split(pool: Pool): [number[], number[]] {
-	const { ready, waiting } = pool.chain(SENDER);
+	const { ready, waiting } = pool.transactionsOf(SENDER);
 	return [nonces(ready), nonces(waiting)];
 }
 
@@ -188,7 +188,7 @@ test("a closed gap or a used nonce frees the parked share", () => {
 	}
 	const waits = { client, bytes: 513, nonce: 5 };
 	assert.equal(add(pool, waits), "CLIENT_FULL");
-	pool.use("0xgap", 0n, 101);
+	pool.markNonceUsed("0xgap", 0n, 101);
 	assert.equal(add(pool, waits), "added");
 	pool.setAccount(account(0, 102, "0xgap"));
 	assert.equal(add(pool, waits), "CLIENT_FULL");

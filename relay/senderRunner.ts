@@ -1,12 +1,11 @@
-// Runs a sender's chain of nonces: refreshes the account, simulates what must pass, plans each transaction (chainPlan.ts) and
-// carries the plan out. The pipeline calls it for each submission, the block loop for each head; one run per sender at a time.
+// Runs a sender's transactions in nonce order: reads the account, simulates those that must pass, and sends or holds each as
+// senderPlan.ts decides. Called for each submission and for each head; one run per sender at a time.
 
 import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import { type Link, type LinkOutcome, type LinkPlan, linksToSimulate, planChain } from "./chainPlan.ts";
-import type { Block, NextBlock, Tip } from "./domain/chain.ts";
+import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./domain/ports.ts";
@@ -20,10 +19,17 @@ import {
 } from "./domain/simulation.ts";
 import type { PrivateTransaction } from "./domain/transaction.ts";
 import { feeProblem } from "./domain/transactionRules.ts";
-import type { PoolEntry, SenderChain } from "./transactions/pool.ts";
+import {
+	countToSimulate,
+	type MaybeOutcome,
+	planTransactions,
+	type TransactionFacts,
+	type TransactionPlan,
+} from "./senderPlan.ts";
+import type { PoolEntry, SenderTransactions } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-export interface ChainRunnerOptions {
+export interface SenderRunnerOptions {
 	readonly txTtlBlocks: number;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
@@ -33,11 +39,11 @@ export interface ChainRunnerOptions {
 export interface Searchers {
 	/** Shows a transaction to searchers, once. */
 	share(transaction: PrivateTransaction): void;
-	/** Called when it is decided which transactions of a chain are sent for the next block and which wait. */
-	chainPlanned(chain: SenderChain): void;
+	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
+	senderPlanned(transactions: SenderTransactions): void;
 }
 
-export interface ChainRunnerDependencies {
+export interface SenderRunnerDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
@@ -50,59 +56,59 @@ export interface ChainRunnerDependencies {
 	readonly onStep: (step: "account" | "simulation" | "broadcast", seconds: number) => void;
 }
 
-/** The priority of a run; merged requests take the higher one. */
-type Urgency = Exclude<SimulationPriority, "bid">;
-const RANK: Readonly<Record<Urgency, number>> = { new: 0, again: 1, held: 2 };
+/** The priority of a run's simulation; merged requests take the one with the lowest rank. */
+type Priority = Exclude<SimulationPriority, "bid">;
+const RANK: Readonly<Record<Priority, number>> = { new: 0, again: 1, held: 2 };
 
+/** What has been requested for a sender that is being run. */
 interface Job {
-	priority: Urgency;
-	fresh: boolean;
-	again: boolean;
-	/** Removes its simulation from the queue if one of its transactions has left the pool. */
+	priority: Priority;
+	/** Whether the account must be read again. */
+	refresh: boolean;
+	/** Whether another run is needed. */
+	isDue: boolean;
+	/** Removes the current run's simulation from the queue if one of its transactions has left the pool. */
 	withdraw: () => void;
 }
 
-/** Whether searchers see a link, and whether an earlier link is hidden from them. */
+/** Whether searchers see a transaction, and whether an earlier one of its sender is hidden from them. */
 interface Visibility {
 	readonly isVisible: boolean;
 	readonly behindHidden: boolean;
 }
 
-/** Delay before a chain is run again when the node did not answer, in ms. */
+/** Delay before a sender is run again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
-/** A transaction waits for these without limit: recorded once, not for each block's fee. */
+/** Errors that may last for many blocks: recorded once, although the message changes with each block's fee. */
 const WAITS_FOR_FEE: ReadonlySet<SimulationErrorCode> = new Set(["FEE_CAP_TOO_LOW", "BLOB_FEE_CAP_TOO_LOW"]);
 
-/** Runs the chains of all senders. */
-export class ChainRunner {
-	readonly #options: ChainRunnerOptions;
-	readonly #deps: ChainRunnerDependencies;
+/** Runs all senders. */
+export class SenderRunner {
+	readonly #options: SenderRunnerOptions;
+	readonly #deps: SenderRunnerDependencies;
 	readonly #jobs = new Map<string, Job>();
 	readonly #retries = new Map<string, Timer>();
 	#stopped = false;
 
-	constructor(options: ChainRunnerOptions, dependencies: ChainRunnerDependencies) {
+	constructor(options: SenderRunnerOptions, dependencies: SenderRunnerDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
 	}
 
-	/**
-	 * Schedules a run of the sender's chain. `fresh`: the account's nonce may have changed since it was last read. Calls
-	 * during a run are merged into one further run.
-	 */
-	run(sender: string, priority: Urgency, fresh: boolean): void {
+	/** Runs the sender. `refresh`: its nonce may have changed. Calls during a run are merged into one further run. */
+	run(sender: string, priority: Priority, refresh: boolean): void {
 		if (this.#stopped) return;
 		const job = this.#jobs.get(sender);
 		if (job !== undefined) {
 			if (RANK[priority] < RANK[job.priority]) job.priority = priority;
-			job.fresh ||= fresh;
-			job.again = true;
+			job.refresh ||= refresh;
+			job.isDue = true;
 			job.withdraw();
 			return;
 		}
-		const begun: Job = { priority, fresh, again: true, withdraw: () => {} };
+		const begun: Job = { priority, refresh, isDue: true, withdraw: () => {} };
 		this.#jobs.set(sender, begun);
-		this.#deps.background.run("chain", () => this.#work(sender, begun));
+		this.#deps.background.run("chain", () => this.#runWhileDue(sender, begun));
 	}
 
 	/** Starts no further run; running ones are awaited through `background`. */
@@ -111,14 +117,15 @@ export class ChainRunner {
 		for (const timer of this.#retries.values()) timer.cancel();
 	}
 
-	async #work(sender: string, job: Job): Promise<void> {
+	async #runWhileDue(sender: string, job: Job): Promise<void> {
 		try {
-			while (job.again && !this.#stopped) {
-				const { priority, fresh } = job;
-				job.again = false;
-				job.fresh = false;
+			while (job.isDue && !this.#stopped) {
+				const { priority, refresh } = job;
+				// Calls during the run raise these.
+				job.isDue = false;
+				job.refresh = false;
 				job.priority = "held";
-				await this.#reconcile(sender, priority, fresh, job);
+				await this.#runOnce(sender, priority, refresh, job);
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -137,50 +144,51 @@ export class ChainRunner {
 		this.#retries.set(sender, timer);
 	}
 
-	async #reconcile(sender: string, priority: Urgency, fresh: boolean, job: Job): Promise<void> {
+	async #runOnce(sender: string, priority: Priority, refresh: boolean, job: Job): Promise<void> {
 		const { tip, transactions, searchers } = this.#deps;
 		const { pool } = transactions;
 		const head = tip.head();
 		const next = tip.next();
 		if (head === null || next === null) return;
-		const mustRefresh = fresh || !pool.isNonceKnown(sender);
+		const mustRefresh = refresh || !pool.isNonceKnown(sender);
 		if (mustRefresh && !(await this.#refresh(sender, head, priority))) {
-			this.run(sender, priority, fresh);
+			// Requests another run.
+			this.run(sender, priority, refresh);
 			return;
 		}
-		const chain = pool.chain(sender);
-		const { ready } = chain;
-		// Transactions behind a gap are recorded before any call to the node.
-		for (const entry of chain.waiting) {
+		const all = pool.transactionsOf(sender);
+		const { ready } = all;
+		// Transactions behind a gap are recorded before the simulation of the others is awaited.
+		for (const entry of all.waiting) {
 			if (policyOf(entry.transaction.path).shared === "always") searchers.share(entry.transaction);
 			this.#wait(entry, "nonceGap", next);
 		}
-		const links = ready.map((entry) => this.#link(entry));
-		const outcomes = await this.#outcomes(sender, ready, links, { next, priority, job });
+		const facts = ready.map((entry) => this.#factsOf(entry));
+		const outcomes = await this.#outcomes(sender, ready, facts, { next, priority, job });
 		// If the head or the pool has changed meanwhile, the outcomes are stale.
 		if (tip.head()?.hash !== head.hash || !ready.every((entry) => pool.holds(entry))) {
-			this.run(sender, priority, fresh);
+			this.run(sender, priority, refresh);
 			return;
 		}
-		this.#act(ready, outcomes, planChain(links, outcomes), next);
-		searchers.chainPlanned(chain);
+		this.#carryOut(ready, outcomes, planTransactions(facts, outcomes), next);
+		searchers.senderPlanned(all);
 		const unavailable = outcomes.some((one) => one?.ok === false && one.error.code === "NODE_UNAVAILABLE");
 		if (unavailable) this.#retry(sender);
 	}
 
-	/** The outcomes of the links that must pass. Simulation stops before the first link whose fees are too low for the block. */
+	/** The outcomes, as far as they are needed. The first transaction whose fees are too low for the block fails unsimulated. */
 	async #outcomes(
 		sender: string,
 		ready: readonly PoolEntry[],
-		links: readonly Link[],
-		run: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
-	): Promise<readonly LinkOutcome[]> {
+		facts: readonly TransactionFacts[],
+		run: { readonly next: NextBlock; readonly priority: Priority; readonly job: Job },
+	): Promise<readonly MaybeOutcome[]> {
 		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, run.next));
-		const unaffordable = problems.findIndex((problem) => problem !== null);
-		const count = linksToSimulate(unaffordable < 0 ? links : links.slice(0, unaffordable));
+		const firstUnderpriced = problems.findIndex((problem) => problem !== null);
+		const count = countToSimulate(firstUnderpriced < 0 ? facts : facts.slice(0, firstUnderpriced));
 		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), run);
 		return ready.map((_, i) => {
-			const error = i === unaffordable ? problems[i] : null;
+			const error = i === firstUnderpriced ? problems[i] : null;
 			return error ? { ok: false, error } : simulated[i];
 		});
 	}
@@ -189,16 +197,16 @@ export class ChainRunner {
 	 * Reads the account, and ends transactions whose nonce is used. Returns false when the head changed meanwhile and the
 	 * result is stale. Throws UpstreamError.
 	 */
-	async #refresh(sender: string, head: Block, priority: Urgency): Promise<boolean> {
-		const { transactions, accounts, clock, inclusions, tip } = this.#deps;
+	async #refresh(sender: string, head: Block, priority: Priority): Promise<boolean> {
+		const { transactions, clock, inclusions, tip } = this.#deps;
 		const { pool, records } = transactions;
 		const begun = clock.monotonic();
-		const account = await accounts.get(sender, this.#client(sender), priority === "new");
+		const account = await this.#account(sender, priority);
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
 		// Transactions that are still being written are skipped: the sender is run again after the write.
 		const used = pool.setAccount(account).filter((entry) => entry.durable);
 		if (used.length === 0) return true;
-		// A transaction that was admitted while its block was processed may itself have used the nonce.
+		// Each either used its nonce itself, if it was admitted while the block that contains it was processed, or lost it.
 		const hashes = used.map((entry) => entry.transaction.tx.hash);
 		const found = await inclusions.inclusions(hashes, account.block);
 		if (tip.head()?.hash !== head.hash) return false;
@@ -213,13 +221,15 @@ export class ChainRunner {
 		return true;
 	}
 
-	/** The client that is charged for calls to the node: the one that sent the first transaction of the chain. */
-	#client(sender: string): string {
-		const { ready, waiting } = this.#deps.transactions.pool.chain(sender);
-		return clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");
+	/** Reads the account, urgently for a new submission, charged to the client of the sender's first transaction. */
+	#account(sender: string, priority: Priority): Promise<AccountState> {
+		const { accounts, transactions } = this.#deps;
+		const { ready, waiting } = transactions.pool.transactionsOf(sender);
+		const client = clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");
+		return accounts.get(sender, client, priority === "new");
 	}
 
-	#link(entry: PoolEntry): Link {
+	#factsOf(entry: PoolEntry): TransactionFacts {
 		return {
 			policy: policyOf(entry.transaction.path),
 			passed: this.#recordOf(entry)?.passed ?? false,
@@ -234,10 +244,10 @@ export class ChainRunner {
 	async #simulate(
 		sender: string,
 		entries: readonly PoolEntry[],
-		{ next, priority, job }: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
+		{ next, priority, job }: { readonly next: NextBlock; readonly priority: Priority; readonly job: Job },
 	): Promise<readonly SimulationOutcome[]> {
-		const { accounts, simulations, clock, transactions } = this.#deps;
-		const account = await accounts.get(sender, this.#client(sender), priority === "new");
+		const { simulations, clock, transactions } = this.#deps;
+		const account = await this.#account(sender, priority);
 		const block = blockContext(next, this.#options.feeRecipientOf());
 		const begun = clock.monotonic();
 		const unwanted = new AbortController();
@@ -246,7 +256,11 @@ export class ChainRunner {
 		};
 		try {
 			return await simulations.simulate({
-				...{ block, priority, mayWait: true, signal: unwanted.signal },
+				block,
+				priority,
+				mayWait: true,
+				signal: unwanted.signal,
+				// The last one is the one that needs the simulation; the others are run for the state before it.
 				client: clientOf(entries.at(-1)?.transaction.origin ?? ""),
 				accounts: new Map([[sender, account]]),
 				transactions: entries.map((entry) => entry.transaction.tx),
@@ -257,11 +271,11 @@ export class ChainRunner {
 		}
 	}
 
-	/** Carries out the plans for the block `next`. */
-	#act(
+	/** Records the outcomes, shows searchers what they may see, and carries out the plans for the block `next`. */
+	#carryOut(
 		ready: readonly PoolEntry[],
-		outcomes: readonly LinkOutcome[],
-		plans: readonly LinkPlan[],
+		outcomes: readonly MaybeOutcome[],
+		plans: readonly TransactionPlan[],
 		next: NextBlock,
 	): void {
 		const visibility = this.#visibility(ready, outcomes);
@@ -271,22 +285,22 @@ export class ChainRunner {
 		});
 		ready.forEach((entry, i) => {
 			const [plan, visible] = [plans[i], visibility[i]];
-			if (plan !== undefined && visible !== undefined) this.#apply(entry, plan, next, visible);
+			if (plan !== undefined && visible !== undefined) this.#carryOutOne(entry, plan, next, visible);
 		});
 	}
 
 	/**
-	 * What searchers may see of each link. Behind a hidden link no `likely` one is shown, and of a link that they know, only
-	 * whether it passes, since details of its simulation would reveal what the hidden one does.
+	 * What searchers may see of each transaction. Behind a hidden one, none is newly shown except on a path that always is; and
+	 * of one that they see already, only whether it passes, since details would reveal what the hidden one does.
 	 */
-	#visibility(ready: readonly PoolEntry[], outcomes: readonly LinkOutcome[]): readonly Visibility[] {
+	#visibility(ready: readonly PoolEntry[], outcomes: readonly MaybeOutcome[]): readonly Visibility[] {
 		let behindHidden = false;
 		return ready.map((entry, i) => {
 			const { shared } = policyOf(entry.transaction.path);
 			const outcome = outcomes[i];
 			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
-			const isKnown = shared === "always" || this.#recordOf(entry)?.shared === true;
-			const isVisible = isKnown || (isLikely && !behindHidden);
+			const isShared = shared === "always" || this.#recordOf(entry)?.shared === true;
+			const isVisible = isShared || (isLikely && !behindHidden);
 			const visible = { isVisible, behindHidden };
 			behindHidden ||= !isVisible;
 			return visible;
@@ -294,7 +308,7 @@ export class ChainRunner {
 	}
 
 	/** Records a passed simulation, unless it adds nothing to the record. */
-	#recordPass(entry: PoolEntry, outcome: LinkOutcome, next: NextBlock, discreet: boolean): void {
+	#recordPass(entry: PoolEntry, outcome: MaybeOutcome, next: NextBlock, hidesGas: boolean): void {
 		if (outcome?.ok !== true) return;
 		const { transactions, clock } = this.#deps;
 		const { tx, path } = entry.transaction;
@@ -302,12 +316,12 @@ export class ChainRunner {
 		if (!policyOf(path).resimulated && record?.passed === true) return;
 		const last = record?.events.findLast((event) => event.type === "simulated");
 		if (last?.type === "simulated" && last.block === next.number && record?.stage === "BROADCAST") return;
-		const gasUsed = discreet ? null : Number(outcome.gasUsed);
-		this.#leaveQueue(entry, next);
+		const gasUsed = hidesGas ? null : Number(outcome.gasUsed);
+		this.#startLifetime(entry, next);
 		transactions.records.emit(tx.hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
 	}
 
-	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, visible: Visibility): void {
+	#carryOutOne(entry: PoolEntry, plan: TransactionPlan, next: NextBlock, visible: Visibility): void {
 		const { transactions, clock, broadcaster } = this.#deps;
 		const { transaction } = entry;
 		const about = { at: clock.now(), block: next.number };
@@ -316,7 +330,7 @@ export class ChainRunner {
 			return;
 		}
 		if (plan.do === "send" && isSent(entry, plan.builders, next.number)) return;
-		const firstBlock = this.#leaveQueue(entry, next);
+		const firstBlock = this.#startLifetime(entry, next);
 		if (plan.do === "hold") {
 			const error = hidesDetails(visible) ? withoutDetails(plan.error) : plan.error;
 			// It has passed and was sent for this block already: an unavailable node changes nothing.
@@ -339,6 +353,7 @@ export class ChainRunner {
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 
+	/** Records that it waits for an earlier transaction, unless that is recorded. */
 	#wait(entry: PoolEntry, reason: QueueReason, { number }: NextBlock): void {
 		const { transactions, clock } = this.#deps;
 		// If it becomes ready again for the same block, it is sent again.
@@ -350,8 +365,8 @@ export class ChainRunner {
 		transactions.records.emit(entry.transaction.tx.hash, event);
 	}
 
-	/** Starts the transaction's lifetime, unless that has started. Returns its first block. */
-	#leaveQueue(entry: PoolEntry, { number }: NextBlock): number {
+	/** Starts the transaction's lifetime, unless it has started. Returns its first block, which `emit` sets in the record. */
+	#startLifetime(entry: PoolEntry, { number }: NextBlock): number {
 		const { transactions, clock } = this.#deps;
 		const record = this.#recordOf(entry);
 		if (record?.stage === "QUEUED" || record?.firstBlock === null)
@@ -360,7 +375,7 @@ export class ChainRunner {
 	}
 }
 
-/** Whether details of a link's simulation must be hidden, since they would reveal a hidden link before it. */
+/** Whether details of its simulation must be hidden, since they would reveal a hidden transaction before it. */
 function hidesDetails(visible: Visibility | undefined): boolean {
 	return visible?.isVisible === true && visible.behindHidden;
 }

@@ -1,0 +1,75 @@
+// Decides which of a sender's consecutive transactions must be simulated, and what to do with each one afterwards. Pure.
+
+import type { EndpointPolicy } from "./domain/endpoints.ts";
+import type { QueueReason } from "./domain/events.ts";
+import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
+
+/** What the plan needs to know of a transaction. A sender's transactions are in nonce order, without a gap. */
+export interface TransactionFacts {
+	readonly policy: EndpointPolicy;
+	/** Whether it has ever passed a simulation. */
+	readonly passed: boolean;
+	/** Names of the builders that its path allows. */
+	readonly eligible: readonly string[];
+}
+
+/** The result of a transaction's simulation; undefined: it was not simulated. */
+export type MaybeOutcome = SimulationOutcome | undefined;
+
+/** What to do with a transaction now. One that is held or waits is not sent for this block. */
+export type TransactionPlan =
+	| { readonly do: "send"; readonly builders: readonly string[] }
+	/** Its own simulation fails. */
+	| { readonly do: "hold"; readonly error: SimulationError }
+	/** An earlier transaction must go first. */
+	| { readonly do: "wait"; readonly reason: QueueReason };
+
+/** Whether a transaction may be sent only if it passes a simulation for this block. */
+export function mustPass({ policy, passed }: Pick<TransactionFacts, "policy" | "passed">): boolean {
+	return policy.simulated && (policy.resimulated || !passed);
+}
+
+/**
+ * How many transactions, from the first, must be simulated: up to the last one that must pass. Those behind one that is never
+ * simulated (`/nochecks`) are not simulated, since the state that it leaves is unknown.
+ */
+export function countToSimulate(facts: readonly TransactionFacts[]): number {
+	const unchecked = facts.findIndex(({ policy }) => !policy.simulated);
+	const beforeUnchecked = unchecked < 0 ? facts : facts.slice(0, unchecked);
+	return beforeUnchecked.findLastIndex(mustPass) + 1;
+}
+
+/**
+ * A plan for each transaction. `outcomes` belong to the first ones; those behind a failed one have none. A builder that may
+ * not receive a transaction does not receive those behind it either, since it could not execute them.
+ */
+export function planTransactions(
+	facts: readonly TransactionFacts[],
+	outcomes: readonly MaybeOutcome[],
+): readonly TransactionPlan[] {
+	let builders: readonly string[] | null = null;
+	let waitsFor: QueueReason | null = null;
+	let behindUnchecked = false;
+	return facts.map((one, i): TransactionPlan => {
+		if (waitsFor !== null) return { do: "wait", reason: waitsFor };
+		if (!one.policy.simulated) {
+			behindUnchecked = true;
+		} else if (behindUnchecked) {
+			waitsFor = "behindUnchecked";
+			return { do: "wait", reason: waitsFor };
+		} else if (mustPass(one)) {
+			const outcome = outcomes[i];
+			if (outcome?.ok !== true) {
+				// No outcome: an earlier transaction that is sent regardless fails now, so the state behind it is unknown.
+				waitsFor = outcome === undefined && i > 0 ? "behindUnchecked" : "behindHeld";
+				return outcome === undefined
+					? { do: "wait", reason: waitsFor }
+					: { do: "hold", error: outcome.error };
+			}
+		}
+		const before: readonly string[] = builders ?? one.eligible;
+		// Usually the same array, so it is not copied.
+		builders = before === one.eligible ? before : before.filter((name) => one.eligible.includes(name));
+		return { do: "send", builders };
+	});
+}
