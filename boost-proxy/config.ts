@@ -122,7 +122,12 @@ export const BOOST_SETTINGS = {
 	BREAKER_STORM: count("different senders answered with -32603 within 10 s that open a breaker", 1000, "5"),
 	BREAKER_HOLD_MS: duration("how long a breaker stays open at least, doubling", 5, 3_600_000, "2000"),
 	BREAKER_HOLD_MAX_MS: duration("and at most", 5, 86_400_000, "60000"),
-	PROBE_INTERVAL_MS: duration("how often an upstream is probed", 5, 3_600_000, "1000"),
+	PROBE_INTERVAL_MS: duration(
+		"how often an upstream is probed; twice as often while its breaker is open",
+		5,
+		3_600_000,
+		"1000",
+	),
 	PROBE_TIMEOUT_MS: duration("when a probe has failed", 5, 60_000, "500"),
 	PROBE_SUCCESSES: count("successful probes in a row that close a breaker", 100, "3"),
 	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
