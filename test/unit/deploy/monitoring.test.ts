@@ -41,7 +41,13 @@ before(async () => {
 	boostMetrics(boost);
 	watchBoost(boost, {
 		upstreams: { relay: { breaker: { state: "closed", status: () => ({ inFlight: 0 }) } }, fallback: null },
-		rows: { depth: 0, isDurable: true, isFull: false, fullness: { all: 0, client: 0 }, open: () => [] },
+		rows: {
+			liveCount: 0,
+			isDurable: true,
+			isFull: false,
+			fullness: { all: 0, client: 0 },
+			allLive: () => [],
+		},
 		...{ clock: Date, websockets: () => 0 },
 	} as unknown as Parameters<typeof watchBoost>[1]);
 	const text = `${await metricsOf(system.client.url)}\n${await boost.text()}`;
