@@ -100,7 +100,7 @@ export class Pipeline implements Submitter, Canceller {
 		if (past !== null && past !== "resubmitted") return past;
 		const asCancel = await this.#cancelSoftly(tx, submission);
 		if (asCancel !== null) return asCancel;
-		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
+		const verdict = await admit(tx, clientOf(submission.submitterAddress), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
@@ -111,7 +111,7 @@ export class Pipeline implements Submitter, Canceller {
 	/** The outcome for a known hash; `resubmitted` when it has ended and may be admitted again; null for an unknown hash. */
 	async #pastOutcome(
 		tx: DecodedTransaction,
-		{ origin }: Submission,
+		{ submitterAddress }: Submission,
 	): Promise<SubmitOutcome | "resubmitted" | null> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
@@ -119,7 +119,7 @@ export class Pipeline implements Submitter, Canceller {
 		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
 		// Ended by its user: never admitted again. It counts as known until its nonce is used, also while the node fails.
-		const client = clientOf(origin);
+		const client = clientOf(submitterAddress);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
@@ -161,8 +161,8 @@ export class Pipeline implements Submitter, Canceller {
 		// The submitter's address authorizes a cancel only while an ended transaction is watched.
 		const head = this.#deps.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
-		const origin = transaction?.origin ?? (isWatched ? (archived?.origin ?? null) : null);
-		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
+		const submitterAddress = transaction?.submitterAddress ?? (isWatched ? (archived?.origin ?? null) : null);
+		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, submitterAddress }))
 			return false;
 		if (transaction === undefined) return archived?.stage === "CANCELLED";
 		await transactions.exclusively(transaction.tx, async () => {
@@ -203,14 +203,14 @@ export class Pipeline implements Submitter, Canceller {
 	 */
 	async #freedNonce(
 		tx: DecodedTransaction,
-		{ origin }: Submission,
+		{ submitterAddress }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
-		const hash = await transactions.store.softHolder(tx.from, tx.nonce);
+		const hash = await transactions.store.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
-		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
+		const account = await accounts.get(tx.from, clientOf(submitterAddress), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		return { expired: await transactions.expiredWithSameNonce(tx) };
 	}

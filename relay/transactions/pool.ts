@@ -18,9 +18,9 @@ export interface PoolEntry {
 	/** The last block that it was sent for; null: none, or it must be sent again. */
 	sentForBlock: number | null;
 	/** Names of the builders that it was sent to for that block. */
-	currentBuilders: ReadonlySet<string>;
+	sentForBlockTo: ReadonlySet<string>;
 	/** Names of all builders that it was ever sent to, which must receive its cancel. */
-	sentTo: ReadonlySet<string>;
+	everSentTo: ReadonlySet<string>;
 }
 
 /** The result of {@link Pool.add}. */
@@ -71,7 +71,7 @@ export class Pool implements PendingReader {
 	readonly #parkedBytes: Shares;
 	/** Transactions that can't be in the next block, as last computed for their sender. */
 	readonly #parked = new Set<PoolEntry>();
-	#next: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
+	#nextFees: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
 	constructor({ maxBytes }: PoolOptions) {
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
@@ -134,8 +134,8 @@ export class Pool implements PendingReader {
 			transaction,
 			durable: false,
 			sentForBlock: null,
-			currentBuilders: new Set(),
-			sentTo: new Set(),
+			sentForBlockTo: new Set(),
+			everSentTo: new Set(),
 		};
 		// The replaced transaction's bytes become free.
 		if (old !== undefined) this.#release(old);
@@ -166,10 +166,11 @@ export class Pool implements PendingReader {
 		sender: Sender | undefined,
 		account: AccountState,
 	): AddOutcome | null {
-		const { tx, origin } = transaction;
+		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
-		const isParked = tx.nonce > this.#firstParked(sender?.entries ?? [], nonce) || !paysFor(tx, this.#next);
-		const [client, bytes] = [clientOf(origin), bytesOf(transaction)];
+		const isParked =
+			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || !paysFor(tx, this.#nextFees);
+		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
 		const over =
 			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
 		if (over === null) return null;
@@ -247,13 +248,13 @@ export class Pool implements PendingReader {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block's fees; {@link canGoOut} applies them to a sender. */
-	setNext(next: NextBlock): void {
-		this.#next = next;
+	/** Records the next block's fees; {@link applyNextFees} applies them to a sender. */
+	setNextFees(next: NextBlock): void {
+		this.#nextFees = next;
 	}
 
 	/** Whether the sender's first transaction can be in the next block; also updates which of its transactions are parked. */
-	canGoOut(address: string): boolean {
+	applyNextFees(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
@@ -289,12 +290,12 @@ export class Pool implements PendingReader {
 	}
 
 	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing or pays too little. */
-	#firstParked(entries: readonly PoolEntry[], nonce: bigint): bigint {
+	#firstParkedNonce(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let first = nonce;
 		for (const { transaction } of entries) {
 			const { tx } = transaction;
 			if (tx.nonce < nonce) continue;
-			if (tx.nonce !== first || !paysFor(tx, this.#next)) break;
+			if (tx.nonce !== first || !paysFor(tx, this.#nextFees)) break;
 			first += 1n;
 		}
 		return first;
@@ -302,11 +303,11 @@ export class Pool implements PendingReader {
 
 	/** Updates which of the sender's transactions are parked; returns whether the first one can be in the next block. */
 	#updateParked(sender: Sender): boolean {
-		const firstParked = this.#firstParked(sender.entries, sender.nonce);
+		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
 			const isParked = entry.transaction.tx.nonce >= firstParked;
 			if (isParked === this.#parked.has(entry)) continue;
-			const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+			const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 			if (isParked) {
 				this.#parked.add(entry);
 				this.#parkedBytes.takeAnyway(client, bytes);
@@ -320,12 +321,12 @@ export class Pool implements PendingReader {
 
 	/** Counts an entry's bytes. */
 	#count({ transaction }: PoolEntry): void {
-		this.#bytes.takeAnyway(clientOf(transaction.origin), bytesOf(transaction));
+		this.#bytes.takeAnyway(clientOf(transaction.submitterAddress), bytesOf(transaction));
 	}
 
 	/** Gives an entry's bytes back. */
 	#release(entry: PoolEntry): void {
-		const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+		const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 		this.#bytes.release(client, bytes);
 		if (this.#parked.delete(entry)) this.#parkedBytes.release(client, bytes);
 	}

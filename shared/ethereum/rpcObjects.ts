@@ -40,7 +40,7 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 }
 
 /** The node's transaction with the same fields. Both fees of older types are their gas price. */
-export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTransaction {
+export function withoutSignature(node: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = node.gasPrice;
 	return {
 		...node,

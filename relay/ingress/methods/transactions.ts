@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import {
-	minedTransaction,
 	pendingTransaction,
 	type RpcTransaction,
+	withoutSignature,
 } from "../../../shared/ethereum/rpcObjects.ts";
 import { type CallContext, clientOf, isWebPage } from "../../../shared/http/callContext.ts";
 import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
@@ -118,7 +118,7 @@ export const eth_getTransactionByHash = relayMethod({
 		if (own !== null) return pendingTransaction(own.tx);
 		const found = await node.transactionByHash(wanted, callerOf(context));
 		if (found === null || signatureHiding === "pending") return found;
-		return minedTransaction(found as RpcTransaction, chainId);
+		return withoutSignature(found as RpcTransaction, chainId);
 	},
 });
 
@@ -146,7 +146,7 @@ type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  */
 async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<NotRefused> {
 	const options = submissionOptions(context.path, context.query);
-	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
+	const outcome = await submitter.submit({ raw, submitterAddress: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The message is go-ethereum's; the data spares clients from matching it.
