@@ -27,9 +27,10 @@ export interface PoolEntry {
 export type AddOutcome =
 	| { readonly outcome: "added"; readonly entry: PoolEntry }
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
-	| { readonly outcome: "refused"; readonly rejection: Rejection };
+	| Refused;
+type Refused = { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** One sender's transactions with unused nonces, in nonce order, up to the first that is still being written. */
+/** One sender's transactions with unused nonces, in nonce order, split at the first gap, up to the first that is not durable. */
 export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
@@ -54,6 +55,7 @@ export interface PoolOptions {
 
 /** Most transactions of one sender. */
 export const MAX_PER_SENDER = 64;
+const SENDER_IS_FULL = `txpool is full: ${MAX_PER_SENDER} transactions of this sender`;
 /** Bytes that a transaction counts in addition to its raw bytes. */
 const OVERHEAD_BYTES = 512;
 /** One client's share of the pool. */
@@ -69,7 +71,7 @@ export class Pool implements PendingReader {
 	/** Bytes by client: of all transactions, and of parked ones. */
 	readonly #bytes: Shares;
 	readonly #parkedBytes: Shares;
-	/** Transactions that can't be in the next block, as last computed for their sender. */
+	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
 	readonly #parked = new Set<PoolEntry>();
 	#nextFees: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
@@ -120,16 +122,10 @@ export class Pool implements PendingReader {
 		const { tx } = transaction;
 		const sender = this.#bySender.get(tx.from);
 		const old = sender?.entries.find((entry) => entry.transaction.tx.nonce === tx.nonce);
-		if (old !== undefined && !mayReplace(tx, old.transaction.tx)) {
-			return refused("UNDERPRICED", "replacement transaction underpriced: expected 10 % more on every fee");
-		}
-		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER) {
-			return refused(
-				"SENDER_FULL",
-				`txpool is full: ${MAX_PER_SENDER} transactions of this sender`,
-				"sender",
-			);
-		}
+		if (old !== undefined && !mayReplace(tx, old.transaction.tx))
+			return refused("UNDERPRICED", PAYS_TOO_LITTLE);
+		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
+			return refused("SENDER_FULL", SENDER_IS_FULL, "sender");
 		const entry: PoolEntry = {
 			transaction,
 			durable: false,
@@ -137,12 +133,13 @@ export class Pool implements PendingReader {
 			sentForBlockTo: new Set(),
 			everSentTo: new Set(),
 		};
-		// The replaced transaction's bytes become free.
+		// Frees the old one's bytes for the check; they are counted again if the new one is refused.
 		if (old !== undefined) this.#release(old);
 		const refusal = this.#refusalIfFull(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
 			if (refusal !== null) return refusal;
 			this.insert(entry);
+			// If it shows used nonces, the sender's run after the write ends their transactions.
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
@@ -165,16 +162,16 @@ export class Pool implements PendingReader {
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
 		account: AccountState,
-	): AddOutcome | null {
+	): Refused | null {
 		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
 		const isParked =
 			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || !paysFor(tx, this.#nextFees);
 		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
-		const over =
+		const exceeded =
 			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
-		if (over === null) return null;
-		return over === "total"
+		if (exceeded === null) return null;
+		return exceeded === "total"
 			? refused("POOL_FULL", "txpool is full", "pool")
 			: refused("CLIENT_FULL", "too many pending transactions from this client", "client");
 	}
@@ -253,13 +250,13 @@ export class Pool implements PendingReader {
 		this.#nextFees = next;
 	}
 
-	/** Whether the sender's first transaction can be in the next block; also updates which of its transactions are parked. */
+	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
 	applyNextFees(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
 
-	/** The sender's transactions, split at the first nonce gap. */
+	/** See {@link SenderTransactions}. */
 	transactionsOf(address: string): SenderTransactions {
 		const sender = this.#bySender.get(address);
 		if (sender === undefined) return { ready: [], waiting: [] };
@@ -301,7 +298,7 @@ export class Pool implements PendingReader {
 		return first;
 	}
 
-	/** Updates which of the sender's transactions are parked; returns whether the first one can be in the next block. */
+	/** As {@link applyNextFees}. */
 	#updateParked(sender: Sender): boolean {
 		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
@@ -341,7 +338,7 @@ function refused(
 	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL" | "CLIENT_FULL",
 	message: string,
 	scope?: string,
-): AddOutcome {
+): Refused {
 	return {
 		outcome: "refused",
 		rejection: rejection(code, message, scope === undefined ? undefined : { scope }),
@@ -350,10 +347,11 @@ function refused(
 
 /** By how many percent each fee must grow, as in go-ethereum's pool. */
 const PRICE_BUMP_PERCENT = 10n;
+const PAYS_TOO_LITTLE = `replacement transaction underpriced: expected ${PRICE_BUMP_PERCENT} % more on every fee`;
 
 /**
- * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei. Fractions of a wei are
- * dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
+ * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei; the blob fee, if both
+ * have blobs. Fractions of a wei are dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
  */
 export function mayReplace(replacement: DecodedTransaction, pooled: DecodedTransaction): boolean {
 	return (
