@@ -109,7 +109,7 @@ export class BlockLoop {
 		accounts.setHead(update.head.number);
 		const next = nextOf();
 		tip.set(update.head, next);
-		if (next !== null) transactions.pool.setNext(next);
+		if (next !== null) transactions.pool.setNextFees(next);
 		onHead(update);
 		// After the tip is set: transactions that are dropped from now on are judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#reconsider();
@@ -175,7 +175,7 @@ export class BlockLoop {
 		for (const entry of [...transactions.records.entries()]) {
 			const { record, transaction } = entry;
 			if (record.stage !== "DROPPED") continue;
-			const account = await accounts.get(transaction.tx.from, clientOf(transaction.origin));
+			const account = await accounts.get(transaction.tx.from, clientOf(transaction.submitterAddress));
 			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
 			transactions.reorged(entry, record.block ?? 0);
 		}
@@ -268,7 +268,7 @@ export class BlockLoop {
 	#runSender(sender: string, moved: boolean, head: number): void {
 		const { transactions, runner } = this.#deps;
 		const { pool, records } = transactions;
-		const canGoOut = pool.canGoOut(sender);
+		const canGoOut = pool.applyNextFees(sender);
 		const { ready } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>

@@ -1,5 +1,5 @@
-// Handles submissions and cancels. A submission is decoded, admitted and stored; after the response the sender runner simulates,
-// shares and broadcasts it. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
+// Handles submissions and cancels. A submission is decoded, admitted, stored, and shared if its path always shares; the sender runner
+// does the rest after the response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
 import {
@@ -39,19 +39,22 @@ export interface PipelineDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
-	/** Called when the node has a later head than the tracked one. */
+	/** For the admission: called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly runner: Pick<SenderRunner, "run">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
-	/** Called with a submission's outcome, or the code of its refusal. `hash` is null when it could not be decoded. */
-	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome, hash: string | null) => void;
+	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
+	readonly onOutcome: (path: SubmissionPath, outcome: OutcomeLabel, hash: string | null) => void;
 }
 
-/** How a submission may end. */
-export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
+/** How a submission ended; of a refusal the code. */
+export type OutcomeLabel = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
+
+const URGENT = true;
+const REFRESH = true;
 
 /** Submits and cancels transactions. */
 export class Pipeline implements Submitter, Canceller {
@@ -76,8 +79,8 @@ export class Pipeline implements Submitter, Canceller {
 			const outcome = decoded.ok
 				? await this.#submitDecoded(decoded.tx, submission)
 				: refused(undecodable(decoded.reason, decoded.message));
-			const code = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
-			onOutcome(submission.path, code, hash);
+			const label = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+			onOutcome(submission.path, label, hash);
 			return outcome;
 		} catch (thrown) {
 			onOutcome(submission.path, "failed", hash);
@@ -92,39 +95,40 @@ export class Pipeline implements Submitter, Canceller {
 		);
 	}
 
-	/** Runs exclusively for the sender and nonce: meanwhile only new blocks can change the state of that nonce. */
+	/** Holds the lock of the sender and nonce: until it returns, only new blocks can change the state of that nonce. */
 	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep, transactions } = this.#deps;
 		const begun = clock.monotonic();
-		const past = await this.#pastOutcome(tx, submission);
-		if (past !== null && past !== "resubmitted") return past;
+		const known = await this.#outcomeIfKnown(tx, submission);
+		if (typeof known === "object") return known;
 		const asCancel = await this.#cancelSoftly(tx, submission);
 		if (asCancel !== null) return asCancel;
-		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
+		const verdict = await admit(tx, clientOf(submission.submitterAddress), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return knownOutcome(tx.hash);
-		return this.#add(tx, submission, verdict.account, past === "resubmitted");
+		return this.#add(tx, submission, verdict.account, known === "readmit");
 	}
 
-	/** The outcome for a known hash; `resubmitted` when it has ended and may be admitted again; null for an unknown hash. */
-	async #pastOutcome(
+	/** The outcome for a known hash; `readmit` if it has ended and may be admitted again, `new` if the hash is unknown. */
+	async #outcomeIfKnown(
 		tx: DecodedTransaction,
-		{ origin }: Submission,
-	): Promise<SubmitOutcome | "resubmitted" | null> {
+		{ submitterAddress }: Submission,
+	): Promise<SubmitOutcome | "readmit" | "new"> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
-		if (record === null) return null;
+		if (record === null) return "new";
 		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
-		if (!isEndedByUser(record.stage)) return "resubmitted";
-		// Ended by its user: never admitted again. It counts as known until its nonce is used, also while the node fails.
-		const client = clientOf(origin);
-		const account = await accounts.get(tx.from, client, true).catch(() => null);
+		if (!isEndedByUser(record.stage)) return "readmit";
+		// Cancelled or replaced: never admitted again. It counts as known until its nonce is used, also while the node fails.
+		const client = clientOf(submitterAddress);
+		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
+		// Before it refuses, it reads the account anew, since the known one may be old.
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
-		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return knownOutcome(tx.hash);
-		return refused(verdict.rejection);
+		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
+		return isNonceUsed ? refused(verdict.rejection) : knownOutcome(tx.hash);
 	}
 
 	/** Adds it to the pool and the disk, and has it run. */
@@ -142,7 +146,7 @@ export class Pipeline implements Submitter, Canceller {
 			const outcome = await writing;
 			if (outcome.outcome !== "accepted") return outcome;
 			if (policyOf(transaction.path).shared === "always") share(transaction);
-			runner.run(tx.from, "new", true);
+			runner.run(tx.from, "new", REFRESH);
 			return outcome;
 		} finally {
 			this.#writing.delete(tx.hash);
@@ -153,19 +157,22 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions } = this.#deps;
 		const { pool, records, store } = transactions;
 		const { hash } = request;
-		// Read even if it is in memory, so that response times reveal nothing. A failing store must not prevent a cancel.
+		// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
 		const archived = await store.archived(hash).catch(() => null);
+		// Only the pool has one that is being written for the first time.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
 		if (owner === null) return false;
-		// The submitter's address authorizes a cancel only while an ended transaction is watched.
+		// Its submitter's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
 		const head = this.#deps.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
-		const origin = transaction?.origin ?? (isWatched ? (archived?.origin ?? null) : null);
-		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
+		const submitterAddress = transaction?.submitterAddress ?? (isWatched ? (archived?.origin ?? null) : null);
+		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, submitterAddress }))
 			return false;
+		// Repeating a cancel succeeds.
 		if (transaction === undefined) return archived?.stage === "CANCELLED";
 		await transactions.exclusively(transaction.tx, async () => {
+			// It may have left the pool while this waited for the lock.
 			const entry = pool.get(hash);
 			if (entry !== undefined) await transactions.cancel(entry);
 		});
@@ -173,22 +180,24 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	/**
-	 * Handles `tx` as a soft cancel; returns null when it is none, and then it is admitted like any other. Must run
-	 * exclusively for the sender and nonce. If the store fails, throws and cancels nothing.
+	 * Handles `tx` as a soft cancel; returns null when it is none, and then it is admitted like any other. The caller holds
+	 * the lock of the sender and nonce.
 	 */
 	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
 		if (!isSelfTransfer(tx) || !this.#isValidAlone(tx)) return null;
-		const freed = await this.#freedNonce(tx, submission);
-		const holder = pool.at(tx.from, tx.nonce);
-		if (holder !== undefined) {
-			if (holder.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
-			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
+		const ended = await this.#endedSoftCancellable(tx, submission);
+		// After the reads, during which a block may have changed the pool.
+		const pending = pool.at(tx.from, tx.nonce);
+		if (pending !== undefined) {
+			if (pending.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
+			return pending.transaction.softCancellations ? this.#recordSoftCancel(tx, submission, pending) : null;
 		}
-		if (freed === null) return null;
+		if (ended === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
-		return transactions.cancelLimitRefusal(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
+		const refusal = transactions.cancelLimitRefusal(tx.from);
+		return refusal ?? this.#recordSoftCancel(tx, submission, ended.expired);
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
@@ -198,25 +207,25 @@ export class Pipeline implements Submitter, Canceller {
 	}
 
 	/**
-	 * Checks that the nonce is free: the last transaction with it that requested soft cancellations was cancelled or has
-	 * expired, and the nonce is unused. Returns the expired one, which the same bytes would revive, if any; null if not free.
+	 * Null unless `tx` may cancel after the end: the nonce is unused, and the last transaction with it that requested soft
+	 * cancellations was cancelled or has expired. `expired`: the one that its bytes would revive, if there is one.
 	 */
-	async #freedNonce(
+	async #endedSoftCancellable(
 		tx: DecodedTransaction,
-		{ origin }: Submission,
+		{ submitterAddress }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
-		const hash = await transactions.store.softHolder(tx.from, tx.nonce);
+		const hash = await transactions.store.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
-		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
+		const account = await accounts.get(tx.from, clientOf(submitterAddress), URGENT).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		return { expired: await transactions.expiredWithSameNonce(tx) };
 	}
 
 	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */
-	async #endSoftly(
+	async #recordSoftCancel(
 		tx: DecodedTransaction,
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,

@@ -225,7 +225,7 @@ export class SenderRunner {
 	#account(sender: string, priority: Priority): Promise<AccountState> {
 		const { accounts, transactions } = this.#deps;
 		const { ready, waiting } = transactions.pool.transactionsOf(sender);
-		const client = clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");
+		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		return accounts.get(sender, client, priority === "new");
 	}
 
@@ -261,7 +261,7 @@ export class SenderRunner {
 				mayWait: true,
 				signal: unwanted.signal,
 				// The last one is the one that needs the simulation; the others are run for the state before it.
-				client: clientOf(entries.at(-1)?.transaction.origin ?? ""),
+				client: clientOf(entries.at(-1)?.transaction.submitterAddress ?? ""),
 				accounts: new Map([[sender, account]]),
 				transactions: entries.map((entry) => entry.transaction.tx),
 			});
@@ -339,7 +339,7 @@ export class SenderRunner {
 				transactions.records.emit(transaction.tx.hash, { type: "simulationFailed", ...about, error });
 			// It was sent for this block and fails now: cancel it at the builders.
 			if (entry.sentForBlock === next.number) {
-				broadcaster.cancel(transaction, [...entry.sentTo], next.number);
+				broadcaster.cancel(transaction, [...entry.everSentTo], next.number);
 				transactions.markUnsent(entry);
 			}
 			return;
@@ -382,7 +382,7 @@ function hidesDetails(visible: Visibility | undefined): boolean {
 
 /** Whether it was sent to all of `builders` for `block`. */
 function isSent(entry: PoolEntry, builders: readonly string[], block: number): boolean {
-	return entry.sentForBlock === block && builders.every((name) => entry.currentBuilders.has(name));
+	return entry.sentForBlock === block && builders.every((name) => entry.sentForBlockTo.has(name));
 }
 
 /** Whether the record already says that the transaction is held for `error`. */

@@ -3,9 +3,9 @@
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
-	minedTransaction,
 	pendingTransaction,
 	type RpcTransaction,
+	withoutSignature,
 } from "../../shared/ethereum/rpcObjects.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Upstream } from "../domain/ports.ts";
@@ -179,8 +179,8 @@ export class Views {
 		if (this.#dependencies.signatureHiding === "pending" && (byRelay || isInBlock(found))) return found;
 		const id = this.#dependencies.chainId();
 		return id === null
-			? { ...minedTransaction(found, 0n), chainId: found.chainId ?? null }
-			: minedTransaction(found, id);
+			? { ...withoutSignature(found, 0n), chainId: found.chainId ?? null }
+			: withoutSignature(found, id);
 	}
 
 	#leftMs({ until }: RequestState): number {

@@ -123,7 +123,7 @@ export class Fanout implements Broadcaster, BundleSender {
 
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
-		const client = clientOf(transaction.origin);
+		const client = clientOf(transaction.submitterAddress);
 		const isBundle = policyOf(path).form === "bundle";
 		const uuid = isBundle ? this.#identity.uuid(targetName(tx.hash)) : "";
 		const signed = this.#identity.signing(builders.length);
@@ -275,11 +275,11 @@ function targetName(hash: string): string {
 
 /** A bundle of the transaction alone, without a refund. */
 export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
-	const { tx, path, origin } = transaction;
+	const { tx, path, submitterAddress } = transaction;
 	return {
 		name: targetName(tx.hash),
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
-		client: clientOf(origin),
+		client: clientOf(submitterAddress),
 		isPlain: false,
 		block,
 		refund: null,

@@ -84,7 +84,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		nonce: tx.nonce.toString(),
 		value: tx.value.toString(),
 		referrer: transaction.referrer,
-		origin: transaction.origin,
+		origin: transaction.submitterAddress,
 		refundRecipient: transaction.refundRecipient,
 		stage: "PENDING",
 		ended: null,

@@ -18,7 +18,7 @@ export interface SubmissionOptions {
 export interface PrivateTransaction extends SubmissionOptions {
 	readonly tx: DecodedTransaction;
 	/** The network address that submitted it, and that may cancel it. */
-	readonly origin: string;
+	readonly submitterAddress: string;
 	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
 }
@@ -26,11 +26,11 @@ export interface PrivateTransaction extends SubmissionOptions {
 /** Makes an admitted transaction from its submission. */
 export function privateTransaction(
 	tx: DecodedTransaction,
-	options: SubmissionOptions & { readonly origin: string },
+	options: SubmissionOptions & { readonly submitterAddress: string },
 	receivedAt: number,
 ): PrivateTransaction {
-	const { path, softCancellations, refundRecipient, referrer, origin } = options;
-	return { tx, path, softCancellations, refundRecipient, referrer, origin, receivedAt };
+	const { path, softCancellations, refundRecipient, referrer, submitterAddress } = options;
+	return { tx, path, softCancellations, refundRecipient, referrer, submitterAddress, receivedAt };
 }
 
 /** The transaction without raw bytes, data and lists, to save memory for one that is never sent again. */
@@ -46,7 +46,7 @@ export interface Submission extends SubmissionOptions {
 	/** The signed transaction as bytes; must not be changed afterwards. */
 	readonly raw: Uint8Array;
 	/** The client's network address. */
-	readonly origin: string;
+	readonly submitterAddress: string;
 }
 
 /**
@@ -85,14 +85,14 @@ export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
 /** The owner of a transaction: its sender, and the network address that submitted it (null if forgotten). */
 export interface TransactionOwner {
 	readonly from: string;
-	readonly origin: string | null;
+	readonly submitterAddress: string | null;
 }
 
 /** Whether the request may cancel a transaction of `owner`. */
 export function mayCancelTransaction(
 	policy: CancelPolicy,
 	{ address, signer }: Pick<CancelRequest, "address" | "signer">,
-	{ from, origin }: TransactionOwner,
+	{ from, submitterAddress }: TransactionOwner,
 ): boolean {
-	return policy === "open" || signer === from || (address !== null && address === origin);
+	return policy === "open" || signer === from || (address !== null && address === submitterAddress);
 }

@@ -236,7 +236,7 @@ export class Auctioneer {
 		const entry = pool.get(hash);
 		const target = entry?.sentForBlock === block ? simulation.target(hash) : null;
 		if (entry === undefined || target === null) return null;
-		return { basis: simulation.basis(target), builders: entry.currentBuilders };
+		return { basis: simulation.basis(target), builders: entry.sentForBlockTo };
 	}
 
 	/** Sends and cancels bundles so that builders hold exactly the winning bids, then updates the status of `all` bids. */
@@ -245,7 +245,7 @@ export class Auctioneer {
 		const { sender } = this.#deps;
 		// An owner's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
 		const winningOwners = new Set<string>();
-		const targetBuilders = [...(this.#deps.pool.get(target)?.currentBuilders ?? [])];
+		const targetBuilders = [...(this.#deps.pool.get(target)?.sentForBlockTo ?? [])];
 		for (const bid of all) {
 			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];

@@ -104,7 +104,7 @@ export class TransactionDisk {
 	}
 
 	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
-	softHolder(from: string, nonce: bigint): Promise<string | null> {
+	lastSoftCancellable(from: string, nonce: bigint): Promise<string | null> {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
@@ -248,12 +248,18 @@ function timeKey(ms: number, hash: string): string {
 	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }
 
-/** What is stored beside the raw bytes; `block` is the head at the submission's arrival. */
-type Envelope = Omit<PrivateTransaction, "tx"> & { readonly block: number };
+/** What is stored beside the raw bytes; `origin` is the submitter's address, `block` the head at the submission's arrival. */
+type Envelope = Omit<PrivateTransaction, "tx" | "submitterAddress"> & {
+	readonly origin: string;
+	readonly block: number;
+};
 
 /** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
-export function encodeTransaction({ tx, ...rest }: PrivateTransaction, block: number): Buffer {
-	const envelope: Envelope = { ...rest, block };
+export function encodeTransaction(
+	{ tx, submitterAddress, ...rest }: PrivateTransaction,
+	block: number,
+): Buffer {
+	const envelope: Envelope = { ...rest, origin: submitterAddress, block };
 	const json = JSON.stringify(envelope);
 	const length = Buffer.byteLength(json);
 	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
@@ -273,8 +279,8 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	});
 	const decoded = decodeTransaction(raw);
 	if (!decoded.ok || envelope === null || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
-	const { block, path, ...rest } = envelope;
-	return { transaction: { path, tx: decoded.tx, ...rest }, block };
+	const { block, path, origin, ...rest } = envelope;
+	return { transaction: { path, tx: decoded.tx, submitterAddress: origin, ...rest }, block };
 }
 
 /** The default values of fields, which are not stored. */

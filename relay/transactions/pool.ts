@@ -18,18 +18,19 @@ export interface PoolEntry {
 	/** The last block that it was sent for; null: none, or it must be sent again. */
 	sentForBlock: number | null;
 	/** Names of the builders that it was sent to for that block. */
-	currentBuilders: ReadonlySet<string>;
+	sentForBlockTo: ReadonlySet<string>;
 	/** Names of all builders that it was ever sent to, which must receive its cancel. */
-	sentTo: ReadonlySet<string>;
+	everSentTo: ReadonlySet<string>;
 }
 
 /** The result of {@link Pool.add}. */
 export type AddOutcome =
 	| { readonly outcome: "added"; readonly entry: PoolEntry }
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
-	| { readonly outcome: "refused"; readonly rejection: Rejection };
+	| Refused;
+type Refused = { readonly outcome: "refused"; readonly rejection: Rejection };
 
-/** One sender's transactions with unused nonces, in nonce order, up to the first that is still being written. */
+/** One sender's transactions with unused nonces, in nonce order, split at the first gap, up to the first that is not durable. */
 export interface SenderTransactions {
 	/** Consecutive nonces from the account's nonce on. */
 	readonly ready: readonly PoolEntry[];
@@ -54,6 +55,7 @@ export interface PoolOptions {
 
 /** Most transactions of one sender. */
 export const MAX_PER_SENDER = 64;
+const SENDER_IS_FULL = `txpool is full: ${MAX_PER_SENDER} transactions of this sender`;
 /** Bytes that a transaction counts in addition to its raw bytes. */
 const OVERHEAD_BYTES = 512;
 /** One client's share of the pool. */
@@ -69,9 +71,9 @@ export class Pool implements PendingReader {
 	/** Bytes by client: of all transactions, and of parked ones. */
 	readonly #bytes: Shares;
 	readonly #parkedBytes: Shares;
-	/** Transactions that can't be in the next block, as last computed for their sender. */
+	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
 	readonly #parked = new Set<PoolEntry>();
-	#next: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
+	#nextFees: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
 	constructor({ maxBytes }: PoolOptions) {
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
@@ -120,29 +122,24 @@ export class Pool implements PendingReader {
 		const { tx } = transaction;
 		const sender = this.#bySender.get(tx.from);
 		const old = sender?.entries.find((entry) => entry.transaction.tx.nonce === tx.nonce);
-		if (old !== undefined && !mayReplace(tx, old.transaction.tx)) {
-			return refused("UNDERPRICED", "replacement transaction underpriced: expected 10 % more on every fee");
-		}
-		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER) {
-			return refused(
-				"SENDER_FULL",
-				`txpool is full: ${MAX_PER_SENDER} transactions of this sender`,
-				"sender",
-			);
-		}
+		if (old !== undefined && !mayReplace(tx, old.transaction.tx))
+			return refused("UNDERPRICED", PAYS_TOO_LITTLE);
+		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
+			return refused("SENDER_FULL", SENDER_IS_FULL, "sender");
 		const entry: PoolEntry = {
 			transaction,
 			durable: false,
 			sentForBlock: null,
-			currentBuilders: new Set(),
-			sentTo: new Set(),
+			sentForBlockTo: new Set(),
+			everSentTo: new Set(),
 		};
-		// The replaced transaction's bytes become free.
+		// Frees the old one's bytes for the check; they are counted again if the new one is refused.
 		if (old !== undefined) this.#release(old);
 		const refusal = this.#refusalIfFull(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
 			if (refusal !== null) return refusal;
 			this.insert(entry);
+			// If it shows used nonces, the sender's run after the write ends their transactions.
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
@@ -165,15 +162,16 @@ export class Pool implements PendingReader {
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
 		account: AccountState,
-	): AddOutcome | null {
-		const { tx, origin } = transaction;
+	): Refused | null {
+		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
-		const isParked = tx.nonce > this.#firstParked(sender?.entries ?? [], nonce) || !paysFor(tx, this.#next);
-		const [client, bytes] = [clientOf(origin), bytesOf(transaction)];
-		const over =
+		const isParked =
+			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || !paysFor(tx, this.#nextFees);
+		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
+		const exceeded =
 			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
-		if (over === null) return null;
-		return over === "total"
+		if (exceeded === null) return null;
+		return exceeded === "total"
 			? refused("POOL_FULL", "txpool is full", "pool")
 			: refused("CLIENT_FULL", "too many pending transactions from this client", "client");
 	}
@@ -247,18 +245,18 @@ export class Pool implements PendingReader {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block's fees; {@link canGoOut} applies them to a sender. */
-	setNext(next: NextBlock): void {
-		this.#next = next;
+	/** Records the next block's fees; {@link applyNextFees} applies them to a sender. */
+	setNextFees(next: NextBlock): void {
+		this.#nextFees = next;
 	}
 
-	/** Whether the sender's first transaction can be in the next block; also updates which of its transactions are parked. */
-	canGoOut(address: string): boolean {
+	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
+	applyNextFees(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
 
-	/** The sender's transactions, split at the first nonce gap. */
+	/** See {@link SenderTransactions}. */
 	transactionsOf(address: string): SenderTransactions {
 		const sender = this.#bySender.get(address);
 		if (sender === undefined) return { ready: [], waiting: [] };
@@ -289,24 +287,24 @@ export class Pool implements PendingReader {
 	}
 
 	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing or pays too little. */
-	#firstParked(entries: readonly PoolEntry[], nonce: bigint): bigint {
+	#firstParkedNonce(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let first = nonce;
 		for (const { transaction } of entries) {
 			const { tx } = transaction;
 			if (tx.nonce < nonce) continue;
-			if (tx.nonce !== first || !paysFor(tx, this.#next)) break;
+			if (tx.nonce !== first || !paysFor(tx, this.#nextFees)) break;
 			first += 1n;
 		}
 		return first;
 	}
 
-	/** Updates which of the sender's transactions are parked; returns whether the first one can be in the next block. */
+	/** As {@link applyNextFees}. */
 	#updateParked(sender: Sender): boolean {
-		const firstParked = this.#firstParked(sender.entries, sender.nonce);
+		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
 			const isParked = entry.transaction.tx.nonce >= firstParked;
 			if (isParked === this.#parked.has(entry)) continue;
-			const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+			const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 			if (isParked) {
 				this.#parked.add(entry);
 				this.#parkedBytes.takeAnyway(client, bytes);
@@ -320,12 +318,12 @@ export class Pool implements PendingReader {
 
 	/** Counts an entry's bytes. */
 	#count({ transaction }: PoolEntry): void {
-		this.#bytes.takeAnyway(clientOf(transaction.origin), bytesOf(transaction));
+		this.#bytes.takeAnyway(clientOf(transaction.submitterAddress), bytesOf(transaction));
 	}
 
 	/** Gives an entry's bytes back. */
 	#release(entry: PoolEntry): void {
-		const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+		const [client, bytes] = [clientOf(entry.transaction.submitterAddress), bytesOf(entry.transaction)];
 		this.#bytes.release(client, bytes);
 		if (this.#parked.delete(entry)) this.#parkedBytes.release(client, bytes);
 	}
@@ -340,7 +338,7 @@ function refused(
 	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL" | "CLIENT_FULL",
 	message: string,
 	scope?: string,
-): AddOutcome {
+): Refused {
 	return {
 		outcome: "refused",
 		rejection: rejection(code, message, scope === undefined ? undefined : { scope }),
@@ -349,10 +347,11 @@ function refused(
 
 /** By how many percent each fee must grow, as in go-ethereum's pool. */
 const PRICE_BUMP_PERCENT = 10n;
+const PAYS_TOO_LITTLE = `replacement transaction underpriced: expected ${PRICE_BUMP_PERCENT} % more on every fee`;
 
 /**
- * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei. Fractions of a wei are
- * dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
+ * Whether every fee of `replacement` is at least 10 % above that of `pooled`, and at least one wei; the blob fee, if both
+ * have blobs. Fractions of a wei are dropped, as in go-ethereum (core/txpool/legacypool/list.go) and wallets.
  */
 export function mayReplace(replacement: DecodedTransaction, pooled: DecodedTransaction): boolean {
 	return (

@@ -124,7 +124,7 @@ export class Transactions implements RecordReader {
 		this.pool.remove(entry);
 		this.#deps.onChange(from, false);
 		try {
-			await write(this.#preview(this.#cancelled([...entry.sentTo]), record));
+			await write(this.#preview(this.#cancelled([...entry.everSentTo]), record));
 		} catch (thrown) {
 			this.#undoRemoval(entry);
 			this.#deps.onChange(from, true);
@@ -133,7 +133,7 @@ export class Transactions implements RecordReader {
 		// It may have been mined or have ended meanwhile.
 		if (record === null || !isLive(record.stage)) return;
 		// With the time and head after the write. The next flush stores it in place of the one just written.
-		const event = this.#cancelled([...entry.sentTo]);
+		const event = this.#cancelled([...entry.everSentTo]);
 		this.records.emit(hash, event);
 		this.#deps.broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
@@ -183,11 +183,11 @@ export class Transactions implements RecordReader {
 
 	/** Marks it as sent to `builders` for `block`; returns those of them that did not have it for that block. */
 	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const had = entry.sentForBlock === block ? [...entry.currentBuilders] : [];
+		const had = entry.sentForBlock === block ? [...entry.sentForBlockTo] : [];
 		const added = builders.filter((name) => !had.includes(name));
 		entry.sentForBlock = block;
-		entry.currentBuilders = new Set([...had, ...added]);
-		entry.sentTo = new Set([...entry.sentTo, ...added]);
+		entry.sentForBlockTo = new Set([...had, ...added]);
+		entry.everSentTo = new Set([...entry.everSentTo, ...added]);
 		return added;
 	}
 
@@ -232,12 +232,12 @@ export class Transactions implements RecordReader {
 
 	/** Records that its lifetime is over. */
 	expired(entry: PoolEntry, head: number): void {
-		const { transaction, sentTo } = entry;
+		const { transaction, everSentTo } = entry;
 		this.pool.remove(entry);
 		this.#emit(transaction.tx.hash, { type: "expired", block: head });
 		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
 		if (policyOf(transaction.path).form === "private")
-			this.#deps.broadcaster.cancel(transaction, [...sentTo], head + 1);
+			this.#deps.broadcaster.cancel(transaction, [...everSentTo], head + 1);
 	}
 
 	/**
@@ -262,14 +262,14 @@ export class Transactions implements RecordReader {
 		const { transaction, record } = entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
-		const sentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		if (pool.insert({ transaction, durable: true, sentForBlock: null, currentBuilders: new Set(), sentTo }))
-			return;
+		const everSentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
+		const sentForBlockTo = new Set<string>();
+		if (pool.insert({ transaction, durable: true, sentForBlock: null, sentForBlockTo, everSentTo })) return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;
-		this.#emit(record.hash, replacedBy(other, block, [...sentTo]));
-		broadcaster.cancel(transaction, [...sentTo], block + 1);
+		this.#emit(record.hash, replacedBy(other, block, [...everSentTo]));
+		broadcaster.cancel(transaction, [...everSentTo], block + 1);
 	}
 
 	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
@@ -326,7 +326,7 @@ export class Transactions implements RecordReader {
 			this.expiredWithSameNonce(transaction.tx),
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
-		const builders = [...(old?.sentTo ?? [])];
+		const builders = [...(old?.everSentTo ?? [])];
 		const replaced = replacedBy(transaction, block, builders);
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
 		const replacedNow = { ...replaced, at };

@@ -39,8 +39,8 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	};
 }
 
-/** The node's transaction with the same fields. Both fees of older types are their gas price. */
-export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTransaction {
+/** The node's transaction in the form of {@link pendingTransaction}. Both fees of older types are their gas price. */
+export function withoutSignature(node: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = node.gasPrice;
 	return {
 		...node,

@@ -171,7 +171,7 @@ export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string |
 export type VerifySignature = (header: string, body: Uint8Array | string) => BodyVerification;
 
 /** The address of a connection that has closed. */
-const UNKNOWN_ADDRESS = "unknown";
+export const UNKNOWN_ADDRESS = "unknown";
 
 /** The reader for `options`. If an entry is not an address, the connection's own address counts. */
 export function addressReader(options: AddressOptions): ReadAddress {

@@ -111,7 +111,7 @@ export function privateTransaction(
 		softCancellations: options.softCancellations ?? false,
 		refundRecipient: options.refundRecipient ?? null,
 		referrer: options.referrer ?? null,
-		origin: options.origin ?? "127.0.0.1",
+		submitterAddress: options.submitterAddress ?? "127.0.0.1",
 		receivedAt: options.receivedAt ?? Date.UTC(2026, 0, 1),
 	};
 }

@@ -1,13 +1,13 @@
-// The methods that submit, cancel and read transactions. A refusal has the error text that wallets know.
+// The methods that submit, cancel and read transactions.
 
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import {
-	minedTransaction,
 	pendingTransaction,
 	type RpcTransaction,
+	withoutSignature,
 } from "../../../shared/ethereum/rpcObjects.ts";
-import { type CallContext, clientOf, isWebPage } from "../../../shared/http/callContext.ts";
+import { type CallContext, clientOf, isWebPage, UNKNOWN_ADDRESS } from "../../../shared/http/callContext.ts";
 import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/http/syncWaits.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
@@ -20,7 +20,13 @@ import {
 	RAW_PARAMS_SIZE,
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
-import { DEFAULT_PATH, isSubmissionPath, policyOf, type SubmissionPath } from "../../domain/endpoints.ts";
+import {
+	DEFAULT_PATH,
+	ENDPOINTS,
+	isSubmissionPath,
+	policyOf,
+	type SubmissionPath,
+} from "../../domain/endpoints.ts";
 import type { Submitter } from "../../domain/ports.ts";
 import type { CancelRequest, SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
@@ -28,7 +34,7 @@ import { callerOf, relayMethod } from "../methodDependencies.ts";
 export const eth_sendRawTransaction = relayMethod({
 	name: "eth_sendRawTransaction",
 	summary:
-		"Takes a signed transaction privately, treated as the path says; answers its hash once it is durable.",
+		"Takes a signed transaction privately; the URL path selects how it is treated. Answers its hash once it is on disk.",
 	params: [{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") }],
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.string().describe("the transaction's hash"),
@@ -42,7 +48,7 @@ export const eth_sendRawTransaction = relayMethod({
 export const eth_sendRawTransactionSync = relayMethod({
 	name: "eth_sendRawTransactionSync",
 	summary:
-		"As eth_sendRawTransaction, but answers the receipt (EIP-7966); error 4 with the hash when the time is up, 5 when it cannot be mined soon.",
+		"As eth_sendRawTransaction, but answers the receipt (EIP-7966); error 4 with the hash when the time is up, 5 when it cannot be mined soon or is a soft cancel.",
 	params: [
 		{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") },
 		{ name: "timeoutMs", schema: syncTimeoutMs },
@@ -55,17 +61,20 @@ export const eth_sendRawTransactionSync = relayMethod({
 		const begun = clock.monotonic();
 		const { hash, outcome } = await submitRaw(raw, context, submitter);
 		if (outcome === "cancels") throw neverMined(hash);
-		const client = clientOf(context.client.address);
-		return new AnswerLater((leftMs) => {
-			const until = Math.min(begun + timeout, clock.monotonic() + leftMs);
-			return receipts.wait({ hash, client, life: context.life, begun, until });
+		const { client, life } = context;
+		return new AnswerLater((requestLeftMs) => {
+			const until = Math.min(begun + timeout, clock.monotonic() + requestLeftMs);
+			return receipts.wait({ hash, client: clientOf(client.address), life, begun, until });
 		});
 	},
 });
 
+const NEVER_PUBLIC = "eth_sendRawTransaction never shares transactions in the public mempool";
+
 export const eth_sendPrivateTransaction = relayMethod({
 	name: "eth_sendPrivateTransaction",
-	summary: "Not supported: eth_sendRawTransaction never shares transactions in the public mempool.",
+	summary: `Not supported: ${NEVER_PUBLIC}.`,
+	// Any parameters are taken, so that each client gets this error and not one about them.
 	params: [
 		{ name: "transaction", schema: z.unknown().optional() },
 		{ name: "options", schema: z.unknown().optional() },
@@ -74,15 +83,9 @@ export const eth_sendPrivateTransaction = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.never(),
 	handle() {
-		throw methodNotFound(
-			"eth_sendPrivateTransaction",
-			"eth_sendRawTransaction never shares transactions in the public mempool, use it instead",
-		);
+		throw methodNotFound("eth_sendPrivateTransaction", `${NEVER_PUBLIC}, use it instead`);
 	},
 });
-
-/** The address of a client whose connection is gone. */
-const UNKNOWN_ADDRESS = "unknown";
 
 export const eth_cancelTransaction = relayMethod({
 	name: "eth_cancelTransaction",
@@ -97,12 +100,12 @@ export const eth_cancelTransaction = relayMethod({
 	},
 });
 
-/** A web page must not cancel by its visitor's network address. */
+/** Any web page can send requests from its visitor's address, so there the address proves nothing. */
 function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
-	const provesOrigin = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
+	const provesSubmitter = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
 	return {
 		hash,
-		address: provesOrigin ? client.address : null,
+		address: provesSubmitter ? client.address : null,
 		signer: transport === "http" ? client.signer : null,
 	};
 }
@@ -110,7 +113,7 @@ function cancelRequest(hash: string, { transport, client, origin }: CallContext)
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",
 	summary:
-		"A transaction, pending private ones included; gasPrice, v, r, s and yParity are 0x0, by SIGNATURE_HIDING of private ones alone.",
+		"A transaction, pending private ones included. gasPrice, v, r, s and yParity are 0x0; with SIGNATURE_HIDING=pending only those of pending private ones.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
 	async handle([wanted], context, { pending, node, chainId, signatureHiding }) {
@@ -118,7 +121,7 @@ export const eth_getTransactionByHash = relayMethod({
 		if (own !== null) return pendingTransaction(own.tx);
 		const found = await node.transactionByHash(wanted, callerOf(context));
 		if (found === null || signatureHiding === "pending") return found;
-		return minedTransaction(found as RpcTransaction, chainId);
+		return withoutSignature(found as RpcTransaction, chainId);
 	},
 });
 
@@ -146,23 +149,15 @@ type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  */
 async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<NotRefused> {
 	const options = submissionOptions(context.path, context.query);
-	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
+	const outcome = await submitter.submit({ raw, submitterAddress: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
-	// The message is go-ethereum's; the data spares clients from matching it.
+	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.
 	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });
 }
 
 /** Paths on which JSON-RPC is taken; `/` and `/ws` are `/fast`. */
-export const RPC_PATHS: readonly string[] = [
-	"/",
-	"/ws",
-	"/fast",
-	"/noreverts",
-	"/fullprivacy",
-	"/maxbackruns",
-	"/nochecks",
-];
+export const RPC_PATHS: readonly string[] = ["/", "/ws", ...Object.keys(ENDPOINTS).map((name) => `/${name}`)];
 
 function submissionPath(path: string): SubmissionPath {
 	const name = path.slice(1);

@@ -53,8 +53,11 @@ export function toSelf(value: number | bigint = 0): PrivateTransaction {
 }
 
 /** A cancel by hash by who submitted it. */
-export function cancel(fixture: StagesFixture, { tx, origin }: PrivateTransaction): Promise<boolean> {
-	return fixture.pipeline.cancel({ hash: tx.hash, address: origin, signer: null });
+export function cancel(
+	fixture: StagesFixture,
+	{ tx, submitterAddress }: PrivateTransaction,
+): Promise<boolean> {
+	return fixture.pipeline.cancel({ hash: tx.hash, address: submitterAddress, signer: null });
 }
 
 export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({

@@ -60,7 +60,7 @@ for (const [path, mayRevert] of [
 	["maxbackruns", true],
 ] as const) {
 	test(`a transaction of /${path} alone, in both dialects, with no data of its client`, () => {
-		const said = { referrer: "s3cret-ref", origin: "203.0.113.7", refundRecipient: RECIPIENT };
+		const said = { referrer: "s3cret-ref", submitterAddress: "203.0.113.7", refundRecipient: RECIPIENT };
 		const transaction = privateTransaction({ path, ...said });
 		const bundle = targetBundle({ transaction, block: 255, lastBlock: 256 });
 		const sent = DIALECT_NAMES.map((dialect) => json(bundleCall(row({ dialect }), bundle, UUID)));

@@ -57,7 +57,10 @@ export function fanoutFixtures() {
 		builder.answerWith(null);
 		const { fanout, noted } = fixture([builder.row("b")], { capacity });
 		for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i), origin: `10.0.0.${i}` })), ["b"]);
+			fanout.send(
+				dispatch(privateTransaction({ by: testAccount(20 + i), submitterAddress: `10.0.0.${i}` })),
+				["b"],
+			);
 		}
 		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 		/** Answers everything; resolves with the bodies that came behind those that took the connections. */

@@ -169,7 +169,7 @@ class Run {
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
-			const unsent = { sentForBlock: null, currentBuilders: new Set<string>(), sentTo: new Set<string>() };
+			const unsent = { sentForBlock: null, sentForBlockTo: new Set<string>(), everSentTo: new Set<string>() };
 			fixture.pool.insert({ transaction: entry, durable: true, ...unsent });
 			this.#targets[i] = entry;
 		}

@@ -184,7 +184,7 @@ export class AuctionFixture {
 	sendTarget(transaction: PrivateTransaction): void {
 		const entry = this.entry(transaction);
 		entry.sentForBlock = this.next;
-		entry.currentBuilders = new Set(this.builders.all);
+		entry.sentForBlockTo = new Set(this.builders.all);
 		this.emit(transaction, { type: "broadcast", at: 1, block: this.next });
 	}
 

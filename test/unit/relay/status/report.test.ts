@@ -20,7 +20,7 @@ const at = Date.UTC(2026, 1, 3);
 const RECIPIENT = `0x${"11".repeat(20)}`;
 const TRANSACTION = privateTransaction({
 	...{ nonce: 7, value: 10n ** 30n, gasLimit: 50_000, path: "noreverts", receivedAt: AT },
-	...{ referrer: "wallet", refundRecipient: RECIPIENT, origin: "203.0.113.7" },
+	...{ referrer: "wallet", refundRecipient: RECIPIENT, submitterAddress: "203.0.113.7" },
 });
 const { hash, from, to } = TRANSACTION.tx;
 const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no", data: "0x08" } as const;

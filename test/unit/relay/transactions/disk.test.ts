@@ -48,7 +48,7 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 		{ type: 1 as const, path: "noreverts" as const, softCancellations: true },
 		{ type: 2 as const, path: "fullprivacy" as const, refundRecipient: `0x${"11".repeat(20)}` },
 		{ type: 3 as const, path: "maxbackruns" as const, referrer: 'wallet é \u{1f9ea} "\\' },
-		{ type: 4 as const, path: "nochecks" as const, origin: "2001:db8::1" },
+		{ type: 4 as const, path: "nochecks" as const, submitterAddress: "2001:db8::1" },
 		{ type: 2 as const, to: null, data: "0x60", receivedAt: 1_234 },
 	];
 	const transactions = options.map((one, i) => privateTransaction({ ...one, by: testAccount(i) }));

@@ -134,7 +134,7 @@ function made({ client, bytes, nonce = 0, from, fee = 1_000n, blobFee }: Made): 
 		...{ maxFeePerGas: fee, maxPriorityFeePerGas: fee, maxFeePerBlobGas: blobFee ?? null },
 	};
 	const transaction = tx(0, {});
-	return { ...transaction, origin: client, tx: { ...transaction.tx, ...fields } };
+	return { ...transaction, submitterAddress: client, tx: { ...transaction.tx, ...fields } };
 }
 
 /** Adds it; answers what came of that. */
@@ -161,7 +161,7 @@ const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
 for (const [name, one, expected] of PARKED) {
 	test(`with 4 MiB of a client parked, one more that ${name} is ${expected}`, () => {
 		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
-		pool.setNext(NEXT);
+		pool.setNextFees(NEXT);
 		const client = "10.0.0.1";
 		assert.equal(add(pool, { client, bytes: 4 * MIB - 1_000, nonce: 7 }), "added");
 		assert.equal(add(pool, { client, bytes: 1_000, from: "0xdear", fee: 99n }), "added");

@@ -10,7 +10,7 @@ import {
 	intrinsicGas,
 	transactionCost,
 } from "../../../../shared/ethereum/intrinsicGas.ts";
-import { minedTransaction, pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
+import { pendingTransaction, withoutSignature } from "../../../../shared/ethereum/rpcObjects.ts";
 import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
@@ -110,13 +110,13 @@ test("a node's transaction gets the fields that older types lack, and loses its 
 		...{ ...NOWHERE, hash: "0x1", gasPrice: "0x7", blockNumber: "0x9" },
 		...{ v: "0x1b", r: "0x2", s: "0x3" },
 	};
-	assert.deepEqual(minedTransaction(node, 31_337n), {
+	assert.deepEqual(withoutSignature(node, 31_337n), {
 		...node,
 		...{ chainId: "0x7a69", maxFeePerGas: "0x7", maxPriorityFeePerGas: "0x7", accessList: [] },
 		...HIDDEN,
 	});
 	const full = { chainId: "0x1", maxFeePerGas: "0x8", maxPriorityFeePerGas: "0x1", accessList: [{}] };
-	assert.deepEqual(minedTransaction({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
+	assert.deepEqual(withoutSignature({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
 });
 
 test("a failing transaction has a reason and a next step", () => {
