@@ -23,7 +23,7 @@ import type { RelayObserver } from "./observeRelay.ts";
 /** Calls in one batch: as many as a relay takes. */
 const MAX_CALLS = 100;
 /** Rows looked at before the event loop is let go, so that submissions do not wait. */
-const ROWS_AT_ONCE = 1_000;
+const ROWS_AT_ONCE = 100;
 /** Equal answers in a row before one is believed: a node may be a block behind another. */
 const EQUAL_ANSWERS = 2;
 /** While the chain can't be read, a row expires this much later, in ms. */

@@ -23,7 +23,7 @@ const BATCH = 1_000;
 /** The most questions when all rows are asked for. */
 const MAX_QUESTIONS = 20;
 /** Stages handled before the event loop is let go, so that submissions do not wait. */
-const STAGES_AT_ONCE = 50;
+const STAGES_AT_ONCE = 10;
 /** The largest share of recently mined rows in a question. */
 const MINED_SHARE = 0.1;
 /** After so many slots without a stage of a row from the relay, the chain is asked about it. */

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import {
+	advanceInSteps,
 	endingOf,
 	hashOf,
 	type ReconcileFixture,
@@ -65,19 +66,19 @@ outage(
 outage(
 	"each account is asked for once in half a slot, a hundred at a time, who waits the longest first",
 	async (fixture) => {
-		const { chain, clock } = fixture;
+		const { chain } = fixture;
 		for (let n = 1; n <= 250; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
 		for (let n = 251; n <= 260; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(1) });
-		await clock.advance(SLOT_MS / 2);
+		await advanceInSteps(fixture, SLOT_MS / 2);
 		assert.deepEqual(
 			chain.batches.map(({ length }) => length),
 			[100, 100, 50],
 		);
 		assert.equal(new Set(calls(fixture, "eth_getTransactionCount")).size, 250);
-		await clock.advance(SLOT_MS / 2);
+		await advanceInSteps(fixture, SLOT_MS / 2);
 		assert.equal(chain.batches.flat().length, 500);
 		for (let n = 261; n <= 700; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
-		await clock.advance(SLOT_MS);
+		await advanceInSteps(fixture, SLOT_MS);
 		assert.equal(new Set(calls(fixture, "eth_getTransactionCount")).size, 690, "nobody starves");
 	},
 );

@@ -1,8 +1,8 @@
 // Observing the relay: what each stage does to a row, and that mined rows are observed for some slots.
 
 import assert from "node:assert/strict";
-import { nextTurn } from "../../../../shared/clock.ts";
 import {
+	advanceInSteps,
 	endingOf,
 	entryOf,
 	failure,
@@ -121,14 +121,9 @@ scenario("an unacknowledged row is observed until the delivery can no longer arr
 });
 
 scenario("a large journal is asked for in parts, and as a whole when the relay is back", async (fixture) => {
-	const { relay, clock } = fixture;
+	const { relay } = fixture;
 	for (let n = 1; n <= 3_500; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
-	/** Answers are gone through in slices, between which others have their turn. */
-	const advance = async (ms: number) => {
-		await clock.advance(ms);
-		for (let turn = 0; turn < 100; turn += 1) await nextTurn();
-	};
-	for (let i = 0; i < 5; i += 1) await advance(INTERVAL_MS);
+	await advanceInSteps(fixture, 5 * INTERVAL_MS);
 	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
 	assert.deepEqual(
 		asked.map(({ length }) => length),
@@ -136,9 +131,9 @@ scenario("a large journal is asked for in parts, and as a whole when the relay i
 	);
 	assert.equal(new Set(asked.flat()).size, 3_500);
 	relay.breaker.set(true);
-	await advance(INTERVAL_MS);
+	await advanceInSteps(fixture, INTERVAL_MS);
 	relay.breaker.set(false);
-	await advance(1);
+	await advanceInSteps(fixture, 1);
 	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
 	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
 });

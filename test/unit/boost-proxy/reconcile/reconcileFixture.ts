@@ -14,6 +14,7 @@ import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
+import { nextTurn } from "../../../../shared/clock.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import type { LiveRow } from "../journal/journalFixture.ts";
@@ -231,6 +232,17 @@ export function entryOf({ journal }: ReconcileFixture, hash: string): LiveRow {
 	const entry = journal.get(hash);
 	assert.ok(entry !== null, "it is open");
 	return entry;
+}
+
+/** Turns of the event loop in which the longest work in slices ends. */
+const TURNS = 500;
+
+/** Moves on by `ms`, an interval at a time; work that is done in slices, between which others have their turn, ends in each. */
+export async function advanceInSteps({ clock }: ReconcileFixture, ms: number): Promise<void> {
+	for (let left = ms; left > 0; left -= INTERVAL_MS) {
+		await clock.advance(Math.min(left, INTERVAL_MS));
+		for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
+	}
 }
 
 interface ScenarioOptions {
