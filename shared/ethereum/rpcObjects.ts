@@ -40,7 +40,7 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 }
 
 /**
- * The node's transaction in the form of {@link pendingTransaction}, but with the authorizations that the node shows to everyone.
+ * The node's transaction in the form of {@link pendingTransaction}; its authorizations stay as they came.
  * Both fees of older types are their gas price.
  */
 export function withoutSignature(node: RpcTransaction, chainId: bigint): RpcTransaction {
