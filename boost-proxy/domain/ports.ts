@@ -88,8 +88,8 @@ export interface Upstream {
 	): Promise<Reading | null>;
 	/**
 	 * One call on `path` (default: fast); null if the upstream is unavailable or did not answer. `whole`: the client's body,
-	 * which our relay gets instead, so that its signature stays valid. `anyway`: ignores the breaker and is not counted by it,
-	 * for cancels, which should reach an upstream that may still be alive.
+	 * which our relay gets instead, so that the client's signature of it stays valid. `anyway`: ignores the breaker and is not
+	 * counted by it, for cancels, which should reach an upstream that may still be alive.
 	 */
 	call(
 		call: Call,
@@ -111,7 +111,7 @@ export interface Upstreams {
 	readonly fallback: Upstream | null;
 }
 
-/** Reads the chain: from the independent node if there is one, else the relay, else the fallback. */
+/** Reads the chain: tries the independent node, if there is one, then the relay, then the fallback. */
 export interface ChainReads {
 	/** Null if none of them answered all calls. */
 	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
@@ -128,7 +128,7 @@ export interface Dialect {
 	readonly acceptsNonceGaps: boolean;
 	/** The method that cancels a transaction by hash; null if there is none. */
 	readonly cancelMethod: string | null;
-	/** Whether a self-transfer with a nonce that it holds cancels for free there. */
+	/** Whether a self-transfer with the nonce of a transaction that it holds cancels that one there, for free. */
 	readonly softCancels: boolean;
 	/** Path and query for a submission, and the names of query parameters that are dropped. */
 	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
@@ -148,13 +148,21 @@ export type BreakerState = (typeof BREAKER_STATES)[number];
 
 /** What opened a breaker. */
 export type TripReason =
+	/** A single one: of a probe, a refused connection, or any soon after the last closing. */
 	| Fault
+	/** Several in a row. */
 	| "faults"
+	/** −32603 to many senders. */
 	| "storm"
+	/** Requests in flight, and no answer to any. */
 	| "silence"
+	/** The relay's head is too far behind. */
 	| "staleHead"
+	/** The relay says so, or an upstream's answer to a probe does: an error, or another chain's id. */
 	| "notReady"
+	/** The probe itself threw, which is a bug. */
 	| "probe"
+	/** An operator. */
 	| "forced";
 
 /** The result of an attempt, as the breaker counts it. */
@@ -172,7 +180,7 @@ export interface Attempted {
 export interface Breaker {
 	readonly upstream: UpstreamName;
 	readonly state: BreakerState;
-	/** False while it takes requests; always false while forced closed. */
+	/** Whether it takes no requests: open or half-open, or stopped. */
 	readonly isUnavailable: boolean;
 	/** Estimated ms until it takes requests again, for `Retry-After`. */
 	readonly retryMs: number;
@@ -193,7 +201,7 @@ export interface Breaker {
 	force(state: "open" | "closed" | null): void;
 }
 
-/** A row of `/status`. */
+/** What `/status` shows of it. */
 export interface BreakerStatus {
 	readonly state: BreakerState;
 	readonly reason: TripReason | null;
@@ -207,9 +215,9 @@ export interface BreakerStatus {
 }
 
 /** `ok` if the upstream would take a transaction, else why the probe failed. */
-export type ProbeResult = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
+export type ProbeResult = "ok" | Fault | "staleHead" | "notReady";
 
-/** A probe's result, or `probe` if the probe itself threw, which is a bug. */
+/** A probe's result, or `probe` if the probe itself threw. */
 export type ProbeOutcome = ProbeResult | "probe";
 
 /**

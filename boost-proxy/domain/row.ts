@@ -1,5 +1,6 @@
 // A row: the journal's record of one transaction, with what its client wants and its delivery state at each upstream. Every
-// change of a row is a pure function here, named by a verb, so that all that can happen to it can be read in one place.
+// change of a row, except of its notes, is a pure function here, named by a verb, so that all that can happen to it can be read in
+// one place.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
@@ -12,7 +13,7 @@ export type Desired = "live" | Ending;
 
 /**
  * Whether an upstream has it. `maybe`: no verdict came. `has`: acknowledged. `lost`: acknowledged once, unknown there now.
- * `refused`: rejected by a verdict, or abandoned there.
+ * `refused`: rejected by a verdict, in a health epoch; or, if its epoch is null, abandoned there, see {@link markAbandoned}.
  */
 export type Presence = "absent" | "maybe" | "has" | "lost" | "refused";
 
@@ -86,7 +87,10 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
 	readonly notes: Notes;
 }
 
-/** As `retryAt`: no retry is planned. Only a need that waits for no retry, or a new epoch, sends it. Later than any time. */
+/**
+ * As `retryAt`: no retry is planned. It is sent again only as a replacement, or once it is lost, or, where `epoch` is set, in a
+ * new epoch.
+ */
 export const NO_RETRY = Number.POSITIVE_INFINITY;
 
 /** The first wait after a failed delivery, doubling, and the longest one, in ms. */
@@ -191,7 +195,7 @@ export function isFinal(row: Row): boolean {
 	return row.desired === "mined" || isEndedByUser(row);
 }
 
-/** Whether an upstream has it, may have it, or had it. */
+/** Whether an upstream has it, may have it, or had it: a lost one is still asked for, and cancelled, there. */
 export function isHolder({ presence }: Standing): boolean {
 	return presence === "has" || presence === "maybe" || presence === "lost";
 }
@@ -222,7 +226,10 @@ export function markHeld(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeStanding(row, by, { ...HAS, replacementPending }) : cancelIfEndedByUser(row, by);
 }
 
-/** A client's request sent it to `by` and got no verdict: it is observed there, and sent again only once `by` denies it. */
+/**
+ * A client's request sent it to `by` and got no verdict: it counts as `has`, unlike by {@link markUnanswered}, and is sent
+ * again only once `by` denies having it.
+ */
 export function markMaybeHeld(row: Row, by: UpstreamName): Row {
 	if (!isLive(row)) return cancelIfEndedByUser(row, by);
 	if (isHolder(row.at[by])) return row;
@@ -282,7 +289,7 @@ export function markRefused(row: Row, by: UpstreamName, moment: Moment): Row {
 	return changeStanding(delayRetry(row, by, moment), by, refused);
 }
 
-/** `by` has abandoned or cancelled it, or may not have it: it is never sent there again. */
+/** `by` has given it up or cancelled it: it is never sent there again. */
 export function markAbandoned(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeStanding(row, by, { ...ABSENT, presence: "refused", retryAt: NO_RETRY }) : row;
 }

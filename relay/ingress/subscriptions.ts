@@ -55,7 +55,7 @@ export class SubscriptionHub implements Publisher {
 		if (own.size >= MAX_SUBSCRIPTIONS) {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		}
-		// Each would get all transactions in full.
+		// A second one would send each transaction, in full, twice.
 		if (topic === PENDING_TRANSACTIONS && [...own.values()].some((one) => one.topic === topic)) {
 			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
@@ -70,7 +70,7 @@ export class SubscriptionHub implements Publisher {
 			subscription.held = { texts: [], chars: 0 };
 			exchange.onAnswered(() => this.#release(subscription));
 		}
-		if (known === undefined) this.#removeOnClose(connection, own);
+		if (known === undefined) this.#addConnection(connection, own);
 		return id;
 	}
 
@@ -100,8 +100,8 @@ export class SubscriptionHub implements Publisher {
 		if (text !== null) this.#send(subscription, text);
 	}
 
-	/** Removes its subscriptions when it closes, or at once if it is closed already. */
-	#removeOnClose(connection: Connection, own: Map<string, Subscription>): void {
+	/** Adds it until it closes. If it is closed already its subscriptions, `own`, end at once. */
+	#addConnection(connection: Connection, own: Map<string, Subscription>): void {
 		this.#connections.set(connection, own);
 		connection.onClose(() => {
 			for (const subscription of own.values()) this.#forget(subscription);
@@ -127,7 +127,7 @@ export class SubscriptionHub implements Publisher {
 		}
 	}
 
-	/** A failing connection must not keep the others from their results, so its error is only logged. */
+	/** Sends or holds a result. A failing connection must not keep others from their results, so its error is only logged. */
 	#send(subscription: Subscription, text: string): void {
 		const { id, connection, held } = subscription;
 		try {
@@ -183,7 +183,7 @@ export async function subscribeToTransaction(
 	});
 	try {
 		let record = await records.record(hash);
-		// It changed while the store was read, so read once more.
+		// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
 		if (hasChanged) record = await records.record(hash);
 		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
 		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));

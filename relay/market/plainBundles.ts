@@ -1,5 +1,5 @@
-// Sends plain bundles to the builders for each block of their range in which they pass a simulation, until they are mined or
-// their owner cancels. In memory only.
+// Sends plain bundles (a searcher's own transactions, without a shared target) to the builders for each block of their range in
+// which they pass a simulation, until they are mined or their owner cancels or replaces them. In memory only.
 
 import { pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
@@ -29,17 +29,17 @@ import {
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** New bundles that are processed at once, and that may wait. */
+/** New bundles that are processed at the same time, and that may wait. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
-/** Bundles that are simulated again at once: thousands may be due at a head, and other work must not wait for all. */
+/** Repeated simulations at the same time: thousands may be due at a head, and other work must not wait for all. */
 const RETRIALS_AT_ONCE = 16;
 /** Most simulations of a new bundle when heads or accounts change meanwhile. */
 const MAX_TRIES = 3;
 /** Delay between attempts while the node gives no result, in ms. */
 const RETRY_MS = 500;
 
-/** Blocks for which an included bundle is kept, in case its block is reorganised away. */
+/** Blocks for which an included bundle is kept at least, in case its block is reorganised away. */
 const REORG_BLOCKS = 8;
 
 /** A bundle that is not accepted yet. */
@@ -76,7 +76,7 @@ export class PlainBundles {
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
 
-	/** Ends bundles that new blocks contain or that are over, and sends the others for the next block. */
+	/** Marks bundles that new blocks contain, ends those that are over or contained in part, and tries the others for the next block. */
 	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
@@ -93,7 +93,7 @@ export class PlainBundles {
 	}
 
 	/** Handles a bundle of which no new block contains any transaction. */
-	#follow(bundle: PlainBundle, head: number, again: boolean): void {
+	#follow(bundle: PlainBundle, head: number, isReorg: boolean): void {
 		const { landed, sentForBlock, firstBlock, lastBlock, record } = bundle;
 		if (landed !== null) {
 			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
@@ -105,7 +105,7 @@ export class PlainBundles {
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sentForBlock !== head;
 		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
-		else this.#try(bundle, again);
+		else this.#try(bundle, isReorg);
 	}
 
 	/** Starts no further simulation. */
@@ -114,14 +114,14 @@ export class PlainBundles {
 		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
 	}
 
-	/** Simulates it for the next block and sends it if it passes; `again`: even if it was already sent for that block. */
-	#try(bundle: PlainBundle, again: boolean): void {
+	/** Simulates it for the next block and sends it if it passes; `evenIfSent`: also if it was already sent for it. */
+	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#deps;
 		const { simulation } = this.#market;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
-		if (bundle.sentForBlock === next.number && !again) return;
+		if (bundle.sentForBlock === next.number && !evenIfSent) return;
 		const trial = new AbortController();
 		const { signal } = trial;
 		bundle.trial = trial;
@@ -129,12 +129,12 @@ export class PlainBundles {
 		// Among one client's bundles those that failed before go last.
 		const priority = failedFor === next.number - 1 ? "held" : "again";
 		const { client, transactions } = outgoing;
-		const asked = { transactions, client, block: next.number, next, priority, signal } as const;
+		const request = { transactions, client, block: next.number, next, priority, signal } as const;
 		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
 				const verdict = await this.#retrials
-					.run(turn, () => simulation.plain(asked))
+					.run(turn, () => simulation.plain(request))
 					.catch((thrown: unknown) => {
 						if (!signal.aborted) throw thrown;
 					});
@@ -201,17 +201,17 @@ export class PlainBundles {
 			const coming = tip.next();
 			const head = tip.head();
 			if (coming === null || head === null) throw nodeUnavailable();
-			const asked = comingOf(blocks, range, coming.number);
-			if (!asked.ok) return refusedBundle(asked.code, asked.message);
-			const freed = this.#freed(one, asked);
+			const ahead = comingOf(blocks, range, coming.number);
+			if (!ahead.ok) return refusedBundle(ahead.code, ahead.message);
+			const freed = this.#freed(one, ahead);
 			const full = this.#full(one, freed);
 			if (full !== null) return full;
-			const now = uuid === null ? withBlocksOf(asked, freed, coming.number) : asked;
+			const covered = uuid === null ? withBlocksOf(ahead, freed, coming.number) : ahead;
 			const verdict = await simulation.plain({
-				...{ transactions, client: network, block: now.first, next: coming, priority: "bid" },
+				...{ transactions, client: network, block: covered.first, next: coming, priority: "bid" },
 				signal: submission.stop.signal,
 			});
-			if (submission.withdrawn !== null) return this.#take(one, now, verdict);
+			if (submission.withdrawn !== null) return this.#take(one, covered, verdict);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
@@ -219,10 +219,10 @@ export class PlainBundles {
 				await pause(clock, LATER_HEAD_MS);
 				continue;
 			}
-			const isLast = now.last === coming.number;
+			const isLast = covered.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
 			// Synchronous from here on, so that nothing changes in between.
-			return this.#take(one, now, verdict);
+			return this.#take(one, covered, verdict);
 		}
 		throw nodeUnavailable();
 	}
@@ -258,11 +258,12 @@ export class PlainBundles {
 		const freed = this.#freed(one, range);
 		const full = this.#full(one, freed);
 		if (full !== null) return full;
+		// The same transactions: its blocks and its name at builders stay.
 		const twin = uuid === null ? freed : undefined;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const { withdrawn } = submission;
-		// A live identical bundle uses the same record and keeps its status.
+		// Withdrawn during its simulation: only its status is kept, and not even that beside a live identical bundle's.
 		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
 		if (withdrawn !== null) {
@@ -282,6 +283,7 @@ export class PlainBundles {
 			...{ sentForBlock: null, landed: null, sentTo: [], trial: null, failedFor: null },
 			release: () => table.freeUuid(submission),
 		};
+		// The one under its name: `freed`, or one that is included.
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
@@ -303,7 +305,7 @@ export class PlainBundles {
 		return { outcome: "accepted", hash };
 	}
 
-	/** Sends it if it was simulated for the next block and passed. */
+	/** Sends it if it passed for the next block, notes if it failed for that, and simulates it if the verdict is for another. */
 	#begin(bundle: PlainBundle, range: Range, verdict: PlainVerdict): void {
 		const next = this.#deps.tip.next()?.number;
 		if (range.first !== next) this.#try(bundle, false);

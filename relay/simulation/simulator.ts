@@ -27,7 +27,7 @@ import type {
 import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
-import { endsWith, NO_VERDICT, readAnswer } from "./engines/verdicts.ts";
+import { NO_VERDICT, readAnswer, stopsAt } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
@@ -71,7 +71,7 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const outcomes = await runAll(asked, options, dependencies);
 			// Nothing after a failure has an outcome.
 			const last = outcomes.at(-1);
-			const isOver = last !== undefined && endsWith(asked, last, outcomes.length - 1);
+			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
 			return outcomes;
 		},
@@ -95,15 +95,15 @@ async function runAll(
 	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
 	while (outcomes.length < request.chain.length) {
 		const part = rest();
-		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : REFUSED;
-		if (answer.kind === "refused") {
+		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : UNSUPPORTED;
+		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
 			// Trace up to the first creation, which is most likely what the node refused.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
 				outcomes.push(traced.outcome);
-				if (endsWith(request, traced.outcome, outcomes.length - 1)) return outcomes;
+				if (stopsAt(request, traced.outcome, outcomes.length - 1)) return outcomes;
 				if (outcomes.length === request.chain.length) return outcomes;
 				if (traced.state === null) return [...outcomes, NO_VERDICT];
 				state = traced.state;
@@ -111,15 +111,15 @@ async function runAll(
 			continue;
 		}
 		onRun({ engine: "eth_simulateV1" });
-		const { judged } = answer;
-		if (judged === answer.outcomes.length) {
+		const { finalCount } = answer;
+		if (finalCount === answer.outcomes.length) {
 			outcomes.push(...answer.outcomes);
-			const reason = answer.unexplained ? await explain(part, judged - 1, ask) : null;
+			const reason = answer.unexplained ? await explain(part, finalCount - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
-		const next = judged === 0 ? null : await stateAfter(part, judged, ask);
-		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, judged)];
-		outcomes.push(...answer.outcomes.slice(0, judged));
+		const next = finalCount === 0 ? null : await stateAfter(part, finalCount, ask);
+		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, finalCount)];
+		outcomes.push(...answer.outcomes.slice(0, finalCount));
 		state = next;
 	}
 	return outcomes;
@@ -131,9 +131,9 @@ function systemState({ stateBlock, parentHash, timestamp }: BlockContext): State
 	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
 }
 
-/** The reliable outcomes if only the first `judged` had all their gas. A success with less gas is still a success. */
-function withinCap(outcomes: readonly SimulationOutcome[], judged: number): readonly SimulationOutcome[] {
-	const failed = outcomes.findIndex((outcome, i) => i >= judged && !outcome.ok);
+/** The reliable outcomes if only the first `finalCount` had all their gas. A success with less gas is still a success. */
+function withinCap(outcomes: readonly SimulationOutcome[], finalCount: number): readonly SimulationOutcome[] {
+	const failed = outcomes.findIndex((outcome, i) => i >= finalCount && !outcome.ok);
 	if (failed >= 0) return [...outcomes.slice(0, failed), ABOVE_CAP];
 	// The payment may depend on the gas.
 	return outcomes.map((outcome) => (outcome.ok ? { ...outcome, paid: null } : outcome));
@@ -173,7 +173,7 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 	};
 }
 
-const REFUSED = { kind: "refused" } as const;
+const UNSUPPORTED = { kind: "unsupported" } as const;
 
 /** How many transactions may run, and the problem of the next one; null if all may run. */
 export interface Checked {

@@ -14,16 +14,16 @@ export interface RecordEntry {
 	readonly record: TransactionRecord;
 }
 
-/** Events that do not change the stage but must be stored, since a restart could not find them out again. */
+/** Events that must be stored although the stage stays, since a restart could not find them out again; a cancel's delivery too. */
 const KEPT: ReadonlySet<TxEvent["type"]> = new Set(["ready", "shared", "bundled", "refunded"]);
 
 /** Records by hash; only `emit` changes one. */
 export class TransactionRecords implements EventSink {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
-	/** Cancelled ones by sender. */
+	/** Cancelled ones by sender, also those that were mined all the same. */
 	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
-	/** Expired ones by sender and nonce: at most one each, since the next transaction with the nonce replaces it. */
+	/** Expired ones by sender and nonce: at most one each, since the next transaction with the nonce makes it REPLACED. */
 	readonly #expired = new Map<string, TransactionRecord>();
 	/** Records with changes since the last flush that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
@@ -53,11 +53,11 @@ export class TransactionRecords implements EventSink {
 		const past = this.#entries.get(entry.record.hash)?.record;
 		if (past !== undefined) this.remove(past);
 		this.#entries.set(entry.record.hash, entry);
-		this.#ended(entry);
+		this.#reindex(entry);
 		return past;
 	}
 
-	/** As {@link add}, and notifies listeners of the record's last event. */
+	/** As {@link add}, and notifies listeners of the record's last event. A new transaction counts as `PENDING` before it. */
 	addAndNotify(entry: RecordEntry): void {
 		const past = this.add(entry);
 		const { record } = entry;
@@ -65,7 +65,7 @@ export class TransactionRecords implements EventSink {
 		if (last !== undefined) this.#notify(record, past?.stage ?? "PENDING", last);
 	}
 
-	/** Removes an archived record; a newer record with the same hash stays. */
+	/** Removes a record that was archived or replaced; a newer record with the same hash stays. */
 	remove(record: TransactionRecord): void {
 		const others = this.#cancelled.get(record.from);
 		others?.delete(record);
@@ -76,7 +76,7 @@ export class TransactionRecords implements EventSink {
 		this.#annotated.delete(record);
 	}
 
-	/** How many of the sender's transactions are cancelled and not archived yet. */
+	/** How many of the sender's transactions were cancelled and are not archived yet. */
 	cancelledCount(sender: string): number {
 		return this.#cancelled.get(sender)?.size ?? 0;
 	}
@@ -103,12 +103,12 @@ export class TransactionRecords implements EventSink {
 		const isCancel = event.type === "delivered" && event.kind === "cancel";
 		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
-		if (record.stage !== before) this.#ended(entry);
+		if (record.stage !== before) this.#reindex(entry);
 		this.#notify(record, before, event);
 	}
 
 	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */
-	#ended({ transaction, record }: RecordEntry): void {
+	#reindex({ transaction, record }: RecordEntry): void {
 		const key = senderNonceKey(record);
 		if (record.stage === "EXPIRED") this.#expired.set(key, record);
 		else if (this.#expired.get(key) === record) this.#expired.delete(key);

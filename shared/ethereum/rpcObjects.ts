@@ -1,11 +1,11 @@
 // Makes the JSON of transactions for `eth_getTransactionByHash`, and of headers for `newHeads`. The signature of a pending private
-// transaction is never shown: `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type. Transactions of the node are
-// shown the same way, unless the operator chooses to show them unchanged so that clients can verify them.
+// transaction is never shown: `v`, `r`, `s` and `yParity` are 0x0 for every type, and so is `gasPrice`. A caller shows the node's
+// transactions the same way, or unchanged so that clients can verify them.
 
 import { toQuantity } from "./hex.ts";
 import type { DecodedTransaction } from "./transaction.ts";
 
-/** JSON-RPC transaction object (interface section 2.2). */
+/** A transaction as a JSON-RPC object. */
 export type RpcTransaction = Readonly<Record<string, unknown>>;
 
 /** `always`: all transactions; `pending`: only pending private ones. */
@@ -39,7 +39,10 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	};
 }
 
-/** The node's transaction in the form of {@link pendingTransaction}. Both fees of older types are their gas price. */
+/**
+ * The node's transaction in the form of {@link pendingTransaction}; its authorizations stay as they came.
+ * Both fees of older types are their gas price.
+ */
 export function withoutSignature(node: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = node.gasPrice;
 	return {

@@ -1,8 +1,9 @@
-// The table of JSON-RPC errors, with the code and HTTP status of each kind. Messages are written by the callers.
+// The table of the JSON-RPC errors that the relay and boost answer themselves, with the code and HTTP status of each kind. Messages
+// are written by the callers. A node's error is passed on, see ForeignRpcError.
 
 /**
- * Every kind of error a client can get, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and
- * the HTTP status of an answer that is this error alone. Wallets only read bodies under 200, so most are 200.
+ * Every kind of our own errors, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and the HTTP status of an
+ * answer that is this error alone. Wallets ignore the body unless the HTTP status is 200, so most errors use 200.
  */
 export const RPC_ERRORS = {
 	parse: { code: -32700, status: 400 },
@@ -12,16 +13,18 @@ export const RPC_ERRORS = {
 	internal: { code: -32603, status: 200 },
 	/** Draining or not ready: -32603 too, with a status that load balancers understand. */
 	unavailable: { code: -32603, status: 503 },
+	/** A limit is reached, a client's own or that of all. */
 	limit: { code: -32005, status: 200 },
 	/** Over the rate limit: -32005 with 429, so that proxies and clients slow down. */
 	rateLimit: { code: -32005, status: 429 },
 	/** The body exceeds the size limit. */
 	tooLarge: { code: -32005, status: 413 },
+	/** Understood, but refused, or not possible in the present state. */
 	rejected: { code: -32000, status: 200 },
 	reverted: { code: 3, status: 200 },
-	/** Accepted, but not mined in the given time; the data is the hash. */
+	/** `eth_sendRawTransactionSync` alone: accepted, but not mined in the given time; the data is the hash. */
 	timedOut: { code: 4, status: 200 },
-	/** Accepted, but can't be mined soon; the data is the hash. */
+	/** `eth_sendRawTransactionSync` alone: accepted, but can't be mined soon; the data is the hash. */
 	notSoon: { code: 5, status: 200 },
 } as const satisfies Record<string, { code: number; status: number }>;
 

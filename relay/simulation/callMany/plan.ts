@@ -1,5 +1,6 @@
-// The plan of one `eth_callMany`, however it is run: its calls in order, their blocks, and the state before them. Also the
-// results of calls, with the relay's own error messages.
+// The plan of one `eth_callMany`, however it is run: its calls in order, their blocks, and the state before them. Calls
+// behind mined transactions of a block come with these, which are run again on the parent's state. Also the results of calls,
+// with the relay's own error messages.
 
 import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -17,7 +18,7 @@ export interface PlannedCall {
 	readonly object: Readonly<Record<string, unknown>>;
 	/** Null for the gas left in the block. */
 	readonly gas: bigint | null;
-	/** Its sender and its delegations (EIP-7702). */
+	/** Its sender, and its authorizations (EIP-7702), which an unsigned call never has. */
 	readonly signer: Signer;
 	/** The client's signed transaction, which must obey the rules of a block. */
 	readonly tx: DecodedTransaction | null;
@@ -104,6 +105,7 @@ export function notRun(error: string): Ended {
 
 /** The result of an executed call: `output` in lower-case 0x hex, `error` null if it succeeded. */
 export function ended(output: string, gasUsed: bigint, error: SimulationError | null): Ended {
+	// Clients get the digits without 0x.
 	const value = output.slice(2);
 	if (error === null) return { value, gasUsed, ok: true };
 	// Only the output of a revert is data of the contract.
@@ -111,8 +113,8 @@ export function ended(output: string, gasUsed: bigint, error: SimulationError | 
 	return { value: data, error: error.message, gasUsed, ok: false };
 }
 
-/** The results of `plan`. */
-export function collect(plan: Plan, endOf: (call: PlannedCall) => Ended | undefined): PlanResults {
+/** The results of all calls of `plan` except mined ones, in order. */
+export function collect(plan: Plan, endOf: (call: PlannedCall) => Ended | undefined): readonly Ended[] {
 	const own = plan.blocks.flatMap(({ calls }) => calls.filter(({ mined }) => mined === null));
 	return own.map((call) => endOf(call) ?? notRun("execution failed"));
 }

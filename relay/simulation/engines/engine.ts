@@ -53,7 +53,7 @@ export type NodeAnswer =
 	/** The transaction failed. */
 	| { readonly kind: "failed"; readonly error: SimulationError }
 	/** The node does not support the method, or these params. */
-	| { readonly kind: "refused" }
+	| { readonly kind: "unsupported" }
 	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };
 

@@ -1,5 +1,6 @@
-// Runs transactions by `eth_simulateV1`, one after another in their target block. `validation` is on, because only then every node
-// shows contracts the base fee. Balances are read in a further block, so that nothing artificial is in the target block's state.
+// Runs transactions by `eth_simulateV1`, one after another in their target block, or over several from it on if they may wait and
+// do not fit into one. `validation` is on, because only then every node shows contracts the base fee. Balances are read in a
+// further block, so that nothing artificial is in the state that the transactions see.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -18,11 +19,11 @@ import {
 	readCallResult,
 	signedCall,
 } from "./nodeObjects.ts";
-import { callError, EXECUTION_FAILED, endsWith, NO_VERDICT } from "./verdicts.ts";
+import { callError, EXECUTION_FAILED, NO_VERDICT, stopsAt } from "./verdicts.ts";
 
 /** Seconds from a simulated block to the next one. */
 const SLOT_SECONDS = 12;
-/** Gas of the balance read in the further block; it uses 25,000. */
+/** Gas of the balance read in the further block; it uses 27,000 at most. */
 export const BALANCES_GAS = 50_000n;
 /** Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
 export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
@@ -31,17 +32,23 @@ export type PartAnswer =
 			readonly kind: "ran";
 			/** Of the part's transactions in order; ends with the first failure that is not allowed, if there is one. */
 			readonly outcomes: readonly SimulationOutcome[];
-			/** How many of them, from the front, had all their gas. */
-			readonly judged: number;
+			/** How many of them, from the front, are final: later ones had less than their gas, because of the gas cap. */
+			readonly finalCount: number;
 			/** The last one failed, and the node did not say why. */
 			readonly unexplained: boolean;
 	  }
 	/** The node does not support it. */
-	| { readonly kind: "refused" };
+	| { readonly kind: "unsupported" };
 
-/** The outcomes of a part's first transactions, or the node's rejection of all of them. */
+type Ran = Extract<PartAnswer, { kind: "ran" }> & {
+	/** The balance, after them, of the next transaction's sender; null if it could not be read. */
+	readonly nextBalance?: bigint | null;
+};
+
+/** The outcomes of a part's first transactions; `rejected`: the node ran none, since one of them can't be executed. */
 type PrefixAnswer =
-	| (PartAnswer & { readonly balance?: bigint | null })
+	| Ran
+	| Exclude<PartAnswer, { kind: "ran" }>
 	| { readonly kind: "rejected"; readonly error: SimulationError };
 
 /** Runs `part`, in one request if possible. `gasCap`: the node's gas limit for all transactions of one request together. */
@@ -57,7 +64,7 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 	// One transaction that can't be executed makes the node reject all, without naming it: find it by bisection.
 	let { error } = whole;
 	let outcomes: readonly SimulationOutcome[] = [];
-	let balance = firstBalance(part);
+	let nextBalance = firstBalance(part);
 	let rejected = length;
 	while (rejected - outcomes.length > 1) {
 		const middle = (outcomes.length + rejected) >> 1;
@@ -67,16 +74,16 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 			error = prefix.error;
 			continue;
 		}
-		if (prefix.kind === "refused" || prefix.judged < middle) return prefix;
+		if (prefix.kind === "unsupported" || prefix.finalCount < middle) return prefix;
 		const last = prefix.outcomes.at(-1);
-		if (last !== undefined && endsWith(part, last, prefix.outcomes.length - 1)) return prefix;
-		({ outcomes, balance = null } = prefix);
+		if (last !== undefined && stopsAt(part, last, prefix.outcomes.length - 1)) return prefix;
+		({ outcomes, nextBalance = null } = prefix);
 	}
 	const tx = part.chain[outcomes.length];
 	// For missing funds, use the relay's own message with the amounts.
-	if (tx !== undefined && balance !== null) error = findFundsProblem(tx, balance) ?? error;
+	if (tx !== undefined && nextBalance !== null) error = findFundsProblem(tx, nextBalance) ?? error;
 	const all = [...outcomes, { ok: false, error } as const];
-	return { kind: "ran", outcomes: all, judged: all.length, unexplained: false };
+	return { kind: "ran", outcomes: all, finalCount: all.length, unexplained: false };
 }
 
 /** How many transactions go into each block, by their gas limits, if they do not fit into one. */
@@ -107,7 +114,7 @@ async function runPrefix(
 	switch (answer?.kind) {
 		case "failed":
 			return { kind: "rejected", error: answer.error };
-		case "refused":
+		case "unsupported":
 			return answer;
 		case "result": {
 			const results = readCalls(answer.value, count, blocks.length);
@@ -116,7 +123,7 @@ async function runPrefix(
 			return measured ? withPayment(part, read, results, without) : read;
 		}
 	}
-	return { kind: "ran", outcomes: [NO_VERDICT], judged: 1, unexplained: false };
+	return { kind: "ran", outcomes: [NO_VERDICT], finalCount: 1, unexplained: false };
 }
 
 /**
@@ -185,12 +192,12 @@ function readCalls(value: unknown, count: number, blocks: number): readonly Call
 
 function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint): Ran {
 	const outcomes: SimulationOutcome[] = [];
-	let judged = 0;
+	let finalCount = 0;
 	let used = 0n;
 	for (const [i, call] of results.slice(0, -1).entries()) {
 		const tx = part.chain[i];
 		if (tx === undefined) break;
-		if (judged === i && used + tx.gasLimit <= gasCap) judged += 1;
+		if (finalCount === i && used + tx.gasLimit <= gasCap) finalCount += 1;
 		used += call.gasUsed;
 		const { gasUsed, emitsEvents } = call;
 		const error = call.success ? null : callError(call, tx.gasLimit, tx);
@@ -198,12 +205,10 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 			? { ok: true, gasUsed, emitsEvents, paid: null }
 			: { ok: false, error: error ?? EXECUTION_FAILED };
 		outcomes.push(outcome);
-		if (endsWith(part, outcome, i)) return { kind: "ran", outcomes, judged, unexplained: error === null };
+		if (stopsAt(part, outcome, i)) return { kind: "ran", outcomes, finalCount, unexplained: error === null };
 	}
-	return { kind: "ran", outcomes, judged, unexplained: false, balance: readWord(results.at(-1), 1) };
+	return { kind: "ran", outcomes, finalCount, unexplained: false, nextBalance: readWord(results.at(-1), 1) };
 }
-
-type Ran = Extract<PartAnswer, { kind: "ran" }> & { readonly balance?: bigint | null };
 
 /**
  * Adds the last transaction's transfers to the fee recipient, never below zero: the recipient's balance with it less the balance
@@ -219,13 +224,14 @@ function withPayment(
 	const tx = part.chain.at(-1);
 	if (tx === undefined || last?.ok !== true || ran.outcomes.length < part.chain.length) return ran;
 	const before = without?.kind === "result" ? readCalls(without.value, part.chain.length - 1, 1) : null;
-	const [held, holds] = [readWord(before?.at(-1), 0), readWord(results.at(-1), 0)];
-	if (held === null || holds === null) return ran;
+	const [balanceWithout, balanceWith] = [readWord(before?.at(-1), 0), readWord(results.at(-1), 0)];
+	if (balanceWithout === null || balanceWith === null) return ran;
 	const { baseFee, blobBaseFee, feeRecipient } = part.block;
 	const price = effectiveGasPrice(tx, baseFee);
 	let fees = last.gasUsed * (price - baseFee);
+	// What a recipient pays for its own transaction lowers its balance, but is no transfer: it is added back.
 	if (tx.from === feeRecipient) fees -= last.gasUsed * price + blobGas(tx) * blobBaseFee;
-	const gain = holds - held - fees;
+	const gain = balanceWith - balanceWithout - fees;
 	const paid = gain > 0n ? gain : 0n;
 	return { ...ran, outcomes: [...ran.outcomes.slice(0, -1), { ...last, paid }] };
 }

@@ -1,4 +1,4 @@
-// Classifies a node's error by its code, or else by its message: a failure of the transaction, a refusal of the call, or a fault of
+// Classifies a node's error by its code, or else by its message: a failure of the transaction, a call that it does not support, or a fault of
 // the node. Only this file reads a node's error messages, and they are not passed on. Codes:
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
@@ -9,7 +9,7 @@ import { revertError } from "../revertReason.ts";
 import type { EngineRequest, NodeAnswer } from "./engine.ts";
 import { type CallResult, readHex } from "./nodeObjects.ts";
 
-type Meaning = "refused" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
+type Meaning = "unsupported" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
 const FAILED = ["EXECUTION_FAILED", "execution failed"] as const;
 const NONCE_LOW = ["NONCE_TOO_LOW", "nonce too low"] as const;
@@ -46,10 +46,10 @@ const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 
 /** The meaning of a code if the message matches no pattern; all other codes are faults. */
 const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
-	[-32600, "refused"],
-	[-32601, "refused"],
-	[-32602, "refused"],
-	[-32004, "refused"],
+	[-32600, "unsupported"],
+	[-32601, "unsupported"],
+	[-32602, "unsupported"],
+	[-32004, "unsupported"],
 	[-32000, FAILED],
 	[-32003, FAILED],
 	[-32015, FAILED],
@@ -153,8 +153,8 @@ export const NO_VERDICT: SimulationOutcome = {
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
 
-/** Whether the run ends with `outcome`, of the request's transaction at `index`. */
-export function endsWith(
+/** Whether the run stops at `outcome`, of the request's transaction at `index`. */
+export function stopsAt(
 	{ chain, mayFail }: Pick<EngineRequest, "chain" | "mayFail">,
 	outcome: SimulationOutcome,
 	index: number,

@@ -25,13 +25,13 @@ const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
 /**
- * Deadline for reading one value, and for writes while the database is down, counted from the first failed write, in ms.
- * Clients wait for both.
+ * Deadline for reading one value and for a write, in ms; while writes fail, counted from the first of them that failed. Clients
+ * wait for both.
  */
 const PATIENCE_MS = 1_000;
-/** Deadline for further writes after that time, in ms. */
+/** What each write gets at least while writes fail, in ms. */
 const TRY_MS = 500;
-/** Assumed minimum throughput of a database. */
+/** Assumed minimum throughput of a database: a write's deadline is later by what its bytes need. */
 const BYTES_PER_MS = 1024;
 /** Between two attempts. */
 const RETRY_MS = 50;
@@ -53,7 +53,7 @@ const WRITE = `WITH held AS (
 
 /**
  * Opens the store, migrates the database's tables and takes the lease. Throws StoreInUseError, DatabaseDownError,
- * DatabaseUrlError or LaterVersionError.
+ * DatabaseRefusedError, DatabaseUrlError, LaterVersionError, or the database's error.
  */
 export async function openPostgres(
 	options: PostgresOptions,
@@ -119,7 +119,7 @@ class PostgresStore implements SharedStore {
 			const last = rows.at(-1);
 			if (last === undefined || rows.length < count) return;
 			left -= rows.length;
-			// The smallest key above the last one.
+			// The smallest key above the last one: PostgreSQL's text can't hold U+0000.
 			from = `${last.key}\u{0001}`;
 		}
 	}
@@ -136,7 +136,7 @@ class PostgresStore implements SharedStore {
 		await this.#database.close();
 	}
 
-	/** Retries until `until` if the connection fails. */
+	/** Retries until `until` if the connection fails. `query` is called for each attempt: each write needs a new sequence number. */
 	async #retried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
 		for (;;) {
 			try {
