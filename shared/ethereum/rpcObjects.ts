@@ -40,18 +40,20 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 }
 
 /**
- * The node's transaction in the form of {@link pendingTransaction}; its authorizations stay as they came.
- * Both fees of older types are their gas price.
+ * A node's or fallback's transaction in the form of {@link pendingTransaction}. A mined one keeps its authorizations, which
+ * are public then. Both fees of older types are their gas price.
  */
-export function withoutSignature(node: RpcTransaction, chainId: bigint): RpcTransaction {
-	const price = node.gasPrice;
+export function withoutSignature(found: RpcTransaction, chainId: bigint): RpcTransaction {
+	const { authorizationList, ...rest } = found;
+	const node = (found.blockNumber ?? null) === null ? rest : found;
+	const price = found.gasPrice;
 	return {
 		...node,
 		// Nodes omit it if the transaction has no chain id.
-		chainId: node.chainId ?? toQuantity(chainId),
-		maxFeePerGas: node.maxFeePerGas ?? price,
-		maxPriorityFeePerGas: node.maxPriorityFeePerGas ?? price,
-		accessList: node.accessList ?? [],
+		chainId: found.chainId ?? toQuantity(chainId),
+		maxFeePerGas: found.maxFeePerGas ?? price,
+		maxPriorityFeePerGas: found.maxPriorityFeePerGas ?? price,
+		accessList: found.accessList ?? [],
 		...HIDDEN,
 	};
 }

@@ -117,6 +117,10 @@ test("a node's transaction gets the fields that older types lack, and loses its 
 	});
 	const full = { chainId: "0x1", maxFeePerGas: "0x8", maxPriorityFeePerGas: "0x1", accessList: [{}] };
 	assert.deepEqual(withoutSignature({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
+	const authorized = { ...node, ...full, authorizationList: [{ r: "0x1" }] };
+	assert.deepEqual(withoutSignature(authorized, 31_337n), { ...authorized, ...HIDDEN }, "mined: public");
+	const pending = withoutSignature({ ...authorized, blockNumber: null }, 31_337n);
+	assert.deepEqual(pending, { ...node, ...full, blockNumber: null, ...HIDDEN }, "pending: perhaps private");
 });
 
 test("a failing transaction has a reason and a next step", () => {
