@@ -275,9 +275,10 @@ export function markNotHeld(row: Row, by: UpstreamName): Row {
  * if none has it, `by` is asked again after a wait.
  */
 export function markRefused(row: Row, by: UpstreamName, moment: Moment): Row {
-	const { presence, epoch } = row.at[by];
+	const { presence, epoch, retryAt } = row.at[by];
 	// Abandoned there.
-	if (presence === "refused" && epoch === null) return setReplacementPending(row, by, false);
+	if (presence === "refused" && epoch === null && retryAt === NO_RETRY)
+		return setReplacementPending(row, by, false);
 	const otherHasIt = UPSTREAMS.some(
 		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
 	);

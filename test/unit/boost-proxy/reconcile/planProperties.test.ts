@@ -6,6 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
+	ABSENT,
 	delayRetry,
 	endRow,
 	isLive,
@@ -25,9 +26,14 @@ import {
 	plan,
 	type UpstreamHealths,
 } from "../../../../boost-proxy/reconcile/plan.ts";
-import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
+import { HEALTHY, NOW, rowOf, STANDINGS } from "./planFixture.ts";
 
-const NAMES = Object.keys(STANDINGS) as StandingName[];
+const STATES = {
+	...STANDINGS,
+	/** It was refused, cancelled once mined, and has been reopened since. */
+	reopened: { ...ABSENT, presence: "refused" },
+} as const;
+const NAMES = Object.keys(STATES) as (keyof typeof STATES)[];
 const OUTCOMES = ["acknowledged", "rejected", "unanswered", "refused"] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
@@ -56,7 +62,7 @@ function rowsOf({ rows }: Fixture): Row[] {
 		const at = (by: UpstreamName) => {
 			const { name, replacementPending, cancelPending } = one[by];
 			return {
-				...STANDINGS[name],
+				...STATES[name],
 				replacementPending,
 				cancelPending: cancelPending && one.ending === "cancelled",
 			};
@@ -210,3 +216,14 @@ function isLatest(row: Row, rows: readonly Row[]): boolean {
 	const siblings = rows.filter((one) => isLive(one) && one.nonce === row.nonce && one.acknowledged);
 	return siblings.at(-1) === row;
 }
+
+test("what an upstream has just rejected is not sent there again at once", () => {
+	const relayOut = { ...HEALTHY, relay: { ...HEALTHY.relay, isUnavailable: true } };
+	for (const relay of NAMES) {
+		for (const fallback of NAMES) {
+			const row = rowOf(1, { relay: STATES[relay], fallback: STATES[fallback] });
+			const actions = [...plan([markRefused(row, "fallback", NOW)], relayOut, NOW)];
+			assert.ok(!actions.some(({ kind }) => kind === "send"), `${relay} at the relay, ${fallback}`);
+		}
+	}
+});
