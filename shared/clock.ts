@@ -54,15 +54,25 @@ export function withDeadline<T>(
 	work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
 	const controller = new AbortController();
+	const running = new Promise<T>((settle) => settle(work(controller.signal)));
+	return within(clock, what, ms, running, (error) => controller.abort(error));
+}
+
+/** `running`, or a rejection with {@link DeadlineError} when the time is up, for work that can't be aborted. */
+export function within<T>(
+	clock: Clock,
+	what: string,
+	ms: number,
+	running: Promise<T>,
+	onLate?: (error: DeadlineError) => void,
+): Promise<T> {
 	return new Promise<T>((resolve, reject) => {
 		const timer = clock.after(ms, () => {
 			const error = new DeadlineError(what, ms);
-			controller.abort(error);
+			onLate?.(error);
 			reject(error);
 		});
-		new Promise<T>((settle) => settle(work(controller.signal)))
-			.then(resolve, reject)
-			.finally(() => timer.cancel());
+		running.then(resolve, reject).finally(() => timer.cancel());
 	});
 }
 

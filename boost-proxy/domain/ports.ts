@@ -24,7 +24,7 @@ export interface Post {
 	readonly headers: Readonly<Record<string, string>>;
 	/** Ms until it fails as `timeout`. */
 	readonly deadlineMs: number;
-	readonly abort?: Abort;
+	readonly abort?: Abort | undefined;
 }
 
 /** HTTP requests to one upstream over pooled connections. Never rejects. */

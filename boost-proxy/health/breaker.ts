@@ -49,10 +49,6 @@ export interface BreakerDependencies {
 
 /** How often stalls are checked for while anything is in flight, in ms. */
 const TICK_MS = 50;
-/**
- * Longer than any attempt's own deadline, in ms. It ends attempts that, by a bug, have no deadline.
- */
-const ATTEMPT_MAX_MS = 600_000;
 /** A probe that has not ended after so many times its own deadline counts as timed out. */
 const OVERDUE = 1.2;
 /** The longest delay that a timer takes, in ms: opossum has no "never". */
@@ -143,11 +139,8 @@ export class UpstreamBreaker implements Breaker {
 		const abort = this.#abort;
 		let attempted: T | undefined;
 		try {
-			await this.#opossum.fire(async () => {
-				attempted = await attempt(abort);
-				return attempted;
-			});
-			return attempted ?? null;
+			attempted = (await this.#opossum.fire(() => attempt(abort))) as T;
+			return attempted;
 		} finally {
 			inFlight.leave();
 			if (attempted !== undefined) this.#judge(attempted, inFlight);
@@ -347,7 +340,8 @@ export class UpstreamBreaker implements Breaker {
 function createOpossum(name: string): CircuitBreaker<[() => Promise<Attempted>], Attempted> {
 	const opossum = new CircuitBreaker((work: () => Promise<Attempted>) => work(), {
 		name,
-		timeout: ATTEMPT_MAX_MS,
+		// Each attempt has a deadline of its own.
+		timeout: false,
 		errorThresholdPercentage: 100,
 		volumeThreshold: Number.MAX_SAFE_INTEGER,
 		rollingPercentilesEnabled: false,

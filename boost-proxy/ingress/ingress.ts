@@ -123,18 +123,18 @@ export class BoostIngress {
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
 		const signature = headers["x-flashbots-signature"];
-		const { routing, ...answer } = await this.#serve(body, call, {
+		const { answer, routing } = await this.#serve(body, call, {
 			search: target.search,
 			signature: typeof signature === "string" ? signature : null,
 			refusal: request.shutdownError ?? signatureError,
 		});
 		const ours = routingHeaders(routing, upstreams.relay.breaker.state);
-		return { ...answer, headers: Object.assign(ours, answer.headers) };
+		return { status: answer.status, body: answer.body, headers: Object.assign(ours, answer.headers) };
 	}
 
 	async #message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
 		const sent = { search: call.query.toString(), signature: null, refusal: null };
-		const answer = await this.#serve(body, call, sent);
+		const { answer } = await this.#serve(body, call, sent);
 		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };
 	}
 
@@ -146,7 +146,7 @@ export class BoostIngress {
 			readonly signature: string | null;
 			readonly refusal: RpcError | null;
 		},
-	): Promise<Pick<HttpAnswer, "status" | "body" | "headers"> & { readonly routing: RoutingInfo }> {
+	): Promise<{ readonly answer: HttpAnswer; readonly routing: RoutingInfo }> {
 		const { client, origin, life, path, connection } = call;
 		const read = readBody(body, this.#options.maxBatch);
 		const search = boundedQuery(sent.search);
@@ -172,7 +172,7 @@ export class BoostIngress {
 			passed === null || passed instanceof RpcError
 				? await this.#dispatch(read, context, passed ?? sent.refusal)
 				: passed;
-		return { ...answer, routing };
+		return { answer, routing };
 	}
 
 	/** A call that only the relay serves, made over a websocket; null for any other. */

@@ -10,8 +10,9 @@ import type { ChainReads } from "../domain/ports.ts";
 
 const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
-/** The format that this version writes. */
-const FORMAT = "1";
+/** The format that this version writes, and the ones that it reads. */
+const FORMAT = "2";
+const READ_FORMATS = ["1", FORMAT];
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
 const ELSEWHERE = "set DATA_DIR or DATABASE_URL to another one";
@@ -60,9 +61,10 @@ export class ChainBinding {
 	 * fails.
 	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
-		const format = await kv.get(FORMAT_KEY);
-		if (format === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
-		else if (format.toString("utf8") !== FORMAT) throw new JournalFormatError();
+		const format = (await kv.get(FORMAT_KEY))?.toString("utf8") ?? FORMAT;
+		if (!READ_FORMATS.includes(format)) throw new JournalFormatError();
+		// Earlier versions would not understand what this one adds.
+		await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 

@@ -12,8 +12,11 @@ import {
 	decodeState,
 	encodeBirth,
 	encodeState,
+	keyOf,
+	type RowKey,
 	rawLength,
 	rawOfBirth,
+	readKey,
 	STATE,
 } from "./records.ts";
 
@@ -26,6 +29,7 @@ const CACHE_OVERHEAD_BYTES = 300;
 
 /** The latest row of a hash that is not known to be on disk. */
 interface Unwritten {
+	readonly key: RowKey;
 	readonly row: Row | null;
 	/** Bytes that are not on disk yet; null if they are, or are of no use. */
 	readonly raw: Buffer | null;
@@ -76,7 +80,10 @@ export class Journal {
 		return this.#unwritten.size;
 	}
 
-	/** Every row on disk. The state record of a transaction overrides its birth record, if it can be read. */
+	/**
+	 * Every row on disk. The state record of a transaction overrides its birth record, if it can be read. Where a hash has two
+	 * rows, since the deletion of the first never reached the disk, the second counts and the first is deleted.
+	 */
 	async read(): Promise<readonly Row[]> {
 		const { kv, log } = this.#dependencies;
 		const rows = new Map<string, Row>();
@@ -86,21 +93,26 @@ export class Journal {
 			bad += 1;
 			log.error(`a record of the journal ${why}`, { hash, ...fault });
 		};
-		const readAll = async (prefix: string, decode: (hash: string, value: Buffer) => Row): Promise<void> => {
-			for await (const [key, value] of kv.range(...prefixRange(prefix))) {
-				const hash = key.slice(prefix.length);
+		const deleted: Change[] = [];
+		const readAll = async (prefix: string, decode: (key: RowKey, value: Buffer) => Row): Promise<void> => {
+			for await (const [text, value] of kv.range(...prefixRange(prefix))) {
+				const key = readKey(prefix, text);
+				const other = rows.get(key.hash) ?? key;
+				if (other.id !== key.id) deleted.push(...changes(other.id < key.id ? other : key, null, null, false));
+				if (other.id > key.id) continue;
 				try {
-					rows.set(hash, decode(hash, value));
+					rows.set(key.hash, decode(key, value));
 				} catch (thrown) {
-					leaveOut("can't be read", hash, { fault: safeError(thrown) });
+					leaveOut("can't be read", key.hash, { fault: safeError(thrown) });
 				}
 			}
 		};
-		await readAll(BIRTH, (hash, value) => {
-			lengths.set(hash, rawLength(value));
-			return decodeBirth(hash, value);
+		await readAll(BIRTH, (key, value) => {
+			lengths.set(key.hash, rawLength(value));
+			return decodeBirth(key, value);
 		});
-		await readAll(STATE, (hash, value) => decodeState(hash, value, lengths.get(hash) ?? 0));
+		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(key.hash) ?? 0));
+		await kv.write(deleted);
 		for (const [hash, row] of rows) {
 			if (!isLive(row) || keepsBytes(row)) continue;
 			rows.delete(hash);
@@ -111,15 +123,15 @@ export class Journal {
 	}
 
 	/**
-	 * Writes the record of a hash; null deletes it. `bytes`: the transaction's bytes if they are not on disk yet, and whether the
-	 * hash has no record yet. A failed write is logged and retried.
+	 * Writes the record of a row; null deletes it. `bytes`: the transaction's bytes if they are not on disk yet, and whether the
+	 * row has no record yet. A failed write is logged and retried.
 	 */
-	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
+	write(key: RowKey, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
+		const { hash } = key;
 		const unwritten = this.#unwritten.get(hash);
-		const isNew = bytes?.isNew === true && unwritten === undefined;
 		if (!keepsBytes(row)) this.#cache.delete(hash);
 		const raw = bytes === undefined ? (unwritten?.raw ?? null) : ownBytes(bytes.raw);
-		this.#write(hash, row, keepsBytes(row) ? raw : null, isNew);
+		this.#write(key, row, keepsBytes(row) ? raw : null, bytes?.isNew === true);
 	}
 
 	/** Resolves when the last write of a hash has succeeded (true) or failed (false). */
@@ -128,12 +140,13 @@ export class Journal {
 	}
 
 	/** The bytes of a row that keeps them, else null. Rejects if they can't be read. */
-	async raw(hash: string): Promise<Buffer | null> {
+	async raw(key: RowKey): Promise<Buffer | null> {
+		const { hash } = key;
 		const cached = this.#cache.get(hash);
 		const kept =
 			this.#unwritten.get(hash)?.raw ?? (cached === undefined ? null : Buffer.from(cached, "latin1"));
 		if (kept !== null) return kept;
-		const birth = await this.#dependencies.kv.get(BIRTH + hash);
+		const birth = await this.#dependencies.kv.get(keyOf(BIRTH, key));
 		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
 		const raw = rawOfBirth(birth);
 		this.#cache.set(hash, raw.toString("latin1"));
@@ -148,12 +161,13 @@ export class Journal {
 		await this.#writeAgain();
 	}
 
-	#write(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): void {
-		const written = this.#dependencies.kv.write(changes(hash, row, raw, isNew)).then(
+	#write(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): void {
+		const { hash } = key;
+		const written = this.#dependencies.kv.write(changes(key, row, raw, isNew)).then(
 			() => this.#cameThrough(hash, one),
 			(thrown: unknown) => this.#failedFor(hash, one, thrown),
 		);
-		const one: Unwritten = { row, raw, written };
+		const one: Unwritten = { key, row, raw, written };
 		this.#forget(hash);
 		this.#unwritten.set(hash, one);
 	}
@@ -208,7 +222,7 @@ export class Journal {
 				const unwritten = this.#unwritten.get(hash);
 				if (unwritten === undefined) continue;
 				// If it fails again it is last in the order, so that no record blocks the others.
-				this.#write(hash, unwritten.row, unwritten.raw, false);
+				this.#write(unwritten.key, unwritten.row, unwritten.raw, false);
 				writes.push(this.written(hash));
 				if (writes.length >= count) break;
 			}
@@ -217,9 +231,9 @@ export class Journal {
 	}
 }
 
-function changes(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {
-	const birth = BIRTH + hash;
-	const state = STATE + hash;
+function changes(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {
+	const birth = keyOf(BIRTH, key);
+	const state = keyOf(STATE, key);
 	if (row !== null && raw !== null) {
 		const born = { key: birth, value: encodeBirth(row, raw) };
 		return isNew ? [born] : [born, { key: state, value: null }];

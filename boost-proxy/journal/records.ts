@@ -16,20 +16,36 @@ import {
 	standings,
 } from "../domain/row.ts";
 
-// Keys are one of these prefixes and the hash. The birth record is written on arrival: the row and its bytes. The state record
-// is the row after later changes, without the bytes, and overrides the birth record; an ended row has only this one.
+// A key is one of these prefixes, the id of the row and its hash. The birth record is written on arrival: the row and its bytes.
+// The state record is the row after later changes, without the bytes, and overrides the birth record; an ended row has only this
+// one.
 export const BIRTH = "b/";
 export const STATE = "s/";
+/** Keys that grow with each row fill the pages of a store one after another. */
+const ID_DIGITS = 8;
 
-/** Whether both would be the same after a restart. `aliveUntil` is compared in steps of half a life, to save writes. */
-export function isSameOnDisk(before: Row | null, row: Row | null, ttlMs: number): boolean {
+export type RowKey = Pick<Row, "id" | "hash">;
+
+/** In format 1 the key has no id. */
+export function keyOf(prefix: string, { id, hash }: RowKey): string {
+	return id === 0 ? prefix + hash : `${prefix}${id.toString(36).padStart(ID_DIGITS, "0")}/${hash}`;
+}
+
+/** The reverse of {@link keyOf}. */
+export function readKey(prefix: string, key: string): RowKey {
+	const [hash = "", id = "0"] = key.slice(prefix.length).split("/").reverse();
+	return { id: Number.parseInt(id, 36), hash };
+}
+
+/** Whether both would be the same after a restart. */
+export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 	if (row === null || before === null) return false;
 	return (
 		before.desired === row.desired &&
 		before.endedAt === row.endedAt &&
 		before.bytes === row.bytes &&
 		before.acknowledged === row.acknowledged &&
-		Math.floor((2 * before.aliveUntil) / ttlMs) === Math.floor((2 * row.aliveUntil) / ttlMs) &&
+		before.aliveUntil === row.aliveUntil &&
 		isSameStanding(before.at.relay, row.at.relay) &&
 		isSameStanding(before.at.fallback, row.at.fallback)
 	);
@@ -58,15 +74,15 @@ export function encodeBirth(row: Row, raw: Buffer): Buffer {
 }
 
 /** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws if the record is malformed. */
-export function decodeState(hash: string, value: Buffer, bytes: number): Row {
+export function decodeState(key: RowKey, value: Buffer, bytes: number): Row {
 	const read: unknown = JSON.parse(value.toString("utf8"));
 	if (!isStored(read)) throw new TypeError("not what was written");
-	return rowOf(hash, read, bytes);
+	return rowOf(key, read, bytes);
 }
 
 /** The row in a birth record. Throws if it is malformed. */
-export function decodeBirth(hash: string, value: Buffer): Row {
-	return decodeState(hash, value.subarray(4, rawStart(value)), rawLength(value));
+export function decodeBirth(key: RowKey, value: Buffer): Row {
+	return decodeState(key, value.subarray(4, rawStart(value)), rawLength(value));
 }
 
 /** The length of the raw transaction in a birth record; for a malformed record the record's own length. */
@@ -156,18 +172,19 @@ function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
-function rowOf(hash: string, read: Stored, bytes: number): Row {
+function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
 	// Without its bytes a mined row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	return {
+		id,
 		hash,
 		from,
 		nonce: BigInt(nonce),
 		path,
-		address,
 		search: open?.search ?? "",
 		softCancellations: open?.soft === true,
+		address,
 		receivedAt: open?.receivedAt ?? 0,
 		aliveUntil: open?.aliveUntil ?? 0,
 		acknowledged: open?.unacknowledged === undefined,

@@ -5,7 +5,7 @@
 // A soft cancel is a self-transfer with the nonce of a pending transaction that was submitted with `softCancellations`: it
 // cancels that one at its holders, which alone get it, and is never mined itself.
 
-import { type Clock, DeadlineError, withDeadline } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, within } from "../../shared/clock.ts";
 import {
 	type DecodedTransaction,
 	decodeTransaction,
@@ -263,7 +263,7 @@ export class Submissions {
 
 	/** Whether `work` settled within `ms`. */
 	#settlesWithin(label: string, ms: number, work: Promise<unknown>): Promise<boolean> {
-		return withDeadline(this.#dependencies.clock, label, ms, () => work).then(
+		return within(this.#dependencies.clock, label, ms, work).then(
 			() => true,
 			(thrown) => !(thrown instanceof DeadlineError),
 		);

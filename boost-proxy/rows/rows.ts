@@ -98,6 +98,8 @@ export class Rows {
 	readonly #bytes: Shares;
 	#liveCount = 0;
 	#changes = 0;
+	/** The id of the next new row. */
+	#nextId = 1;
 	#sweeping: Timer | null = null;
 	#closed = false;
 
@@ -116,6 +118,7 @@ export class Rows {
 		const found = await rows.#journal.read();
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
 			if (isLive(row)) row.notes.relayAnsweredAt = dependencies.clock.monotonic();
+			rows.#nextId = Math.max(rows.#nextId, row.id + 1);
 			rows.#replaceInMemory(null, row);
 		}
 		return rows;
@@ -195,8 +198,8 @@ export class Rows {
 
 	/** The bytes of a live row; null if it is no longer live. */
 	async raw(hash: string): Promise<Buffer | null> {
-		if (this.live(hash) === null) return null;
-		const raw = await this.#journal.raw(hash);
+		const row = this.live(hash);
+		const raw = row === null ? null : await this.#journal.raw(row);
 		return this.live(hash) === null ? null : raw;
 	}
 
@@ -218,11 +221,11 @@ export class Rows {
 		const before = this.get(entry.hash);
 		const wasLive = before !== null && isLive(before);
 		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
-		const { ttlMs } = this.#limits;
-		const row = openRow(entry, first, before, { ttlMs, monotonic: this.#dependencies.clock.monotonic() });
+		const times = { ttlMs: this.#limits.ttlMs, monotonic: this.#dependencies.clock.monotonic() };
+		const row = openRow(entry, first, before, { id: before?.id ?? this.#nextId++, ...times });
 		this.#replaceInMemory(before, row);
 		// If the row was already live, its bytes are on disk, or being written.
-		this.#journal.write(row.hash, row, wasLive ? undefined : { raw, isNew: before === null });
+		this.#journal.write(row, row, wasLive ? undefined : { raw, isNew: before === null });
 		return true;
 	}
 
@@ -237,7 +240,7 @@ export class Rows {
 	}
 
 	/** Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow` in row.ts. */
-	end(one: EndedOne, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
+	end(one: Omit<EndedOne, "id">, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
 		const { clock, log } = this.#dependencies;
 		const now = clock.now();
 		const before = this.get(one.hash);
@@ -250,14 +253,16 @@ export class Rows {
 			}
 			log.info("transaction ended", { hash, path, stage: ending, ms: now - receivedAt });
 		}
-		const row = endRow(before ?? one, ending, now, cancelAt);
+		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, now, cancelAt);
 		if (row !== before) this.#replaceAndWrite(before, row);
 	}
 
-	/** The relay reports it as live, which extends its life. */
+	/** The relay reports it as live: at least half a life is left. Most reports change nothing, since changes are written. */
 	extendLife(hash: string): void {
-		const until = this.#dependencies.clock.now() + this.#limits.ttlMs;
-		this.change(hash, (row) => (isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row));
+		const { ttlMs } = this.#limits;
+		const until = this.#dependencies.clock.now() + ttlMs;
+		const isLater = (row: Row) => isLive(row) && until - row.aliveUntil >= ttlMs / 2;
+		this.change(hash, (row) => (isLater(row) ? { ...row, aliveUntil: until } : row));
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
@@ -286,9 +291,8 @@ export class Rows {
 
 	/** Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no row. */
 	#replaceAndWrite(before: Row | null, row: Row | null): void {
-		const hash = (row ?? before)?.hash ?? "";
 		const wasEvicted = this.#replaceInMemory(before, row);
-		if (!wasEvicted && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
+		if (!wasEvicted && !isSameOnDisk(before, row)) this.#journal.write((row ?? before) as Row, row);
 	}
 
 	/** Replaces `before` by `row` in the table and every index. Returns whether `row` was dropped at once to make room. */

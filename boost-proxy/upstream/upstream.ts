@@ -8,7 +8,6 @@ import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
-	Abort,
 	Attempted,
 	Breaker,
 	Dialect,
@@ -149,13 +148,11 @@ export class HttpUpstream implements Upstream {
 		const target = options.target ?? destination.target;
 		const headers = this.#headers(options.caller, isUnchanged);
 		const left = this.#leftOf(options.deadlineMs);
-		const attempt = (abort?: Abort) =>
-			this.#attempt(
-				transport,
-				{ target, body, headers, deadlineMs: left(), ...(abort === undefined ? {} : { abort }) },
-				options,
-			);
-		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
+		const ran = anyway
+			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
+			: await this.breaker.run("read", (abort) =>
+					this.#attempt(transport, { target, body, headers, deadlineMs: left(), abort }, options),
+				);
 		return ran?.reading ?? null;
 	}
 

@@ -35,14 +35,6 @@ export function connectionsOf(settings: {
 	};
 }
 
-/** A request or websocket in flight. */
-interface InFlight {
-	/** Whether its client has too many in flight, so that this one must be refused. */
-	readonly isOverLimit: boolean;
-	/** Must be called when it ends; may be called repeatedly. */
-	readonly end: () => void;
-}
-
 interface OpenConnection {
 	readonly socket: Duplex;
 	/** Null for a proxy's connection. */
@@ -73,8 +65,6 @@ export interface Exchange {
 	life: ClientLife | null;
 	/** Its queued handling, then its queued answer. */
 	work: QueuedWork | null;
-	/** Releases everything held for it; may be called repeatedly. */
-	readonly end: () => void;
 }
 
 const MAX_PER_CLIENT = 256;
@@ -89,6 +79,7 @@ const MAX_PIPELINED = 128;
  */
 export class Connections {
 	readonly maxPerClient: number;
+	readonly #endRequest: (exchange: Exchange) => void;
 	readonly #max: number;
 	readonly #behindProxy: boolean;
 	/** Requests in flight, and websockets on connections of proxies. */
@@ -97,7 +88,9 @@ export class Connections {
 	/** The same by client, in the order of their last activity. */
 	readonly #byClient = new Map<string | null, Set<OpenConnection>>();
 
-	constructor(options: ConnectionsOptions) {
+	/** `endRequest` releases what is held for a request, when its connection has closed. */
+	constructor(options: ConnectionsOptions, endRequest: (exchange: Exchange) => void) {
+		this.#endRequest = endRequest;
 		this.maxPerClient = options.maxConnectionsPerClient ?? MAX_PER_CLIENT;
 		this.#max = options.maxConnections ?? MAX_CONNECTIONS;
 		this.#behindProxy = (options.trustProxy ?? 0) > 0;
@@ -128,7 +121,7 @@ export class Connections {
 		this.#enter(open, client);
 		socket.once("close", () => {
 			this.#forget(open);
-			for (const { end } of [...open.requests]) end();
+			for (const exchange of [...open.requests]) this.#endRequest(exchange);
 		});
 	}
 
@@ -140,10 +133,17 @@ export class Connections {
 	}
 
 	/**
-	 * Counts a request or websocket on `open`. A connection with too many pipelined requests is closed, as is a direct one with
-	 * more than one if the client is over its share.
+	 * Counts a request or websocket on `open`. Over the limit its client has too many in flight, and it must be refused. The
+	 * function must be called when it ends, and may be called repeatedly.
+	 *
+	 * A connection with too many pipelined requests is closed, as is a direct one with more than one if the client is over its
+	 * share.
 	 */
-	begin(open: OpenConnection, from: ClientAddress, isWebsocket = false): InFlight {
+	begin(
+		open: OpenConnection,
+		from: ClientAddress,
+		isWebsocket = false,
+	): readonly [isOverLimit: boolean, end: () => void] {
 		if (from.vouched && open.client !== null) {
 			this.#leave(open);
 			this.#enter(open, null);
@@ -160,14 +160,16 @@ export class Connections {
 		open.inFlight += 1;
 		this.#touch(open);
 		let ended = false;
-		const end = () => {
-			if (ended) return;
-			ended = true;
-			open.inFlight -= 1;
-			this.#inFlight.release(client, taken);
-			this.#touch(open);
-		};
-		return { isOverLimit, end };
+		return [
+			isOverLimit,
+			() => {
+				if (ended) return;
+				ended = true;
+				open.inFlight -= 1;
+				this.#inFlight.release(client, taken);
+				this.#touch(open);
+			},
+		];
 	}
 
 	/** Closes a connection for a newcomer; false if all are in use by proxies. */

@@ -190,8 +190,6 @@ interface BodyLimits {
 	/** Maximum bytes, and the answer to a longer body. */
 	readonly maxBytes: number;
 	readonly tooLarge: HttpAnswer;
-	/** Reserves `bytes` more, or returns which limit is exceeded. The caller counts and releases them. */
-	readonly reserve: (bytes: number) => OverShare | null;
 }
 
 /** How long the rest of a refused body is read and discarded, so that its sender can read the answer. */
@@ -206,11 +204,13 @@ export function declaredBytes(request: IncomingMessage): number | undefined {
 
 /**
  * Reads the body and calls `done` once with it, or with the answer that refuses it. `done` is not called if the client
- * disconnects before the end; the response's "close" event reports that.
+ * disconnects before the end; the response's "close" event reports that. `reserve` takes that many bytes more, or returns which
+ * limit is exceeded; the caller counts and releases them.
  */
 export function readWhole(
 	request: IncomingMessage,
-	{ maxBytes, tooLarge, reserve }: BodyLimits,
+	{ maxBytes, tooLarge }: BodyLimits,
+	reserve: (bytes: number) => OverShare | null,
 	done: (body: Buffer | HttpAnswer) => void,
 ): void {
 	let bytes: Buffer = Buffer.alloc(0);

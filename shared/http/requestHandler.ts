@@ -98,7 +98,7 @@ export class RequestHandler {
 	#onIdle: (() => void)[] = [];
 
 	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
-		this.connections = new Connections(options);
+		this.connections = new Connections(options, (exchange) => this.end(exchange));
 		this.#route = createRouter(options, dependencies.proxy !== undefined);
 		this.#options = options;
 		this.#tooLarge = tooLargeAnswer(options.maxBodyBytes);
@@ -138,7 +138,7 @@ export class RequestHandler {
 		// Ignores requests that were pipelined on a connection that is closed.
 		if (connection === undefined || socket.destroyed) return;
 		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
-		const { isOverLimit, end: releaseSlot } = this.connections.begin(connection, from);
+		const [isOverLimit, releaseSlot] = this.connections.begin(connection, from);
 		const { requests } = connection;
 		// Queued requests would delay those pipelined behind them, so small ones are handled now.
 		for (const before of [...requests]) if (before.bytes < QUICK_BODY_BYTES) before.work?.runNow();
@@ -155,13 +155,12 @@ export class RequestHandler {
 			bytes: 0,
 			life: null,
 			work: null,
-			end: () => this.#end(exchange),
 		};
 		requests.push(exchange);
 		this.#open += 1;
-		response.on("close", exchange.end);
+		response.on("close", () => this.end(exchange));
 		const routing = this.#route(method ?? "", target.path, headers.accept);
-		if (socket.destroyed) exchange.end();
+		if (socket.destroyed) this.end(exchange);
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(method, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
@@ -172,7 +171,8 @@ export class RequestHandler {
 		else this.#answerUnread(exchange, routing.answer);
 	}
 
-	#end(exchange: Exchange): void {
+	/** Releases everything that is held for a request; may be called repeatedly. */
+	end(exchange: Exchange): void {
 		const { requests } = exchange.connection;
 		const at = requests.indexOf(exchange);
 		if (at === -1) return;
@@ -268,12 +268,8 @@ export class RequestHandler {
 		}
 		if (awaitsContinue) response.writeContinue();
 		const client = clientOf(from.address);
-		const reserve = (bytes: number): OverShare | null => {
-			const refusal = this.#buffered.take(client, bytes);
-			if (refusal === null) exchange.bytes += bytes;
-			return refusal;
-		};
-		readWhole(request, { maxBytes, tooLarge, reserve }, (result) => {
+		const reserve = this.#reserve.bind(this, exchange, client);
+		readWhole(request, { maxBytes, tooLarge }, reserve, (result) => {
 			if (!Buffer.isBuffer(result)) {
 				this.#answerUnread(exchange, result, true);
 				return;
@@ -292,6 +288,13 @@ export class RequestHandler {
 				);
 			});
 		});
+	}
+
+	/** Counts `bytes` of a body as held for its client, or returns which limit is exceeded. */
+	#reserve(exchange: Exchange, client: string, bytes: number): OverShare | null {
+		const refusal = this.#buffered.take(client, bytes);
+		if (refusal === null) exchange.bytes += bytes;
+		return refusal;
 	}
 
 	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
@@ -345,7 +348,7 @@ export class RequestHandler {
 		exchange.life = null;
 		// Keeps the client's slot until the stream closes.
 		exchange.releaseSlot = () => {};
-		exchange.end();
+		this.end(exchange);
 		connection.stream = stream;
 		stream.onClose(() => {
 			connection.stream = null;

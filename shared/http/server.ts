@@ -111,7 +111,7 @@ export class HttpServer implements Component {
 		for (const event of EVENTS) server.removeAllListeners(event);
 		server.off("connection", this.#add);
 		const open = [...this.#handler.connections.all()];
-		for (const { requests } of open) for (const { end } of [...requests]) end();
+		for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
 		return { server, sockets: open.map(({ socket }) => socket as Socket) };
 	}
 
@@ -202,7 +202,7 @@ export class HttpServer implements Component {
 		const connection = connections.of(socket);
 		if (connection === undefined) return;
 		const from = this.#dependencies.readAddress(request.headers, request.socket.remoteAddress);
-		const { isOverLimit, end } = connections.begin(connection, from, true);
+		const [isOverLimit, end] = connections.begin(connection, from, true);
 		socket.once("close", end);
 		if (!isOverLimit) {
 			this.#dependencies.websocket?.upgrade(request, socket, head, from);

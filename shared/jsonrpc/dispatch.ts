@@ -1,7 +1,7 @@
 // Answers the body of a request by calling methods. Limits, deadlines, batches and errors work the same for every method and
 // every transport.
 
-import { type Clock, DeadlineError, nextTurn } from "../clock.ts";
+import { type Clock, nextTurn, within } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import {
 	batchAnswer,
@@ -221,28 +221,16 @@ class CallDispatcher<Context> {
 		running: Promise<unknown>,
 		timing: CallTiming,
 	): Promise<RpcAnswer> {
-		return new Promise((resolve) => {
-			let open = true;
-			const end = (answer: () => RpcAnswer): void => {
-				deadline.cancel();
-				if (open) resolve(answer());
-				open = false;
-			};
-			const deadline = this.#dependencies.clock.after(this.#limitMs, () =>
-				end(() => this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs))),
-			);
-			running
-				.then((result) => {
-					if (!(result instanceof AnswerLater)) return result;
-					timing.startNext();
-					if (!open || call.id === undefined) return null;
-					return result.finish(Math.max(0, timing.until - this.#now()));
-				})
-				.then(
-					(result) => end(() => this.#succeed(call, name, begun, result)),
-					(thrown: unknown) => end(() => this.#fail(call, name, begun, thrown)),
-				);
+		const finished = running.then((result) => {
+			if (!(result instanceof AnswerLater)) return result;
+			timing.startNext();
+			const isOver = call.id === undefined || this.#now() - begun >= this.#limitMs;
+			return isOver ? null : result.finish(Math.max(0, timing.until - this.#now()));
 		});
+		return within(this.#dependencies.clock, name, this.#limitMs, finished).then(
+			(result) => this.#succeed(call, name, begun, result),
+			(thrown: unknown) => this.#fail(call, name, begun, thrown),
+		);
 	}
 
 	#succeed(call: RpcCall, name: string, begun: number, result: unknown): RpcAnswer {

@@ -29,6 +29,10 @@ export const REORG_MS = 144_000;
 export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, "0")}`;
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "a")}`;
 
+/** The key of entry `n` on disk; `id`: its place in the order of arrival. */
+export const diskKey = (prefix: string, n: number, id = n): string =>
+	`${prefix}${id.toString(36).padStart(8, "0")}/${hashOf(n)}`;
+
 /** Each its own client. */
 export const addressOf = (n: number): string => `192.0.${2 + Math.floor(n / 250)}.${n % 250}`;
 
@@ -102,7 +106,7 @@ export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path
 }
 
 function liveRow(row: Row): LiveRow {
-	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
+	const { id: _id, desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
 	const replacesAtUpstreams = UPSTREAMS.filter((by) => at[by].replacementPending);
 	return { ...known, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
 }

@@ -10,15 +10,27 @@ import {
 	decodeState,
 	encodeBirth,
 	encodeState,
+	keyOf,
 	rawOfBirth,
+	readKey,
 } from "../../../../boost-proxy/journal/records.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { fixture, hashOf, newEntry, openedVerbs, rawOf, reopened, TTL_MS } from "./journalFixture.ts";
+import {
+	contents,
+	diskKey,
+	fixture,
+	hashOf,
+	newEntry,
+	openedVerbs,
+	rawOf,
+	reopened,
+	TTL_MS,
+} from "./journalFixture.ts";
 
-const HASH = hashOf(1);
+const KEY = { id: 36, hash: hashOf(1) };
 const { raw: _, ...KNOWN } = newEntry(1, {
 	nonce: 2n ** 63n,
 	path: "noreverts",
@@ -38,7 +50,7 @@ const standing = (presence: Standing["presence"], more: Partial<Standing> = {}):
 	},
 });
 const LIVE: Row = {
-	...{ hash: HASH, from: KNOWN.from, nonce: KNOWN.nonce, path: KNOWN.path, address: KNOWN.address },
+	...{ ...KEY, from: KNOWN.from, nonce: KNOWN.nonce, path: KNOWN.path, address: KNOWN.address },
 	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
 	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },
 	at: { relay: standing("has"), fallback: standing("absent", { replacementPending: true }) },
@@ -55,9 +67,9 @@ const STATES: Readonly<Record<string, Row>> = {
 
 test("every kind of row is the same after encoding and decoding", () => {
 	for (const [name, state] of Object.entries(STATES)) {
-		assert.deepEqual(decodeState(HASH, encodeState(state), rawOf(1).length), state, name);
+		assert.deepEqual(decodeState(KEY, encodeState(state), rawOf(1).length), state, name);
 		const birth = encodeBirth(state, rawOf(1));
-		assert.deepEqual(decodeBirth(HASH, birth), state, name);
+		assert.deepEqual(decodeBirth(KEY, birth), state, name);
 		const raw = rawOfBirth(birth);
 		birth.fill(0);
 		assert.deepEqual(raw, rawOf(1), "bytes of its own");
@@ -88,12 +100,12 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 
 test("malformed records are refused", () => {
 	for (const [name, bytes] of Object.entries(DAMAGED))
-		assert.throws(() => decodeState(HASH, bytes, 1), Error, name);
+		assert.throws(() => decodeState(KEY, bytes, 1), Error, name);
 	const birth = encodeBirth(LIVE, rawOf(1));
 	const start = 4 + birth.readUInt32BE(0);
 	for (const end of [0, 3, 4, 20, start - 1, start]) {
 		const cut = birth.subarray(0, end);
-		assert.throws(() => decodeBirth(HASH, cut), Error, `${end} bytes`);
+		assert.throws(() => decodeBirth(KEY, cut), Error, `${end} bytes`);
 		assert.throws(() => rawOfBirth(cut), Error, `${end} bytes`);
 	}
 });
@@ -104,9 +116,9 @@ test("damaged records are left out and logged; the others are read", async () =>
 	await journal.held(hashOf(4), "fallback");
 	await journal.held(hashOf(5), "fallback");
 	await journal.close();
-	disk.map.set(`b/${hashOf(2)}`, Buffer.from("junk"));
-	disk.map.set(`s/${hashOf(3)}`, Buffer.from("junk"));
-	disk.map.delete(`b/${hashOf(4)}`);
+	disk.map.set(diskKey("b/", 2), Buffer.from("junk"));
+	disk.map.set(diskKey("s/", 3), Buffer.from("junk"));
+	disk.map.delete(diskKey("b/", 4));
 	const errors: string[] = [];
 	const log = {
 		...silentLogger,
@@ -122,23 +134,70 @@ test("damaged records are left out and logged; the others are read", async () =>
 	assert.equal(errors.at(-1), 'records of the journal were left out {"count":3}');
 	assert.doesNotMatch(errors.join(""), /junk/);
 	// Only the bytes are damaged: reading them fails.
-	disk.map.set(`b/${hashOf(1)}`, Buffer.alloc(2));
+	disk.map.set(diskKey("b/", 1), Buffer.alloc(2));
 	await assert.rejects(again.raw(hashOf(1)));
 	assert.equal(await again.add(newEntry(2), "relay"), true);
 	assert.deepEqual(await (await reopened(disk)).journal.raw(hashOf(2)), rawOf(2));
 	await again.close();
 });
 
+test("a row's key says its place and its hash, and grows with each row", () => {
+	const keys = [{ id: 1, hash: hashOf(9) }, KEY, { id: 37, hash: hashOf(0) }];
+	for (const key of [...keys, { id: 0, hash: hashOf(1) }])
+		assert.deepEqual(readKey("b/", keyOf("b/", key)), key);
+	const texts = keys.map((key) => keyOf("b/", key));
+	assert.deepEqual(texts, [...texts].sort());
+});
+
+test("a journal of format 1, whose keys are hashes alone, is carried over", async () => {
+	const { journal, disk } = await fixture();
+	for (const n of [1, 2, 3]) await journal.add(newEntry(n), "relay");
+	await journal.held(hashOf(2), "fallback");
+	await journal.end(hashOf(3), "cancelled", ["relay"]);
+	const before = await contents(journal, [1, 2, 3].map(hashOf));
+	await journal.close();
+	const old = new FakeDisk();
+	for (const [key, value] of disk.map) old.map.set(key.replace(/^([bs]\/).*\//, "$1"), value);
+	old.map.set("m/format", Buffer.from("1"));
+	const { journal: carried } = await fixture({}, old);
+	assert.deepEqual(await contents(carried, [1, 2, 3].map(hashOf)), before);
+	assert.equal(old.map.get("m/format")?.toString(), "2");
+	await carried.add(newEntry(4), "relay");
+	for (const n of [1, 2]) await carried.end(hashOf(n), "expired");
+	assert.deepEqual(
+		[...old.map.keys()].sort(),
+		["m/format", diskKey("b/", 4, 1), ...[1, 2, 3].map((n) => `s/${hashOf(n)}`)].sort(),
+	);
+	await carried.close();
+});
+
+test("a row whose deletion never reached the disk gives way to the one that came after it", async () => {
+	const { journal, disk } = await fixture();
+	await journal.add(newEntry(1), "relay");
+	const [stale = ""] = [...disk.map.keys()].filter((key) => key.startsWith("b/"));
+	const left = disk.map.get(stale) ?? Buffer.alloc(0);
+	await journal.notHeld(hashOf(1), "relay");
+	await journal.settle(hashOf(1), false);
+	assert.equal(disk.map.has(stale), false, "deleted: its client got an error");
+	await journal.add(newEntry(1, { search: "second" }), "relay");
+	await journal.close();
+	disk.map.set(stale, left);
+	const again = await reopened(disk);
+	assert.equal(again.journal.get(hashOf(1))?.search, "second");
+	assert.equal(again.disk.map.has(stale), false);
+	await again.journal.close();
+});
+
 test("a journal of another version is refused, and left as it is", async () => {
 	const { journal, disk } = await fixture();
 	await journal.close();
-	disk.map.set("m/format", Buffer.from("2"));
+	disk.map.set("m/format", Buffer.from("3"));
 	await assert.rejects(fixture({}, disk), {
 		code: "JOURNAL_FORMAT",
 		message:
-			"the journal was written by another version (expected format 1): set DATA_DIR or DATABASE_URL to another one",
+			"the journal was written by another version (expected format 2): set DATA_DIR or DATABASE_URL to another one",
 	});
-	assert.equal(disk.map.get("m/format")?.toString(), "2");
+	assert.equal(disk.map.get("m/format")?.toString(), "3");
 });
 
 const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];

@@ -3,7 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
-import { fixture, hashOf, newEntry, REORG_MS, rawOf, reopened, senderOf, TTL_MS } from "./journalFixture.ts";
+import {
+	diskKey,
+	fixture,
+	hashOf,
+	newEntry,
+	REORG_MS,
+	rawOf,
+	reopened,
+	senderOf,
+	TTL_MS,
+} from "./journalFixture.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const MARK = { from: senderOf(1), nonce: 1n, path: "fast", address: "192.0.2.1" } as const;
@@ -20,7 +30,7 @@ test("an acknowledged entry costs one write, of one record", async () => {
 	await journal.close();
 });
 
-test("a row that lives on expires later, and has at least half a life left after a restart", async () => {
+test("a row that lives on has at least half a life left, after a restart too", async () => {
 	const { journal, disk, clock } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	let writes = 0;
@@ -32,7 +42,8 @@ test("a row that lives on expires later, and has at least half a life left after
 	for (let i = 0; i < 100; i += 1) {
 		await clock.advance(TTL_MS / 10);
 		journal.rows.extendLife(hashOf(1));
-		assert.equal(journal.get(hashOf(1))?.aliveUntil, clock.now() + TTL_MS);
+		const left = (journal.get(hashOf(1))?.aliveUntil ?? 0) - clock.now();
+		assert.ok(left > TTL_MS / 2 && left <= TTL_MS, `${left} ms left`);
 	}
 	assert.ok(writes >= 18 && writes <= 21, `${writes} writes in ten lives`);
 	await journal.add(newEntry(2, { receivedAt: clock.now() + 9 }), "relay");
@@ -122,7 +133,7 @@ test("ended rows keep no bytes, mined ones only while they can be reopened", asy
 	}
 	assert.deepEqual(
 		births(),
-		[0, 1].map((n) => `b/${hashOf(n)}`),
+		[0, 1].map((n) => diskKey("b/", n, n + 1)),
 	);
 	const again = await reopened(disk);
 	await again.journal.reopen(hashOf(1));
@@ -133,7 +144,7 @@ test("ended rows keep no bytes, mined ones only while they can be reopened", asy
 	assert.equal(journal.get(hashOf(0)), null, "it is mined for good");
 	// A journal that is opened later than that drops the bytes too.
 	await again.clock.advance(REORG_MS + 10_000);
-	assert.deepEqual(births(again.disk), [`b/${hashOf(1)}`]);
+	assert.deepEqual(births(again.disk), [diskKey("b/", 1, 2)]);
 	for (const one of [journal, again.journal]) await one.close();
 });
 
@@ -149,7 +160,7 @@ test("ended ones are forgotten after a week, on disk too, a bounded number at a 
 	await clock.advance(1);
 	assert.equal(disk.map.size, 1_502);
 	await clock.advance(2_000);
-	assert.deepEqual([...disk.map.keys()].sort(), ["m/format", `s/${hashOf(9_999)}`]);
+	assert.deepEqual([...disk.map.keys()].sort(), ["m/format", diskKey("s/", 9_999, 2_501)]);
 	assert.equal(journal.ended(hashOf(1)), null);
 	assert.equal(journal.ended(hashOf(9_999))?.ending, "expired");
 	await clock.advance(3 * DAY_MS);
@@ -174,7 +185,7 @@ test("beyond the limit the oldest ended rows are dropped first, those that their
 	assert.deepEqual(left(journal), [0, 3, 5], "no room but its own");
 	const less = await reopened(disk, { maxEnded: 1 });
 	assert.deepEqual(left(less.journal), [5]);
-	assert.deepEqual([...less.disk.map.keys()], ["m/format", `s/${hashOf(5)}`]);
+	assert.deepEqual([...less.disk.map.keys()], ["m/format", diskKey("s/", 5, 6)]);
 	for (const one of [journal, less.journal]) await one.close();
 });
 

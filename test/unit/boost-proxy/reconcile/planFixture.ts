@@ -37,7 +37,7 @@ export type StandingName = keyof typeof STANDINGS;
 /** Row `n`, of nonce `n`, live and acknowledged. */
 export function rowOf(n: number, at: Readonly<Record<UpstreamName, Standing>>): Row {
 	return {
-		...{ hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), path: "fast", search: "" },
+		...{ id: n, hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), path: "fast", search: "" },
 		...{ softCancellations: false, address: addressOf(n), receivedAt: n, bytes: 120 },
 		...{ aliveUntil: NOW.now + 1, acknowledged: true, requests: 0, desired: "live", endedAt: 0 },
 		...{ at, notes: newNotes(0) },
