@@ -37,7 +37,7 @@ interface Unwritten {
 	readonly written: Promise<boolean>;
 }
 
-interface JournalDependencies {
+export interface JournalDependencies {
 	readonly kv: KeyValueStore;
 	readonly clock: Clock;
 	readonly log: Logger;

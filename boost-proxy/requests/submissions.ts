@@ -119,9 +119,12 @@ export class Submissions {
 			}
 		}
 		const submission = this.#submitExclusively(tx, softCancellations, state);
-		const settled = submission.catch(() => {}).then(() => this.#nonces.delete(key));
-		this.#nonces.set(key, settled);
-		return submission;
+		this.#nonces.set(key, submission);
+		try {
+			return await submission;
+		} finally {
+			this.#nonces.delete(key);
+		}
 	}
 
 	async #submitExclusively(
@@ -176,14 +179,10 @@ export class Submissions {
 		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
 		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
 		const isOpened = rows.add(row, order[0].name);
-		/** An upstream does not have it by this request; it may by an earlier one. */
-		const markAbsent = (by: UpstreamName): void => {
-			if (stored === null || !isHolder(stored.at[by])) rows.change(hash, (one) => markNotHeld(one, by));
-		};
 		let error: WireVerdict | null = null;
 		for (const [i, upstream] of order.entries()) {
 			const { name } = upstream;
-			await this.#deliverLowerNonces(tx, upstream, state);
+			if (name === "fallback") await this.#deliverLowerNonces(tx, upstream, state);
 			// Its user may have ended it meanwhile.
 			const now = rows.get(hash);
 			if (now !== null && isFinal(now)) {
@@ -208,17 +207,23 @@ export class Submissions {
 			}
 			if (delivery?.kind === "rejected") {
 				routing.answeredBy.add(name);
-				markAbsent(name);
+				this.#markAbsent(hash, stored, name);
 				await this.#endUnacknowledged(hash, isOpened);
 				this.#report(state, hash, "rejected", { upstream: name, code: delivery.error.code });
 				throw verdictError(delivery.error);
 			}
 			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markMaybeHeld(one, name));
-			else markAbsent(name);
+			else this.#markAbsent(hash, stored, name);
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
 		await this.#endUnacknowledged(hash, isOpened);
 		throw this.#noVerdict(state, hash, error);
+	}
+
+	/** `by` does not have it by this request; it may by an earlier one, which left `stored`. */
+	#markAbsent(hash: string, stored: Row | null, by: UpstreamName): void {
+		if (stored !== null && isHolder(stored.at[by])) return;
+		this.#dependencies.rows.change(hash, (one) => markNotHeld(one, by));
 	}
 
 	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
@@ -289,7 +294,7 @@ export class Submissions {
 	async #deliverLowerNonces(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
-		if (name !== "fallback" || upstream.breaker.isUnavailable) return;
+		if (upstream.breaker.isUnavailable) return;
 		for (const row of rows.liveOf(tx.from)) {
 			if (!upstreams.relay.breaker.isUnavailable) return;
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;

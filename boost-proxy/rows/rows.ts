@@ -1,10 +1,8 @@
 // The table of all rows in memory, by hash and by sender. It is the only place that stores a changed row, so that memory and
 // disk agree and every bound is kept.
 
-import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Timer } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
-import type { KeyValueStore } from "../../shared/kv/port.ts";
-import type { Logger } from "../../shared/log.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
@@ -23,7 +21,7 @@ import {
 	reopenRow,
 	stripRow,
 } from "../domain/row.ts";
-import { Journal } from "../journal/journal.ts";
+import { Journal, type JournalDependencies } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
 
 /** The table's bounds, with their defaults in brackets. */
@@ -67,21 +65,13 @@ const SWEEP_BATCH = 1_000;
 const SWEEP_PAUSE_MS = 1_000;
 const NONE: readonly Row[] = Object.freeze([]);
 
-interface RowsDependencies {
-	readonly kv: KeyValueStore;
-	readonly clock: Clock;
-	readonly log: Logger;
-	/** Called for each write that failed. */
-	readonly onFault?: () => void;
-}
-
 /**
  * All rows of the process. A change is in memory at once and is then written; while the store fails it stays in memory until
  * it can be written. {@link Rows.written} reports when it is on disk. A timer runs until {@link Rows.close}.
  */
 export class Rows {
 	readonly #limits: Required<RowLimits>;
-	readonly #dependencies: RowsDependencies;
+	readonly #dependencies: JournalDependencies;
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
@@ -103,7 +93,7 @@ export class Rows {
 	#sweeping: Timer | null = null;
 	#closed = false;
 
-	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
+	private constructor(limits: RowLimits, dependencies: JournalDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
 		this.#dependencies = dependencies;
 		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
@@ -113,7 +103,7 @@ export class Rows {
 	}
 
 	/** Reads the rows from the store. Rejects if the store fails. */
-	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
+	static async load(limits: RowLimits, dependencies: JournalDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		const found = await rows.#journal.read();
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
@@ -172,9 +162,9 @@ export class Rows {
 
 	/** All live rows, those of a sender by nonce. */
 	*allLive(): Generator<Row> {
-		// The look-up is most of the cost, so it is made only if something has changed since.
-		const begun = this.#changes;
 		for (const rows of this.#bySender.values()) {
+			// The look-up is most of the cost, so it is made only if something has changed since.
+			const begun = this.#changes;
 			for (const row of rows) if (begun === this.#changes || this.#rows.get(row.hash) === row) yield row;
 		}
 	}
@@ -260,9 +250,10 @@ export class Rows {
 	/** The relay reports it as live: at least half a life is left. Most reports change nothing, since changes are written. */
 	extendLife(hash: string): void {
 		const { ttlMs } = this.#limits;
-		const until = this.#dependencies.clock.now() + ttlMs;
-		const isLater = (row: Row) => isLive(row) && until - row.aliveUntil >= ttlMs / 2;
-		this.change(hash, (row) => (isLater(row) ? { ...row, aliveUntil: until } : row));
+		const aliveUntil = this.#dependencies.clock.now() + ttlMs;
+		const row = this.live(hash);
+		if (row !== null && aliveUntil - row.aliveUntil >= ttlMs / 2)
+			this.change(hash, () => ({ ...row, aliveUntil }));
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
@@ -312,7 +303,8 @@ export class Rows {
 			if (wasLive) this.#takeOutLive(before);
 			if (isNowLive) this.#putLive(row);
 		}
-		if (!wasLive || !isNowLive) this.#putEnded(hash, before, isNowLive ? null : row);
+		const ended = isNowLive ? null : row;
+		if (ended !== null || (before !== null && !wasLive)) this.#putEnded(hash, before, ended);
 		if (row !== null && needsWork(row)) this.#onWork();
 		return this.#makeRoom() === hash;
 	}
@@ -338,13 +330,14 @@ export class Rows {
 
 	/** Updates the indexes of ended rows. A row that is there keeps its position. */
 	#putEnded(hash: string, before: Row | null, row: Row | null): void {
-		const setIn = (hashes: Set<string>, isIn: boolean) => (isIn ? hashes.add(hash) : hashes.delete(hash));
 		// A different end moves the row to the back.
 		if (before?.endedAt !== row?.endedAt || before?.desired !== row?.desired)
 			for (const hashes of [this.#endedByUser, this.#endedOtherwise]) hashes.delete(hash);
 		if (row !== null) (isEndedByUser(row) ? this.#endedByUser : this.#endedOtherwise).add(hash);
-		setIn(this.#pendingCancels, row !== null && cancelsPendingAt(row).length > 0);
-		setIn(this.#mined, keepsBytes(row));
+		if (row !== null && cancelsPendingAt(row).length > 0) this.#pendingCancels.add(hash);
+		else this.#pendingCancels.delete(hash);
+		if (keepsBytes(row)) this.#mined.add(hash);
+		else this.#mined.delete(hash);
 		this.#sweepIn(SWEEP_MS);
 	}
 

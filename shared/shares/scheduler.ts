@@ -338,13 +338,16 @@ export class EventLoopQueue {
 			work();
 			return DONE;
 		}
-		const job = this.#scheduler.enqueue({ client, cost: 1 }, async () => work());
+		const scheduler = this.#scheduler;
+		const job = scheduler.enqueue({ client, cost: 1 }, async () => work());
 		if (job === null) return DONE;
 		return {
-			runNow: () => {
-				if (this.#scheduler.withdraw(job)) work();
+			runNow() {
+				if (scheduler.withdraw(job)) work();
 			},
-			drop: () => void this.#scheduler.withdraw(job),
+			drop() {
+				scheduler.withdraw(job);
+			},
 		};
 	}
 
