@@ -16,6 +16,7 @@ import {
 	rawBytes,
 	readParamsSize,
 } from "../../shared/jsonrpc/method.ts";
+import { READS } from "../../shared/jsonrpc/reads.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
 import type { Submissions } from "../requests/submissions.ts";
@@ -124,53 +125,6 @@ const OWN: ReadonlyMap<string, MethodKind> = new Map<string, MethodKind>([
 const LIGHT = 1;
 const HEAVY = 10;
 
-/** The reads that our relay passes to its node, with their weights. https://ethereum.github.io/execution-apis/ */
-export const READS: ReadonlyMap<string, number> = new Map(
-	Object.entries({
-		eth_chainId: LIGHT,
-		eth_protocolVersion: LIGHT,
-		eth_syncing: LIGHT,
-		eth_config: LIGHT,
-		eth_capabilities: LIGHT,
-		eth_blockNumber: LIGHT,
-		eth_gasPrice: LIGHT,
-		eth_baseFee: LIGHT,
-		eth_maxPriorityFeePerGas: LIGHT,
-		eth_feeHistory: LIGHT,
-		eth_blobBaseFee: LIGHT,
-		eth_call: HEAVY,
-		eth_estimateGas: HEAVY,
-		eth_createAccessList: HEAVY,
-		eth_simulateV1: HEAVY,
-		eth_getBalance: LIGHT,
-		eth_getCode: LIGHT,
-		eth_getStorageAt: LIGHT,
-		eth_getStorageValues: LIGHT,
-		eth_getProof: LIGHT,
-		eth_getBlockByHash: LIGHT,
-		eth_getBlockByNumber: LIGHT,
-		eth_getBlockTransactionCountByHash: LIGHT,
-		eth_getBlockTransactionCountByNumber: LIGHT,
-		eth_getBlockReceipts: LIGHT,
-		eth_getUncleByBlockHashAndIndex: LIGHT,
-		eth_getUncleByBlockNumberAndIndex: LIGHT,
-		eth_getUncleCountByBlockHash: LIGHT,
-		eth_getUncleCountByBlockNumber: LIGHT,
-		eth_getTransactionByBlockHashAndIndex: LIGHT,
-		eth_getTransactionByBlockNumberAndIndex: LIGHT,
-		eth_getTransactionReceipt: LIGHT,
-		eth_getRawTransactionByHash: LIGHT,
-		eth_getRawTransactionByBlockHashAndIndex: LIGHT,
-		eth_getRawTransactionByBlockNumberAndIndex: LIGHT,
-		eth_getLogs: HEAVY,
-		net_version: LIGHT,
-		net_listening: LIGHT,
-		net_peerCount: LIGHT,
-		web3_clientVersion: LIGHT,
-		web3_sha3: LIGHT,
-	}),
-);
-
 /** Methods that only our relay serves, with their weights. Unknown methods go there too, and it refuses them. */
 export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 	Object.entries({
@@ -200,12 +154,12 @@ export function kindOf(method: string): MethodKind {
 }
 
 export function weightOf(method: string): number {
-	return READS.get(method) ?? RELAY_ONLY.get(method) ?? LIGHT;
+	return READS.get(method)?.weight ?? RELAY_ONLY.get(method) ?? LIGHT;
 }
 
 /** The most characters of a call's parameters as JSON. The relay checks its own methods itself. */
 export function maxParamsSizeOf(method: string): number {
-	const weight = READS.get(method);
+	const weight = READS.get(method)?.weight;
 	return weight === undefined ? RAW_PARAMS_SIZE : readParamsSize(weight);
 }
 

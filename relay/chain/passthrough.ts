@@ -14,6 +14,7 @@ import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
+import { LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
@@ -93,7 +94,7 @@ export class Passthrough {
 
 	/** The weight of `method` in the rate limit; undefined if it is not passed on. */
 	weigh(method: string): number | undefined {
-		return PASSED_METHODS.get(method)?.weight;
+		return READS.get(method)?.weight;
 	}
 
 	/** Maximum number of characters of its parameters as JSON. */
@@ -108,14 +109,14 @@ export class Passthrough {
 	 * if the node failed.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
-		const passed = PASSED_METHODS.get(method);
+		const passed = READS.get(method);
 		if (passed === undefined) return Promise.reject(methodNotFound(method));
 		return this.#read({ method, params }, passed, caller);
 	}
 
 	/** The same for the relay's own reads, listed or not; never cached, and always parsed. */
 	async read(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
-		const passed = PASSED_METHODS.get(method) ?? READ;
+		const passed = READS.get(method) ?? LIGHT_READ;
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
 		if (!(result instanceof JsonText)) return result;
 		try {
@@ -125,7 +126,7 @@ export class Passthrough {
 		}
 	}
 
-	#read(call: RpcCall, passed: PassedMethod, caller: Caller): Promise<unknown> {
+	#read(call: RpcCall, passed: Read, caller: Caller): Promise<unknown> {
 		const name = `${call.method} ${JSON.stringify(call.params)}`;
 		const cached = passed.keep === "once" ? undefined : this.#cache.get(name);
 		if (cached !== undefined) return Promise.resolve(cached.result);
@@ -139,7 +140,7 @@ export class Passthrough {
 		call: RpcCall,
 		name: string,
 		sharedAs: string,
-		passed: PassedMethod,
+		passed: Read,
 		{ client, life }: Caller,
 	): Promise<unknown> {
 		const { weight, timeoutMs } = passed;
@@ -161,7 +162,7 @@ export class Passthrough {
 		}
 	}
 
-	#begin(call: RpcCall, name: string, sharedAs: string, passed: PassedMethod): Promise<unknown> {
+	#begin(call: RpcCall, name: string, sharedAs: string, passed: Read): Promise<unknown> {
 		const reading = this.#ask(call, passed)
 			.then((result) => {
 				if (isLasting(passed, call.params, result, this.#head()?.number)) this.#cache.set(name, { result });
@@ -172,7 +173,7 @@ export class Passthrough {
 		return reading;
 	}
 
-	async #ask(call: RpcCall, passed: PassedMethod): Promise<unknown> {
+	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
 		const { method } = call;
 		let answer: RpcAnswer;
 		try {
@@ -201,7 +202,7 @@ function isVerdict(code: number): boolean {
 
 /** Whether the result can never change. */
 function isLasting(
-	{ keep }: PassedMethod,
+	{ keep }: Read,
 	params: readonly unknown[],
 	result: unknown,
 	head: number | undefined,
@@ -218,84 +219,3 @@ function isLasting(
 function unavailable(): RpcError {
 	return new RpcError("internal", "internal error", { reason: "node unavailable" });
 }
-
-/**
- * How long an answer is cached. `once`: not at all. `always`: as long as the process runs. `found`: for a block named by
- * its hash, as soon as it exists. `deep`: as soon as its block is too deep for a reorganisation.
- */
-export type Keep = "once" | "always" | "found" | "deep";
-
-/** How one method is passed on. */
-export interface PassedMethod {
-	readonly keep: Keep;
-	/** Weight in the rate limit. */
-	readonly weight: number;
-	/** Deadline in ms; the client's whole call has 28 s. */
-	readonly timeoutMs: number;
-	/** It runs contract code, which may be the cause of an internal error. */
-	readonly executes: boolean;
-}
-
-const READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, executes: false };
-const ALWAYS: PassedMethod = { ...READ, keep: "always" };
-const FOUND: PassedMethod = { ...READ, keep: "found" };
-const DEEP: PassedMethod = { ...READ, keep: "deep" };
-/** Reads on which the node may work long. */
-const HEAVY: PassedMethod = { ...READ, weight: 10, timeoutMs: 20_000 };
-const EXECUTION: PassedMethod = { ...HEAVY, executes: true };
-
-/**
- * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
- * eth_getTransactionByHash, eth_callMany, eth_callBundle. https://ethereum.github.io/execution-apis/
- */
-export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
-	Object.entries({
-		eth_chainId: ALWAYS,
-		eth_protocolVersion: READ,
-		eth_syncing: READ,
-		eth_config: READ,
-		eth_capabilities: READ,
-		eth_blockNumber: READ,
-		eth_gasPrice: READ,
-		eth_baseFee: READ,
-		eth_maxPriorityFeePerGas: READ,
-		eth_feeHistory: READ,
-		eth_blobBaseFee: READ,
-
-		eth_call: EXECUTION,
-		eth_estimateGas: EXECUTION,
-		eth_createAccessList: EXECUTION,
-		eth_simulateV1: EXECUTION,
-
-		eth_getBalance: READ,
-		eth_getCode: READ,
-		eth_getStorageAt: READ,
-		eth_getStorageValues: READ,
-		eth_getProof: READ,
-
-		eth_getBlockByHash: FOUND,
-		eth_getBlockByNumber: DEEP,
-		eth_getBlockTransactionCountByHash: FOUND,
-		eth_getBlockTransactionCountByNumber: READ,
-		eth_getBlockReceipts: READ,
-		eth_getUncleByBlockHashAndIndex: FOUND,
-		eth_getUncleByBlockNumberAndIndex: READ,
-		eth_getUncleCountByBlockHash: FOUND,
-		eth_getUncleCountByBlockNumber: READ,
-
-		eth_getTransactionByBlockHashAndIndex: FOUND,
-		eth_getTransactionByBlockNumberAndIndex: READ,
-		eth_getTransactionReceipt: DEEP,
-		// Finds public transactions only: private ones never reach the node's mempool.
-		eth_getRawTransactionByHash: READ,
-		eth_getRawTransactionByBlockHashAndIndex: FOUND,
-		eth_getRawTransactionByBlockNumberAndIndex: READ,
-		eth_getLogs: HEAVY,
-
-		net_version: ALWAYS,
-		net_listening: READ,
-		net_peerCount: READ,
-		web3_clientVersion: READ,
-		web3_sha3: READ,
-	}),
-);

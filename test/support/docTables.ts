@@ -5,13 +5,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BOOST_SETTINGS } from "../../boost-proxy/config.ts";
 import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";
-import { PASSED_METHODS } from "../../relay/chain/passthrough.ts";
 import { RELAY_SETTINGS } from "../../relay/config.ts";
 import { BUILDER_DOCS } from "../../relay/domain/builder.ts";
 import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts";
 import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { SettingTable } from "../../shared/config.ts";
 import { openRpc } from "../../shared/jsonrpc/method.ts";
+import { READS } from "../../shared/jsonrpc/reads.ts";
 import { ROOT } from "./documents.ts";
 
 /** Which searchers see a transaction. */
@@ -52,7 +52,7 @@ export function docTables(): Readonly<Record<string, string>> {
 				summary,
 			]),
 		),
-		reads: [...PASSED_METHODS.keys()].map((name) => `\`${name}\``).join(", "),
+		reads: [...READS.keys()].map((name) => `\`${name}\``).join(", "),
 		settings: settingsTable(RELAY_SETTINGS),
 		boostSettings: settingsTable(BOOST_SETTINGS),
 		builders: table(

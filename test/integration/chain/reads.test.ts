@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PASSED_METHODS } from "../../../relay/chain/passthrough.ts";
+import { READS } from "../../../shared/jsonrpc/reads.ts";
 import { WsClient } from "../../support/clients.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type RelayProcess, readyStatus } from "../../support/processes.ts";
@@ -92,7 +92,7 @@ after(async () => {
 });
 
 /** Parameters by method; functions of what is known once the system is up. */
-const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
+const PARAMS_OF: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 	eth_chainId: () => [[]],
 	eth_protocolVersion: () => [[]],
 	eth_syncing: () => [[]],
@@ -195,11 +195,11 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 };
 
 test("these tests call each method that is passed on", () => {
-	assert.deepEqual(Object.keys(READS).sort(), [...PASSED_METHODS.keys()].sort());
+	assert.deepEqual(Object.keys(PARAMS_OF).sort(), [...READS.keys()].sort());
 });
 
 test("methods whose cost at the node is unbounded count ten in the rate limit", () => {
-	const heavy = [...PASSED_METHODS].filter(([, { weight }]) => weight !== 1);
+	const heavy = [...READS].filter(([, { weight }]) => weight !== 1);
 	assert.deepEqual(
 		heavy.map(([method, { weight }]) => `${method} ${weight}`),
 		["eth_call 10", "eth_estimateGas 10", "eth_createAccessList 10", "eth_simulateV1 10", "eth_getLogs 10"],
@@ -209,7 +209,7 @@ test("methods whose cost at the node is unbounded count ten in the rate limit", 
 /** Methods that anvil does not know: the relay's answer is then its own. */
 const UNKNOWN_TO_ANVIL = new Set(["net_peerCount", "eth_baseFee", "eth_capabilities"]);
 
-for (const [method, paramsOf] of Object.entries(READS)) {
+for (const [method, paramsOf] of Object.entries(PARAMS_OF)) {
 	test(`${method} returns what the node returns`, async () => {
 		for (const params of paramsOf()) {
 			const [seen, again, said] = [
@@ -317,7 +317,7 @@ for (const [what, fault] of FAULTS) {
 				const { result, error } = await relay.client.ask(method, params);
 				assert.equal(result, undefined, method);
 				// Of code that was run some nodes say -32603 where others say that it failed: those are passed on.
-				if (fault.kind === "error" && PASSED_METHODS.get(method)?.executes) assert.equal(error?.code, -32603);
+				if (fault.kind === "error" && READS.get(method)?.executes) assert.equal(error?.code, -32603);
 				else assert.deepEqual(error, UNAVAILABLE, method);
 			}
 		} finally {
@@ -384,7 +384,7 @@ function questions(): readonly (readonly [string, readonly unknown[]])[] {
 		web3_sha3: ["0x00"],
 		eth_getTransactionCount: [NOBODY, "pending"],
 	};
-	const methods = [...PASSED_METHODS].filter(([, { keep }]) => keep !== "always").map(([name]) => name);
+	const methods = [...READS].filter(([, { keep }]) => keep !== "always").map(([name]) => name);
 	return [...methods, ...OWN].map((name) => {
 		if (params[name] !== undefined) return [name, params[name]];
 		if (name.endsWith("HashAndIndex")) return [name, [unseen, "0x0"]];
