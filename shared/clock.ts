@@ -58,7 +58,7 @@ export function withDeadline<T>(
 	return within(clock, what, ms, running, (error) => controller.abort(error));
 }
 
-/** `running`, or a rejection with {@link DeadlineError} when the time is up, for work that can't be aborted. */
+/** `running`, or a rejection with {@link DeadlineError} when the time is up, of which `onLate` is told first. */
 export function within<T>(
 	clock: Clock,
 	what: string,

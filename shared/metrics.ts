@@ -28,7 +28,7 @@ export class Metrics {
 
 	/** A counter; the series of `known` label sets exist from the start, at 0. */
 	counter<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Count<L> {
-		const names = Object.keys(known[0] ?? {});
+		const names = Object.keys(known[0] ?? {}) as L[];
 		const series = new SeriesTable(known, names, () => ({ value: 0 }));
 		new Counter({
 			name,
@@ -47,7 +47,7 @@ export class Metrics {
 
 	/** A histogram of seconds; the series of `known` label sets exist from the start. */
 	histogram<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Observe<L> {
-		const series = new SeriesTable(known, Object.keys(known[0] ?? {}), () => ({
+		const series = new SeriesTable(known, Object.keys(known[0] ?? {}) as L[], () => ({
 			buckets: new Array<number>(SECONDS.length + 1).fill(0),
 			sum: 0,
 		}));
@@ -110,28 +110,44 @@ export class Metrics {
  * labels each time, which costs more than decoding a request. prom-client gets the values at each scrape.
  */
 class SeriesTable<L extends string, S> {
-	readonly #names: readonly string[];
+	readonly #names: readonly L[];
 	readonly #make: () => S;
-	readonly #series = new Map<string, { readonly labels: Record<L, string>; readonly value: S }>();
+	readonly #root = new Level<S>();
+	readonly #all: (readonly [Record<L, string>, S])[] = [];
 
-	constructor(known: readonly Record<L, string>[], names: readonly string[], make: () => S) {
+	constructor(known: readonly Record<L, string>[], names: readonly L[], make: () => S) {
 		this.#names = names;
 		this.#make = make;
 		for (const labels of known) this.of(labels);
 	}
 
 	of(labels: Record<L, string>): S {
-		let key = "";
-		for (const name of this.#names) key += `${labels[name as L]}\u0000`;
-		const found = this.#series.get(key);
-		if (found !== undefined) return found.value;
-		const value = this.#make();
-		this.#series.set(key, { labels, value });
-		return value;
+		let level = this.#root;
+		for (const name of this.#names) level = level.below(labels[name]);
+		if (level.series === undefined) {
+			level.series = this.#make();
+			this.#all.push([labels, level.series]);
+		}
+		return level.series;
 	}
 
-	*all(): Iterable<readonly [Record<L, string>, S]> {
-		for (const { labels, value } of this.#series.values()) yield [labels, value];
+	all(): Iterable<readonly [Record<L, string>, S]> {
+		return this.#all;
+	}
+}
+
+/** The series of the labels so far, by the value of the next one. A joined key would be made and hashed for each count. */
+class Level<S> {
+	series: S | undefined;
+	readonly #below = new Map<string, Level<S>>();
+
+	below(value: string): Level<S> {
+		let level = this.#below.get(value);
+		if (level === undefined) {
+			level = new Level();
+			this.#below.set(value, level);
+		}
+		return level;
 	}
 }
 

@@ -72,7 +72,7 @@ export interface NewRow {
 
 /** Immutable: `Rows` replaces it as a whole. */
 export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
-	/** Its number in the order of arrival, which is its place on disk; 0 if an earlier version of boost wrote it. */
+	/** Its place on disk, after those of all rows that were there when it was made; 0 in a journal of format 1. */
 	readonly id: number;
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;

@@ -204,7 +204,7 @@ export class UpstreamBreaker implements Breaker {
 		const noneAnswered = answersBefore === figures.answers;
 		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);
-		const reason = reasonOfAttempt(outcome, seen, this.#ruleInput);
+		const reason = outcome === "answered" ? null : reasonOfAttempt(outcome, seen, this.#ruleInput);
 		if (isAnswer) this.#noteAnswer();
 		if (reason !== null) this.#trip(reason);
 		else if (outcome !== "answered") this.#prober.soon();

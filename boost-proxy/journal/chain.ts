@@ -57,14 +57,14 @@ export class ChainBinding {
 	}
 
 	/**
-	 * Reads the journal's format and chain; marks a new journal. Rejects with {@link JournalFormatError}, or if the store
+	 * Reads the journal's format and chain; marks a journal that is new or of an earlier format. Rejects with {@link JournalFormatError}, or if the store
 	 * fails.
 	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
-		const format = (await kv.get(FORMAT_KEY))?.toString("utf8") ?? FORMAT;
-		if (!READ_FORMATS.includes(format)) throw new JournalFormatError();
-		// Earlier versions would not understand what this one adds.
-		await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+		const format = (await kv.get(FORMAT_KEY))?.toString("utf8");
+		if (format !== undefined && !READ_FORMATS.includes(format)) throw new JournalFormatError();
+		// Earlier versions would not understand what this one adds. A journal of this format may be on a full disk.
+		if (format !== FORMAT) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 

@@ -27,9 +27,13 @@ const RETRY_BATCH = 100;
 /** About the bytes that a cached transaction takes in addition to its own. */
 const CACHE_OVERHEAD_BYTES = 300;
 
+const NONE: readonly RowKey[] = Object.freeze([]);
+
 /** The latest row of a hash that is not known to be on disk. */
 interface Unwritten {
 	readonly key: RowKey;
+	/** Of earlier rows of the hash, whose deletion is not known to be on disk. */
+	readonly deleted: readonly RowKey[];
 	readonly row: Row | null;
 	/** Bytes that are not on disk yet; null if they are, or are of no use. */
 	readonly raw: Buffer | null;
@@ -81,25 +85,26 @@ export class Journal {
 	}
 
 	/**
-	 * Every row on disk. The state record of a transaction overrides its birth record, if it can be read. Where a hash has two
-	 * rows, since the deletion of the first never reached the disk, the second counts and the first is deleted.
+	 * Every row on disk, and the highest id of any record. The state record of a transaction overrides its birth record, if it can
+	 * be read.
 	 */
-	async read(): Promise<readonly Row[]> {
+	async read(): Promise<{ readonly rows: readonly Row[]; readonly lastId: number }> {
 		const { kv, log } = this.#dependencies;
 		const rows = new Map<string, Row>();
+		/** Bytes of the transaction, by the text of the key. */
 		const lengths = new Map<string, number>();
+		let lastId = 0;
 		let bad = 0;
 		const leaveOut = (why: string, hash: string, fault?: object): void => {
 			bad += 1;
 			log.error(`a record of the journal ${why}`, { hash, ...fault });
 		};
-		const deleted: Change[] = [];
 		const readAll = async (prefix: string, decode: (key: RowKey, value: Buffer) => Row): Promise<void> => {
 			for await (const [text, value] of kv.range(...prefixRange(prefix))) {
 				const key = readKey(prefix, text);
-				const other = rows.get(key.hash) ?? key;
-				if (other.id !== key.id) deleted.push(...changes(other.id < key.id ? other : key, null, null, false));
-				if (other.id > key.id) continue;
+				lastId = Math.max(lastId, key.id);
+				// A record that was left out at an earlier start, of a hash that came again since.
+				if ((rows.get(key.hash)?.id ?? 0) > key.id) continue;
 				try {
 					rows.set(key.hash, decode(key, value));
 				} catch (thrown) {
@@ -108,18 +113,17 @@ export class Journal {
 			}
 		};
 		await readAll(BIRTH, (key, value) => {
-			lengths.set(key.hash, rawLength(value));
+			lengths.set(keyOf("", key), rawLength(value));
 			return decodeBirth(key, value);
 		});
-		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(key.hash) ?? 0));
-		await kv.write(deleted);
+		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(keyOf("", key)) ?? 0));
 		for (const [hash, row] of rows) {
 			if (!isLive(row) || keepsBytes(row)) continue;
 			rows.delete(hash);
 			leaveOut("has no bytes", hash);
 		}
 		if (bad > 0) log.error("records of the journal were left out", { count: bad });
-		return [...rows.values()];
+		return { rows: [...rows.values()], lastId };
 	}
 
 	/**
@@ -163,11 +167,15 @@ export class Journal {
 
 	#write(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): void {
 		const { hash } = key;
-		const written = this.#dependencies.kv.write(changes(key, row, raw, isNew)).then(
+		const before = this.#unwritten.get(hash);
+		const deleted =
+			before === undefined ? NONE : [...before.deleted, before.key].filter(({ id }) => id !== key.id);
+		const all = [...deleted.flatMap(deletion), ...changes(key, row, raw, isNew)];
+		const written = this.#dependencies.kv.write(all).then(
 			() => this.#cameThrough(hash, one),
 			(thrown: unknown) => this.#failedFor(hash, one, thrown),
 		);
-		const one: Unwritten = { key, row, raw, written };
+		const one: Unwritten = { key, deleted, row, raw, written };
 		this.#forget(hash);
 		this.#unwritten.set(hash, one);
 	}
@@ -229,6 +237,10 @@ export class Journal {
 			if ((await Promise.all(writes)).includes(false)) return;
 		}
 	}
+}
+
+function deletion(key: RowKey): Change[] {
+	return [BIRTH, STATE].map((prefix) => ({ key: keyOf(prefix, key), value: null }));
 }
 
 function changes(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {

@@ -26,7 +26,7 @@ import { isSameOnDisk } from "../journal/records.ts";
 
 /** The table's bounds, with their defaults in brackets. */
 export interface RowLimits {
-	/** Life of a row from its arrival, or since the relay last reported it as live, in ms. */
+	/** Life of a row from its arrival, in ms. At least half of it is left whenever the relay reports the row as live. */
 	readonly ttlMs: number;
 	/** The most live rows (100 000); one client may have a sixteenth. */
 	readonly maxLive?: number;
@@ -105,10 +105,10 @@ export class Rows {
 	/** Reads the rows from the store. Rejects if the store fails. */
 	static async load(limits: RowLimits, dependencies: JournalDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
-		const found = await rows.#journal.read();
+		const { rows: found, lastId } = await rows.#journal.read();
+		rows.#nextId = lastId + 1;
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
 			if (isLive(row)) row.notes.relayAnsweredAt = dependencies.clock.monotonic();
-			rows.#nextId = Math.max(rows.#nextId, row.id + 1);
 			rows.#replaceInMemory(null, row);
 		}
 		return rows;

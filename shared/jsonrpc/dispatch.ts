@@ -221,13 +221,17 @@ class CallDispatcher<Context> {
 		running: Promise<unknown>,
 		timing: CallTiming,
 	): Promise<RpcAnswer> {
+		let isLate = false;
 		const finished = running.then((result) => {
 			if (!(result instanceof AnswerLater)) return result;
 			timing.startNext();
-			const isOver = call.id === undefined || this.#now() - begun >= this.#limitMs;
-			return isOver ? null : result.finish(Math.max(0, timing.until - this.#now()));
+			if (isLate || call.id === undefined) return null;
+			return result.finish(Math.max(0, timing.until - this.#now()));
 		});
-		return within(this.#dependencies.clock, name, this.#limitMs, finished).then(
+		const onLate = (): void => {
+			isLate = true;
+		};
+		return within(this.#dependencies.clock, name, this.#limitMs, finished, onLate).then(
 			(result) => this.#succeed(call, name, begun, result),
 			(thrown: unknown) => this.#fail(call, name, begun, thrown),
 		);

@@ -21,12 +21,13 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { benchAccounts, benchTransaction, callOf } from "./load.ts";
 
-const { TARGET_URL = "", SINK_URL = "" } = process.env;
+const { TARGET_URL = "", SINK_URL = "", DATA_DIR = "" } = process.env;
 const COUNT = 6_000;
 /** As many submissions share a commit as arrive together over 64 connections. */
 const GROUP = 64;
 /** A transaction of 200 bytes, and what is known of it at first: in the relay, in boost. */
 const [RELAY_RECORD_BYTES, BOOST_RECORD_BYTES] = [360, 560];
+const JSON_HEADERS = { "content-type": "application/json" };
 
 const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 	/** Parses a JSON body and answers a fixed result: what any relay in Node must at least spend on a request. */
@@ -56,10 +57,24 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 	/** The barest proxy that node:http and undici make: a body is read, sent on and its answer passed back. */
 	undici() {
 		const pool = new Pool(TARGET_URL, { connections: 256 });
-		const headers = { "content-type": "application/json" };
 		serve(async (request, response) => {
 			const body = await bodyOf(request);
-			pool.dispatch({ method: "POST", path: request.url ?? "/", headers, body }, new PassingBack(response));
+			pool.dispatch(postOf(request, body), new PassingBack(response));
+		});
+	},
+	/** The same, and what boost does with a submission beside: decodes it, recovers its sender, and keeps it in a journal. */
+	async boostParts() {
+		const pool = new Pool(TARGET_URL, { connections: 256 });
+		const store = await openLmdb(DATA_DIR);
+		let count = 0;
+		serve(async (request, response) => {
+			const body = await bodyOf(request);
+			const text = body.toString("latin1");
+			const start = text.indexOf("0x");
+			decode([text.slice(start, text.indexOf('"', start))]);
+			const key = `b/${String(count++).padStart(75, "0")}`;
+			const kept = store.write([{ key, value: Buffer.alloc(BOOST_RECORD_BYTES, count) }]);
+			pool.dispatch(postOf(request, body), new PassingBack(response, kept));
 		});
 	},
 	async relayParts() {
@@ -69,14 +84,6 @@ const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
 			putMicros: await micros(() => put(RELAY_RECORD_BYTES)),
 			signMicros: await micros(() => sign(raws)),
 			postMicros: await micros(() => post(raws)),
-		});
-	},
-	/** What boost does with a submission beside sending it on. */
-	async boostParts() {
-		const raws = rawTransactions();
-		tell({
-			decodeMicros: await micros(() => decode(raws)),
-			putMicros: await micros(() => put(BOOST_RECORD_BYTES)),
 		});
 	},
 };
@@ -96,6 +103,10 @@ function bodyOf(request: IncomingMessage): Promise<Buffer> {
 		request.on("data", (chunk: Buffer) => chunks.push(chunk));
 		request.on("end", () => resolve(Buffer.concat(chunks)));
 	});
+}
+
+function postOf({ url = "/" }: IncomingMessage, body: Buffer): Dispatcher.DispatchOptions {
+	return { method: "POST", path: url, headers: JSON_HEADERS, body };
 }
 
 function reply(response: ServerResponse, body: string | Buffer, status = 200): void {
@@ -120,14 +131,16 @@ function resultOf({ method, params: [first] = [] }: Call): unknown {
 	return method === "eth_chainId" ? "0x7a69" : "0x1234";
 }
 
-/** Collects an answer, and passes it back whole. */
+/** Collects an answer, and passes it back whole once `ready`. */
 class PassingBack implements Dispatcher.DispatchHandler {
 	readonly #response: ServerResponse;
+	readonly #ready: Promise<void> | null;
 	readonly #chunks: Buffer[] = [];
 	#status = 0;
 
-	constructor(response: ServerResponse) {
+	constructor(response: ServerResponse, ready: Promise<void> | null = null) {
 		this.#response = response;
+		this.#ready = ready;
 	}
 
 	onRequestStart(): void {}
@@ -142,7 +155,8 @@ class PassingBack implements Dispatcher.DispatchHandler {
 
 	onResponseEnd(): void {
 		const body = Buffer.concat(this.#chunks);
-		reply(this.#response, body, this.#status);
+		if (this.#ready === null) reply(this.#response, body, this.#status);
+		else void this.#ready.then(() => reply(this.#response, body, this.#status));
 	}
 
 	onResponseError(): void {
@@ -195,12 +209,11 @@ function sign(raws: readonly string[]): void {
 
 async function post(raws: readonly string[]): Promise<void> {
 	const pool = new Pool(SINK_URL, { connections: 8 });
-	const headers = { "content-type": "application/json" };
 	let next = 0;
 	const work = async (): Promise<void> => {
 		for (let i = next++; i < raws.length; i = next++) {
 			const body = callOf("eth_sendPrivateRawTransaction", raws[i] ?? "");
-			const answer = await pool.request({ method: "POST", path: "/", headers, body });
+			const answer = await pool.request({ method: "POST", path: "/", headers: JSON_HEADERS, body });
 			await answer.body.text();
 		}
 	};

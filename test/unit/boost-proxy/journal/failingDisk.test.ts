@@ -45,6 +45,23 @@ test("failed writes are kept in memory, bytes included, and retried", async () =
 	for (const one of [journal, again]) await one.close();
 });
 
+test("a row that the disk could not delete is deleted with the next write of its hash, whose row is another", async () => {
+	const { journal, disk, clock } = await fixture();
+	await journal.add(newEntry(1), "relay");
+	await journal.notHeld(hashOf(1), "relay");
+	disk.broken = true;
+	await assert.rejects(journal.settle(hashOf(1), false), DISK);
+	await assert.rejects(journal.add(newEntry(1), "relay"), DISK);
+	disk.broken = false;
+	await clock.advance(5_000);
+	assert.equal(journal.rows.isDurable, true);
+	await journal.notHeld(hashOf(1), "relay");
+	await journal.settle(hashOf(1), false);
+	const again = (await reopened(disk)).journal;
+	assert.equal(again.get(hashOf(1)), null, "its client got an error, twice");
+	for (const one of [journal, again]) await one.close();
+});
+
 for (const [first, second] of [
 	[true, false],
 	[false, true],

@@ -242,6 +242,18 @@ test("at most 16 calls of a batch run at a time; those that only wait for a resu
 	assert.equal((await answer).body.length, 40);
 });
 
+test("a handler that ends when its time is over, but before the timer fires, gets to finish its answer", async () => {
+	const { call, script, clock } = start();
+	const answer = call("test_later", ["a"]);
+	// As after a standstill of the process.
+	clock.monotonic = () => 5_000;
+	script.release("a");
+	await clock.advance(0);
+	assert.deepEqual(script.waiting, ["a's result"]);
+	script.release("a's result");
+	assert.equal((await answer).body.error, undefined);
+});
+
 test("a call that takes too long gets an error and is counted once; its batch is still answered", async () => {
 	const { call, send, script, clock, calls } = start();
 	const late = call("test_later", ["a"]);
