@@ -32,7 +32,7 @@ class JournalFormatError extends Error {
 	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {
-		super(`the journal was written by another version (expected format ${FORMAT}): ${ELSEWHERE}`);
+		super(`the journal was written by another version (expected format ${READ_FORMATS.join(" or ")}): ${ELSEWHERE}`);
 	}
 }
 
@@ -57,8 +57,8 @@ export class ChainBinding {
 	}
 
 	/**
-	 * Reads the journal's format and chain; marks a journal that is new or of an earlier format. Rejects with {@link JournalFormatError}, or if the store
-	 * fails.
+	 * Reads the journal's format and chain; marks a journal that is new or of an earlier format. Rejects with
+	 * {@link JournalFormatError}, or if the store fails.
 	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
 		const format = (await kv.get(FORMAT_KEY))?.toString("utf8");

@@ -199,7 +199,7 @@ test("a journal of another version is refused, and left as it is", async () => {
 	await assert.rejects(fixture({}, disk), {
 		code: "JOURNAL_FORMAT",
 		message:
-			"the journal was written by another version (expected format 2): set DATA_DIR or DATABASE_URL to another one",
+			"the journal was written by another version (expected format 1 or 2): set DATA_DIR or DATABASE_URL to another one",
 	});
 	assert.equal(disk.map.get("m/format")?.toString(), "3");
 });
