@@ -32,7 +32,9 @@ class JournalFormatError extends Error {
 	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {
-		super(`the journal was written by another version (expected format ${READ_FORMATS.join(" or ")}): ${ELSEWHERE}`);
+		super(
+			`the journal was written by another version (expected format ${READ_FORMATS.join(" or ")}): ${ELSEWHERE}`,
+		);
 	}
 }
 

@@ -228,10 +228,10 @@ class CallDispatcher<Context> {
 			if (isLate || call.id === undefined) return null;
 			return result.finish(Math.max(0, timing.until - this.#now()));
 		});
-		const onLate = (): void => {
+		const { clock } = this.#dependencies;
+		return within(clock, name, this.#limitMs, finished, () => {
 			isLate = true;
-		};
-		return within(this.#dependencies.clock, name, this.#limitMs, finished, onLate).then(
+		}).then(
 			(result) => this.#succeed(call, name, begun, result),
 			(thrown: unknown) => this.#fail(call, name, begun, thrown),
 		);
