@@ -30,6 +30,7 @@ import {
 	type RuleInput,
 	reasonOfAttempt,
 	reasonOfProbe,
+	SUSPECT_MS,
 	wantsProbe,
 } from "./rules.ts";
 
@@ -191,7 +192,9 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	#mustWait(kind: AttemptKind): boolean {
-		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
+		// The usual case: nothing is in flight for long.
+		if (!this.#isJudging || this.#figures.oldestMs < SUSPECT_MS) return false;
+		const awaited = mustWaitFor(kind, this.#ruleInput);
 		if (awaited === "probe") this.#prober.soon();
 		return awaited !== null;
 	}

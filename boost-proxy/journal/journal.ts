@@ -138,8 +138,8 @@ export class Journal {
 		this.#write(key, row, keepsBytes(row) ? raw : null, bytes?.isNew === true);
 	}
 
-	/** Resolves when the last write of a hash has succeeded (true) or failed (false). */
-	async written(hash: string): Promise<boolean> {
+	/** True if the last write of a hash has succeeded, or once it has; false if it fails. */
+	written(hash: string): Promise<boolean> | true {
 		return this.#unwritten.get(hash)?.written ?? true;
 	}
 
@@ -225,7 +225,7 @@ export class Journal {
 	/** Retries failed writes: one first, then the others in batches until one fails. Never rejects. */
 	async #writeAgain(): Promise<void> {
 		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
-			const writes: Promise<boolean>[] = [];
+			const writes: (Promise<boolean> | true)[] = [];
 			for (const hash of this.#failed) {
 				const unwritten = this.#unwritten.get(hash);
 				if (unwritten === undefined) continue;

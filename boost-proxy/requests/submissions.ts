@@ -263,6 +263,7 @@ export class Submissions {
 	/** Waits for the journal; false if that takes too long. */
 	#written(rows: readonly { readonly hash: string }[]): Promise<boolean> {
 		const writes = rows.map(({ hash }) => this.#dependencies.rows.written(hash));
+		if (writes.every((written) => written === true)) return Promise.resolve(true);
 		return this.#settlesWithin("the journal", JOURNAL_MS, Promise.all(writes));
 	}
 

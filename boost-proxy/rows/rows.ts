@@ -268,8 +268,8 @@ export class Rows {
 		this.#onWork = listener;
 	}
 
-	/** Resolves when the latest change of a hash was written (true) or could not be (false). */
-	written(hash: string): Promise<boolean> {
+	/** True if the latest change of a hash is on disk, or once it is; false if it could not be written. */
+	written(hash: string): Promise<boolean> | true {
 		return this.#journal.written(hash);
 	}
 
