@@ -20,8 +20,8 @@ export interface WireRequest {
 /** What came back; header names in lower case. */
 export type WireResponse = RawAnswer;
 
-/** No answer within this many ms is a hang. */
-const HANG_MS = 15_000;
+/** No answer within this many ms is a hang: every deadline of relay and boost is shorter. */
+const HANG_MS = 40_000;
 
 /** Requests to one port, one after another on one connection as long as the server keeps it. */
 export class Wire {
