@@ -30,7 +30,6 @@ import {
 	type RuleInput,
 	reasonOfAttempt,
 	reasonOfProbe,
-	SUSPECT_MS,
 	wantsProbe,
 } from "./rules.ts";
 
@@ -192,9 +191,7 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	#mustWait(kind: AttemptKind): boolean {
-		// The usual case: nothing is in flight for long.
-		if (!this.#isJudging || this.#figures.oldestMs < SUSPECT_MS) return false;
-		const awaited = mustWaitFor(kind, this.#ruleInput);
+		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
 		if (awaited === "probe") this.#prober.soon();
 		return awaited !== null;
 	}
@@ -207,7 +204,7 @@ export class UpstreamBreaker implements Breaker {
 		const noneAnswered = answersBefore === figures.answers;
 		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);
-		const reason = outcome === "answered" ? null : reasonOfAttempt(outcome, seen, this.#ruleInput);
+		const reason = reasonOfAttempt(outcome, seen, this.#ruleInput);
 		if (isAnswer) this.#noteAnswer();
 		if (reason !== null) this.#trip(reason);
 		else if (outcome !== "answered") this.#prober.soon();

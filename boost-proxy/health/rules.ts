@@ -71,7 +71,7 @@ const MANY_REQUESTS = 16;
 /** Soon after closing, so many submissions are enough. */
 const RELAPSE_SUBMISSIONS = 4;
 /** Time without answers after which new requests wait, so that few are sent to an upstream that may be dead. */
-export const SUSPECT_MS = 50;
+const SUSPECT_MS = 50;
 /** Time without any answer after which the probe decides, since reads alone may be slow. */
 const PROBE_SILENCE_MS = 250;
 /** Time without an answer to submissions after which it opens: a working upstream answers one of so many sooner. */

@@ -27,8 +27,6 @@ const RETRY_BATCH = 100;
 /** About the bytes that a cached transaction takes in addition to its own. */
 const CACHE_OVERHEAD_BYTES = 300;
 
-const NONE: readonly RowKey[] = Object.freeze([]);
-
 /** The latest row of a hash that is not known to be on disk. */
 interface Unwritten {
 	readonly key: RowKey;
@@ -91,7 +89,6 @@ export class Journal {
 	async read(): Promise<{ readonly rows: readonly Row[]; readonly lastId: number }> {
 		const { kv, log } = this.#dependencies;
 		const rows = new Map<string, Row>();
-		/** Bytes of the transaction, by the text of the key. */
 		const lengths = new Map<string, number>();
 		let lastId = 0;
 		let bad = 0;
@@ -113,10 +110,10 @@ export class Journal {
 			}
 		};
 		await readAll(BIRTH, (key, value) => {
-			lengths.set(keyOf("", key), rawLength(value));
+			lengths.set(key.hash, rawLength(value));
 			return decodeBirth(key, value);
 		});
-		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(keyOf("", key)) ?? 0));
+		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(key.hash) ?? 0));
 		for (const [hash, row] of rows) {
 			if (!isLive(row) || keepsBytes(row)) continue;
 			rows.delete(hash);
@@ -169,9 +166,9 @@ export class Journal {
 		const { hash } = key;
 		const before = this.#unwritten.get(hash);
 		const deleted =
-			before === undefined ? NONE : [...before.deleted, before.key].filter(({ id }) => id !== key.id);
-		const all = [...deleted.flatMap(deletion), ...changes(key, row, raw, isNew)];
-		const written = this.#dependencies.kv.write(all).then(
+			before === undefined ? [] : [...before.deleted, before.key].filter(({ id }) => id !== key.id);
+		const deletions = deleted.flatMap((one) => changes(one, null, null, false));
+		const written = this.#dependencies.kv.write([...deletions, ...changes(key, row, raw, isNew)]).then(
 			() => this.#cameThrough(hash, one),
 			(thrown: unknown) => this.#failedFor(hash, one, thrown),
 		);
@@ -237,10 +234,6 @@ export class Journal {
 			if ((await Promise.all(writes)).includes(false)) return;
 		}
 	}
-}
-
-function deletion(key: RowKey): Change[] {
-	return [BIRTH, STATE].map((prefix) => ({ key: keyOf(prefix, key), value: null }));
 }
 
 function changes(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {

@@ -59,14 +59,10 @@ export class ChainObserver {
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
 		let seen = 0;
-		let { canBeAsked } = this.#relay;
 		for (const row of rows.allLive()) {
 			seen += 1;
-			if (seen % ROWS_AT_ONCE === 0) {
-				await nextTurn();
-				({ canBeAsked } = this.#relay);
-			}
-			if (row.requests > 0 || (canBeAsked && this.#relay.answersFor(row, now))) continue;
+			if (seen % ROWS_AT_ONCE === 0) await nextTurn();
+			if (row.requests > 0 || this.#relay.answersFor(row, now)) continue;
 			this.#expire(row, EXPIRY_GRACE_MS);
 			const { checkedAt } = row.notes;
 			if (now - checkedAt < slotMs / 2) continue;

@@ -55,9 +55,9 @@ export class RelayObserver {
 		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
-	/** Whether the answers of a relay that can be asked suffice for `row`, so that the chain need not be; `now`: monotonic ms. */
+	/** Whether the relay's answers about `row` suffice, so that the chain need not be asked; `now`: monotonic ms. */
 	answersFor({ at, notes }: Row, now: number): boolean {
-		if (!isHolder(at.relay) || notes.unknown.relay > 0) return false;
+		if (!this.canBeAsked || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
 		return now - notes.relayAnsweredAt < PATIENCE_SLOTS * this.#context.slotMs;
 	}
 

@@ -8,7 +8,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { type BenchProxy, startInstalledProxies } from "./installedProxies.ts";
-import { benchAccounts, benchTransaction, CONNECTIONS, type Figure, load, submissionOf } from "./load.ts";
+import {
+	benchAccounts,
+	benchTransaction,
+	CONNECTIONS,
+	type Figure,
+	load,
+	median,
+	submissionOf,
+} from "./load.ts";
 
 /** The machine's speed drifts: all are measured in turn, so many times, and the median of each counts. */
 const ROUNDS = 20;
@@ -101,10 +109,6 @@ async function measure(
 		}
 	}
 	return new Map([...costs].map(([name, all]) => [name, median(all)]));
-}
-
-function median(values: readonly number[]): number {
-	return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 /** Bodies that were never sent before, at each call. */

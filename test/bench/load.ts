@@ -18,6 +18,11 @@ export interface Figure {
 	readonly value: string;
 }
 
+/** The value in the middle; NaN if there is none. */
+export function median(values: readonly number[]): number {
+	return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
 interface LoadResult {
 	readonly seconds: number;
 	readonly answers: readonly string[];

@@ -12,6 +12,7 @@ import {
 	type Figure,
 	fund,
 	load,
+	median,
 	send,
 	startRelay,
 	startSink,
@@ -159,9 +160,4 @@ export async function benchEngines(): Promise<readonly Figure[]> {
 		await sink.stop();
 		await chain.stop();
 	}
-}
-
-function median(values: readonly number[]): number {
-	const sorted = [...values].sort((a, b) => a - b);
-	return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
