@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDERS = ["relay", "boost-proxy", "shared", "test"];
-const MAX_LINES = 400;
+const MAX_LINES = 500;
 
 /** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
 type Allowed = readonly string[];
@@ -228,8 +228,8 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/transactions/a.ts", imports("fs"), /no dependency of the product/],
 	["shared/a.ts", imports("viem"), /viem is no dependency/],
 	["shared/a.ts", imports("@noble/hashes/sha3"), /no dependency/],
-	["relay/transactions/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
-	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
+	["relay/transactions/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^501 lines/],
+	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^501 lines/],
 	["relay/transactions/a.ts", "import x;\n", /does not open with/],
 	["relay/transactions/a.ts", "/* What comes in. */\n", /does not open with/],
 	["relay/transactions/a.ts", "//\n", /does not open with/],
