@@ -2,7 +2,13 @@
 // requests: only boost sets the client's address, and headers that frame a body are kept.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/messages.ts";
+import {
+	type HttpAnswer,
+	isJsonType,
+	jsonAnswer,
+	retryAfter,
+	rpcErrorAnswer,
+} from "../../shared/http/messages.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 
@@ -56,7 +62,7 @@ const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encodi
 /** Headers that state the client's address, or authenticate boost. */
 const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
 
-/** A request's headers for the relay. `Expect` was answered by boost. */
+/** A request's headers for the relay. `Expect` was answered by boost, and each name of JSON is sent as the usual one. */
 export function towardsRelay(
 	headers: IncomingHttpHeaders,
 	/** `boostSecret`: makes the relay accept `address` as the client's. */
@@ -66,6 +72,8 @@ export function towardsRelay(
 		headers,
 		(name) => name === "expect" || CLIENT_HEADERS.test(name),
 	);
+	const type = headers["content-type"];
+	if (type !== undefined && isJsonType(type)) kept["content-type"] = "application/json";
 	kept["x-forwarded-for"] = address;
 	if (boostSecret !== undefined) kept["x-boost-auth"] = boostSecret;
 	return kept;

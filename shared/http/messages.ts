@@ -282,12 +282,17 @@ export function checkPost(
 	maxBytes: number,
 	tooLarge: HttpAnswer,
 ): HttpAnswer | null {
-	const { "content-type": type = "", "content-encoding": encoding = "" } = request.headers;
-	const isJson = type === "application/json" || JSON_TYPE.test(type);
-	if (!isJson) return NOT_JSON;
+	const { "content-type": type, "content-encoding": encoding = "" } = request.headers;
+	if (!isJsonType(type)) return NOT_JSON;
 	if (encoding !== "" && !/^identity$/i.test(encoding)) return ENCODED;
 	return (declaredBytes(request) ?? 0) > maxBytes ? tooLarge : null;
 }
 
-/** Matches no content type, `application/json` and `application/…+json`, with or without parameters. */
-const JSON_TYPE = /^$|^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+/** With or without parameters. Nodes take the last two as well. */
+const JSON_TYPE = /^\s*application\/(?:(?:[\w.+-]+\+)?json|json-rpc|jsonrequest)\s*(?:;|$)/i;
+
+/** Whether a `Content-Type` is JSON's; none is too. Given in two spellings it comes from fetch twice, with a comma between. */
+export function isJsonType(type = ""): boolean {
+	if (type === "application/json" || type === "") return true;
+	return type.split(",").every((one) => JSON_TYPE.test(one));
+}

@@ -155,7 +155,12 @@ const TYPES: readonly HttpRow[] = [
 		...["text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "text/json"],
 		...["multipart/form-data; boundary=application/json", "application/octet-stream", "application/jsonx"],
 		...["json", "*/*", ",", "application/json, text/plain", "text/application/json", "application"],
-		"application/json-rpc",
+		...[
+			"application/json-rpcs",
+			"application/jsonrequests",
+			"application/json, ",
+			"application/json-rpc+xml",
+		],
 	].map((type) => ({ name: `content type ${type}`, send: { body: GOOD, ...typed(type) }, ...WRONG_TYPE })),
 	coded("gzip", gzipSync(GOOD)),
 	coded("deflate", "x"),
@@ -163,7 +168,13 @@ const TYPES: readonly HttpRow[] = [
 	coded("identity, gzip", "x"),
 	coded("nonsense", GOOD),
 	good("the content type with a charset", typed("application/json; charset=utf-8")),
-	good("the content type in capitals", typed("APPLICATION/JSON")),
+	...[
+		...["APPLICATION/JSON", "Application/JSON; Charset=UTF-8", "application/json;charset=utf-8"],
+		...["application/json ;  charset = utf-8", "application/json;", 'application/json\t; charset="utf-8"'],
+		...["application/json-rpc", "Application/JSON-RPC;charset=utf-8", "application/jsonrequest"],
+		// What fetch sends of a header that is given in two spellings.
+		"application/json, application/json",
+	].map((type) => good(`content type ${type}`, typed(type))),
 	good("an empty content type", typed("")),
 	good("a content type that ends in +json", typed("application/vnd.api+json")),
 	good("the content encoding identity", { headers: { "content-encoding": "identity" } }),

@@ -1,5 +1,5 @@
-// A request that is passed through arrives unchanged but for the client's address, and so does its answer. No body can
-// become a second request.
+// A request that is passed through arrives unchanged but for the client's address and the name of its content type, and so
+// does its answer. No body can become a second request.
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
@@ -13,7 +13,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 	return body;
 }
 
-test("a request arrives unchanged but for the client's address", async () => {
+test("a request arrives unchanged but for the client's address and another name of JSON", async () => {
 	const seen: { url: string; headers: IncomingMessage["headers"]; body: string; verb: string }[] = [];
 	const fixture = await startPassFixture({
 		boostSecret: "sesame",
@@ -34,7 +34,7 @@ test("a request arrives unchanged but for the client's address", async () => {
 	});
 	const connection = await RawConnection.open(fixture.port);
 	const headers = {
-		"Content-Type": "application/json",
+		"Content-Type": "Application/JSON-RPC; Charset=UTF-8",
 		"X-Flashbots-Signature": "0xab:0xcd",
 		"X-Forwarded-For": "6.6.6.6, 7.7.7.7",
 		"X-Forwarded-Host": "evil",
