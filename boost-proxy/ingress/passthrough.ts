@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import httpProxy from "http-proxy";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import { errorAnswerTo, type HttpAnswer } from "../../shared/http/messages.ts";
 import type { ProxiedExchange, RequestProxy } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
@@ -120,11 +120,16 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 }
 
 /** The answer to a request that can't be passed on; null if it can. */
-function judge({ method, headers }: IncomingMessage, breaker: Breaker): HttpAnswer | null {
-	if (breaker.isUnavailable) return unavailableAnswer(method, breaker.retryMs);
+function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
+	const { method, headers } = request;
+	if (breaker.isUnavailable) return unavailableAnswer(request, breaker.retryMs);
 	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
-	return isMisframed ? jsonAnswer(411, { error: "expected a content-length" }) : null;
+	return isMisframed ? refused(request, 411, "expected a content-length") : null;
+}
+
+function refused(request: IncomingMessage, status: number, message: string): HttpAnswer {
+	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message]);
 }
 
 interface ProxiedRequestParts {
@@ -211,7 +216,8 @@ class ProxiedRequest {
 		} catch {
 			// Node's parser accepts some requests that its client refuses to send.
 			this.#drop("failed");
-			this.#parts.passing.refuse(jsonAnswer(400, { error: "expected a request that can be passed on" }));
+			const { request, passing } = this.#parts;
+			passing.refuse(refused(request, 400, "expected a request that can be passed on"));
 		}
 	}
 
@@ -247,7 +253,7 @@ class ProxiedRequest {
 		// Discards the rest of the body that http-proxy was reading.
 		request.unpipe();
 		request.resume();
-		passing.refuse(proxyError(request.method, kind, breaker));
+		passing.refuse(proxyError(request, kind, breaker));
 	}
 
 	#gone(): void {

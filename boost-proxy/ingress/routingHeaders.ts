@@ -3,11 +3,11 @@
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import {
+	errorAnswerTo,
 	type HttpAnswer,
 	isJsonType,
-	jsonAnswer,
+	type RequestHead,
 	retryAfter,
-	rpcErrorAnswer,
 } from "../../shared/http/messages.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
@@ -113,29 +113,26 @@ const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly re
 const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };
 
 /** The answer while the relay is unavailable; `retryMs`: for `Retry-After`. */
-export function unavailableAnswer(verb: string | undefined, retryMs: number): HttpAnswer {
-	return answer(verb, 503, "the relay is out", { "retry-after": retryAfter(retryMs) });
+export function unavailableAnswer(request: RequestHead, retryMs: number): HttpAnswer {
+	return answer(request, 503, "the relay is out", { "retry-after": retryAfter(retryMs) });
 }
 
 /** The answer to a request that failed by `fault`. */
-export function proxyError(verb: string | undefined, fault: ProxyError, breaker: Breaker): HttpAnswer {
+export function proxyError(request: RequestHead, fault: ProxyError, breaker: Breaker): HttpAnswer {
 	const { status, reason } = FAULTS[fault];
-	return answer(verb, status, reason, {
+	return answer(request, status, reason, {
 		"retry-after": retryAfter(breaker.retryMs),
 		...routingHeaders(TRIED, breaker.state),
 	});
 }
 
 function answer(
-	verb: string | undefined,
+	request: RequestHead,
 	status: number,
 	reason: string,
 	headers: Record<string, string>,
 ): HttpAnswer {
-	const message = `no relay available: ${reason}`;
-	return verb === "POST"
-		? rpcErrorAnswer("unavailable", status, message, headers)
-		: jsonAnswer(status, { error: message }, headers);
+	return errorAnswerTo(request, "unavailable", status, ["", `no relay available: ${reason}`], headers);
 }
 
 /**

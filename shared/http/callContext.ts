@@ -286,17 +286,24 @@ export function identify(
 }
 
 export interface RequestTarget {
-	/** Without query and trailing slashes, except "/" itself. */
+	/** Without query, trailing slashes, except "/" itself, and with one slash for each row of them. */
 	readonly path: string;
 	/** After the first "?", or "". */
 	readonly search: string;
 }
 
-/** Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as proxies send). */
+/**
+ * Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as proxies send). `//fast`, as of a
+ * base URL with a slash at its end, is `/fast`.
+ */
 export function readTarget(target: string): RequestTarget {
 	const origin = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
 	const mark = origin.indexOf("?");
 	let end = mark === -1 ? origin.length : mark;
 	while (end > 1 && origin.charCodeAt(end - 1) === 0x2f) end--;
-	return { path: origin.slice(0, end), search: mark === -1 ? "" : origin.slice(mark + 1) };
+	const path = origin.slice(0, end);
+	return {
+		path: path.includes("//") ? path.replace(/\/{2,}/g, "/") : path,
+		search: mark === -1 ? "" : origin.slice(mark + 1),
+	};
 }

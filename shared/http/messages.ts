@@ -157,25 +157,35 @@ export function rateLimitedAnswer(waitMs: number): HttpAnswer {
 }
 
 /** The client has `max` requests and websockets in flight already. */
-export function tooManyRequestsAnswer(verb: string | undefined, max: number): HttpAnswer {
-	return errorAnswerTo(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
+export function tooManyRequestsAnswer(request: RequestHead, max: number): HttpAnswer {
+	const message = `limit exceeded: ${max} requests under way for each client`;
+	return errorAnswerTo(request, "rateLimit", 429, ["", message], RETRY_SOON);
 }
 
 /** The server can't serve requests now because of `why`. */
-export function notServingAnswer(verb: string | undefined, why: string): HttpAnswer {
-	return errorAnswerTo(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
+export function notServingAnswer(request: RequestHead, why: string): HttpAnswer {
+	return errorAnswerTo(request, "unavailable", 503, ["internal error: ", why], RETRY_SOON);
 }
 
-/** A JSON-RPC error for POST, else plain JSON. The client may try again after a second. */
-function errorAnswerTo(
-	verb: string | undefined,
+/** What is known of a request before its body. */
+export type RequestHead = Pick<IncomingMessage, "method" | "headers">;
+
+/**
+ * A JSON-RPC error with id null where the request speaks JSON-RPC: as a POST, or with a JSON body and another verb. Else plain
+ * JSON, without the `opening` of the message.
+ */
+export function errorAnswerTo(
+	request: RequestHead,
 	kind: RpcErrorKind,
 	status: number,
-	message: string,
+	[opening, message]: readonly [opening: string, message: string],
+	headers: Headers = {},
 ): HttpAnswer {
-	return verb === "POST"
-		? rpcErrorAnswer(kind, status, message, RETRY_SOON)
-		: jsonAnswer(status, { error: message }, RETRY_SOON);
+	const speaksJsonRpc =
+		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
+	return speaksJsonRpc
+		? rpcErrorAnswer(kind, status, opening + message, headers)
+		: jsonAnswer(status, { error: message }, headers);
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
@@ -197,7 +207,7 @@ const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
 
 /** The `Content-Length` of `request`; undefined if it has none (no body, or a chunked one). */
-export function declaredBytes(request: IncomingMessage): number | undefined {
+export function declaredBytes(request: RequestHead): number | undefined {
 	const text = request.headers["content-length"];
 	return text === undefined ? undefined : Number(text);
 }
@@ -265,7 +275,7 @@ export function endUnread(
 	request.resume();
 }
 
-export function hasBody(request: IncomingMessage): boolean {
+export function hasBody(request: RequestHead): boolean {
 	return request.headers["transfer-encoding"] !== undefined || (declaredBytes(request) ?? 0) > 0;
 }
 

@@ -131,7 +131,7 @@ export class RequestHandler {
 	}
 
 	handle(request: IncomingMessage, response: ServerResponse): void {
-		const { socket, headers, method } = request;
+		const { socket, headers } = request;
 		const connection = this.connections.of(socket);
 		// A request that is pipelined behind a stream would wait until the stream ends.
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
@@ -159,10 +159,10 @@ export class RequestHandler {
 		requests.push(exchange);
 		this.#open += 1;
 		response.on("close", () => this.end(exchange));
-		const routing = this.#route(method ?? "", target.path, headers.accept);
+		const routing = this.#route(request, target.path);
 		if (socket.destroyed) this.end(exchange);
 		else if (isOverLimit)
-			this.#answerUnread(exchange, tooManyRequestsAnswer(method, this.connections.maxPerClient));
+			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
 			this.#answerUnread(exchange, BUSY_ANSWER);
 		else if (routing.kind === "rpc") this.#readPost(exchange);
@@ -212,7 +212,7 @@ export class RequestHandler {
 	#proxy(exchange: Exchange): void {
 		const { request, response, awaitsContinue } = exchange;
 		if (this.#shutdownError !== null) {
-			this.#answerUnread(exchange, notServingAnswer(request.method, "shutting down"));
+			this.#answerUnread(exchange, notServingAnswer(request, "shutting down"));
 			return;
 		}
 		// The body is streamed, so no bytes of it are held.

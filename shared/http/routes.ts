@@ -15,11 +15,11 @@ import {
 } from "./callContext.ts";
 import {
 	asksForPage,
+	errorAnswerTo,
 	type HttpAnswer,
 	httpAnswerOf,
-	jsonAnswer,
 	type PageFinder,
-	rpcErrorAnswer,
+	type RequestHead,
 } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 
@@ -72,55 +72,56 @@ export interface RouterOptions {
 }
 
 /**
- * The router of a server. With `hasProxy` requests that match no route are proxied, except preflights. Throws if two handlers
- * claim the same verb and path, or two routes the same path.
+ * The router of a server. With `hasProxy` requests on other paths than its own are proxied, except preflights. Throws if two
+ * handlers claim the same verb and path, or two routes the same path.
  */
 export function createRouter(
 	{ rpcPaths, routes, pages }: RouterOptions,
 	hasProxy = false,
-): (verb: string, path: string, accept?: string) => Routing {
+): (request: RequestHead, path: string) => Routing {
 	const rpc = new Set(rpcPaths);
 	const find = routeFinder(routes);
 	for (const { verb, path } of routes) {
 		if (verb === "POST" && rpc.has(path)) throw new Error(`the path ${path} is served twice`);
 	}
-	return (verb, path, accept) => {
-		const isRead = verb === "GET" || verb === "HEAD";
-		const page = isRead && asksForPage(accept) ? (pages?.(path) ?? null) : null;
-		if (page !== null) return { kind: "answer", answer: page };
+	return (request, path) => {
+		const { method: verb, headers } = request;
 		const isRpcPath = rpc.has(path);
 		if (isRpcPath && verb === "POST") return { kind: "rpc" };
+		const isRead = verb === "GET" || verb === "HEAD";
+		const page = isRead && asksForPage(headers.accept) ? (pages?.(path) ?? null) : null;
+		if (page !== null) return { kind: "answer", answer: page };
 		const match = find(path);
 		const isPostRoute = match?.route.verb === "POST";
 		if (match !== undefined && (isPostRoute ? verb === "POST" : isRead)) {
 			return { kind: "route", ...match };
 		}
-		const isProxied = hasProxy && match === undefined;
-		if (isProxied && verb !== "OPTIONS") return { kind: "proxy" };
-		if (match === undefined && !isRpcPath && !isProxied) {
-			return { kind: "answer", answer: unknownPath(verb) };
-		}
-		// GET on a JSON-RPC path is proxied too, but not listed, since the upstream refuses it.
-		const allowsReads = match === undefined ? isProxied && !isRpcPath : !isPostRoute;
-		const allowsPost = isRpcPath || isPostRoute || isProxied;
+		const isOwn = match !== undefined || isRpcPath;
+		if (!isOwn && hasProxy && verb !== "OPTIONS") return { kind: "proxy" };
+		if (!isOwn && !hasProxy) return { kind: "answer", answer: refusal(request, 404, "unknown path") };
+		const allowsReads = match === undefined ? !isOwn : !isPostRoute;
+		const allowsPost = isRpcPath || isPostRoute || !isOwn;
 		const allowed = `${allowsReads ? "GET, HEAD, " : ""}${allowsPost ? "POST, " : ""}OPTIONS`;
-		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(allowed) : wrongVerb(allowed) };
+		if (verb === "OPTIONS") return { kind: "answer", answer: preflight(allowed) };
+		return {
+			kind: "answer",
+			answer: refusal(request, 405, `expected one of ${allowed}`, { allow: allowed }),
+		};
 	};
 }
 
-function unknownPath(verb: string): HttpAnswer {
-	return verb === "POST"
-		? rpcErrorAnswer("invalidRequest", 404, "invalid request: unknown path")
-		: jsonAnswer(404, { error: "unknown path" });
+function refusal(
+	request: RequestHead,
+	status: 404 | 405,
+	message: string,
+	headers?: HttpAnswer["headers"],
+): HttpAnswer {
+	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message], headers);
 }
 
 function preflight(verbs: string): HttpAnswer {
 	const headers = { ...PREFLIGHT, "access-control-allow-methods": verbs, allow: verbs };
 	return { status: 204, body: null, headers };
-}
-
-function wrongVerb(verbs: string): HttpAnswer {
-	return jsonAnswer(405, { error: `expected one of ${verbs}` }, { allow: verbs });
 }
 
 /** Finds routes by path. Throws if two routes have the same path. */

@@ -208,7 +208,11 @@ export class HttpServer implements Component {
 			this.#dependencies.websocket?.upgrade(request, socket, head, from);
 			return;
 		}
-		const { status, body, headers = {} } = tooManyRequestsAnswer("POST", connections.maxPerClient);
+		const {
+			status,
+			body,
+			headers = {},
+		} = tooManyRequestsAnswer({ method: "POST", headers: {} }, connections.maxPerClient);
 		endWith(socket, rawAnswer(status, String(body), [...headerLines(headers), ...this.#standingLines()]));
 	}
 

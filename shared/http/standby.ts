@@ -62,7 +62,7 @@ export class Standby {
 	/** Holds the requests instead of proxying them. */
 	readonly #holder: RequestProxy = {
 		handle: (request, response, exchange) => {
-			const refuse = () => exchange.refuse(notServingAnswer(request.method, WAITS));
+			const refuse = () => exchange.refuse(notServingAnswer(request, WAITS));
 			// Upgrades are refused at once: a held one would be answered as plain HTTP.
 			if (request.headers.upgrade?.toLowerCase() === "websocket" || this.#held.size >= MAX_HELD) {
 				refuse();

@@ -41,13 +41,42 @@ describe("what only the relay serves", () => {
 			assert.deepEqual(reply.json, { jsonrpc: "2.0", id: null, error: { code: -32603, message: OUT } }, path);
 			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
 		}
-		for (const path of ["/info", `/tx/0x${"ab".repeat(32)}/events`, "/bundle/0x", "/"]) {
+		for (const path of ["/info", `/tx/0x${"ab".repeat(32)}/events`, "/bundle/0x"]) {
 			const reply = await boost.get(path);
 			assert.deepEqual([reply.status, reply.json], [503, { error: OUT }], path);
 			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
 		}
 		const { status: code, headers } = await boost.send({ verb: "OPTIONS", path: "/fullprivacy" });
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
+	});
+
+	it("and so does a near miss of a path, which goes nowhere; a verb that a path does not take is told apart", async () => {
+		await fixture.fails();
+		const asked = fixture.wires.fallback.requests().length;
+		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "net_version" });
+		const headers = { "content-type": "application/json-rpc" };
+		const said = async (verb: string, path: string) => {
+			const { status, json } = await boost.send({ verb, path, body, headers });
+			return [status, (json as WireAnswer).error];
+		};
+		for (const path of ["/Fast", "/fast/x", "/fast%2F", "/rpc", "//v1//KEY", "/fullprivacy/"]) {
+			for (const verb of ["POST", "PUT"]) {
+				assert.deepEqual(await said(verb, path), [503, { code: -32603, message: OUT }], `${verb} ${path}`);
+			}
+		}
+		for (const [verb, path, allow] of [
+			["PUT", "/fast", "POST, OPTIONS"],
+			["GET", "//noreverts/", "POST, OPTIONS"],
+			["POST", `/tx/0x${"ab".repeat(32)}`, "GET, HEAD, OPTIONS"],
+			["POST", "/livez", "GET, HEAD, OPTIONS"],
+		] as const) {
+			const message = `invalid request: expected one of ${allow}`;
+			assert.deepEqual(await said(verb, path), [405, { code: -32600, message }], `${verb} ${path}`);
+		}
+		const strayed = fixture.wires.fallback.requests().slice(asked);
+		assert.ok(strayed.every(({ calls }) => calls.every(({ method }) => method !== "net_version")));
+		const { json } = await boost.send({ path: "//fast//", body, headers });
+		assert.deepEqual(json, { jsonrpc: "2.0", id: 1, result: "31337" }, "this one is /fast");
 	});
 
 	it("boost itself is live, and ready as long as one upstream is available", async () => {

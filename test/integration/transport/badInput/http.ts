@@ -196,11 +196,38 @@ const LENGTHS: readonly HttpRow[] = [
 
 const PATHS: readonly HttpRow[] = [
 	...[
-		...["/nope", "/rpc", "/v1", "/FAST", "/Fast", "/fast/x", "//fast", "/./fast", "/fast/..", "/../fast"],
-		...["/fast%2f", "/%66ast", "/fast;a=b", "/tx", "/tx/", "/__proto__", "/constructor", "/fast%00", "/%"],
+		...[
+			"/nope",
+			"/rpc",
+			"/v1",
+			"/v1/KEY",
+			"//v1",
+			"/FAST",
+			"/Fast",
+			"/fast/x",
+			"/./fast",
+			"/fast/..",
+			"/../fast",
+		],
+		...[
+			"/fast%2f",
+			"/fast%2F",
+			"/%66ast",
+			"/fast;a=b",
+			"/tx",
+			"/tx/",
+			"/__proto__",
+			"/constructor",
+			"/fast%00",
+			"/%",
+		],
 		"/%ff",
-	].map((path) => ({ name: `path ${path}`, send: { path, body: GOOD }, ...NO_PATH })),
+	].flatMap((path) => [
+		{ name: `path ${path}`, send: { path, body: GOOD }, ...NO_PATH },
+		{ name: `PUT ${path}`, send: { verb: "PUT", path, body: GOOD }, ...NO_PATH },
+	]),
 	good("a slash at the end", { path: "/fast/" }),
+	...["//fast", "/fast//", "//", "//noreverts///?a=//"].map((path) => good(`path ${path}`, { path })),
 	good("a question mark at the end", { path: "/fast?" }),
 	...["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"].map((path) => good(path, { path })),
 ];
@@ -215,6 +242,13 @@ function notAllowed(allow: string): Expected {
 const wrongVerb = (verb: string, path: string, allow: string): HttpRow => ({
 	...{ name: `${verb} ${path}`, send: { verb, path }, ...notAllowed(allow) },
 	...(verb === "HEAD" ? { answer: undefined } : {}),
+});
+
+/** JSON-RPC with a verb that the path does not take: the error is one of JSON-RPC. */
+const wrongCall = (path: string, allow: string, verb = "POST"): HttpRow => ({
+	...{ name: `${verb} ${path} with JSON-RPC`, send: { verb, path, body: GOOD } },
+	...refusedPost(405, `expected one of ${allow}`),
+	headers: { allow },
 });
 
 function preflight(path: string, verbs: string): HttpRow {
@@ -237,11 +271,16 @@ const VERBS: readonly HttpRow[] = [
 	...["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks", "/ws"].map((path) =>
 		wrongVerb("GET", path, POSTED),
 	),
-	...["/info", "/livez", "/readyz", "/metrics", TX, `${TX}/events`].map((path) => ({
-		...wrongVerb("POST", path, READ),
-		send: { path, body: GOOD },
-	})),
-	...["PUT", "DELETE", "PATCH"].map((verb) => wrongVerb(verb, TX, READ)),
+	...["/info", "/livez", "/readyz", "/metrics", TX, `//${TX}//events`].map((path) => wrongCall(path, READ)),
+	...["PUT", "DELETE", "PATCH"].flatMap((verb) => [wrongVerb(verb, TX, READ), wrongCall(TX, READ, verb)]),
+	...["/", "/fast", "/ws", "//noreverts"].map((path) => wrongCall(path, POSTED, "PUT")),
+	wrongCall("/fast", POSTED, "GET"),
+	{ ...wrongCall("/info", READ), name: "POST /info without a body", send: { path: "/info" } },
+	{
+		...wrongVerb("PUT", "/fast", POSTED),
+		name: "PUT /fast with something else",
+		send: { verb: "PUT", path: "/fast", body: GOOD, headers: { "content-type": "text/plain" } },
+	},
 	...["/nope", "/tx", "/tx/", TX.replace("tx", "txs"), `${TX}/event`, `${TX}/events/x`].map((path) => ({
 		...{ name: `GET ${path}`, send: { verb: "GET", path }, ...NO_PAGE },
 	})),

@@ -42,7 +42,7 @@ export const REST_ROWS: readonly HttpRow[] = [
 		get(path, 400, NO_HASH),
 	),
 	get("/tx/events", 400, NO_HASH),
-	...["/tx/%ff", "/tx/%", `/tx//${HASH}`, `/tx/${HASH}/x`, `/TX/${HASH}`, `/tx/${HASH}/events/1`].map(
+	...["/tx/%ff", "/tx/%", `/tx/x/${HASH}`, `/tx/${HASH}/x`, `/TX/${HASH}`, `/tx/${HASH}/events/1`].map(
 		(path) => get(path, 404, NO_PATH),
 	),
 	get("/tx", 404, NO_PATH),

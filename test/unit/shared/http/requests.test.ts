@@ -21,6 +21,8 @@ test("a target is split into a normalised path and the query text", () => {
 		["/fast/", "/fast", ""],
 		["/fast///", "/fast", ""],
 		["//", "/", ""],
+		["//fast", "/fast", ""],
+		["///tx//a///events//?a=//b", "/tx/a/events", "a=//b"],
 		["/fast?a=b", "/fast", "a=b"],
 		["/fast/?a=b", "/fast", "a=b"],
 		["/?a=/&b=?", "/", "a=/&b=?"],
@@ -30,6 +32,7 @@ test("a target is split into a normalised path and the query text", () => {
 		["http://relay.example/fast?a=b", "/fast", "a=b"],
 		["HTTPS://relay.example:8080", "/", ""],
 		["http://relay.example?a=b", "/", "a=b"],
+		["http://relay.example//fast", "/fast", ""],
 		["*", "*", ""],
 		["relay.example:443", "relay.example:443", ""],
 		["", "", ""],
@@ -68,9 +71,9 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["serving", "OPTIONS", "/", "204 POST, OPTIONS"],
 	["serving", "OPTIONS", "/fast", "204 GET, HEAD, POST, OPTIONS"],
 	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
-	// Requests that match no route are proxied, except preflights; requests to a route never are, since they may hold a token.
+	// Requests on other paths are proxied, except preflights; requests to a route never are, since they may hold a token.
 	["proxying", "POST", "/fast", "rpc"],
-	["proxying", "GET PUT", "/fast", "proxy"],
+	["proxying", "GET PUT", "/fast", "405 POST, OPTIONS"],
 	["proxying", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],
 	["proxying", "GET", "/tx/a/events", "proxy"],
 	["proxying", "POST", "/fullprivacy", "proxy"],
@@ -83,7 +86,7 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 test("verb and path decide who answers, or the refusal; no path is served twice", () => {
 	for (const [router, verbs, path, expected] of ROUTED) {
 		for (const verb of verbs.split(" ")) {
-			const routing = ROUTERS[router](verb, path);
+			const routing = ROUTERS[router]({ method: verb, headers: {} }, path);
 			const params = routing.kind === "route" ? JSON.stringify(routing.params) : "{}";
 			const actual =
 				routing.kind === "answer"
