@@ -175,6 +175,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
 		// Always served here, so that the relay's metrics are never passed on instead.
 		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
+		pages.root,
 		...pages.routes,
 	];
 	const common = {

@@ -164,6 +164,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				}),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
+				pages.root,
 				...pages.routes,
 			],
 			pages: pages.find,
@@ -172,7 +173,13 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const servers: HttpServer[] = [main];
 	if (searcherPort !== undefined) {
-		const searchers = { ...common, name: "searchers", port: searcherPort, rpcPaths: [], routes: [] };
+		const searchers = {
+			...common,
+			name: "searchers",
+			port: searcherPort,
+			rpcPaths: [],
+			routes: [pages.root],
+		};
 		servers.push(createHttpServer(searchers, { ...deps, websocket }));
 	}
 	if (metricsPort !== undefined) {

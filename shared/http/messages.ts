@@ -26,9 +26,21 @@ export interface HttpAnswer {
 /** The HTML page of a path, or null. */
 export type PageFinder = (path: string) => HttpAnswer | null;
 
-/** Whether the `Accept` header asks for HTML, as browsers do when they navigate. */
-export function asksForPage(accept: string | undefined): boolean {
-	return accept?.includes("text/html") === true;
+/** Whether the `Accept` header names HTML, as browsers do when they navigate, and does not prefer JSON. */
+export function asksForPage(accept = ""): boolean {
+	const html = weightOf(accept, "text/html");
+	return html > 0 && html >= weightOf(accept, "application/json");
+}
+
+/** The weight of a media type that an `Accept` header names, 1 unless said; 0 where it does not name it. */
+function weightOf(accept: string, type: string): number {
+	for (const range of accept.toLowerCase().split(",")) {
+		const [name = "", ...parameters] = range.split(";");
+		if (name.trim() !== type) continue;
+		const weight = parameters.find((one) => one.trim().startsWith("q="));
+		return weight === undefined ? 1 : Number(weight.trim().slice(2));
+	}
+	return 0;
 }
 
 export function jsonAnswer(status: number, value: unknown, headers: Headers = {}): HttpAnswer {
@@ -298,7 +310,7 @@ export function checkPost(
 	return (declaredBytes(request) ?? 0) > maxBytes ? tooLarge : null;
 }
 
-/** With or without parameters. Nodes take the last two as well. */
+/** With or without parameters. go-ethereum takes the last two as well. */
 const JSON_TYPE = /^\s*application\/(?:(?:[\w.+-]+\+)?json|json-rpc|jsonrequest)\s*(?:;|$)/i;
 
 /** Whether a `Content-Type` is JSON's; none is too. Given in two spellings it comes from fetch twice, with a comma between. */

@@ -1,9 +1,9 @@
-// Listens on a server's port while the process waits for another one to release the store. It answers /livez and /readyz and
-// holds other requests for a moment; the server that starts afterwards takes over the port and the held requests.
+// Listens on a server's port while the process waits for another one to release the store. It answers /, /livez and /readyz
+// and holds other requests for a moment; the server that starts afterwards takes over the port and the held requests.
 
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
-import { addressReader } from "./callContext.ts";
+import { addressReader, readTarget } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
 import { jsonAnswer, notServingAnswer } from "./messages.ts";
 import type { RequestProxy, Route } from "./routes.ts";
@@ -26,6 +26,9 @@ const ROUTES: readonly Route[] = [
 	{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
 	{ path: "/readyz", handle: () => jsonAnswer(503, NOT_READY) },
 ];
+
+/** To GET of `/`: a host that checks nothing else ends the other process only when this one is up. */
+const UP = jsonAnswer(200, { name: "leeward", ready: false }, { vary: "accept" });
 
 export class Standby {
 	readonly #options: StandbyOptions;
@@ -63,8 +66,15 @@ export class Standby {
 	readonly #holder: RequestProxy = {
 		handle: (request, response, exchange) => {
 			const refuse = () => exchange.refuse(notServingAnswer(request, WAITS));
+			const { method, url = "/", headers } = request;
 			// Upgrades are refused at once: a held one would be answered as plain HTTP.
-			if (request.headers.upgrade?.toLowerCase() === "websocket" || this.#held.size >= MAX_HELD) {
+			const isUpgrade = headers.upgrade?.toLowerCase() === "websocket";
+			const isRead = (method === "GET" || method === "HEAD") && !isUpgrade;
+			if (isRead && readTarget(url).path === "/") {
+				exchange.refuse(UP);
+				return;
+			}
+			if (isUpgrade || this.#held.size >= MAX_HELD) {
 				refuse();
 				return;
 			}

@@ -2,7 +2,7 @@
 // client.
 
 import { readFileSync } from "node:fs";
-import type { HttpAnswer, PageFinder } from "../http/messages.ts";
+import { type HttpAnswer, jsonAnswer, type PageFinder } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
 
 export interface Endpoint {
@@ -13,6 +13,8 @@ export interface Endpoint {
 
 export interface Pages {
 	readonly find: PageFinder;
+	/** `/` for those who ask for no page, such as load balancers, which check it unless told otherwise: always 200. */
+	readonly root: Route;
 	/** Scripts and styles. */
 	readonly routes: readonly Route[];
 }
@@ -52,12 +54,15 @@ export function createPages(
 	);
 	const transaction = page(textOf("transaction.html"));
 	const operator = page(textOf("operator.html"));
+	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
+	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
 	return {
 		find(path) {
 			if (path === "/") return home;
 			if (path === "/operator") return hasOperator ? operator : null;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
+		root: { path: "/", handle: () => root },
 		routes: ASSETS.map((name) => {
 			const answer = { ...file(name), headers: { ...HEADERS, "cache-control": "no-cache" } };
 			return { path: `/pages/${name}`, handle: () => answer };

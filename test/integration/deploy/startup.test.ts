@@ -274,6 +274,7 @@ test("BUILDERS may be a file; websockets and metrics move to ports of their own;
 	});
 	assert.equal(await opened(`ws://127.0.0.1:${searchers}/fast`), "open");
 	assert.notEqual(await opened(`ws://127.0.0.1:${relay.port}/fast`), "open");
+	assert.equal((await fetch(`http://127.0.0.1:${searchers}/`)).status, 200, "what balancers ask");
 	assert.match(await metricsOf(`http://127.0.0.1:${metrics}`), /^relay_head_number \d+$/m);
 	assert.equal((await fetch(`${relay.url}/metrics`)).status, 404);
 	assert.equal(statSync(join(data, "relay")).mode & 0o777, 0o700);

@@ -215,10 +215,9 @@ export const UPGRADE_ROWS: readonly BytesRow[] = [
 	},
 	{
 		name: "an upgrade to something else is answered as a request",
-		bytes: "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tls/1.3\r\n\r\n",
-		status: 405,
-		answer: { error: "expected one of POST, OPTIONS" },
-		headers: { allow: "POST, OPTIONS" },
+		bytes: "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tls/1.3\r\n\r\n",
+		status: 200,
+		answer: { live: true },
 	},
 ];
 

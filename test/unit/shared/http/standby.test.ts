@@ -55,7 +55,7 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 
 test("held requests are answered by the server that takes over, on the same port and connections", async () => {
 	const { held, takeOver, port, open } = await fixture();
-	const waiting = [await held(), await held(), await held()];
+	const waiting = [await held(), await held(postText("/", ECHO)), await held(postText("//", ECHO))];
 	const silent = await open();
 	// A body that is sent only after 100 Continue.
 	const [head] = String(postText("/fast", ECHO)).split("\r\n\r\n");
@@ -80,8 +80,10 @@ test("held requests are answered by the server that takes over, on the same port
 test("a request held too long is refused and its connection stays usable; a websocket is refused at once", async () => {
 	const { clock, held, open } = await fixture();
 	const websocket = await open();
-	websocket.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
-	assert.equal((await websocket.answer()).status, 503);
+	for (const path of ["/", "/ws"]) {
+		websocket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`);
+		assert.equal((await websocket.answer()).status, 503, path);
+	}
 	const post = await held();
 	await clock.advance(HOLD_MS - 1);
 	const page = await held(requestText("GET", "/tx/0x12"));
@@ -95,6 +97,23 @@ test("a request held too long is refused and its connection stays usable; a webs
 	assert.deepEqual(pick(await page.answer()), [503, { error: WAITS }]);
 	page.write(requestText("GET", "/livez"));
 	assert.equal((await page.answer()).status, 200);
+});
+
+test("a balancer hears that the process is up, and that it is not ready; a page may go on to ask", async () => {
+	const { open } = await fixture();
+	const connection = await open();
+	for (const [verb, path, status] of [
+		["GET", "/", 200],
+		["HEAD", "/?check", 200],
+		["GET", "/livez", 200],
+		["GET", "/readyz", 503],
+		["OPTIONS", "/", 204],
+	] as const) {
+		connection.write(requestText(verb, path, { Accept: "*/*" }));
+		const answer = await connection.answer(verb === "HEAD");
+		assert.equal(answer.status, status, path);
+		if (verb === "OPTIONS") assert.match(answer.headers["access-control-allow-methods"] ?? "", /POST/);
+	}
 });
 
 test("what was refused is not handed on while its client still sends", async () => {
