@@ -47,7 +47,7 @@ export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions
 	readonly maxBufferedBytesPerClient?: number;
 	/** Requests in flight; above it 503. Default 10,000. */
 	readonly maxOpenRequests?: number;
-	/** Response headers that web pages may read. */
+	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
 	/**
 	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for raw
@@ -88,7 +88,8 @@ export class RequestHandler {
 	readonly #tooLarge: HttpAnswer;
 	readonly #buffered: Shares;
 	readonly #unread: UnreadBytes;
-	readonly #exposure: Readonly<Record<string, string>>;
+	readonly #exposed: readonly string[];
+	readonly #exposure: { readonly "access-control-expose-headers": string };
 	readonly #dependencies: RequestHandlerDependencies;
 	readonly #queue: EventLoopQueue;
 	/** Requests in flight. Streamed answers don't count, so a shutdown does not wait for them. */
@@ -108,8 +109,8 @@ export class RequestHandler {
 		});
 		this.#unread = dependencies.unread ?? new UnreadBytes();
 		this.#queue = new EventLoopQueue(dependencies);
-		const exposed = (options.exposedHeaders ?? []).join(", ");
-		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
+		this.#exposed = options.exposedHeaders ?? ["Retry-After"];
+		this.#exposure = { "access-control-expose-headers": this.#exposed.join(", ") };
 		this.#dependencies = dependencies;
 	}
 
@@ -239,11 +240,12 @@ export class RequestHandler {
 		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
 		if (end !== null && !this.#claimStream(exchange)) return false;
 		const head = { ...headers };
-		const exposed = this.#exposure["access-control-expose-headers"];
-		if (exposed !== undefined) {
-			const theirs = head["access-control-expose-headers"] || null;
-			head["access-control-expose-headers"] = theirs === null ? exposed : `${theirs}, ${exposed}`;
-		}
+		const theirs = String(head["access-control-expose-headers"] ?? "").split(/\s*,\s*/);
+		const exposed = [
+			...theirs.filter((name) => name !== "" && !this.#exposed.includes(name)),
+			...this.#exposed,
+		];
+		head["access-control-expose-headers"] = exposed.join(", ");
 		// The rest of the request's body will not be read, so the connection can't be reused.
 		if (this.#draining || !request.complete) head.connection = "close";
 		response.writeHead(status, head);

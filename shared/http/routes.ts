@@ -58,10 +58,12 @@ type Routing =
 	| { readonly kind: "proxy" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
-const PREFLIGHT = {
-	"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin",
-	"access-control-max-age": "86400",
-};
+/** What a preflight that names no headers is told. */
+const USUAL_HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin";
+/** A longer list is answered like none, in characters. */
+const MAX_ASKED_CHARS = 4_096;
+/** The name of a header: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 export interface RouterOptions {
 	/** Paths of JSON-RPC over POST, without a trailing slash. */
@@ -98,11 +100,13 @@ export function createRouter(
 		}
 		const isOwn = match !== undefined || isRpcPath;
 		if (!isOwn && hasProxy && verb !== "OPTIONS") return { kind: "proxy" };
-		if (!isOwn && !hasProxy) return { kind: "answer", answer: refusal(request, 404, "unknown path") };
+		if (!isOwn && !hasProxy && !asksForAny(request, path)) {
+			return { kind: "answer", answer: refusal(request, 404, "unknown path") };
+		}
 		const allowsReads = match === undefined ? !isOwn : !isPostRoute;
 		const allowsPost = isRpcPath || isPostRoute || !isOwn;
 		const allowed = `${allowsReads ? "GET, HEAD, " : ""}${allowsPost ? "POST, " : ""}OPTIONS`;
-		if (verb === "OPTIONS") return { kind: "answer", answer: preflight(allowed) };
+		if (verb === "OPTIONS") return { kind: "answer", answer: preflight(allowed, headers) };
 		return {
 			kind: "answer",
 			answer: refusal(request, 405, `expected one of ${allowed}`, { allow: allowed }),
@@ -119,9 +123,31 @@ function refusal(
 	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message], headers);
 }
 
-function preflight(verbs: string): HttpAnswer {
-	const headers = { ...PREFLIGHT, "access-control-allow-methods": verbs, allow: verbs };
+/** Whether it is a web page's preflight, which must pass so that the page can read the 404, or asks about the server (`*`). */
+function asksForAny({ method, headers }: RequestHead, path: string): boolean {
+	const isPreflight = headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
+	return method === "OPTIONS" && (isPreflight || path === "*");
+}
+
+/**
+ * Grants every header that is asked for: scripts that trace requests add theirs, and none is trusted because a page may send it.
+ * `Access-Control-Allow-Private-Network` is not granted: browsers ask the user instead.
+ */
+function preflight(verbs: string, asked: IncomingHttpHeaders): HttpAnswer {
+	const headers = {
+		"access-control-allow-headers": grantedHeaders(asked["access-control-request-headers"]),
+		"access-control-allow-methods": verbs,
+		"access-control-max-age": "86400",
+		allow: verbs,
+		vary: "Access-Control-Request-Headers",
+	};
 	return { status: 204, body: null, headers };
+}
+
+function grantedHeaders(asked = ""): string {
+	if (asked.length > MAX_ASKED_CHARS) return USUAL_HEADERS;
+	const names = asked.split(",").map((name) => name.trim());
+	return names.filter((name) => TOKEN.test(name)).join(", ") || USUAL_HEADERS;
 }
 
 /** Finds routes by path. Throws if two routes have the same path. */

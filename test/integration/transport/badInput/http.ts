@@ -234,6 +234,7 @@ const PATHS: readonly HttpRow[] = [
 
 const POSTED = "POST, OPTIONS";
 const READ = "GET, HEAD, OPTIONS";
+const ANY = "GET, HEAD, POST, OPTIONS";
 
 function notAllowed(allow: string): Expected {
 	return { status: 405, answer: { error: `expected one of ${allow}` }, headers: { allow } };
@@ -258,6 +259,7 @@ function preflight(path: string, verbs: string): HttpRow {
 		"access-control-allow-methods": verbs,
 		"access-control-max-age": "86400",
 		allow: verbs,
+		vary: "Access-Control-Request-Headers",
 	};
 	return { name: `OPTIONS ${path} is answered`, send: { verb: "OPTIONS", path }, status: 204, headers };
 }
@@ -265,15 +267,15 @@ function preflight(path: string, verbs: string): HttpRow {
 const TX = `/tx/0x${"ab".repeat(32)}`;
 
 const VERBS: readonly HttpRow[] = [
-	...["GET", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "SEARCH"].map((verb) =>
-		wrongVerb(verb, "/", POSTED),
-	),
+	...["PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "SEARCH"].map((verb) => wrongVerb(verb, "/", ANY)),
+	...["GET", "HEAD", "PUT"].map((verb) => wrongVerb(verb, "/noreverts", POSTED)),
 	...["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks", "/ws"].map((path) =>
 		wrongVerb("GET", path, POSTED),
 	),
 	...["/info", "/livez", "/readyz", "/metrics", TX, `//${TX}//events`].map((path) => wrongCall(path, READ)),
 	...["PUT", "DELETE", "PATCH"].flatMap((verb) => [wrongVerb(verb, TX, READ), wrongCall(TX, READ, verb)]),
-	...["/", "/fast", "/ws", "//noreverts"].map((path) => wrongCall(path, POSTED, "PUT")),
+	...["/fast", "/ws", "//noreverts"].map((path) => wrongCall(path, POSTED, "PUT")),
+	wrongCall("/", ANY, "PUT"),
 	wrongCall("/fast", POSTED, "GET"),
 	{ ...wrongCall("/info", READ), name: "POST /info without a body", send: { path: "/info" } },
 	{
@@ -290,8 +292,21 @@ const VERBS: readonly HttpRow[] = [
 		status: 200,
 		headers: { "content-length": "13" },
 	},
+	{
+		name: "the preflight of a page on no path",
+		send: {
+			...{ verb: "OPTIONS", path: "/nope" },
+			headers: {
+				origin: "https://dapp.test",
+				"access-control-request-method": "POST",
+				"access-control-request-headers": "baggage,sentry-trace",
+			},
+		},
+		status: 204,
+		headers: { allow: ANY, "access-control-allow-headers": "baggage, sentry-trace" },
+	},
 	{ name: "OPTIONS on no path", send: { verb: "OPTIONS", path: "/nope" }, ...NO_PAGE },
-	preflight("/", POSTED),
+	preflight("/", ANY),
 	preflight("/noreverts", POSTED),
 	preflight(TX, READ),
 ];

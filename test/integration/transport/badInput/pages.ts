@@ -1,6 +1,6 @@
 // Bad hashes and signatures on the status pages, and bad query parameters of the submission paths, with their exact answers.
 
-import { type CallRow, type HttpRow, invalid, refusal, type WireError } from "./fixture.ts";
+import { type CallRow, failure, type HttpRow, invalid, refusal, type WireError } from "./fixture.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
 const NO_PATH = { error: "unknown path" };
@@ -79,7 +79,7 @@ export const BUNDLE_PAGE_ROWS: readonly HttpRow[] = [
 		name: `${verb} /bundle/{hash}`,
 		send: { verb, path: `/bundle/${HASH}`, body: "{}" },
 		status: 405,
-		answer: { error: "expected one of GET, HEAD, OPTIONS" },
+		answer: failure(null, -32600, "invalid request: expected one of GET, HEAD, OPTIONS"),
 		headers: { allow: "GET, HEAD, OPTIONS" },
 	})),
 ];

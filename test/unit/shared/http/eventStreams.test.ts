@@ -60,6 +60,7 @@ test("a stream has its headers, the retry time, and each message as it comes", a
 		"cache-control": "no-store, no-transform",
 		"x-accel-buffering": "no",
 		"access-control-allow-origin": "*",
+		"access-control-expose-headers": "Retry-After",
 		"transfer-encoding": "chunked",
 		vary: "accept",
 	});

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readTarget } from "../../../../shared/http/callContext.ts";
 import { asksForEvents } from "../../../../shared/http/eventStreams.ts";
+import { asksForPage } from "../../../../shared/http/messages.ts";
 import { createRouter, type Route } from "../../../../shared/http/routes.ts";
 import {
 	boundedQuery,
@@ -71,6 +72,8 @@ const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: strin
 	["serving", "OPTIONS", "/", "204 POST, OPTIONS"],
 	["serving", "OPTIONS", "/fast", "204 GET, HEAD, POST, OPTIONS"],
 	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
+	["serving", "OPTIONS", "*", "204 GET, HEAD, POST, OPTIONS"],
+	["proxying", "OPTIONS", "*", "204 GET, HEAD, POST, OPTIONS"],
 	// Requests on other paths are proxied, except preflights; requests to a route never are, since they may hold a token.
 	["proxying", "POST", "/fast", "rpc"],
 	["proxying", "GET PUT", "/fast", "405 POST, OPTIONS"],
@@ -128,6 +131,70 @@ const ACCEPTS: readonly (readonly [accept: string | undefined, asks: boolean])[]
 
 test("an event stream is asked for by its full media type, before JSON", () => {
 	for (const [accept, asks] of ACCEPTS) assert.equal(asksForEvents(accept), asks, String(accept));
+});
+
+const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
+/** What `HttpURLConnection` of Java says. */
+const JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
+const PAGES: Readonly<Record<"page" | "json", readonly (string | undefined)[]>> = {
+	page: [BROWSER, JAVA, "text/html", "Text/HTML ; charset=utf-8", "application/json;q=0.5, text/html;q=0.9"],
+	json: [
+		...[undefined, "", "*/*", "text/*", "application/json", "application/json, text/plain, */*", "image/png"],
+		...[
+			"text/html;q=0",
+			"text/html; q=0.0",
+			"text/html;q=0.5, application/json",
+			"text/html;q=x",
+			"text/htmlx",
+		],
+	],
+};
+
+test("a page is for those who name HTML and do not prefer JSON", () => {
+	for (const accept of PAGES.page) assert.equal(asksForPage(accept), true, accept);
+	for (const accept of PAGES.json) assert.equal(asksForPage(accept), false, accept);
+});
+
+const HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin";
+/** The headers that a preflight asks for, and those that it is granted. */
+const ASKED: readonly (readonly [asked: string | undefined, granted: string])[] = [
+	[undefined, HEADERS],
+	["", HEADERS],
+	["content-type", "content-type"],
+	[
+		"baggage,content-type,sentry-trace,traceparent,x-dapp",
+		"baggage, content-type, sentry-trace, traceparent, x-dapp",
+	],
+	["X-A , X-B", "X-A, X-B"],
+	["x-a,,x b,x:c,\u00e9,x-d\r\nset-cookie: a=1,*", "x-a, *"],
+	[`x-${"a".repeat(5_000)}`, HEADERS],
+];
+
+test("a preflight is granted the headers that it asks for, on any path; none may carry credentials", () => {
+	const page = { origin: "https://dapp.test", "access-control-request-method": "POST" };
+	for (const [asked, granted] of ASKED) {
+		const more = asked === undefined ? {} : { "access-control-request-headers": asked };
+		for (const [router, path, verbs] of [
+			["serving", "/fast", "GET, HEAD, POST, OPTIONS"],
+			["serving", "/nope", "GET, HEAD, POST, OPTIONS"],
+			["serving", "/livez", "GET, HEAD, OPTIONS"],
+			["proxying", "/fast", "POST, OPTIONS"],
+			["proxying", "/nope", "GET, HEAD, POST, OPTIONS"],
+		] as const) {
+			const routing = ROUTERS[router]({ method: "OPTIONS", headers: { ...page, ...more } }, path);
+			assert.ok(routing.kind === "answer");
+			assert.deepEqual(routing.answer, {
+				...{ status: 204, body: null },
+				headers: {
+					"access-control-allow-headers": granted,
+					"access-control-allow-methods": verbs,
+					"access-control-max-age": "86400",
+					allow: verbs,
+					vary: "Access-Control-Request-Headers",
+				},
+			});
+		}
+	}
 });
 
 const NOTHING = { softCancellations: false, refundRecipient: null, referrer: null };
