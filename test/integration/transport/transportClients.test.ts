@@ -44,6 +44,7 @@ test("a method gets the path, client and origin of the request", () =>
 		const rows: [string, Record<string, string>, object][] = [
 			["", {}, { ...plain, client }],
 			["/fast/?a=%31&b", {}, { ...plain, path: "/fast", query: { a: "1", b: "" }, client }],
+			["//noreverts//?a=//b", {}, { ...plain, path: "/noreverts", query: { a: "//b" }, client }],
 			[
 				"/noreverts",
 				{ origin: "https://app.test" },

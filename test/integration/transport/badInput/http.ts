@@ -38,6 +38,7 @@ function post(lines: readonly string[], body = "", target = "/"): string {
 
 const LENGTH = `Content-Length: ${GOOD.length}`;
 const HUGE = "Content-Length: 9999999";
+const TYPE = "Content-Type: application/json";
 const CHUNKED = "Transfer-Encoding: chunked";
 const WAITS = "Expect: 100-continue";
 const ENDLESS = Buffer.concat([Buffer.from(post([CHUNKED], "300000\r\n")), Buffer.alloc(0x300000, 0x20)]);
@@ -89,9 +90,19 @@ export const BROKEN_HTTP_ROWS: readonly BytesRow[] = [
 		bytes: "CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
 		...notAllowed("POST, OPTIONS"),
 	},
+	...["OPTIONS * HTTP/1.1\r\nHost: x", "OPTIONS * HTTP/1.0"].map((head) => ({
+		...{ name: head.replace("\r\n", ", "), bytes: `${head}\r\n\r\n`, status: 204 },
+		headers: { allow: "GET, HEAD, POST, OPTIONS" },
+	})),
+	// What HAProxy asks unless told otherwise.
+	{
+		...{ name: "OPTIONS / without a Host", bytes: "OPTIONS / HTTP/1.0\r\n\r\n", status: 204 },
+		headers: { allow: "GET, HEAD, POST, OPTIONS" },
+	},
 	...bytes(SERVED, {
 		"an upgrade to HTTP/2 is not taken up, the request is answered": post(OFFER, GOOD),
 		"a sender that waits for a 100 gets it, and the answer": post([WAITS, LENGTH], GOOD),
+		"the content type twice is served": post([TYPE, TYPE, LENGTH], GOOD),
 		"HTTP/1.0 is served": `POST / HTTP/1.0\r\n${LENGTH}\r\n\r\n${GOOD}`,
 		"a target with the server's name is served": post([LENGTH], GOOD, "http://relay.example/fast"),
 	}),
