@@ -99,7 +99,7 @@ type Shape =
 const CODES: ReadonlySet<number> = new Set([
 	3, -32000, -32001, -32003, -32005, -32015, -32600, -32601, -32602, -32603,
 ]);
-const MAX_BATCH = 100;
+const MAX_BATCH = 1_000;
 
 /** How `body` must be answered on a path that is served. */
 export function shapeOf(body: Uint8Array): Shape {
@@ -119,11 +119,9 @@ function single(entry: unknown): Shape {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry))
 		return { kind: "single", id: null };
 	const { id, jsonrpc, method } = entry as Record<string, unknown>;
-	const exact = typeof id !== "number" || (id >= -Number.MAX_SAFE_INTEGER && id <= Number.MAX_SAFE_INTEGER);
-	const isId = exact && ["string", "number"].includes(typeof id);
+	const isId = ["string", "number"].includes(typeof id);
 	const isCall = (jsonrpc === undefined || jsonrpc === "2.0") && typeof method === "string" && method !== "";
-	// Minus zero is written as zero.
-	if (isId) return { kind: "single", id: id === 0 ? 0 : id };
+	if (isId) return { kind: "single", id };
 	if (id === undefined && isCall) return { kind: "silent" };
 	return { kind: "single", id: null };
 }
