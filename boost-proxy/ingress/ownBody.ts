@@ -58,7 +58,7 @@ export async function clientsAnswer(
 		pieces.push(COMMA);
 		if (span === undefined) pieces.push(Buffer.from(errorText(call.id, code, message, data)));
 		else {
-			const own = Buffer.from(`:${idText(call.id)}`);
+			const own = Buffer.from(idText(call.id));
 			pieces.push(answer.subarray(span.from, span.idFrom), own, answer.subarray(span.idTo, span.to));
 		}
 	}

@@ -50,10 +50,15 @@ const MAX_ID_CHARS = 64 * 1024;
 const QUOTED_CHARS = 64;
 /** No call of the interface nests deeper; nodes stop at 128. */
 const MAX_DEPTH = 64;
-/** Maximum values of one call, and of those that are parsed in one turn of the event loop. */
+/** Maximum values of one call. */
 const MAX_CALL_VALUES = 5_000;
-/** Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten values. */
-const MAX_VALUES = 100_000;
+/** Maximum values of the calls that are parsed in one turn of the event loop, unless it is one call. */
+const TURN_VALUES = 1_000;
+/**
+ * Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten values. Two megabytes of
+ * addresses or of words are fewer.
+ */
+const MAX_VALUES = 50_000;
 const VALUES_PER_ENTRY = 16;
 /** Of a longer batch that is refused unparsed no ids are read: it gets one error. */
 const MAX_REFUSED = 1_000;
@@ -108,7 +113,7 @@ function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promis
 	return reading.readTurn() ?? reading.readRest();
 }
 
-/** Parses the entries of a batch, as many in one turn of the event loop as have the values of one large call. */
+/** Parses the entries of a batch, in turns of the event loop. */
 class BatchReading {
 	readonly #bytes: Buffer;
 	/** The same if it is ASCII, where each byte is one character; else null. */
@@ -127,7 +132,7 @@ class BatchReading {
 
 	/** The body or its error when all are read, else null. */
 	readTurn(): RpcBody | RpcError | null {
-		const end = this.#values + MAX_CALL_VALUES;
+		const begin = this.#values;
 		for (let i = this.#calls.length; i < this.#entries.length; i++) {
 			const entry = this.#entries[i] as Span;
 			const isTooLarge = entry.values > MAX_CALL_VALUES;
@@ -136,7 +141,7 @@ class BatchReading {
 				this.#calls.push(refused(unparsedId(this.#bytes, entry) ?? null, message));
 				continue;
 			}
-			if (this.#values + entry.values > end) return null;
+			if (this.#values > begin && this.#values + entry.values > begin + TURN_VALUES) return null;
 			this.#values += entry.values;
 			try {
 				const text =

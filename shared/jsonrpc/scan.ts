@@ -16,7 +16,6 @@ export interface Span {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-const COLON = 0x3a;
 const ZERO = 0x30;
 /** Every number of so many digits is kept exactly by JavaScript. */
 const SAFE_DIGITS = 15;
@@ -28,8 +27,8 @@ const CLOSING = 2;
 const CURLY = 0x20;
 /** Bytes of a string that are read one by one before `indexOf` is used, which costs more to start. */
 const SHORT_TEXT = 64;
-/** `"id"` with both letters escaped. */
-const LONGEST_ID_KEY = 14;
+const LETTER_I = 0x69;
+const LETTER_D = 0x64;
 
 /** Whether the text is a list. */
 export function isList(json: Buffer): boolean {
@@ -50,21 +49,28 @@ export function scanValue(json: Buffer, from: number): Span {
 	let i = from;
 	for (; i < length; i++) {
 		const byte = json[i] as number;
+		// Spaces.
+		if (byte < QUOTE) continue;
 		if (byte === QUOTE) {
-			const end = textEnd(json, i + 1);
+			const begin = i + 1;
+			const soon = Math.min(length, begin + SHORT_TEXT);
+			i = begin;
+			while (i < soon && json[i] !== QUOTE && json[i] !== BACKSLASH) i++;
+			if (json[i] !== QUOTE) i = textEnd(json, i);
 			if (isKey) {
 				isKey = false;
-				if (isIdKey(json, i, end)) {
-					idFrom = end + 1;
+				if (isIdKey(json, begin, i)) {
+					// Behind the colon.
+					idFrom = skipSpace(json, skipSpace(json, i + 1) + 1);
 					isIdOpen = true;
+					i = idFrom - 1;
 				}
 			}
-			i = end;
 		} else if (byte === COMMA) {
 			if (depth === 0) break;
 			values++;
 			if (depth === 1 && isObject) {
-				if (isIdOpen) idTo = i;
+				if (isIdOpen) idTo = withoutSpace(json, idFrom, i);
 				isIdOpen = false;
 				isKey = true;
 			}
@@ -79,7 +85,7 @@ export function scanValue(json: Buffer, from: number): Span {
 			if (depth === 0) break;
 			depth--;
 			if (depth === 0) {
-				if (isIdOpen) idTo = i;
+				if (isIdOpen) idTo = withoutSpace(json, idFrom, i);
 				isIdOpen = false;
 			}
 		}
@@ -120,53 +126,60 @@ function listStart(json: Buffer): number {
 	return skipSpace(json, skipSpace(json, 0) + 1);
 }
 
-/** The text of the member `id`, without the spaces around it; null if there is none, or if it has more than `max` bytes. */
+/** The text of the member `id`; null if there is none, or if it has more than `max` bytes. */
 export function idIn(json: Buffer, { idFrom, idTo }: Span, max = Number.POSITIVE_INFINITY): string | null {
-	if (idFrom === -1) return null;
-	const colon = skipSpace(json, idFrom);
-	if (json[colon] !== COLON) return null;
-	const from = skipSpace(json, colon + 1);
-	let to = idTo;
-	while (to > from && isSpace(json[to - 1])) to--;
-	return to - from > max ? null : json.toString("utf8", from, to);
+	return idFrom === -1 || idTo - idFrom > max ? null : json.toString("utf8", idFrom, idTo);
 }
 
 /** Whether the member `id` is written as digits alone, at most 15 and none of them a zero in front, so that none can be lost. */
 export function hasPlainId(json: Buffer, { idFrom, idTo }: Span): boolean {
-	let at = skipSpace(json, skipSpace(json, idFrom) + 1);
-	const first = at;
-	while (at < idTo && isDigit(json[at])) at++;
-	const digits = at - first;
-	const isShort = digits === 1 || (digits > 1 && digits <= SAFE_DIGITS && json[first] !== ZERO);
-	return isShort && skipSpace(json, at) === idTo;
+	const digits = idTo - idFrom;
+	if (idFrom === -1 || digits > SAFE_DIGITS || (json[idFrom] === ZERO && digits > 1)) return false;
+	for (let i = idFrom; i < idTo; i++) if (!isDigit(json[i])) return false;
+	return true;
 }
 
 function isDigit(byte: number | undefined): boolean {
 	return byte !== undefined && byte >= ZERO && byte <= ZERO + 9;
 }
 
-/** Whether the key between two quotes is `id`, which may be written with escapes. */
+/** Whether the key from `from` to `to` is `id`; either letter may be written as an escape. */
 function isIdKey(json: Buffer, from: number, to: number): boolean {
-	const length = to + 1 - from;
-	if (length === 4) return json[from + 1] === 0x69 && json[from + 2] === 0x64;
-	if (length < 4 || length > LONGEST_ID_KEY) return false;
-	const key = json.toString("latin1", from, to + 1);
-	if (!key.includes("\\")) return false;
-	try {
-		return JSON.parse(key) === "id";
-	} catch {
-		return false;
-	}
+	const second = behind(json, from, LETTER_I);
+	return second !== -1 && behind(json, second, LETTER_D) === to;
+}
+
+/** The position behind the character `letter` (of two digits in hex) at `at`; -1 if another one is there. */
+function behind(json: Buffer, at: number, letter: number): number {
+	if (json[at] === letter) return at + 1;
+	const isEscaped =
+		json[at] === BACKSLASH &&
+		json[at + 1] === 0x75 &&
+		json[at + 2] === ZERO &&
+		json[at + 3] === ZERO &&
+		json[at + 4] === ZERO + (letter >> 4) &&
+		json[at + 5] === ZERO + (letter & 15);
+	return isEscaped ? at + 6 : -1;
 }
 
 function skipSpace(json: Buffer, from: number): number {
+	const { length } = json;
 	let i = from;
-	while (i < json.length && isSpace(json[i])) i++;
+	for (; i < length; i++) {
+		const byte = json[i];
+		if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
+	}
 	return i;
 }
 
-function isSpace(byte: number | undefined): boolean {
-	return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+/** The position behind the last byte from `from` to `to` that is no space. */
+function withoutSpace(json: Buffer, from: number, to: number): number {
+	let end = to;
+	for (; end > from; end--) {
+		const byte = json[end - 1];
+		if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
+	}
+	return end;
 }
 
 /** The index of the quote that ends the string beginning at `start`, or the length of `json`. */

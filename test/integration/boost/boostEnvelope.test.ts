@@ -264,7 +264,7 @@ describe("batches", () => {
 			headers: client(),
 			body: `[${CLOSE.map((id) => call(id, "eth_syncing")).join(",")}]`,
 		});
-		const found = [...reply.body.matchAll(/"place": (\d),\s*"id": 7\s*},\s*"id":(\d+)/g)];
+		const found = [...reply.body.matchAll(/"place": (\d),\s*"id": 7\s*},\s*"id": (\d+)/g)];
 		assert.deepEqual(
 			found.map(([, place, id]) => [Number(place), id]),
 			CLOSE.map((id, i) => [i, id]),

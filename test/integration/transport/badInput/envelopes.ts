@@ -186,14 +186,14 @@ const BATCHES: readonly HttpRow[] = [
 		[success(1, CHAIN), failure("2", -32600, TOO_MANY), success(3, CHAIN)],
 	),
 	answered(
-		"so are the entries behind a hundred thousand values",
+		"so are the entries behind fifty thousand values",
 		`[${numbers(25)
 			.map((id) => `{"id":${id},"method":"nope","params":[${"0,".repeat(4_900)}0]}`)
 			.join(",")}]`,
 		numbers(25).map((id) =>
-			id < 20
+			id < 10
 				? failure(id, -32601, NOT_SERVED)
-				: failure(id, -32600, "invalid request: a batch has at most 100000 values"),
+				: failure(id, -32600, "invalid request: a batch has at most 50000 values"),
 		),
 	),
 	...["1,]", "1 2]", "{]}", "1]]", "1", '"]'].map(
