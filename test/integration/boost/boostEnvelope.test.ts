@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { FetchRequest, JsonRpcProvider } from "ethers";
+import { createPublicClient, http } from "viem";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { WsClient } from "../../support/clients.ts";
 import { until } from "../../support/until.ts";
@@ -174,6 +176,24 @@ describe("batches", () => {
 				name,
 			);
 			assert.equal(reply.headers["x-boost-attempts"], name === "relay" ? undefined : "1", name);
+		}
+	});
+
+	test("viem's own batches of a thousand, and ethers' too, are served", async () => {
+		const address = `0x${"ab".repeat(20)}` as const;
+		for (const url of [fixture.system.client.url, fixture.boost.url]) {
+			const batch = { batchSize: 1_000, wait: 50 };
+			const viem = createPublicClient({
+				transport: http(url, { batch, fetchOptions: { headers: client() } }),
+			});
+			const balances = await Promise.all(numbers(1_000).map(() => viem.getBalance({ address })));
+			assert.deepEqual([...new Set(balances)], [0n], url);
+			const request = new FetchRequest(url);
+			for (const [name, value] of Object.entries(client())) request.setHeader(name, value);
+			const ethers = new JsonRpcProvider(request, 31_337, { staticNetwork: true, batchMaxCount: 1_000 });
+			const counts = await Promise.all(numbers(500).map((i) => ethers.getStorage(address, i)));
+			assert.equal(new Set(counts).size, 1, url);
+			ethers.destroy();
 		}
 	});
 
