@@ -364,6 +364,28 @@ describe("over a websocket", () => {
 		}
 	});
 
+	test("a message behind a large batch starts behind it", async () => {
+		for (const url of urls()) {
+			const ws = await WsClient.open(url, { headers: client() });
+			// It uses all of the client's limit, so the heavy call is refused unless it was first.
+			ws.send(
+				`[${numbers(1_000)
+					.map((i) => call(`${i}`, "net_version"))
+					.join(",")}]`,
+			);
+			ws.send(call('"behind"', "eth_call", '[{"data":"0x"},"latest"]'));
+			const first = await ws.next();
+			const second = await ws.next();
+			const [batch, behind] = Array.isArray(first) ? [first, second] : [second, first];
+			assert.ok(
+				(batch as Answered[]).every(({ result }) => result === "31337"),
+				url,
+			);
+			assert.equal(behind.error?.code, -32005, url);
+			ws.terminate();
+		}
+	});
+
 	test("a private transaction without an id is sent where its path says, and nowhere else", async () => {
 		for (const message of ["alone", "with a bad entry", "over the limit"]) {
 			const user = await fixture.users.actor();

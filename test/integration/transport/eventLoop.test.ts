@@ -90,9 +90,6 @@ const BODIES: Readonly<Record<string, string>> = {
 		1_000,
 		call("eth_getLogs", `[{"address":[${list(30, () => `"${ADDRESS}"`)}],"topics":["${HASH}"]}]`),
 	),
-	"1,000 objects of different kinds": `[${list(1_000, (i) =>
-		call("eth_call", `[${list(45, (k) => `{"k${i}_${k}":{"z${i}_${k}":1}}`)}]`),
-	)}]`,
 	"1,000 entries of 600 empty objects": batch(1_000, call("nope", `[${list(600, () => "{}")}]`)),
 	"20 entries of 4,900 keys": batch(20, call("mev_sendBundle", `[${members(4_900)}]`)),
 	"300 entries with too many values": batch(300, call("nope", `[${list(3_400, () => "0")}]`)),
