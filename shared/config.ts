@@ -278,7 +278,7 @@ export const SERVER_ROWS = {
 		256,
 	),
 	MAX_BODY_BYTES: numberRow("size of a request at most", "bytes", 1024, 67_108_864, 2_097_152),
-	MAX_BATCH: numberRow("entries of a batch at most", "a number", 1, 10_000, 100),
+	MAX_BATCH: numberRow("entries of a batch at most", "a number", 1, 10_000, 1_000),
 	RATE_LIMIT_RPS: row(
 		"requests a second of each client, with ten seconds' worth of burst",
 		"a number, 0 (no limit) to 1000000",

@@ -20,9 +20,11 @@ import {
 } from "../../shared/jsonrpc/dispatch.ts";
 import {
 	type CallOutcome,
+	ExactNumber,
 	type RpcAnswer,
 	type RpcBody,
 	type RpcCall,
+	rateLimited,
 	readBody,
 } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -42,6 +44,7 @@ import {
 	RELAY_ONLY,
 	weightOf,
 } from "./methods.ts";
+import { clientsAnswer, ownBody } from "./ownBody.ts";
 import { routingHeaders } from "./routingHeaders.ts";
 
 export interface IngressOptions {
@@ -67,9 +70,6 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 const BATCH_PART = 0.02;
 const BATCH_MS = 25_000;
 
-/** A call that can be forwarded unchanged. */
-type Passable = RpcCall & { readonly params: readonly unknown[] };
-
 /** Submissions on these paths go to our relay only, with a longer deadline. */
 const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
 /** Paths that accept websockets, as on the relay. */
@@ -79,7 +79,9 @@ const RELAY_PATH_MS = 27_000;
 /** Serves POSTs on boost's own paths, and websockets' messages. */
 export class BoostIngress {
 	readonly messages: Dispatcher<CallContext> = {
-		dispatch: (body, call) => this.#message(body as Buffer, call),
+		read: (body) => readBody(body, this.#options.maxBatch),
+		answersWithoutId: (method) => RELAY_ONLY.get(method)?.answeredWithoutId === true,
+		dispatch: (read, call) => this.#message(read, call),
 	};
 	readonly #options: IngressOptions;
 	readonly #dependencies: IngressDependencies;
@@ -103,9 +105,8 @@ export class BoostIngress {
 				},
 				limiter: {
 					take(context, entry, weight) {
-						if (context.granted === 0) return limiter.take(context.call, entry, weight);
-						context.granted -= 1;
-						return 0;
+						const isGranted = entry !== null && context.granted?.has(entry) === true;
+						return isGranted ? 0 : limiter.take(context.call, entry, weight);
 					},
 				},
 				log,
@@ -118,12 +119,14 @@ export class BoostIngress {
 	async post(request: PostRequest): Promise<HttpAnswer> {
 		const { target, headers, from, body, life } = request;
 		const { limiter, verifySignature, upstreams } = this.#dependencies;
-		const limited = limiter.takeBody(from, body.length);
+		const limited = limiter.takeBody(from, body, life);
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
 		const signature = headers["x-flashbots-signature"];
-		const { answer, routing } = await this.#serve(body, call, {
+		const reading = readBody(body, this.#options.maxBatch);
+		const read = reading instanceof Promise ? await reading : reading;
+		const { answer, routing } = await this.#serve(read, call, {
 			search: target.search,
 			signature: typeof signature === "string" ? signature : null,
 			refusal: request.shutdownError ?? signatureError,
@@ -132,14 +135,14 @@ export class BoostIngress {
 		return { status: answer.status, body: answer.body, headers: Object.assign(ours, answer.headers) };
 	}
 
-	async #message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
+	async #message(read: RpcBody | RpcError, call: CallContext): Promise<RpcAnswer> {
 		const sent = { search: call.query.toString(), signature: null, refusal: null };
-		const { answer } = await this.#serve(body, call, sent);
+		const { answer } = await this.#serve(read, call, sent);
 		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };
 	}
 
 	async #serve(
-		body: Buffer,
+		read: RpcBody | RpcError,
 		call: CallContext,
 		sent: {
 			readonly search: string;
@@ -148,7 +151,6 @@ export class BoostIngress {
 		},
 	): Promise<{ readonly answer: HttpAnswer; readonly routing: RoutingInfo }> {
 		const { client, origin, life, path, connection } = call;
-		const read = readBody(body, this.#options.maxBatch);
 		const search = boundedQuery(sent.search);
 		const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
 		const isRelays =
@@ -161,12 +163,12 @@ export class BoostIngress {
 			path: path === "/noreverts" ? "noreverts" : "fast",
 			target: isRelays ? (search === "" ? path : `${path}?${search}`) : null,
 			search,
-			whole: wholeOf(read, body),
+			whole: wholeOf(read),
 			until: this.#dependencies.clock.monotonic() + (isRelays ? RELAY_PATH_MS : this.#budgetMs(read)),
 			routing,
 		};
-		const context: BoostContext = { call, state, granted: 0 };
-		const passed = sent.refusal === null ? await this.#passOn(read, body, context) : null;
+		const context: BoostContext = { call, state, granted: null };
+		const passed = sent.refusal === null ? await this.#passOn(read, context) : null;
 		if (isRelays) this.#dependencies.onPassed();
 		const answer =
 			passed === null || passed instanceof RpcError
@@ -210,58 +212,106 @@ export class BoostIngress {
 	}
 
 	/**
-	 * Forwards a body of reads unchanged. Null if it has other calls too; the error if no upstream answered, so that the calls
-	 * are not sent twice.
+	 * Forwards a body of reads, unchanged if every upstream understands it as it is. Calls that are refused without asking
+	 * anybody are left out. Null if it has other calls too; the error if no upstream answered, so that the calls are not sent
+	 * twice. What goes to `state.target` is never served otherwise: its path is not one of boost's.
 	 */
-	async #passOn(
-		read: RpcBody | RpcError,
-		body: Buffer,
-		context: BoostContext,
-	): Promise<HttpAnswer | RpcError | null> {
+	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
-		const { clock, limiter, failover, upstreams, onCall } = this.#dependencies;
-		const { state } = context;
+		const { limiter, upstreams } = this.#dependencies;
+		const { state, call } = context;
 		const { calls, batch } = read;
-		const { connection } = context.call;
+		const { connection } = call;
+		const isRelays = state.target !== null;
 		// On websockets these calls use the client's own connection to the relay, which keeps their order.
-		if (connection !== null && state.target === null && calls.some(({ method }) => RELAY_ONLY.has(method)))
-			return null;
-		if (!calls.every((one): one is Passable => this.#isPassable(one, state))) return null;
-		const ids = calls.map(({ id }) => id);
-		if (ids.every((id) => id === undefined)) return null;
-		const kinds = calls.map(({ method }) => kindOf(method));
-		const relayOnly = state.target !== null || kinds.includes("relay") || kinds.includes("byHash");
-		if (relayOnly && upstreams.relay.breaker.isUnavailable)
-			return state.target === null ? null : unavailable("the relay is out");
-		for (const one of calls) {
-			if (limiter.take(context.call, one, weightOf(one.method)) > 0) return null;
-			context.granted += 1;
+		if (connection !== null && !isRelays && calls.some(({ method }) => RELAY_ONLY.has(method))) return null;
+		if (!isRelays) {
+			if (!calls.every((one) => this.#isPassable(one) || (batch && isRefused(one)))) return null;
+			if (calls.every(({ id }) => id === undefined)) return null;
 		}
-		const begun = clock.monotonic();
+		const wanted = calls.filter((one) => !isRefused(one));
+		if (wanted.length === 0) return null;
+		const kinds = wanted.map(({ method }) => kindOf(method));
+		const relayOnly = isRelays || kinds.includes("relay") || kinds.includes("byHash");
+		const isOneByOne = batch && !relayOnly && upstreams.fallback?.dialect?.batches === false;
+		if ((relayOnly || isOneByOne) && upstreams.relay.breaker.isUnavailable)
+			return isRelays ? unavailable("the relay is out") : null;
+		const granted = new Set<RpcCall>();
+		let waitMs = 0;
+		for (const one of wanted) {
+			const wait = limiter.take(call, one, weightOf(one.method));
+			if (wait === 0) granted.add(one);
+			else waitMs = Math.max(waitMs, wait);
+		}
+		context.granted = granted;
+		if (granted.size === 0) return isRelays ? rateLimited(waitMs) : null;
+		const isWhole =
+			granted.size === calls.length && (calls.every(isPlain) || (relayOnly && connection === null));
 		try {
-			const answer = await failover.read({ body, ids, batch, relayOnly }, state);
-			const seconds = (clock.monotonic() - begun) / 1000;
-			for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
-			const { status } = answer;
-			if (status === 429) return { status, body: answer.body, headers: { "retry-after": retryAfter(1_000) } };
-			return { status, body: answer.body };
+			return isWhole
+				? await this.#forward(read, relayOnly, state)
+				: await this.#forwardSome(read, { granted, waitMs, relayOnly }, context);
 		} catch (thrown) {
 			if (!(thrown instanceof RpcError)) throw thrown;
-			const isMerged = state.target === null && kinds.includes("byHash") && !kinds.includes("relay");
-			return isMerged ? null : thrown;
+			const isMerged = !isRelays && kinds.includes("byHash") && !kinds.includes("relay");
+			return isMerged || isOneByOne ? null : thrown;
 		}
 	}
 
+	/** Forwards a body unchanged, and so the answer. */
+	async #forward(
+		{ calls, batch, bytes }: RpcBody,
+		relayOnly: boolean,
+		state: RequestState,
+	): Promise<HttpAnswer> {
+		const begun = this.#dependencies.clock.monotonic();
+		const ids = calls.map(({ id }) => id);
+		const answer = await this.#dependencies.failover.read({ body: bytes, ids, batch, relayOnly }, state);
+		this.#countCalls(calls, begun);
+		return passedAnswer(answer.status, answer.body);
+	}
+
+	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
+	async #forwardSome(
+		{ calls, batch, bytes }: RpcBody,
+		{
+			granted,
+			waitMs,
+			relayOnly,
+		}: { readonly granted: ReadonlySet<RpcCall>; readonly waitMs: number; readonly relayOnly: boolean },
+		context: BoostContext,
+	): Promise<HttpAnswer> {
+		const begun = this.#dependencies.clock.monotonic();
+		const sent = [...granted];
+		const { body, ids } = ownBody(sent, batch);
+		const answer = await this.#dependencies.failover.read(
+			{ body, ids, batch, relayOnly },
+			unsigned(context.state),
+		);
+		this.#countCalls(sent, begun);
+		const others = new Map<RpcCall, string | null>();
+		for (const one of calls) {
+			if (granted.has(one)) continue;
+			const refusal = isRefused(one) ? null : rateLimited(waitMs);
+			const single = { batch: false, calls: [one], bytes };
+			others.set(one, (await this.#dispatcher.dispatch(single, context, refusal)).text);
+		}
+		const own = await clientsAnswer(calls, others, answer.body, batch);
+		return passedAnswer(others.size === 0 ? answer.status : 200, own);
+	}
+
+	#countCalls(calls: Iterable<RpcCall>, begun: number): void {
+		const { clock, onCall } = this.#dependencies;
+		const seconds = (clock.monotonic() - begun) / 1000;
+		for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
+	}
+
 	/** Whether one upstream's answer is complete. */
-	#isPassable(call: RpcCall, state: RequestState): boolean {
-		const { fault, id, params, method } = call;
-		if (oversized(call, maxParamsSizeOf(method)) !== null) return false;
-		if (fault !== null || params === null || (id !== undefined && typeof id === "object" && id !== null))
-			return false;
-		if (state.target !== null) return true;
+	#isPassable(call: RpcCall): boolean {
+		if (isRefused(call)) return false;
 		const { views } = this.#dependencies;
-		const [first, second] = params;
-		switch (kindOf(method)) {
+		const [first, second] = call.params ?? [];
+		switch (kindOf(call.method)) {
 			case "read":
 			case "relay":
 				return true;
@@ -283,8 +333,7 @@ export class BoostIngress {
 		if (relayOnly && upstreams.relay.breaker.isUnavailable && !RELAY_ONLY.has(method))
 			throw methodNotFound(method);
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-		const unsigned = { ...state, caller: { ...state.caller, signature: null } };
-		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned);
+		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned(state));
 		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;
@@ -293,8 +342,29 @@ export class BoostIngress {
 }
 
 /** A body that is one call with an id can be forwarded unchanged. */
-function wholeOf(read: RpcBody | RpcError, body: Buffer): RequestState["whole"] {
+function wholeOf(read: RpcBody | RpcError): RequestState["whole"] {
 	if (read instanceof RpcError || read.batch) return null;
 	const id = read.calls[0]?.id;
-	return id === undefined ? null : { body, id };
+	return id === undefined ? null : { body: read.bytes, id };
+}
+
+/** The state of a request for a body that the client's signature does not cover. */
+function unsigned(state: RequestState): RequestState {
+	return { ...state, caller: { ...state.caller, signature: null } };
+}
+
+/** Whether the dispatcher refuses the call without asking an upstream. */
+function isRefused(call: RpcCall): boolean {
+	const { fault, params, method } = call;
+	return fault !== null || params === null || oversized(call, maxParamsSizeOf(method)) !== null;
+}
+
+/** Whether any upstream reads the call as it is written, and echoes its id. */
+function isPlain({ id, isStrict }: RpcCall): boolean {
+	return isStrict && !(id instanceof ExactNumber);
+}
+
+function passedAnswer(status: number, body: Buffer | null): HttpAnswer {
+	const headers = status === 429 ? { headers: { "retry-after": retryAfter(1_000) } } : {};
+	return { status, body: body?.length === 0 ? null : body, ...headers };
 }

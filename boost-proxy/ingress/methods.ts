@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, clientOf } from "../../shared/http/callContext.ts";
 import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/http/syncWaits.ts";
+import type { RpcCall } from "../../shared/jsonrpc/envelope.ts";
 import {
 	AnswerLater,
 	address,
@@ -27,8 +28,8 @@ import type { Views } from "../views/views.ts";
 export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
-	/** How many of the request's calls, from the first on, were counted in the rate limit already. */
-	granted: number;
+	/** Calls of the request that were counted in the rate limit already, and are not again; null if none was. */
+	granted: Set<RpcCall> | null;
 }
 
 export interface BoostMethodDependencies {
@@ -121,21 +122,30 @@ const OWN: ReadonlyMap<string, MethodKind> = new Map<string, MethodKind>([
 	["eth_getTransactionByHash", "byHash"],
 ]);
 
-/** Weights in the rate limit. */
-const LIGHT = 1;
-const HEAVY = 10;
+/** A method that only our relay serves. */
+interface RelayMethod {
+	/** In the rate limit. */
+	readonly weight: number;
+	/** As the relay's own method of that name: over a websocket it is answered also without an id. */
+	readonly answeredWithoutId: boolean;
+}
 
-/** Methods that only our relay serves, with their weights. Unknown methods go there too, and it refuses them. */
-export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
+const LIGHT: RelayMethod = { weight: 1, answeredWithoutId: false };
+const HEAVY: RelayMethod = { weight: 10, answeredWithoutId: false };
+/** What subscribes or bids. */
+const ANSWERED: RelayMethod = { weight: 1, answeredWithoutId: true };
+
+/** Methods that only our relay serves. Unknown methods go there too, and it refuses them. */
+export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 	Object.entries({
-		eth_sendBundle: LIGHT,
-		eth_cancelBundle: LIGHT,
-		mev_sendBundle: LIGHT,
+		eth_sendBundle: ANSWERED,
+		eth_cancelBundle: ANSWERED,
+		mev_sendBundle: ANSWERED,
 		eth_callMany: HEAVY,
 		eth_callBundle: HEAVY,
 		eth_sendPrivateTransaction: LIGHT,
-		eth_subscribe: LIGHT,
-		eth_unsubscribe: LIGHT,
+		eth_subscribe: ANSWERED,
+		eth_unsubscribe: ANSWERED,
 		eth_newFilter: LIGHT,
 		eth_newBlockFilter: LIGHT,
 		eth_newPendingTransactionFilter: LIGHT,
@@ -154,7 +164,7 @@ export function kindOf(method: string): MethodKind {
 }
 
 export function weightOf(method: string): number {
-	return READS.get(method)?.weight ?? RELAY_ONLY.get(method) ?? LIGHT;
+	return (READS.get(method) ?? RELAY_ONLY.get(method) ?? LIGHT).weight;
 }
 
 /** The most characters of a call's parameters as JSON. The relay checks its own methods itself. */

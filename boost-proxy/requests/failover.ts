@@ -54,6 +54,8 @@ export class Failover {
 			const deadlineMs = this.shareMs("read", order, i, state);
 			if (deadlineMs === 0) break;
 			const { ids, batch } = request;
+			// Time is left for its calls one by one.
+			if (batch && upstream.dialect?.batches === false) break;
 			const options = { deadlineMs, caller, routing, path, target, search, ids, batch };
 			const reading = await upstream.read(request.body, options);
 			if (reading?.kind === "answered") {
@@ -69,11 +71,9 @@ export class Failover {
 		return { body: failing.body, status: 200 };
 	}
 
-	#readers(request: { readonly batch: boolean; readonly relayOnly: boolean }): readonly Upstream[] {
+	#readers({ relayOnly }: { readonly relayOnly: boolean }): readonly Upstream[] {
 		const { relay, fallback } = this.#upstreams;
-		return fallback === null || request.relayOnly || (request.batch && fallback.dialect?.batches === false)
-			? [relay]
-			: [relay, fallback];
+		return fallback === null || relayOnly ? [relay] : [relay, fallback];
 	}
 }
 

@@ -5,7 +5,7 @@
 // and so are: −32603 (unless the dialect knows the message), a fallback's 429 and −32005 (they limit boost, not the client), its
 // 401 to 403 (they concern boost's account), and a pool that is full for everybody.
 
-import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
 	CallResult,
@@ -100,14 +100,14 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 	if (reading.kind !== "answered") return null;
 	const value = parsed(reading.body);
 	const entries = Array.isArray(value) ? value : [value];
-	const answers = new Map<RpcId, Answer>();
+	const answers = new Map<unknown, Answer>();
 	for (const entry of entries) {
 		const answer = answerOf(entry, undefined);
 		if (answer !== null && answer.id !== undefined) answers.set(answer.id, answer);
 	}
 	const results: CallResult[] = [];
 	for (const id of ids) {
-		const answer = answers.get(id) ?? (ids.length === 1 ? answers.get(null) : undefined);
+		const answer = answers.get(rounded(id)) ?? (ids.length === 1 ? answers.get(null) : undefined);
 		if (answer === undefined) return null;
 		results.push(
 			answer.kind === "result" ? { ok: true, result: answer.result } : { ok: false, error: answer.error },
@@ -153,10 +153,13 @@ function fault(kind: Fault, { retryAfterS }: Exchange) {
 	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
 }
 
+/** An answer's id, its digits lost if it has more than JavaScript keeps. */
+type ParsedId = string | number | null;
+
 /** An answer to one call. `id` is undefined if it has none. */
 export type Answer =
-	| { readonly kind: "result"; readonly id: RpcId | undefined; readonly result: unknown }
-	| { readonly kind: "error"; readonly id: RpcId | undefined; readonly error: WireVerdict };
+	| { readonly kind: "result"; readonly id: ParsedId | undefined; readonly result: unknown }
+	| { readonly kind: "error"; readonly id: ParsedId | undefined; readonly error: WireVerdict };
 
 /** The JSON of a body; undefined if it is not JSON. Never throws. */
 export function parsed(body: Buffer): unknown {
@@ -169,28 +172,34 @@ export function parsed(body: Buffer): unknown {
 
 /**
  * The answer in a parsed body, or null if it is not one to `id` (undefined: to any). An error with id null or without one
- * answers a request that was sent alone; a result needs its id.
+ * answers a request that was sent alone; a result needs its id. Servers in JavaScript answer a long id rounded.
  */
 export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 	if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
 	const entry = value as { readonly id?: unknown; readonly error?: unknown; readonly result?: unknown };
 	const own = isId(entry.id) ? entry.id : undefined;
+	const isOther = id !== undefined && own !== rounded(id);
 	// Some servers send an error together with a null result, others a result together with a null error.
 	if (entry.error !== undefined && entry.error !== null) {
 		const error = errorOf(entry.error);
-		if (error === null || (id !== undefined && (own ?? null) !== null && own !== id)) return null;
+		if (error === null || (isOther && (own ?? null) !== null)) return null;
 		return { kind: "error", id: own ?? null, error };
 	}
-	if (entry.result === undefined || (id !== undefined && own !== id)) return null;
+	if (entry.result === undefined || isOther) return null;
 	return { kind: "result", id: own, result: entry.result };
+}
+
+/** The id as JSON.parse reads it. */
+function rounded(id: RpcId): ParsedId {
+	return id instanceof ExactNumber ? Number(id.text) : id;
 }
 
 /** Whether it is an array with an answer to each of `ids`. */
 function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
 	if (!Array.isArray(value)) return false;
-	const answered = new Set<RpcId | undefined>();
+	const answered = new Set<ParsedId | undefined>();
 	for (const entry of value) answered.add(answerOf(entry, undefined)?.id);
-	return ids.every((id) => answered.has(id));
+	return ids.every((id) => answered.has(rounded(id)));
 }
 
 /** Bytes of each end that are checked. */
@@ -204,12 +213,12 @@ function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
 	const head = body.toString("utf8", 0, END_BYTES);
 	const tail = body.toString("utf8", Math.max(0, body.length - END_BYTES)).trimEnd();
 	if (id === undefined) return head.startsWith("[{") && tail.endsWith("}]");
-	const own = JSON.stringify(id);
+	const own = idText(id);
 	if (head.startsWith(`{"jsonrpc":"2.0","id":${own},"result":`)) return tail.endsWith("}");
 	return head.startsWith('{"jsonrpc":"2.0","result":') && tail.endsWith(`,"id":${own}}`);
 }
 
-function isId(value: unknown): value is RpcId {
+function isId(value: unknown): value is ParsedId {
 	return value === null || typeof value === "string" || typeof value === "number";
 }
 

@@ -4,7 +4,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer } from "../jsonrpc/envelope.ts";
+import { errorText, type RpcAnswer, rateLimited } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
@@ -166,6 +166,14 @@ export function tooLargeAnswer(maxBytes: number): HttpAnswer {
 export function rateLimitedAnswer(waitMs: number): HttpAnswer {
 	const seconds = retryAfter(waitMs);
 	return jsonAnswer(429, { error: `limit exceeded: try again in ${seconds} s` }, { "retry-after": seconds });
+}
+
+/** The rate limit's answer to a JSON-RPC request whose body was not read. */
+export function limitedAnswer(waitMs: number): HttpAnswer {
+	const { status } = RPC_ERRORS.rateLimit;
+	return rpcErrorAnswer("rateLimit", status, rateLimited(waitMs).message, {
+		"retry-after": retryAfter(waitMs),
+	});
 }
 
 /** The client has `max` requests and websockets in flight already. */

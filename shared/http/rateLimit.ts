@@ -4,8 +4,8 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
-import { limitedAnswer, type RpcAnswer, type RpcCall } from "../jsonrpc/envelope.ts";
-import { type CallContext, type Client, clientOf } from "./callContext.ts";
+import { type RpcAnswer, type RpcCall, rateLimited, refusedAnswer } from "../jsonrpc/envelope.ts";
+import { type CallContext, type Client, clientOf, type RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {
 	/** Weight per second for each client; 0: no limit. */
@@ -25,7 +25,7 @@ interface RateLimitDependencies {
 
 /** A full bucket holds the weight of this many seconds. */
 const BURST_SECONDS = 10;
-/** A body weighs one for each of these. */
+/** A body weighs at least one for each of these. */
 const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
@@ -46,6 +46,8 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	readonly #buckets: LRUCache<string, Bucket>;
 	/** Time of the last free poll, by client and what was polled. */
 	readonly #polls: LRUCache<string, number>;
+	/** What is left for its calls of the weight that a request's body has taken. */
+	readonly #paid = new WeakMap<RequestLife, number>();
 
 	constructor(options: RateLimitOptions, dependencies: RateLimitDependencies) {
 		this.#rps = options.rps === 0 ? NO_LIMIT : options.rps;
@@ -56,10 +58,14 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		this.#polls = new LRUCache({ max });
 	}
 
-	/** For the dispatcher: free polls take nothing. */
-	take(context: CallContext, call: RpcCall | null, weight: number): number {
-		if (call !== null && this.#isFree(context.client, call)) return 0;
-		return this.takeFrom(context.client, weight);
+	/** For the dispatcher: free polls take nothing, and what the body's size has taken counts for its calls. */
+	take({ client, life }: CallContext, call: RpcCall | null, weight: number): number {
+		if (call !== null && this.#isFree(client, call)) return 0;
+		const paid = life.bytes < BYTES_OF_WEIGHT ? 0 : (this.#paid.get(life) ?? 0);
+		if (paid === 0) return this.takeFrom(client, weight);
+		const wait = paid >= weight ? 0 : this.takeFrom(client, weight - paid);
+		if (wait === 0) this.#paid.set(life, Math.max(0, paid - weight));
+		return wait;
 	}
 
 	/** Takes `weight` and returns 0, or takes nothing and returns the ms until it may be taken. */
@@ -70,17 +76,22 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return wait;
 	}
 
-	/** Takes the weight of a body's size, in addition to that of its calls. Returns null, or the refusal with id null. */
-	takeBody(client: Limited, bytes: number): RpcAnswer | null {
-		const weight = Math.floor(bytes / BYTES_OF_WEIGHT);
-		const wait = weight === 0 ? 0 : this.takeFrom(client, weight);
-		return wait === 0 ? null : limitedAnswer(wait);
+	/**
+	 * Takes the weight of a body's size, of which its calls then take theirs first. Returns null, or the refusal with the ids of
+	 * the calls.
+	 */
+	takeBody(client: Limited, body: Buffer, life: RequestLife): RpcAnswer | null {
+		const weight = weightOf(body.length);
+		if (weight === 0) return null;
+		const wait = this.takeFrom(client, weight);
+		if (wait > 0) return refusedAnswer(body, rateLimited(wait), wait);
+		this.#paid.set(life, weight);
+		return null;
 	}
 
-	/** What {@link takeBody} would return, without taking anything. For a body that is not read yet. */
-	peekBody(client: Limited, bytes: number): RpcAnswer | null {
-		const wait = this.#wait(this.#bucket(client), Math.floor(bytes / BYTES_OF_WEIGHT));
-		return wait === 0 ? null : limitedAnswer(wait);
+	/** How long {@link takeBody} would let a body of so many bytes wait, in ms. For one that is not read yet. */
+	peekBody(client: Limited, bytes: number): number {
+		return this.#wait(this.#bucket(client), weightOf(bytes));
 	}
 
 	/** Takes more weight for a call that turned out to be expensive; the bucket may go below zero. */
@@ -120,4 +131,9 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		const missing = Math.min(weight, this.#rps * BURST_SECONDS) - bucket.tokens;
 		return missing > 0 ? Math.ceil((missing / this.#rps) * 1000) : 0;
 	}
+}
+
+/** The weight of a body by its size. */
+function weightOf(bytes: number): number {
+	return Math.floor(bytes / BYTES_OF_WEIGHT);
 }

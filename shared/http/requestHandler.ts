@@ -18,9 +18,9 @@ import {
 	FAILED_ANSWER,
 	type HttpAnswer,
 	hasBody,
-	httpAnswerOf,
 	indented,
 	jsonAnswer,
+	limitedAnswer,
 	notServingAnswer,
 	rateLimitedAnswer,
 	readWhole,
@@ -302,9 +302,8 @@ export class RequestHandler {
 	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */
 	#checkLarge({ request, from }: Exchange): HttpAnswer | null {
 		const bytes = declaredBytes(request) ?? 0;
-		const refusal =
-			bytes > QUICK_BODY_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? null) : null;
-		return refusal === null ? null : httpAnswerOf(refusal);
+		const waitMs = bytes > QUICK_BODY_BYTES ? (this.#dependencies.limiter?.peekBody(from, bytes) ?? 0) : 0;
+		return waitMs === 0 ? null : limitedAnswer(waitMs);
 	}
 
 	/** Sends a route's answer: complete, or as a stream. */

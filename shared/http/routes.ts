@@ -217,14 +217,16 @@ interface RpcOverHttpDependencies {
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
 	const { dispatcher, limiter, unavailable, verifySignature } = dependencies;
 	return async ({ target, headers, from, body, life, shutdownError }) => {
-		const limited = limiter.takeBody(from, body.length);
+		const limited = limiter.takeBody(from, body, life);
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
 		// No websocket: neither a connection nor a message.
 		const context = callContext(target, client, origin, null, null, life);
 		const error = shutdownError ?? unavailable?.() ?? signatureError;
-		return httpAnswerOf(await dispatcher.dispatch(body, context, error));
+		const reading = dispatcher.read(body);
+		const read = reading instanceof Promise ? await reading : reading;
+		return httpAnswerOf(await dispatcher.dispatch(read, context, error));
 	};
 }
 

@@ -5,7 +5,8 @@ import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { nextTurn } from "../clock.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
-import type { RpcAnswer } from "../jsonrpc/envelope.ts";
+import type { RpcAnswer, RpcBody } from "../jsonrpc/envelope.ts";
+import { RpcError } from "../jsonrpc/errors.ts";
 import type { FairScheduler } from "../shares/scheduler.ts";
 import type { ByteBudget, Shares } from "../shares/shares.ts";
 import {
@@ -70,6 +71,8 @@ export class WebsocketConnection implements Connection {
 	#bytesInFlight = 0;
 	/** This connection's part of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
+	/** While a large batch is read, which takes several turns of the event loop, later messages wait behind it. */
+	#isReading = false;
 	#isAlive = true;
 	#finishing = false;
 
@@ -178,33 +181,54 @@ export class WebsocketConnection implements Connection {
 		let full = false;
 		for (
 			let message = this.#waiting[0];
-			message !== undefined && !this.#closed.isOver;
+			message !== undefined && !this.#closed.isOver && !this.#isReading;
 			message = this.#waiting[0]
 		) {
 			full = !this.#fits(message.length);
 			if (full) break;
 			this.#waiting.shift();
 			this.#inFlight++;
-			const { length } = message;
-			this.#bytesInFlight += length;
-			const sent = new Ending();
-			const life = new ClientLife(length);
-			this.#lives.add(life);
-			// Started synchronously, so that messages start in their order of arrival. It never rejects.
-			const limited = this.#dependencies.limiter.takeBody({ address: this.#address }, length);
-			const answering =
-				limited === null
-					? this.#dependencies.dispatcher.dispatch(
-							message,
-							this.#dependencies.contextOf(this, { onAnswered: (listener) => sent.onEnd(listener) }, life),
-						)
-					: Promise.resolve(limited);
-			answering.then((answer) => this.#answered(answer, life, sent), neverRejects);
+			this.#bytesInFlight += message.length;
+			this.#start(message);
 		}
+		full ||= this.#isReading;
 		full ||= this.#inFlight >= this.#dependencies.maxInFlight;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
 	};
+
+	/** Starts synchronously unless it is a large batch, so that messages start in their order of arrival. */
+	#start(message: Buffer): void {
+		const { limiter, dispatcher } = this.#dependencies;
+		const sent = new Ending();
+		const life = new ClientLife(message.length);
+		this.#lives.add(life);
+		const limited = limiter.takeBody({ address: this.#address }, message, life);
+		if (limited !== null) {
+			Promise.resolve(limited).then((answer) => this.#answered(answer, life, sent), neverRejects);
+			return;
+		}
+		const reading = dispatcher.read(message);
+		if (!(reading instanceof Promise)) {
+			this.#dispatch(reading, life, sent);
+			return;
+		}
+		this.#isReading = true;
+		reading.then((read) => {
+			this.#isReading = false;
+			this.#dispatch(read, life, sent);
+			this.#work();
+		}, neverRejects);
+	}
+
+	#dispatch(read: RpcBody | RpcError, life: ClientLife, sent: Ending): void {
+		const { dispatcher, contextOf } = this.#dependencies;
+		const context = contextOf(this, { onAnswered: (listener) => sent.onEnd(listener) }, life);
+		// It never rejects.
+		dispatcher
+			.dispatch(withIds(read, dispatcher), context)
+			.then((answer) => this.#answered(answer, life, sent), neverRejects);
+	}
 
 	/** Takes `bytes` from the common budget; false if a message of that size must wait. */
 	#fits(bytes: number): boolean {
@@ -247,6 +271,20 @@ export class WebsocketConnection implements Connection {
 			else if (this.#finishing) this.#closeIfDone();
 		});
 	}
+}
+
+/** The body, with id null for calls that have none and are answered all the same. */
+function withIds(
+	read: RpcBody | RpcError,
+	dispatcher: Pick<Dispatcher<CallContext>, "answersWithoutId">,
+): RpcBody | RpcError {
+	if (read instanceof RpcError || read.calls.every(({ id }) => id !== undefined)) return read;
+	const calls = read.calls.map((call) =>
+		call.id === undefined && dispatcher.answersWithoutId(call.method)
+			? { ...call, id: null, isStrict: false }
+			: call,
+	);
+	return { ...read, calls };
 }
 
 function neverRejects(thrown: unknown): never {

@@ -55,7 +55,7 @@ interface DispatcherDependencies<Context> {
 	readonly onCall?: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
-export type Dispatcher<Context> = Pick<CallDispatcher<Context>, "dispatch">;
+export type Dispatcher<Context> = Pick<CallDispatcher<Context>, "read" | "answersWithoutId" | "dispatch">;
 
 const CALL_LIMIT_MS = 28_000;
 /** Maximum calls of one batch that run at the same time. */
@@ -116,17 +116,21 @@ class CallDispatcher<Context> {
 		this.#dependencies = dependencies;
 	}
 
+	/** Reads a body for {@link dispatch}, see {@link readBody}. */
+	read(body: Uint8Array | string): ReturnType<typeof readBody> {
+		return readBody(body, this.#maxBatch);
+	}
+
+	/** See {@link MethodSpec.answeredWithoutId}. */
+	answersWithoutId(method: string): boolean {
+		return this.#dependencies.methods.get(method)?.definition.answeredWithoutId === true;
+	}
+
 	/**
-	 * Answers a body, raw or parsed; never rejects. The first call's handler is started before this returns, so bodies start
-	 * in the order in which they are given. With `refusal` no call is made, and each is answered with that error.
+	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies start in the order in
+	 * which they are given. With `refusal` no call is made, and each is answered with that error.
 	 */
-	dispatch(
-		body: Uint8Array | string | RpcBody | RpcError,
-		context: Context,
-		refusal: RpcError | null = null,
-	): Promise<RpcAnswer> {
-		const isRaw = typeof body === "string" || body instanceof Uint8Array;
-		const read = isRaw ? readBody(body, this.#maxBatch) : body;
+	dispatch(read: RpcBody | RpcError, context: Context, refusal: RpcError | null = null): Promise<RpcAnswer> {
 		if (read instanceof RpcError) {
 			const limited = this.#limit(null, context);
 			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));

@@ -1,18 +1,31 @@
 // Reads the calls of a JSON-RPC 2.0 body and writes the text of their answers (https://www.jsonrpc.org/specification). The
-// number of values in a body is checked before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for two
-// megabytes of "{}", and a hundredth of that for one string of the same length.
+// number of values in each call is checked before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for
+// two megabytes of "{}", and a hundredth of that for one string of the same length. A large batch is parsed in turns of the
+// event loop.
 
 import { isAscii, isUtf8, transcode } from "node:buffer";
+import { nextTurn } from "../clock.ts";
 import { asBuffer } from "../ethereum/hex.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
+import { hasPlainId, idIn, isList, type Span, scanList, scanValue } from "./scan.ts";
 
-/** An id, echoed with its type. */
-export type RpcId = string | number | null;
+/** A number by its text, since JavaScript would write another one: 12345678901234567890, 1.0, -0. */
+export class ExactNumber {
+	readonly text: string;
+	constructor(text: string) {
+		this.text = text;
+	}
+}
+
+/** An id, echoed as it was written. */
+export type RpcId = string | number | null | ExactNumber;
 
 /** One entry of a request. */
 export interface RpcCall {
 	/** Undefined for a notification, which gets no answer. */
 	readonly id: RpcId | undefined;
+	/** Whether a server that forgives nothing reads it as here: it is written with `jsonrpc`, and with params that are not null. */
+	readonly isStrict: boolean;
 	/** "" where `fault` is set. */
 	readonly method: string;
 	/** The parsed parameters; `[]` if there were none, null if they are not an array. */
@@ -27,6 +40,8 @@ export interface RpcCall {
 export interface RpcBody {
 	readonly batch: boolean;
 	readonly calls: readonly RpcCall[];
+	/** As it was sent. */
+	readonly bytes: Buffer;
 }
 
 /** Maximum characters of an id, which is echoed in the answer. */
@@ -35,33 +50,149 @@ const MAX_ID_CHARS = 64 * 1024;
 const QUOTED_CHARS = 64;
 /** No call of the interface nests deeper; nodes stop at 128. */
 const MAX_DEPTH = 64;
-/** Maximum values of a body, or more if batches may be larger: an entry has about ten values. */
-const MAX_VALUES = 5_000;
+/** Maximum values of one call. */
+const MAX_CALL_VALUES = 5_000;
+/** Maximum values of the calls that are parsed in one turn of the event loop, unless it is one call. */
+const TURN_VALUES = 1_000;
+/**
+ * Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten values. Two megabytes of
+ * addresses or of words are fewer.
+ */
+const MAX_VALUES = 50_000;
 const VALUES_PER_ENTRY = 16;
+/** Of a longer batch that is refused unparsed no ids are read: it gets one error. */
+const MAX_REFUSED = 1_000;
 const NO_PARAMS: readonly unknown[] = [];
+const TOO_LARGE = `a call has at most ${MAX_CALL_VALUES} values`;
+const NOT_UTF8 = new RpcError("parse", "parse error: not UTF-8");
+/** The parser's own message quotes the body, which may hold a raw transaction. */
+const NOT_JSON = new RpcError("parse", "parse error: not JSON");
 
 /**
- * Reads a body. Never throws: for invalid UTF-8 or JSON (kind `parse`), an empty batch, more than `maxBatch` entries or too
- * many values (kind `invalidRequest`) it returns the error to answer with id null.
+ * Reads a body; a large batch in turns of the event loop, so only then it returns a promise, which never rejects. Never
+ * throws: for invalid UTF-8 or JSON (kind `parse`), an empty batch or one of more than `maxBatch` entries (kind
+ * `invalidRequest`) it returns the error to answer with id null. A call with too many values has a `fault` and is not parsed.
  */
-export function readBody(body: Uint8Array | string, maxBatch: number): RpcBody | RpcError {
-	let parsed: unknown;
+export function readBody(
+	body: Uint8Array | string,
+	maxBatch: number,
+): RpcBody | RpcError | Promise<RpcBody | RpcError> {
 	const bytes = typeof body === "string" ? Buffer.from(body) : asBuffer(body);
+	return isList(bytes) ? readBatch(bytes, maxBatch) : readSingle(bytes);
+}
+
+function readSingle(bytes: Buffer): RpcBody | RpcError {
 	const text = textOf(bytes);
-	if (text === null) return new RpcError("parse", "parse error: not UTF-8");
-	const maxValues = Math.max(MAX_VALUES, VALUES_PER_ENTRY * maxBatch);
-	if (bytes.length > maxValues && hasMoreValues(bytes, maxValues))
-		return invalid(`a body has at most ${maxValues} values`);
+	if (text === null) return NOT_UTF8;
+	const span = bytes.length > MAX_CALL_VALUES ? scanValue(bytes, 0) : null;
+	if (span !== null && span.values > MAX_CALL_VALUES) {
+		return { batch: false, calls: [refused(unparsedId(bytes, span) ?? null, TOO_LARGE)], bytes };
+	}
+	let parsed: unknown;
 	try {
 		parsed = JSON.parse(text);
 	} catch {
-		// The parser's own message quotes the body, which may hold a raw transaction.
-		return new RpcError("parse", "parse error: not JSON");
+		return NOT_JSON;
 	}
-	if (!Array.isArray(parsed)) return { batch: false, calls: [readCall(parsed)] };
-	if (parsed.length === 0) return invalid("empty batch");
-	if (parsed.length > maxBatch) return invalid(`a batch has at most ${maxBatch} entries`);
-	return { batch: true, calls: parsed.map(readCall) };
+	return { batch: false, calls: [readCall(parsed, bytes, text, span)], bytes };
+}
+
+function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promise<RpcBody | RpcError> {
+	const isAllAscii = isAscii(bytes);
+	if (!isAllAscii && !isUtf8(bytes)) return NOT_UTF8;
+	const entries = scanList(bytes, maxBatch);
+	if (entries === null) return NOT_JSON;
+	if (entries.length === 0) return invalid("empty batch");
+	if (entries.length > maxBatch) return invalid(`a batch has at most ${maxBatch} entries`);
+	const reading = new BatchReading(
+		bytes,
+		isAllAscii,
+		entries,
+		Math.max(MAX_VALUES, VALUES_PER_ENTRY * maxBatch),
+	);
+	return reading.readTurn() ?? reading.readRest();
+}
+
+/** Parses the entries of a batch, in turns of the event loop. */
+class BatchReading {
+	readonly #bytes: Buffer;
+	/** The same if it is ASCII, where each byte is one character; else null. */
+	readonly #ascii: string | null;
+	readonly #entries: readonly Span[];
+	readonly #maxValues: number;
+	readonly #calls: RpcCall[] = [];
+	#values = 0;
+
+	constructor(bytes: Buffer, isAllAscii: boolean, entries: readonly Span[], maxValues: number) {
+		this.#bytes = bytes;
+		this.#ascii = isAllAscii ? bytes.toString("latin1") : null;
+		this.#entries = entries;
+		this.#maxValues = maxValues;
+	}
+
+	/** The body or its error when all are read, else null. */
+	readTurn(): RpcBody | RpcError | null {
+		const begin = this.#values;
+		for (let i = this.#calls.length; i < this.#entries.length; i++) {
+			const entry = this.#entries[i] as Span;
+			const isTooLarge = entry.values > MAX_CALL_VALUES;
+			if (isTooLarge || this.#values + entry.values > this.#maxValues) {
+				const message = isTooLarge ? TOO_LARGE : `a batch has at most ${this.#maxValues} values`;
+				this.#calls.push(refused(unparsedId(this.#bytes, entry) ?? null, message));
+				continue;
+			}
+			if (this.#values > begin && this.#values + entry.values > begin + TURN_VALUES) return null;
+			this.#values += entry.values;
+			try {
+				const text =
+					this.#ascii?.slice(entry.from, entry.to) ??
+					textOf(this.#bytes.subarray(entry.from, entry.to)) ??
+					"";
+				this.#calls.push(readCall(JSON.parse(text), this.#bytes, text, entry));
+			} catch {
+				return NOT_JSON;
+			}
+		}
+		return { batch: true, calls: this.#calls, bytes: this.#bytes };
+	}
+
+	async readRest(): Promise<RpcBody | RpcError> {
+		for (;;) {
+			await nextTurn();
+			const read = this.readTurn();
+			if (read !== null) return read;
+		}
+	}
+}
+
+/** The id of a call that is not parsed; undefined if it has none that can be echoed. */
+function unparsedId(bytes: Buffer, span: Span): RpcId | undefined {
+	// An escaped character takes six bytes.
+	const text = idIn(bytes, span, 6 * MAX_ID_CHARS + 2);
+	if (text === null) return undefined;
+	try {
+		const id: unknown = JSON.parse(text);
+		if (typeof id === "number") return numberIn(bytes, span, id) ?? undefined;
+		if (id === null) return null;
+		return typeof id === "string" && id.length <= MAX_ID_CHARS ? id : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** The refusals of a body that was not parsed, each with the id of its call as far as it can be read. */
+export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): RpcAnswer {
+	const wire = readError(error) ?? INTERNAL;
+	if (!isList(body)) return errorAnswer(unparsedId(body, scanValue(body, 0)) ?? null, wire, retryMs);
+	const entries = scanList(body, MAX_REFUSED) ?? [];
+	const answers =
+		entries.length > MAX_REFUSED
+			? []
+			: entries.flatMap((entry) => {
+					const id = unparsedId(body, entry);
+					return id === undefined ? [] : [errorAnswer(id, wire, retryMs)];
+				});
+	return answers.length === 0 ? errorAnswer(null, wire, retryMs) : batchAnswer(answers);
 }
 
 /** A result that is JSON text already, and is written unchanged. */
@@ -100,8 +231,10 @@ function textOf(bytes: Buffer): string | null {
 	return isUtf8(bytes) ? transcode(bytes, "utf8", "utf16le").toString("utf16le") : null;
 }
 
-function idText(id: RpcId): string {
-	return typeof id === "string" ? JSON.stringify(id) : String(id);
+/** An id as JSON. */
+export function idText(id: RpcId): string {
+	if (typeof id === "string") return JSON.stringify(id);
+	return id instanceof ExactNumber ? id.text : String(id);
 }
 
 function invalid(message: string): RpcError {
@@ -109,29 +242,38 @@ function invalid(message: string): RpcError {
 }
 
 function refused(id: RpcId, message: string): RpcCall {
-	return { id, method: "", params: null, paramsSize: 0, fault: invalid(message) };
+	return { id, isStrict: true, method: "", params: null, paramsSize: 0, fault: invalid(message) };
 }
 
-function readCall(entry: unknown): RpcCall {
+/** Reads an entry, which was parsed from `text`; `span`, if it is known already, is where it is in `bytes`. */
+function readCall(entry: unknown, bytes: Buffer, text: string, span: Span | null): RpcCall {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
 		return refused(null, "expected an object with jsonrpc, id, method and params");
 	}
 	// Only these four members are read, so a "__proto__" member does no harm.
-	const { id, jsonrpc, method, params } = entry as Record<string, unknown>;
-	if (!isId(id)) return refused(null, "id: expected a string, a number without loss of digits, or null");
-	if (typeof id === "string" && id.length > MAX_ID_CHARS) {
-		return refused(null, `id: expected at most ${MAX_ID_CHARS} characters`);
-	}
+	const { id: parsedId, jsonrpc, method, params } = entry as Record<string, unknown>;
+	if (!isId(parsedId)) return refused(null, "id: expected a string, a number or null");
+	let id: RpcId | undefined = parsedId;
+	if (typeof id === "number") {
+		if (span !== null || !isPlainlyIn(text, id)) {
+			const exact = numberIn(bytes, span ?? scanValue(bytes, 0), id);
+			if (exact === null) return refused(null, LONG_ID);
+			id = exact;
+		}
+	} else if (typeof id === "string" && id.length > MAX_ID_CHARS) return refused(null, LONG_ID);
 	if (jsonrpc !== undefined && jsonrpc !== "2.0") return refused(id ?? null, 'jsonrpc: expected "2.0"');
 	if (typeof method !== "string" || method === "") return refused(id ?? null, "method: expected a name");
-	if (params === undefined) return { id, method, params: NO_PARAMS, paramsSize: 0, fault: null };
+	const isStrict = jsonrpc !== undefined && params !== null;
+	if (params === undefined || params === null)
+		return { id, isStrict, method, params: NO_PARAMS, paramsSize: 0, fault: null };
 	const { size: paramsSize, wellFormed } = measure(params, MAX_DEPTH);
 	const fault = !wellFormed
 		? badParams("well-formed Unicode")
 		: paramsSize === Number.POSITIVE_INFINITY
 			? badParams(`at most ${MAX_DEPTH} levels of nesting`)
 			: null;
-	return { id, method, params: fault === null && Array.isArray(params) ? params : null, paramsSize, fault };
+	const usable = fault === null && Array.isArray(params) ? params : null;
+	return { id, isStrict, method, params: usable, paramsSize, fault };
 }
 
 /** The error for parameters that upstream servers could not read. */
@@ -139,59 +281,32 @@ function badParams(expected: string): RpcError {
 	return new RpcError("invalidParams", `invalid params: params: expected ${expected}`);
 }
 
-/** Refuses numbers beyond the safe integers: JSON.parse rounds them, so they would be echoed wrongly. */
-function isId(id: unknown): id is RpcId | undefined {
-	if (typeof id === "number") return Math.abs(id) <= Number.MAX_SAFE_INTEGER;
-	return id === undefined || id === null || typeof id === "string";
-}
+const ID_KEY = '"id"';
+const LONG_ID = `id: expected at most ${MAX_ID_CHARS} characters`;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const BRACKET = 0x5b;
-const BRACE = 0x7b;
-/** Added to an opening bracket or brace it gives the closing one. */
-const CLOSING = 2;
-/** Bytes of a string that are read one by one before `indexOf` is used, which costs more to start. */
-const SHORT_TEXT = 64;
+function isId(id: unknown): id is string | number | null | undefined {
+	return id === undefined || id === null || typeof id === "string" || typeof id === "number";
+}
 
 /**
- * Whether `json` has more than `max` values (lists, objects and their elements), counted without parsing.
+ * Whether the call in `text` has its id `id` written as JavaScript writes it, found without looking at each byte: without
+ * escapes, `"id"` can only be a key or a whole string, and if there is only one it is the key of the id. False also where
+ * that is not clear.
  */
-function hasMoreValues(json: Buffer, max: number): boolean {
-	const { length } = json;
-	// Each value but the outermost follows a comma, or is the first element of a list or object that is not empty.
-	let values = 1;
-	for (let i = 0; i < length; i++) {
-		const byte = json[i];
-		if (byte === QUOTE) i = textEnd(json, i + 1);
-		else if (byte === COMMA || ((byte === BRACE || byte === BRACKET) && json[i + 1] !== byte + CLOSING)) {
-			values++;
-			if (values > max) return true;
-		}
-	}
-	return false;
+function isPlainlyIn(text: string, id: number): boolean {
+	const at = text.indexOf(ID_KEY);
+	const member = `"id":${id}`;
+	if (at === -1 || !Number.isSafeInteger(id) || !text.startsWith(member, at)) return false;
+	const next = text[at + member.length];
+	return (next === "," || next === "}") && text.indexOf(ID_KEY, at + 4) === -1 && !text.includes("\\");
 }
 
-/** The index of the quote that ends the string beginning at `start`, or the length of `json`. */
-function textEnd(json: Buffer, start: number): number {
-	const { length } = json;
-	let i = start;
-	for (;;) {
-		const soon = Math.min(length, i + SHORT_TEXT);
-		for (; i < soon; i++) {
-			const byte = json[i];
-			if (byte === QUOTE) return i;
-			if (byte === BACKSLASH) i++;
-		}
-		if (i >= length) return length;
-		const quote = json.indexOf(QUOTE, i);
-		if (quote === -1) return length;
-		let escapes = 0;
-		while (quote - escapes > i && json[quote - escapes - 1] === BACKSLASH) escapes++;
-		if (escapes % 2 === 0) return quote;
-		i = quote + 1;
-	}
+/** The id that JSON.parse reads as `id`, as it is written: a number only if every server writes it like that; null if too long. */
+function numberIn(bytes: Buffer, span: Span, id: number): number | ExactNumber | null {
+	if (hasPlainId(bytes, span)) return id;
+	const text = idIn(bytes, span) ?? String(id);
+	if (text.length > MAX_ID_CHARS) return null;
+	return Math.abs(id) <= Number.MAX_SAFE_INTEGER && String(id) === text ? id : new ExactNumber(text);
 }
 
 interface Measured {
@@ -262,12 +377,6 @@ export function errorAnswer(id: RpcId | undefined, error: WireError, retryMs = 0
 /** The error for a client over its rate limit, which may retry in `waitMs`. */
 export function rateLimited(waitMs: number): RpcError {
 	return new RpcError("rateLimit", `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`);
-}
-
-/** The same as an answer with id null, for a body that was not read. */
-export function limitedAnswer(waitMs: number): RpcAnswer {
-	const { code, message } = rateLimited(waitMs);
-	return { status: RPC_ERRORS.rateLimit.status, text: errorText(null, code, message), retryMs: waitMs };
 }
 
 /** An error as clients see it. */

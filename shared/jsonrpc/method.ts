@@ -60,6 +60,11 @@ interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 	 */
 	readonly ordered?: boolean;
 	/**
+	 * If true, a call without an id is answered over a websocket, with id null: published examples of subscriptions and bids
+	 * leave it out. Over HTTP it stays a notification.
+	 */
+	readonly answeredWithoutId?: boolean;
+	/**
 	 * Runs the call. `context` is the request's, `needs` are the dependencies of the method. Returns JSON values (quantities
 	 * in hex, never a bigint) or an {@link AnswerLater}; throws an RpcError for the client, anything else is our own fault.
 	 */
@@ -103,6 +108,7 @@ export function defineMethod<Needs, Context>() {
 			weight: spec.weight ?? 1,
 			maxParamsSize: spec.maxParamsSize ?? PARAMS_SIZE,
 			ordered: spec.ordered ?? false,
+			answeredWithoutId: spec.answeredWithoutId ?? false,
 			required,
 			invoke: (given, context, needs) =>
 				spec.handle(checkParams(params, required, given) as ParamValues<P>, context, needs),

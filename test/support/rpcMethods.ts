@@ -229,7 +229,9 @@ export function startDispatcher(limiter?: CallLimiter<CallContext>) {
 	);
 	const send = async (body: unknown, refusal: RpcError | null = null) => {
 		const text = typeof body === "string" ? body : JSON.stringify(body);
-		const answer = await dispatcher.dispatch(Buffer.from(text), CONTEXT, refusal);
+		const reading = dispatcher.read(Buffer.from(text));
+		const read = reading instanceof Promise ? await reading : reading;
+		const answer = await dispatcher.dispatch(read, CONTEXT, refusal);
 		return { ...answer, body: answer.text === null ? null : JSON.parse(answer.text) };
 	};
 	const call = (method: string, params: unknown = [], id: unknown = 1) =>

@@ -29,6 +29,7 @@ export const eth_sendBundle = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.string().describe("the bundle's hash"),
 	ordered: true,
+	answeredWithoutId: true,
 	async handle([bundle], context, { market, charge }) {
 		const client = bundleClient(context);
 		if (bundle.kind === "cancel") {
@@ -49,6 +50,7 @@ export const eth_cancelBundle = relayMethod({
 	maxParamsSize: 4 * PARAMS_SIZE,
 	result: z.literal(200),
 	ordered: true,
+	answeredWithoutId: true,
 	handle([{ replacementUuid }], context, { market }) {
 		if (mayCancel(context)) market.cancel(bundleOwner(context), replacementUuid);
 		return 200;
@@ -63,6 +65,7 @@ export const mev_sendBundle = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.object({ bundleHash: z.string() }).describe("the bundle's hash"),
 	ordered: true,
+	answeredWithoutId: true,
 	async handle([bundle], context, { market, builderNames, refundPercent, charge }) {
 		const { blocks, builders, uuid, body } = bundle;
 		const unknown = builders?.findIndex((name) => !builderNames.includes(name)) ?? -1;

@@ -38,6 +38,7 @@ export const eth_subscribe = relayMethod({
 		},
 	],
 	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
+	answeredWithoutId: true,
 	handle([name, given], context, dependencies) {
 		const { connection, exchange } = context;
 		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
@@ -97,6 +98,7 @@ export const eth_unsubscribe = relayMethod({
 	summary: "Over a websocket: ends a subscription of this connection.",
 	params: [{ name: "id", schema: z.string({ error: "expected the id of a subscription" }) }],
 	result: z.boolean().describe("whether this connection had it"),
+	answeredWithoutId: true,
 	handle([id], { connection }, { subscriptions }) {
 		if (connection === null) throw methodNotFound("eth_unsubscribe", "over a websocket only");
 		return subscriptions.unsubscribe(connection, id);

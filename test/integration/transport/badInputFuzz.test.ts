@@ -87,8 +87,12 @@ function isServed({ status, body }: WireResponse): boolean {
 }
 
 /** Holds an answer against what the body asks for. True where the node failed. */
-function checkBody({ status, body: text }: { status: number; body: string }, body: Buffer): boolean {
-	const shape = shapeOf(body);
+function checkBody(
+	{ status, body: text }: { status: number; body: string },
+	body: Buffer,
+	transport: "http" | "ws" = "http",
+): boolean {
+	const shape = shapeOf(body, transport);
 	if (shape.kind === "silent") {
 		assert.deepEqual([status, text], [204, ""]);
 		return false;
@@ -130,15 +134,15 @@ test(`${SEEDS.length * WS_MESSAGES} malformed messages over websockets, answered
 
 /** Binary, so that what is no UTF-8 reaches the relay and not only its websocket library. */
 async function checkMessage(client: WsClient, message: Buffer): Promise<void> {
-	const { kind } = shapeOf(message);
+	const { kind } = shapeOf(message, "ws");
 	client.send(message);
 	if (kind !== "silent") {
 		const status = kind === "unparsable" ? 400 : 200;
 		const text = JSON.stringify(await client.next());
-		if (checkBody({ status, body: text }, message)) {
+		if (checkBody({ status, body: text }, message, "ws")) {
 			client.send(message);
 			const again = JSON.stringify(await client.next());
-			assert.equal(checkBody({ status, body: again }, message), false, "the node fails again");
+			assert.equal(checkBody({ status, body: again }, message, "ws"), false, "the node fails again");
 		}
 	}
 	client.send(SENTINEL);

@@ -85,6 +85,18 @@ const BODIES: Readonly<Record<string, string>> = {
 	"100 great calls": batch(100, call("nope", `["${"a".repeat(20_000)}"]`)),
 	"100 documents": batch(100, call("rpc.discover", "[]")),
 	"100 submissions": batch(100, call("eth_sendRawTransaction", `[${small}]`)),
+	"1,000 great calls": batch(1_000, call("nope", `["${"a".repeat(2_000)}"]`)),
+	"1,000 reads of logs": batch(
+		1_000,
+		call("eth_getLogs", `[{"address":[${list(30, () => `"${ADDRESS}"`)}],"topics":["${HASH}"]}]`),
+	),
+	"1,000 entries of 600 empty objects": batch(1_000, call("nope", `[${list(600, () => "{}")}]`)),
+	"20 entries of 4,900 keys": batch(20, call("mev_sendBundle", `[${members(4_900)}]`)),
+	"300 entries with too many values": batch(300, call("nope", `[${list(3_400, () => "0")}]`)),
+	"1,000 ids of a great many digits": `[${list(1_000, (i) => `{"id":${i}${"1".repeat(2_000)},"method":"nope"}`)}]`,
+	"a million spaces around an id": `{"id" ${" ".repeat(BYTES / 2)}:${" ".repeat(BYTES / 2 - 100)}1.0,"method":"nope"}`,
+	"keys that are nearly ids": `{${list(90_000, () => '"\\u0069\\u0065":1')},"id":1}`,
+	"half a million entries": `[${list(500_000, () => "{}")}]`,
 	"100 bundles of calls": batch(
 		100,
 		call("eth_callMany", `[[{"transactions":[${list(20, () => '{"from":"x"}')}]}]]`),

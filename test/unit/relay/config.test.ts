@@ -29,7 +29,7 @@ test("with nothing but what is required, everything else has its documented defa
 		},
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",
-		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
+		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 1_000 },
 		...{
 			RATE_LIMIT_RPS: 100,
 			POOL_MAX_BYTES: 268_435_456,

@@ -99,32 +99,38 @@ type Shape =
 const CODES: ReadonlySet<number> = new Set([
 	3, -32000, -32001, -32003, -32005, -32015, -32600, -32601, -32602, -32603,
 ]);
-const MAX_BATCH = 100;
+const MAX_BATCH = 1_000;
+
+/** Over a websocket these are answered without an id too, as if it were null. */
+const ANSWERED_WITHOUT_ID: ReadonlySet<unknown> = new Set([
+	...["eth_subscribe", "eth_unsubscribe", "eth_sendBundle", "eth_cancelBundle", "mev_sendBundle"],
+]);
 
 /** How `body` must be answered on a path that is served. */
-export function shapeOf(body: Uint8Array): Shape {
+export function shapeOf(body: Uint8Array, transport: "http" | "ws"): Shape {
 	let parsed: unknown;
 	try {
 		parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
 	} catch {
 		return { kind: "unparsable" };
 	}
-	if (!Array.isArray(parsed)) return single(parsed);
+	if (!Array.isArray(parsed)) return single(parsed, transport);
 	if (parsed.length === 0 || parsed.length > MAX_BATCH) return { kind: "refused" };
-	const ids = parsed.map(single).flatMap((shape) => (shape.kind === "single" ? [shape.id] : []));
+	const shapes = parsed.map((entry) => single(entry, transport));
+	const ids = shapes.flatMap((shape) => (shape.kind === "single" ? [shape.id] : []));
 	return ids.length === 0 ? { kind: "silent" } : { kind: "batch", ids };
 }
 
-function single(entry: unknown): Shape {
+function single(entry: unknown, transport: "http" | "ws"): Shape {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry))
 		return { kind: "single", id: null };
 	const { id, jsonrpc, method } = entry as Record<string, unknown>;
-	const exact = typeof id !== "number" || (id >= -Number.MAX_SAFE_INTEGER && id <= Number.MAX_SAFE_INTEGER);
-	const isId = exact && ["string", "number"].includes(typeof id);
+	const isId = ["string", "number"].includes(typeof id);
 	const isCall = (jsonrpc === undefined || jsonrpc === "2.0") && typeof method === "string" && method !== "";
-	// Minus zero is written as zero.
-	if (isId) return { kind: "single", id: id === 0 ? 0 : id };
-	if (id === undefined && isCall) return { kind: "silent" };
+	// The messages of a websocket were parsed and written once more: minus zero is zero then.
+	if (isId) return { kind: "single", id: transport === "ws" ? JSON.parse(JSON.stringify(id)) : id };
+	const isSilent = transport === "http" || !ANSWERED_WITHOUT_ID.has(method);
+	if (id === undefined && isCall && isSilent) return { kind: "silent" };
 	return { kind: "single", id: null };
 }
 

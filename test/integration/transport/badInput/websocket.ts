@@ -49,9 +49,9 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 	{ name: "null", message: "null", answer: NO_OBJECT },
 	{ name: "an empty batch", message: "[]", answer: failure(null, -32600, "invalid request: empty batch") },
 	{
-		name: "a batch of 101",
-		message: `[${Array(101).fill(GOOD).join(",")}]`,
-		answer: failure(null, -32600, "invalid request: a batch has at most 100 entries"),
+		name: "a batch of 1,001",
+		message: `[${Array(1_001).fill(GOOD).join(",")}]`,
+		answer: failure(null, -32600, "invalid request: a batch has at most 1000 entries"),
 	},
 	{ name: "a nested batch", message: `[[${GOOD}],${GOOD}]`, answer: [NO_OBJECT, GOOD_ANSWER] },
 	{ name: "a notification is not answered", message: '{"method":"eth_chainId"}', answer: undefined },

@@ -138,7 +138,7 @@ function limited(rps = 100, maxClients = 1_000) {
 			null,
 			null,
 		);
-		const call: RpcCall = { id: 1, method, params, paramsSize: 0, fault: null };
+		const call: RpcCall = { id: 1, isStrict: true, method, params, paramsSize: 0, fault: null };
 		return limiter.take(context, call, 1);
 	};
 	return { clock, limiter, passing, take };
@@ -173,15 +173,61 @@ test("a call that weighs more than a full bucket is allowed when it is full, and
 	assert.equal(passing("a"), 1);
 });
 
-test("a body weighs one for each 16 KiB in addition to its calls, and is refused unread", () => {
+const KIB_16 = 16 * 1024;
+
+test("a body weighs at least one for each 16 KiB, of which its calls take theirs", () => {
 	const { limiter, passing } = limited(10);
-	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null);
+	const sends = (address: string, bytes: number, calls: number) => {
+		const client = { address, signer: null, vouched: false };
+		const life = { bytes, onGone() {} };
+		const context = callContext({ path: "/", search: "" }, client, null, null, null, life);
+		const answer = limiter.takeBody(client, Buffer.alloc(bytes, " "), life);
+		if (answer !== null) return answer.retryMs;
+		return Array.from({ length: calls }, () => limiter.take(context, null, 1)).filter((wait) => wait > 0)
+			.length;
+	};
+	assert.equal(sends("a", KIB_16 - 1, 0), 0);
 	assert.equal(passing("a"), 100);
-	assert.equal(limiter.takeBody({ address: "b" }, 2 * 1024 * 1024 - 1), null, "more than a full bucket");
+	assert.equal(sends("b", 2 * 1024 * 1024 - 1, 0), 0, "more than a full bucket");
 	assert.equal(passing("b"), 0);
-	assert.equal(limiter.takeBody({ address: "c" }, 40 * 16 * 1024), null);
+	assert.equal(sends("c", 40 * KIB_16, 0), 0);
+	assert.equal(sends("c", 80 * KIB_16, 0), 2_000, "the rest of the bucket is too little");
 	assert.equal(passing("c"), 60);
-	assert.equal(limiter.takeBody({ address: "c" }, 20 * 16 * 1024)?.retryMs, 2_000);
+	assert.equal(sends("d", 40 * KIB_16, 100), 0, "a hundred calls of a fresh client, whatever their size");
+	assert.equal(passing("d"), 0);
+	assert.equal(sends("e", 40 * KIB_16, 30), 0);
+	assert.equal(passing("e"), 60, "a body's weight is taken also where its calls weigh less");
+});
+
+test("a body that is refused for its size is answered with the ids of its calls", () => {
+	const { limiter } = limited(10);
+	const client = { address: "a" };
+	const pad = " ".repeat(100 * KIB_16);
+	const refused = (body: string) => {
+		const bytes = Buffer.from(body);
+		const { status, text } = limiter.takeBody(client, bytes, { bytes: bytes.length, onGone() {} }) ?? {};
+		assert.equal(status, 429);
+		return (text ?? "").replace(
+			/,"error":\{"code":-32005,"message":"limit exceeded: try again in 10 s"\}/g,
+			"",
+		);
+	};
+	assert.equal(limiter.takeBody(client, Buffer.alloc(100 * KIB_16), { bytes: 0, onGone() {} }), null);
+	const rows = [
+		[`{"method":"m","id":12345678901234567890${pad}}`, '{"jsonrpc":"2.0","id":12345678901234567890}'],
+		[`{"id":"é","params":["${pad}"],"method":"m"}`, '{"jsonrpc":"2.0","id":"é"}'],
+		[`{"method":"m"}${pad}`, '{"jsonrpc":"2.0","id":null}'],
+		[`{"id":1${pad}`, '{"jsonrpc":"2.0","id":null}'],
+		[`{"id":1x}${pad}`, '{"jsonrpc":"2.0","id":null}'],
+		[`{"id":"${"x".repeat(500_000)}"}${pad}`, '{"jsonrpc":"2.0","id":null}'],
+		[`[{"id":1},{"id":null},{"method":"m"},{"id":1.0}]${pad}`, "[1,null,1.0]"],
+		[`[${"0,".repeat(2_000)}{"id":1}]${pad}`, '{"jsonrpc":"2.0","id":null}'],
+	] as const;
+	for (const [body, ids] of rows) {
+		const text = refused(body);
+		const short = text.startsWith("[") ? text.replace(/\{"jsonrpc":"2.0","id":([^}]*)\}/g, "$1") : text;
+		assert.equal(short, ids, body.slice(0, 60));
+	}
 });
 
 test("a poll is free once a second, for each object and client", async () => {

@@ -83,7 +83,7 @@ function startBundleMethods() {
 		},
 	);
 	const send = async (body: unknown, signer: string | null = null) => {
-		const answer = await dispatcher.dispatch(JSON.stringify(body), context(signer));
+		const answer = await dispatcher.dispatch(await dispatcher.read(JSON.stringify(body)), context(signer));
 		return JSON.parse(answer.text ?? "null");
 	};
 	return { market, charges, send };

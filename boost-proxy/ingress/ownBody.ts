@@ -1,0 +1,99 @@
+// A body of boost's own making for a client's calls that can't be forwarded as they are: only some of a batch may be made, or
+// an upstream may not read or echo what the client wrote (ids of twenty digits, params that are null). Its answer is given
+// back under the client's ids, in the order of its calls.
+
+import { nextTurn } from "../../shared/clock.ts";
+import { errorText, idText, type RpcCall, type RpcId } from "../../shared/jsonrpc/envelope.ts";
+import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
+import { firstEntry, idIn, isList, nextEntry, type Span, scanValue } from "../../shared/jsonrpc/scan.ts";
+import { answerOf, parsed } from "../upstream/verdict.ts";
+
+/** A body with the ids of its calls, undefined for notifications: their places in it. */
+export interface OwnBody {
+	readonly body: string;
+	readonly ids: readonly (RpcId | undefined)[];
+}
+
+/** Bytes of an answer that are looked through in one turn of the event loop. */
+const TURN_BYTES = 1024 * 1024;
+const NO_ANSWER = {
+	code: RPC_ERRORS.unavailable.code,
+	message: "no relay available: the upstream did not answer this call",
+	data: undefined,
+};
+
+/** The body of `calls`, which have parameters, as a batch or as the one call. */
+export function ownBody(calls: readonly RpcCall[], batch: boolean): OwnBody {
+	const ids = calls.map(({ id }, i) => (id === undefined ? undefined : i));
+	const texts = calls.map(({ method, params }, i) =>
+		JSON.stringify({ jsonrpc: "2.0", id: ids[i], method, params: params ?? [] }),
+	);
+	return { body: batch ? `[${texts.join(",")}]` : (texts[0] ?? ""), ids };
+}
+
+/**
+ * The answer to `calls` from `answer`, that to the {@link ownBody} of those not in `others`, which has the answers to the rest
+ * (null: none is due). Null if nothing is to be answered.
+ */
+export async function clientsAnswer(
+	calls: readonly RpcCall[],
+	others: ReadonlyMap<RpcCall, string | null>,
+	answer: Buffer,
+	batch: boolean,
+): Promise<Buffer | null> {
+	const found = await answersById(answer);
+	// A batch may be refused as a whole by one error.
+	const whole = isList(answer) ? null : answerOf(parsedShort(answer), undefined);
+	const { code, message, data } = whole?.kind === "error" ? whole.error : NO_ANSWER;
+	const pieces: Buffer[] = [];
+	let place = 0;
+	for (const call of calls) {
+		const other = others.get(call);
+		if (other !== undefined) {
+			if (other !== null) pieces.push(COMMA, Buffer.from(other));
+			continue;
+		}
+		const span = found.get(String(place++));
+		if (call.id === undefined) continue;
+		pieces.push(COMMA);
+		if (span === undefined) pieces.push(Buffer.from(errorText(call.id, code, message, data)));
+		else {
+			const own = Buffer.from(idText(call.id));
+			pieces.push(answer.subarray(span.from, span.idFrom), own, answer.subarray(span.idTo, span.to));
+		}
+	}
+	if (pieces.length === 0) return null;
+	pieces.shift();
+	return Buffer.concat(batch ? [OPENING, ...pieces, CLOSING] : pieces);
+}
+
+const OPENING = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSING = Buffer.from("]");
+/** An error for a whole batch is shorter. */
+const LONGEST_ERROR = 64 * 1024;
+
+/** Where the answers are, by the texts of their ids. */
+async function answersById(answer: Buffer): Promise<Map<string, Span>> {
+	const found = new Map<string, Span>();
+	if (!isList(answer)) {
+		const span = scanValue(answer, 0);
+		const id = idIn(answer, span);
+		if (id !== null) found.set(id, span);
+		return found;
+	}
+	let turn = 0;
+	for (let entry = firstEntry(answer); entry !== null; entry = nextEntry(answer, entry)) {
+		const id = idIn(answer, entry);
+		if (id !== null) found.set(id, entry);
+		if (entry.to - turn > TURN_BYTES) {
+			turn = entry.to;
+			await nextTurn();
+		}
+	}
+	return found;
+}
+
+function parsedShort(answer: Buffer): unknown {
+	return answer.length > LONGEST_ERROR ? undefined : parsed(answer);
+}
