@@ -4,8 +4,15 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer } from "../jsonrpc/envelope.ts";
-import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import {
+	batchAnswer,
+	errorAnswer,
+	errorText,
+	type RpcAnswer,
+	readBody,
+	readError,
+} from "../jsonrpc/envelope.ts";
+import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
@@ -21,6 +28,8 @@ export interface HttpAnswer {
 	readonly headers?: Headers;
 	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
+	/** The error in `body`, where that refuses an unread JSON-RPC request: its calls are answered by their ids if they can be. */
+	readonly refusal?: RpcError;
 }
 
 /** The HTML page of a path, or null. */
@@ -197,8 +206,20 @@ export function errorAnswerTo(
 		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
 	if (!speaksJsonRpc) return jsonAnswer(status, { error: message }, headers);
 	// A wallet's requests have a body; a POST without one is an operator's, whose script counts on the status.
-	const isWallets = kind === "unavailable" && hasBody(request);
-	return rpcErrorAnswer(kind, opening + message, headers, isWallets ? RPC_ERRORS[kind].status : status);
+	if (kind !== "unavailable" || !hasBody(request))
+		return rpcErrorAnswer(kind, opening + message, headers, status);
+	const refusal = new RpcError(kind, opening + message);
+	return { ...rpcErrorAnswer(kind, refusal.message, headers), refusal };
+}
+
+/** `answer` to the calls in `body`, each by its id: clients take no error without one for theirs. As it is if there are none. */
+export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
+	const read = readBody(body, Number.POSITIVE_INFINITY);
+	const error = readError(answer.refusal);
+	if (read instanceof RpcError || error === null) return answer;
+	const answers = read.calls.map(({ id }) => errorAnswer(id, error));
+	const { text } = read.batch ? batchAnswer(answers) : (answers[0] as RpcAnswer);
+	return { ...answer, status: text === null ? 204 : answer.status, body: text };
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
