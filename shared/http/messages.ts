@@ -4,8 +4,8 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer, rateLimited } from "../jsonrpc/envelope.ts";
-import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { errorText, type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/envelope.ts";
+import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
@@ -21,6 +21,8 @@ export interface HttpAnswer {
 	readonly headers?: Headers;
 	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
+	/** The error in `body`, where that refuses an unread JSON-RPC request: its calls are answered by their ids if they can be. */
+	readonly refusal?: RpcError;
 }
 
 /** The HTML page of a path, or null. */
@@ -54,12 +56,12 @@ export function indented(answer: HttpAnswer): HttpAnswer {
 	return { ...answer, body: `${JSON.stringify(JSON.parse(body), null, 2)}\n` };
 }
 
-/** A JSON-RPC error with id null, for a request that is refused unread. */
+/** A JSON-RPC error with id null, for a request that is refused unread; the HTTP status is the kind's unless it is given. */
 export function rpcErrorAnswer(
 	kind: RpcErrorKind,
-	status: number,
 	message: string,
 	headers: Headers = {},
+	status: number = RPC_ERRORS[kind].status,
 ): HttpAnswer {
 	return { status, body: errorText(null, RPC_ERRORS[kind].code, message), headers };
 }
@@ -134,14 +136,15 @@ export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 
 const RETRY_SOON = { "retry-after": "1" };
 
-export const FAILED_ANSWER = rpcErrorAnswer("internal", 500, "internal error");
+export const FAILED_ANSWER = rpcErrorAnswer("internal", "internal error");
 
-export const BUSY_ANSWER = rpcErrorAnswer(
-	"unavailable",
-	503,
-	"internal error: too many requests under way",
-	RETRY_SOON,
-);
+const BUSY = "too many requests under way";
+const BUSY_ANSWER = rpcErrorAnswer("unavailable", `internal error: ${BUSY}`, RETRY_SOON);
+
+/** The server has as many requests in flight as it takes. */
+export function busyAnswer(request: RequestHead): HttpAnswer {
+	return notServingAnswer(request, BUSY);
+}
 
 /** Refuses a streamed answer on a connection where an earlier request is unanswered, for which it would have to wait. */
 export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
@@ -153,13 +156,12 @@ export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
 /** A client's bodies exceed its share of the request buffers. */
 const CLIENT_BUSY_ANSWER = rpcErrorAnswer(
 	"rateLimit",
-	429,
 	"limit exceeded: too many bytes under way for this client",
 	RETRY_SOON,
 );
 
 export function tooLargeAnswer(maxBytes: number): HttpAnswer {
-	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
+	return rpcErrorAnswer("tooLarge", `limit exceeded: the body is longer than ${maxBytes} bytes`);
 }
 
 /** The rate limit's answer to a request that is not JSON-RPC. */
@@ -170,10 +172,7 @@ export function rateLimitedAnswer(waitMs: number): HttpAnswer {
 
 /** The rate limit's answer to a JSON-RPC request whose body was not read. */
 export function limitedAnswer(waitMs: number): HttpAnswer {
-	const { status } = RPC_ERRORS.rateLimit;
-	return rpcErrorAnswer("rateLimit", status, rateLimited(waitMs).message, {
-		"retry-after": retryAfter(waitMs),
-	});
+	return rpcErrorAnswer("rateLimit", rateLimited(waitMs).message, { "retry-after": retryAfter(waitMs) });
 }
 
 /** The client has `max` requests and websockets in flight already. */
@@ -203,17 +202,26 @@ export function errorAnswerTo(
 ): HttpAnswer {
 	const speaksJsonRpc =
 		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
-	return speaksJsonRpc
-		? rpcErrorAnswer(kind, status, opening + message, headers)
-		: jsonAnswer(status, { error: message }, headers);
+	if (!speaksJsonRpc) return jsonAnswer(status, { error: message }, headers);
+	// A wallet's requests have a body; a POST without one is an operator's, whose script counts on the status.
+	if (!hasBody(request)) return rpcErrorAnswer(kind, opening + message, headers, status);
+	const refusal = new RpcError(kind, opening + message);
+	return {
+		...rpcErrorAnswer(kind, refusal.message, headers, kind === "unavailable" ? 200 : status),
+		refusal,
+	};
+}
+
+/** `answer` to the calls in `body`, each by its id: clients take no error without one for theirs. As it is if there are none. */
+export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
+	if (answer.refusal === undefined) return answer;
+	return { ...answer, body: refusedAnswer(body, answer.refusal, 0).text };
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
 export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
-	if (status === 429 || status === 503) {
-		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
-	}
-	return { status: text === null && status === 200 ? 204 : status, body: text };
+	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
+	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
 }
 
 interface BodyLimits {
@@ -299,12 +307,12 @@ export function hasBody(request: RequestHead): boolean {
 	return request.headers["transfer-encoding"] !== undefined || (declaredBytes(request) ?? 0) > 0;
 }
 
-const NOT_JSON = rpcErrorAnswer(
-	"invalidRequest",
-	415,
-	"invalid request: content-type: expected application/json",
-);
-const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
+const WRONG_TYPE = new RpcError("invalidRequest", "invalid request: content-type: expected application/json");
+const NOT_JSON: HttpAnswer = {
+	...rpcErrorAnswer("invalidRequest", WRONG_TYPE.message, {}, 415),
+	refusal: WRONG_TYPE,
+};
+const ENCODED = rpcErrorAnswer("invalidRequest", "invalid request: content-encoding: expected none", {}, 415);
 
 /** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLarge` is for a body over `maxBytes`. */
 export function checkPost(

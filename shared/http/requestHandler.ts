@@ -11,7 +11,7 @@ import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContex
 import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
 import {
 	asksForPage,
-	BUSY_ANSWER,
+	busyAnswer,
 	checkPost,
 	declaredBytes,
 	endUnread,
@@ -24,6 +24,7 @@ import {
 	notServingAnswer,
 	rateLimitedAnswer,
 	readWhole,
+	toEachCall,
 	tooLargeAnswer,
 	tooManyRequestsAnswer,
 	UNANSWERED_BEFORE_ANSWER,
@@ -41,11 +42,11 @@ import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions {
 	readonly maxBodyBytes: number;
-	/** Bytes of all bodies that are being read or handled; above it 503. Default 256 MiB. */
+	/** Bytes of all bodies that are being read or handled; above it requests are refused. Default 256 MiB. */
 	readonly maxBufferedBytes?: number;
 	/** The same for one client; above it 429. Default 32 MiB. */
 	readonly maxBufferedBytesPerClient?: number;
-	/** Requests in flight; above it 503. Default 10,000. */
+	/** Requests in flight; above it they are refused. Default 10,000. */
 	readonly maxOpenRequests?: number;
 	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
@@ -76,6 +77,8 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this one catches their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
+/** How long the body of a refused request is waited for. */
+const REFUSED_MS = 1_000;
 /** Handling a larger body takes milliseconds, so it waits for its turn, and for its client's rate limit before it is read. */
 const QUICK_BODY_BYTES = 64 * 1024;
 /** Up to this size, copying an answer is cheaper than writing it separately from the head. Only larger ones count as unread. */
@@ -120,7 +123,7 @@ export class RequestHandler {
 		for (const { stream } of [...this.connections.all()]) stream?.end();
 	}
 
-	/** Refuses further requests with 503. */
+	/** Refuses further requests. */
 	refuseAll(): void {
 		this.#shutdownError = new RpcError("unavailable", "internal error: shutting down");
 	}
@@ -165,11 +168,11 @@ export class RequestHandler {
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
-			this.#answerUnread(exchange, BUSY_ANSWER);
+			this.#answerUnread(exchange, busyAnswer(request));
 		else if (routing.kind === "rpc") this.#readPost(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "proxy") this.#proxy(exchange);
-		else this.#answerUnread(exchange, routing.answer);
+		else this.#refuse(exchange, routing.answer);
 	}
 
 	/** Releases everything that is held for a request; may be called repeatedly. */
@@ -213,7 +216,7 @@ export class RequestHandler {
 	#proxy(exchange: Exchange): void {
 		const { request, response, awaitsContinue } = exchange;
 		if (this.#shutdownError !== null) {
-			this.#answerUnread(exchange, notServingAnswer(request, "shutting down"));
+			this.#refuse(exchange, notServingAnswer(request, "shutting down"));
 			return;
 		}
 		// The body is streamed, so no bytes of it are held.
@@ -224,8 +227,27 @@ export class RequestHandler {
 				if (awaitsContinue) response.writeContinue();
 			},
 			onGone: (listener) => life.onGone(listener),
-			refuse: (answer) => this.#answerUnread(exchange, answer),
+			refuse: (answer) => this.#refuse(exchange, answer),
 			begin: (status, headers, end) => this.#beginProxied(exchange, status, headers, end),
+		});
+	}
+
+	/** Refuses a request; a JSON-RPC error waits a moment for the body, whose ids it names. */
+	#refuse(exchange: Exchange, answer: HttpAnswer): void {
+		const { request, response, from, awaitsContinue } = exchange;
+		if (answer.refusal === undefined || awaitsContinue || request.readableDidRead) {
+			this.#answerUnread(exchange, answer);
+			return;
+		}
+		const timer = this.#dependencies.clock.after(REFUSED_MS, () =>
+			this.#answerUnread(exchange, answer, true),
+		);
+		response.on("close", () => timer.cancel());
+		const reserve = this.#reserve.bind(this, exchange, clientOf(from.address));
+		readWhole(request, { maxBytes: QUICK_BODY_BYTES, tooLarge: answer }, reserve, (result) => {
+			timer.cancel();
+			if (Buffer.isBuffer(result)) this.#send(exchange, toEachCall(answer, result));
+			else this.#answerUnread(exchange, answer, true);
 		});
 	}
 
@@ -260,12 +282,12 @@ export class RequestHandler {
 		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
 		// Never the default: a server without a handler has no JSON-RPC paths.
-		const { log, post = () => Promise.resolve(BUSY_ANSWER) } = this.#dependencies;
+		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);
 		if (fault !== null) {
-			this.#answerUnread(exchange, fault);
+			this.#refuse(exchange, fault);
 			return;
 		}
 		if (awaitsContinue) response.writeContinue();

@@ -22,13 +22,14 @@ const LONG_HEAD = closing(431, "invalid request: the headers are too long");
 const TOO_LONG = closing(413, `limit exceeded: the body is longer than ${MAX_BODY_BYTES} bytes`, -32005);
 const NOT_JSON: Expected = { status: 400, answer: failure(null, -32700, "parse error: not JSON") };
 const NOT_UTF8: Expected = { status: 400, answer: failure(null, -32700, "parse error: not UTF-8") };
-const WRONG_TYPE = refusedPost(415, "content-type: expected application/json");
+const WRONG_TYPE = refusedPost(415, "content-type: expected application/json", 1);
 const WRONG_CODING = refusedPost(415, "content-encoding: expected none");
-const NO_PATH = refusedPost(404, "unknown path");
+const NO_PATH = refusedPost(404, "unknown path", 1);
 const NO_PAGE: Expected = { status: 404, answer: { error: "unknown path" } };
 
-function refusedPost(status: number, what: string): Expected {
-	return { status, answer: failure(null, -32600, `invalid request: ${what}`) };
+/** `id`: that of the call in the body, if it is read. */
+function refusedPost(status: number, what: string, id: number | null = null): Expected {
+	return { status, answer: failure(id, -32600, `invalid request: ${what}`) };
 }
 
 /** A request with these header lines beside `Host`. */
@@ -259,7 +260,7 @@ const wrongVerb = (verb: string, path: string, allow: string): HttpRow => ({
 /** JSON-RPC with a verb that the path does not take: the error is one of JSON-RPC. */
 const wrongCall = (path: string, allow: string, verb = "POST"): HttpRow => ({
 	...{ name: `${verb} ${path} with JSON-RPC`, send: { verb, path, body: GOOD } },
-	...refusedPost(405, `expected one of ${allow}`),
+	...refusedPost(405, `expected one of ${allow}`, 1),
 	headers: { allow },
 });
 
@@ -288,7 +289,12 @@ const VERBS: readonly HttpRow[] = [
 	...["/fast", "/ws", "//noreverts"].map((path) => wrongCall(path, POSTED, "PUT")),
 	wrongCall("/", ANY, "PUT"),
 	wrongCall("/fast", POSTED, "GET"),
-	{ ...wrongCall("/info", READ), name: "POST /info without a body", send: { path: "/info" } },
+	{
+		...wrongCall("/info", READ),
+		name: "POST /info without a body",
+		send: { path: "/info" },
+		...refusedPost(405, `expected one of ${READ}`),
+	},
 	{
 		...wrongVerb("PUT", "/fast", POSTED),
 		name: "PUT /fast with something else",
