@@ -14,8 +14,8 @@ export type BoostPath = (typeof BOOST_PATHS)[number];
 
 /**
  * Why an attempt brought no verdict. `refused`: no connection, so no byte was sent. `reset`: the connection ended
- * midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, or a 4xx without a JSON-RPC body. `notJsonRpc`:
- * no JSON-RPC answer to this request. `wrongHash`: a hash other than the transaction's. `internal`: −32603.
+ * midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, a 4xx without a JSON-RPC body, or not ready: −32603
+ * with `Retry-After`. `notJsonRpc`: no JSON-RPC answer to this request. `wrongHash`: a hash other than the transaction's. `internal`: −32603.
  * `limited`: 429 or −32005 from a fallback, or a full pool. `tooLarge`: the answer exceeds the size limit.
  */
 export const FAULTS = [

@@ -208,7 +208,9 @@ export class BoostIngress {
 				: context;
 		const answer = await this.#dispatcher.dispatch(read, own, refusal);
 		const { breaker } = this.#dependencies.upstreams.relay;
-		return httpAnswerOf(answer.status === 503 ? { ...answer, retryMs: breaker.retryMs } : answer);
+		// Over the rate limit it is 429; else nothing can serve it before the relay is asked again.
+		const isUnserved = answer.status === 200 && answer.retryMs > 0;
+		return httpAnswerOf(isUnserved ? { ...answer, retryMs: breaker.retryMs || answer.retryMs } : answer);
 	}
 
 	/**

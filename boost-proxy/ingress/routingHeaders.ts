@@ -104,6 +104,7 @@ function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boole
 /** An error before the answer began. `refused`: no connection; else bytes may have been sent. */
 export type ProxyError = "refused" | "reset" | "timeout";
 
+/** `status`: for what is no JSON-RPC. */
 const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly reason: string }>> = {
 	refused: { status: 503, reason: "the relay cannot be reached" },
 	reset: { status: 502, reason: "the relay ended the connection" },

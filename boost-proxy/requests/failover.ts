@@ -88,7 +88,7 @@ export function verdictError({ code, message, data }: WireVerdict): Error {
 		: new ForeignRpcError(code, message, data);
 }
 
-/** The error if no upstream can serve a request now: −32603 with HTTP 503. */
+/** The error if no upstream can serve a request now: −32603 with `Retry-After`. */
 export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
 }

@@ -2,7 +2,8 @@
 // messages.
 //
 // A verdict is any JSON-RPC error about the transaction or the request, with any status below 500. Everything else is a fault,
-// and so are: −32603 (unless the dialect knows the message), a fallback's 429 and −32005 (they limit boost, not the client), its
+// and so are: −32603 (unless the dialect knows the message; with `Retry-After` it means the same as 503, which a relay of ours
+// does not use since wallets take it badly), a fallback's 429 and −32005 (they limit boost, not the client), its
 // 401 to 403 (they concern boost's account), and a pool that is full for everybody.
 
 import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/envelope.ts";
@@ -45,7 +46,9 @@ export function judgeDelivery(
 ): Delivery {
 	if (exchange.kind !== "answered") return exchange;
 	if (isOutside(exchange.status)) return fault("httpStatus", exchange);
-	const answer = answerOf(parsed(exchange.body), expected.id);
+	const value = parsed(exchange.body);
+	if (isNotReady(value, exchange)) return fault("httpStatus", exchange);
+	const answer = answerOf(value, expected.id);
 	if (answer === null) return fault(withoutAnswer(exchange, upstream), exchange);
 	if (answer.kind === "result") return judgeResult(answer.result, expected.hash, exchange);
 	const { error } = answer;
@@ -69,9 +72,10 @@ export function judgeReading(
 	upstream: Judged,
 ): Reading {
 	if (exchange.kind !== "answered") return exchange;
-	const { status, body } = exchange;
+	const { status, body, retryAfterS } = exchange;
 	if (isOutside(status)) return fault("httpStatus", exchange);
 	const ids = expected.ids.filter((id) => id !== undefined);
+	if (retryAfterS !== undefined && isNotReady(parsed(body), exchange)) return fault("httpStatus", exchange);
 	if (status < 300) {
 		if (ids.length === 0) return { kind: "answered", status, body };
 		if (body.length > PARSED_BYTES && looksLikeAnswer(body, expected.batch ? undefined : ids[0])) {
@@ -119,6 +123,17 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 /** Whether a status rules out an answer to a JSON-RPC request, whatever the body. */
 function isOutside(status: number): boolean {
 	return status < 200 || (status >= 300 && status < 400) || status >= 500;
+}
+
+/** Whether an answer says that its server can serve nothing now: `Retry-After` and only −32603, or nothing to notifications. */
+function isNotReady(value: unknown, { retryAfterS, status, body }: Exchange): boolean {
+	if (retryAfterS === undefined || status >= 300) return false;
+	const entries = Array.isArray(value) ? value : [value];
+	return body.length === 0 || entries.every((entry) => isInternal(answerOf(entry, undefined)));
+}
+
+function isInternal(answer: Answer | null): boolean {
+	return answer?.kind === "error" && answer.error.code === INTERNAL;
 }
 
 function judgeResult(result: unknown, hash: string, exchange: Exchange): Delivery {

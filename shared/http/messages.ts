@@ -54,12 +54,12 @@ export function indented(answer: HttpAnswer): HttpAnswer {
 	return { ...answer, body: `${JSON.stringify(JSON.parse(body), null, 2)}\n` };
 }
 
-/** A JSON-RPC error with id null, for a request that is refused unread. */
+/** A JSON-RPC error with id null, for a request that is refused unread; the HTTP status is the kind's unless it is given. */
 export function rpcErrorAnswer(
 	kind: RpcErrorKind,
-	status: number,
 	message: string,
 	headers: Headers = {},
+	status: number = RPC_ERRORS[kind].status,
 ): HttpAnswer {
 	return { status, body: errorText(null, RPC_ERRORS[kind].code, message), headers };
 }
@@ -134,14 +134,15 @@ export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 
 const RETRY_SOON = { "retry-after": "1" };
 
-export const FAILED_ANSWER = rpcErrorAnswer("internal", 500, "internal error");
+export const FAILED_ANSWER = rpcErrorAnswer("internal", "internal error");
 
-export const BUSY_ANSWER = rpcErrorAnswer(
-	"unavailable",
-	503,
-	"internal error: too many requests under way",
-	RETRY_SOON,
-);
+const BUSY = "too many requests under way";
+const BUSY_ANSWER = rpcErrorAnswer("unavailable", `internal error: ${BUSY}`, RETRY_SOON);
+
+/** The server has as many requests in flight as it takes. */
+export function busyAnswer(request: RequestHead): HttpAnswer {
+	return notServingAnswer(request, BUSY);
+}
 
 /** Refuses a streamed answer on a connection where an earlier request is unanswered, for which it would have to wait. */
 export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
@@ -153,13 +154,12 @@ export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
 /** A client's bodies exceed its share of the request buffers. */
 const CLIENT_BUSY_ANSWER = rpcErrorAnswer(
 	"rateLimit",
-	429,
 	"limit exceeded: too many bytes under way for this client",
 	RETRY_SOON,
 );
 
 export function tooLargeAnswer(maxBytes: number): HttpAnswer {
-	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
+	return rpcErrorAnswer("tooLarge", `limit exceeded: the body is longer than ${maxBytes} bytes`);
 }
 
 /** The rate limit's answer to a request that is not JSON-RPC. */
@@ -203,17 +203,16 @@ export function errorAnswerTo(
 ): HttpAnswer {
 	const speaksJsonRpc =
 		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
-	return speaksJsonRpc
-		? rpcErrorAnswer(kind, status, opening + message, headers)
-		: jsonAnswer(status, { error: message }, headers);
+	if (!speaksJsonRpc) return jsonAnswer(status, { error: message }, headers);
+	// A wallet's requests have a body; a POST without one is an operator's, whose script counts on the status.
+	const isWallets = kind === "unavailable" && hasBody(request);
+	return rpcErrorAnswer(kind, opening + message, headers, isWallets ? RPC_ERRORS[kind].status : status);
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
 export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
-	if (status === 429 || status === 503) {
-		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
-	}
-	return { status: text === null && status === 200 ? 204 : status, body: text };
+	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
+	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
 }
 
 interface BodyLimits {
@@ -301,10 +300,11 @@ export function hasBody(request: RequestHead): boolean {
 
 const NOT_JSON = rpcErrorAnswer(
 	"invalidRequest",
-	415,
 	"invalid request: content-type: expected application/json",
+	{},
+	415,
 );
-const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
+const ENCODED = rpcErrorAnswer("invalidRequest", "invalid request: content-encoding: expected none", {}, 415);
 
 /** Checks the headers of a JSON POST: the answer that refuses it, or null. `tooLarge` is for a body over `maxBytes`. */
 export function checkPost(

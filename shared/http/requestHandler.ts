@@ -11,7 +11,7 @@ import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContex
 import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
 import {
 	asksForPage,
-	BUSY_ANSWER,
+	busyAnswer,
 	checkPost,
 	declaredBytes,
 	endUnread,
@@ -41,11 +41,11 @@ import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions {
 	readonly maxBodyBytes: number;
-	/** Bytes of all bodies that are being read or handled; above it 503. Default 256 MiB. */
+	/** Bytes of all bodies that are being read or handled; above it requests are refused. Default 256 MiB. */
 	readonly maxBufferedBytes?: number;
 	/** The same for one client; above it 429. Default 32 MiB. */
 	readonly maxBufferedBytesPerClient?: number;
-	/** Requests in flight; above it 503. Default 10,000. */
+	/** Requests in flight; above it they are refused. Default 10,000. */
 	readonly maxOpenRequests?: number;
 	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
@@ -120,7 +120,7 @@ export class RequestHandler {
 		for (const { stream } of [...this.connections.all()]) stream?.end();
 	}
 
-	/** Refuses further requests with 503. */
+	/** Refuses further requests. */
 	refuseAll(): void {
 		this.#shutdownError = new RpcError("unavailable", "internal error: shutting down");
 	}
@@ -165,7 +165,7 @@ export class RequestHandler {
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
-			this.#answerUnread(exchange, BUSY_ANSWER);
+			this.#answerUnread(exchange, busyAnswer(request));
 		else if (routing.kind === "rpc") this.#readPost(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "proxy") this.#proxy(exchange);
@@ -260,7 +260,7 @@ export class RequestHandler {
 		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
 		// Never the default: a server without a handler has no JSON-RPC paths.
-		const { log, post = () => Promise.resolve(BUSY_ANSWER) } = this.#dependencies;
+		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = checkPost(request, maxBytes, tooLarge) ?? this.#checkLarge(exchange);

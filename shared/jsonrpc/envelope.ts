@@ -360,7 +360,7 @@ export interface RpcAnswer {
 	readonly status: number;
 	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
 	readonly text: string | null;
-	/** With status 429: ms after which to retry; else 0. */
+	/** Ms after which to retry, if all of it is over the rate limit or can't be served now; else 0. */
 	readonly retryMs: number;
 }
 
@@ -369,8 +369,12 @@ export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
 	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
 }
 
-export function errorAnswer(id: RpcId | undefined, error: WireError, retryMs = 0): RpcAnswer {
-	const { code, message, data, status } = error;
+/** When to retry unless it is known better, in ms. */
+const RETRY_MS = 1_000;
+
+export function errorAnswer(id: RpcId | undefined, error: WireError, waitMs = 0): RpcAnswer {
+	const { outcome, code, message, data, status } = error;
+	const retryMs = waitMs === 0 && (outcome === "unavailable" || outcome === "rateLimit") ? RETRY_MS : waitMs;
 	return { status, text: id === undefined ? null : errorText(id, code, message, data), retryMs };
 }
 
@@ -416,6 +420,6 @@ export function batchAnswer(answers: readonly RpcAnswer[]): RpcAnswer {
 	return {
 		status: answers.every((answer) => answer.status === first) ? first : 200,
 		text: texts.length === 0 ? null : `[${texts.join(",")}]`,
-		retryMs: Math.max(...answers.map((answer) => answer.retryMs)),
+		retryMs: answers.every(({ retryMs }) => retryMs > 0) ? Math.max(...answers.map((one) => one.retryMs)) : 0,
 	};
 }

@@ -3,7 +3,8 @@
 
 /**
  * Every kind of our own errors, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and the HTTP status of an
- * answer that is this error alone. Wallets ignore the body unless the HTTP status is 200, so most errors use 200.
+ * answer that is this error alone. Wallets ignore the body unless the HTTP status is 200, so most errors use 200. None uses 5xx:
+ * MetaMask takes a server for gone after fifteen such answers in a row, and asks it nothing for the next 30 minutes.
  */
 export const RPC_ERRORS = {
 	parse: { code: -32700, status: 400 },
@@ -11,8 +12,8 @@ export const RPC_ERRORS = {
 	methodNotFound: { code: -32601, status: 200 },
 	invalidParams: { code: -32602, status: 200 },
 	internal: { code: -32603, status: 200 },
-	/** Draining or not ready: -32603 too, with a status that load balancers understand. */
-	unavailable: { code: -32603, status: 503 },
+	/** Nothing can serve it now (draining, not ready, no upstream): -32603 too, with `Retry-After`. Load balancers ask /readyz. */
+	unavailable: { code: -32603, status: 200 },
 	/** A limit is reached, a client's own or that of all. */
 	limit: { code: -32005, status: 200 },
 	/** Over the rate limit: -32005 with 429, so that proxies and clients slow down. */

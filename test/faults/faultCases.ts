@@ -81,6 +81,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		status: 503,
 		body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"overloaded"}}',
 	}),
+	wireCase("a relay that says it is not ready", { kind: "notReady" }),
 	wireCase("429", { kind: "status", status: 429 }),
 	wireCase("late acceptance", { kind: "late", ms: 3_000 }, { slow: true }),
 	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),

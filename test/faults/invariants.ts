@@ -62,7 +62,7 @@ function isUnavailable({
 	message: string;
 	status: number;
 }): boolean {
-	return code === -32_603 && message.startsWith("no relay available") && status === 503;
+	return code === -32_603 && message.startsWith("no relay available") && status === 200;
 }
 
 /** While it is open nothing is sent to the relay, and every request is sent once. */

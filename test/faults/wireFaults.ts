@@ -28,6 +28,8 @@ export type WireFault =
 	| { readonly kind: "html" }
 	/** Such a status with a text; `body` where it shall be another one. */
 	| { readonly kind: "status"; readonly status: number; readonly body?: string }
+	/** As our relay while it drains: 503 to /readyz, and -32603 with `Retry-After` to every body. */
+	| { readonly kind: "notReady" }
 	/** -32603 to every call; requests without calls go through. */
 	| { readonly kind: "internal" }
 	/** The real server gets it and acts on it; the answer is held for so long. */
@@ -44,6 +46,8 @@ export interface RealAnswer {
 	readonly body: Buffer;
 }
 
+const NOT_READY =
+	'{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error: shutting down"}}';
 const PAGE = "<!doctype html><html><body><h1>Application error</h1></body></html>";
 
 /** Whether it happens to connections as they are made. */
@@ -101,6 +105,11 @@ export async function suffer(
 			return;
 		case "status":
 			response.writeHead(fault.status, { "content-type": "text/plain" }).end(fault.body ?? "go away");
+			return;
+		case "notReady":
+			response
+				.writeHead(body === "" ? 503 : 200, { "content-type": "application/json", "retry-after": "1" })
+				.end(NOT_READY);
 			return;
 		case "internal":
 			await answerInternal(body, response, forward);

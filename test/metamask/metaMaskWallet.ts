@@ -218,6 +218,11 @@ export class MetaMaskWallet {
 		return lock.nextNonce;
 	}
 
+	/** The answers that were errors, oldest first. */
+	get failures(): readonly AskedRequest[] {
+		return this.asked.filter(({ answer }) => answer.error !== undefined);
+	}
+
 	/** Requests of `method` with `first` as first param (any unless given). */
 	requests(method: string, first?: unknown): readonly AskedRequest[] {
 		return this.asked.filter(

@@ -91,7 +91,7 @@ test("while the relay is unavailable nothing reaches it, and the error fits the 
 	assert.deepEqual(
 		[post.status, await post.json()],
 		[
-			503,
+			200,
 			{ jsonrpc: "2.0", id: null, error: { code: -32603, message: "no relay available: the relay is out" } },
 		],
 	);
@@ -121,7 +121,7 @@ test("the breaker counts a refused connection, but no reset and no time-out", as
 		},
 	});
 	const reset = await fetch(`${fixture.url}/reset`, { method: "POST", body: "{}" });
-	assert.equal(reset.status, 502);
+	assert.equal(reset.status, 200);
 	assert.match(await reset.text(), /-32603.*no relay available: the relay ended the connection/);
 	const silent = fetch(`${fixture.url}/silent`);
 	await until("it hangs", () => fixture.relaySockets.size === 1);

@@ -210,6 +210,32 @@ test("a reading is an answer to what was asked, or no answer; its bytes are pass
 	}
 });
 
+test("-32603 to all of it with Retry-After says as much as 503: nothing can be served now", () => {
+	const failure = (id: number | null) => no(-32603, "internal error: shutting down", id);
+	const one = { ids: [1], batch: false };
+	const batch = { ids: [1, 2], batch: true };
+	const silent = { ids: [undefined], batch: false };
+	const long = [1, 2].map((id) => no(-32603, "x".repeat(70_000), id));
+	const ROWS = [
+		["one call", failure(1), one, "httpStatus"],
+		["an unread one", failure(null), one, "httpStatus"],
+		["a batch", [failure(1), failure(2)], batch, "httpStatus"],
+		["a long batch", long, batch, "httpStatus"],
+		["a notification", "", silent, "httpStatus"],
+		["a result", ok("0x1"), one, "answered"],
+		["another error", no(-32000, "nonce too low"), one, "answered"],
+		["a batch with one answer", [failure(1), ok("0x1", 2)], batch, "answered"],
+	] as const;
+	for (const [what, body, expected, wanted] of ROWS) {
+		const found = judgeReading(exchange(body, 200, 1), expected, RELAY);
+		assert.equal(found.kind === "failed" ? found.fault : found.kind, wanted, what);
+		const without = judgeReading(exchange(body, 200), expected, RELAY);
+		assert.notEqual(without.kind === "failed" ? without.fault : without.kind, "httpStatus", what);
+	}
+	const sent = judgeDelivery(exchange(failure(1), 200, 2), { id: 1, hash: HASH }, RELAY);
+	assert.deepEqual(sent, { kind: "failed", fault: "httpStatus", sent: true, retryAfterS: 2 });
+});
+
 const PAD = "x".repeat(70_000);
 
 test("answers to boost's own calls are in the order of the calls", () => {
