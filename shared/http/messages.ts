@@ -4,8 +4,16 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer, rateLimited } from "../jsonrpc/envelope.ts";
-import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import {
+	batchAnswer,
+	errorAnswer,
+	errorText,
+	type RpcAnswer,
+	rateLimited,
+	readBody,
+	readError,
+} from "../jsonrpc/envelope.ts";
+import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
@@ -21,6 +29,8 @@ export interface HttpAnswer {
 	readonly headers?: Headers;
 	/** For a streamed answer, whose `body` is null: called once after the head was written, never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
+	/** The error in `body`, where that refuses an unread JSON-RPC request: its calls are answered by their ids if they can be. */
+	readonly refusal?: RpcError;
 }
 
 /** The HTML page of a path, or null. */
@@ -170,8 +180,7 @@ export function rateLimitedAnswer(waitMs: number): HttpAnswer {
 
 /** The rate limit's answer to a JSON-RPC request whose body was not read. */
 export function limitedAnswer(waitMs: number): HttpAnswer {
-	const { status } = RPC_ERRORS.rateLimit;
-	return rpcErrorAnswer("rateLimit", status, rateLimited(waitMs).message, {
+	return rpcErrorAnswer("rateLimit", rateLimited(waitMs).message, {
 		"retry-after": retryAfter(waitMs),
 	});
 }
@@ -205,8 +214,23 @@ export function errorAnswerTo(
 		request.method === "POST" || (hasBody(request) && isJsonType(request.headers["content-type"]));
 	if (!speaksJsonRpc) return jsonAnswer(status, { error: message }, headers);
 	// A wallet's requests have a body; a POST without one is an operator's, whose script counts on the status.
-	const isWallets = kind === "unavailable" && hasBody(request);
-	return rpcErrorAnswer(kind, opening + message, headers, isWallets ? RPC_ERRORS[kind].status : status);
+	if (kind !== "unavailable" || !hasBody(request))
+		return rpcErrorAnswer(kind, opening + message, headers, status);
+	const refusal = new RpcError(kind, opening + message);
+	return { ...rpcErrorAnswer(kind, refusal.message, headers), refusal };
+}
+
+/** Calls of a refused batch that are named in the answer; of a longer one none is. */
+const NAMED_CALLS = 1_000;
+
+/** `answer` to the calls in `body`, each by its id: clients take no error without one for theirs. As it is if there are none. */
+export async function toEachCall(answer: HttpAnswer, body: Buffer): Promise<HttpAnswer> {
+	const read = await readBody(body, NAMED_CALLS);
+	const error = readError(answer.refusal);
+	if (read instanceof RpcError || error === null) return answer;
+	const answers = read.calls.map(({ id }) => errorAnswer(id, error));
+	const { text } = read.batch ? batchAnswer(answers) : (answers[0] as RpcAnswer);
+	return { ...answer, status: text === null ? 204 : answer.status, body: text };
 }
 
 /** A JSON-RPC answer as an HTTP answer. */

@@ -24,6 +24,7 @@ import {
 	notServingAnswer,
 	rateLimitedAnswer,
 	readWhole,
+	toEachCall,
 	tooLargeAnswer,
 	tooManyRequestsAnswer,
 	UNANSWERED_BEFORE_ANSWER,
@@ -76,6 +77,8 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Below the 30 s after which hosting routers (Heroku) give up. Routes have shorter deadlines; this one catches their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
+/** How long the body of a refused request is waited for. */
+const REFUSED_MS = 1_000;
 /** Handling a larger body takes milliseconds, so it waits for its turn, and for its client's rate limit before it is read. */
 const QUICK_BODY_BYTES = 64 * 1024;
 /** Up to this size, copying an answer is cheaper than writing it separately from the head. Only larger ones count as unread. */
@@ -213,7 +216,7 @@ export class RequestHandler {
 	#proxy(exchange: Exchange): void {
 		const { request, response, awaitsContinue } = exchange;
 		if (this.#shutdownError !== null) {
-			this.#answerUnread(exchange, notServingAnswer(request, "shutting down"));
+			this.#refuse(exchange, notServingAnswer(request, "shutting down"));
 			return;
 		}
 		// The body is streamed, so no bytes of it are held.
@@ -224,8 +227,27 @@ export class RequestHandler {
 				if (awaitsContinue) response.writeContinue();
 			},
 			onGone: (listener) => life.onGone(listener),
-			refuse: (answer) => this.#answerUnread(exchange, answer),
+			refuse: (answer) => this.#refuse(exchange, answer),
 			begin: (status, headers, end) => this.#beginProxied(exchange, status, headers, end),
+		});
+	}
+
+	/** Refuses what would be proxied; a JSON-RPC error waits a moment for the body, whose ids it names. */
+	#refuse(exchange: Exchange, answer: HttpAnswer): void {
+		const { request, response, from, awaitsContinue } = exchange;
+		if (answer.refusal === undefined || awaitsContinue || request.readableDidRead) {
+			this.#answerUnread(exchange, answer);
+			return;
+		}
+		const timer = this.#dependencies.clock.after(REFUSED_MS, () =>
+			this.#answerUnread(exchange, answer, true),
+		);
+		response.on("close", () => timer.cancel());
+		const reserve = this.#reserve.bind(this, exchange, clientOf(from.address));
+		readWhole(request, { maxBytes: QUICK_BODY_BYTES, tooLarge: answer }, reserve, (result) => {
+			timer.cancel();
+			if (!Buffer.isBuffer(result)) this.#answerUnread(exchange, answer, true);
+			else void toEachCall(answer, result).then((whole) => this.#send(exchange, whole));
 		});
 	}
 

@@ -38,9 +38,14 @@ describe("what only the relay serves", () => {
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws", "/nope"]) {
 			const reply = await boost.call("eth_chainId", [], { path });
 			assert.equal(reply.status, 200, path);
-			assert.deepEqual(reply.json, { jsonrpc: "2.0", id: null, error: { code: -32603, message: OUT } }, path);
+			assert.deepEqual(reply.json, { jsonrpc: "2.0", id: 1, error: { code: -32603, message: OUT } }, path);
 			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
 		}
+		const call = { jsonrpc: "2.0", method: "eth_chainId", params: [] };
+		const batch = await boost.post([{ ...call, id: "a" }, call, { ...call, id: 2 }], { path: "/nochecks" });
+		assert.deepEqual([batch.status, (batch.json as { id: unknown }[]).map(({ id }) => id)], [200, ["a", 2]]);
+		const large = await boost.post({ ...call, id: 1, params: ["0".repeat(100_000)] }, { path: "/nochecks" });
+		assert.deepEqual([large.status, (large.json as { id: unknown }).id], [200, null]);
 		for (const path of ["/info", `/tx/0x${"ab".repeat(32)}/events`, "/bundle/0x"]) {
 			const reply = await boost.get(path);
 			assert.deepEqual([reply.status, reply.json], [503, { error: OUT }], path);
