@@ -1,8 +1,9 @@
 // What all requests about bundles share: their parameters, the owner of a bundle (the verified signer, or else the client), and
 // the answer for the market's outcome. A refusal after a simulation is charged to the client.
 //
-// Unknown keys of a bundle are refused. Otherwise an ignored `minTimestamp` or a misspelt `privacy` would run a bundle at the
-// wrong time or show it to everybody. What depends on settings or on the chain is checked elsewhere.
+// Keys that the relay does not take are refused by name, as far as they say something. Otherwise an ignored `minTimestamp` or
+// a misspelt `privacy` would run a bundle at the wrong time or show it to everybody; but libraries send every key that they
+// know. What depends on settings or on the chain is checked elsewhere.
 
 import { z } from "zod";
 import { type CallContext, type Client, clientOf, isWebPage } from "../../shared/http/callContext.ts";
@@ -63,6 +64,63 @@ function refuse(context: { issues: object[] }, { path, expected }: Fault): never
 	return z.NEVER;
 }
 
+const BLOCKS_ONLY = "none, or 0: a bundle is for blocks, whatever their time";
+const REFUND_BY =
+	"none: the user's share is the relay's (GET /info), a plain bundle's goes by mev_sendBundle's validity";
+const NO_OVERRIDE = "none: the simulated block follows from stateBlockNumber, blockNumber and timestamp";
+/** Keys of bundles that other relays take and this one does not: what is expected of each, and what to do instead. */
+const NOT_TAKEN: Readonly<Record<string, string>> = {
+	minTimestamp: BLOCKS_ONLY,
+	maxTimestamp: BLOCKS_ONLY,
+	revertingTxHashes: "none, or []: no backrun may revert; in a plain bundle say canRevert, by mev_sendBundle",
+	droppingTxHashes: "none, or []: a bundle is mined whole or not at all",
+	refundPercent: REFUND_BY,
+	refundRecipient: REFUND_BY,
+	refundTxHashes: REFUND_BY,
+	delayedRefund: REFUND_BY,
+	refundIdentity: REFUND_BY,
+	builders: "none, or []: name builders by privacy.builders of mev_sendBundle",
+	uuid: "none: the name of a bundle is its replacementUuid",
+	signingAddress: "none: sign the request in X-Flashbots-Signature",
+	replacementNonce: "none: of two bundles with one replacementUuid the later one counts",
+	...{ baseFee: NO_OVERRIDE, coinbase: NO_OVERRIDE, gasLimit: NO_OVERRIDE, difficulty: NO_OVERRIDE },
+	timeout: "none, or 0: the relay has a deadline of its own",
+};
+
+/**
+ * An object of a bundle's request, without the keys that say nothing: optional ones that are null or an empty text, and of
+ * {@link NOT_TAKEN} also 0, false and what is empty. Any other key that is not in `shape` is refused.
+ */
+export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, error: string) {
+	const optional = new Set(
+		Object.entries(shape).flatMap(([key, one]) => (z.safeParse(one, undefined).success ? [key] : [])),
+	);
+	return z.preprocess(
+		(value, context) => {
+			if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+			const kept: [string, unknown][] = [];
+			for (const [key, one] of Object.entries(value)) {
+				const isOwn = Object.hasOwn(shape, key);
+				const expected = !isOwn && Object.hasOwn(NOT_TAKEN, key) ? NOT_TAKEN[key] : undefined;
+				if ((!isOwn || optional.has(key)) && (one === null || (isOwn && one === ""))) continue;
+				if (expected !== undefined && saysNothing(one)) continue;
+				if (expected !== undefined) return refuse(context, { path: [key], expected });
+				kept.push([key, one]);
+			}
+			return Object.fromEntries(kept);
+		},
+		z.strictObject(shape, { error }),
+	);
+}
+
+/** A key that libraries send along from their one bundle for all methods, and that cannot matter to this one. */
+export const withoutEffect = z.unknown().optional().describe("taken, without effect");
+
+function saysNothing(value: unknown): boolean {
+	if (typeof value === "object" && value !== null) return Object.keys(value).length === 0;
+	return [undefined, null, false, 0, "", "0x", "0x0"].includes(value as never);
+}
+
 const UUID = `a text of 1 to ${MAX_UUID_LENGTH} characters`;
 
 /** Any text of the searcher; it need not be a UUID. */
@@ -94,38 +152,37 @@ export type SendBundle =
 	  };
 
 /** The parameter of eth_sendBundle. */
-export const sendBundle = z
-	.strictObject(
-		{
-			txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
-			blockNumber: quantity.nullish(),
-			replacementUuid: uuid.nullish(),
-		},
-		{ error: BUNDLE },
-	)
-	.transform(({ txs, blockNumber, replacementUuid }, context): SendBundle => {
-		const [first, second] = txs;
-		if (first === undefined) {
-			return replacementUuid === null || replacementUuid === undefined
-				? refuse(context, { path: ["replacementUuid"], expected: `${UUID}: an empty txs cancels by it` })
-				: { kind: "cancel", uuid: replacementUuid };
-		}
-		if (second === undefined) return refuse(context, { path: ["txs"], expected: BID });
-		const target = hash.safeParse(first);
-		if (!target.success) return refuse(context, { path: ["txs", 0], expected: NO_TARGET });
-		const backrun = rawTransaction.safeParse(second);
-		// 32 bytes are too short for a transaction: most likely a hash.
-		if (!backrun.success || backrun.data.length === 32) {
-			return refuse(context, { path: ["txs", 1], expected: NO_BACKRUN });
-		}
-		return {
-			kind: "bid",
-			target: target.data,
-			backrun: backrun.data,
-			block: blockNumber ?? null,
-			uuid: replacementUuid ?? null,
-		};
-	});
+export const sendBundle = bundleObject(
+	{
+		txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
+		blockNumber: quantity.nullish(),
+		replacementUuid: uuid.nullish(),
+		...{ stateBlockNumber: withoutEffect, timestamp: withoutEffect },
+	},
+	BUNDLE,
+).transform(({ txs, blockNumber, replacementUuid }, context): SendBundle => {
+	const [first, second] = txs;
+	if (first === undefined) {
+		return replacementUuid === null || replacementUuid === undefined
+			? refuse(context, { path: ["replacementUuid"], expected: `${UUID}: an empty txs cancels by it` })
+			: { kind: "cancel", uuid: replacementUuid };
+	}
+	if (second === undefined) return refuse(context, { path: ["txs"], expected: BID });
+	const target = hash.safeParse(first);
+	if (!target.success) return refuse(context, { path: ["txs", 0], expected: NO_TARGET });
+	const backrun = rawTransaction.safeParse(second);
+	// 32 bytes are too short for a transaction: most likely a hash.
+	if (!backrun.success || backrun.data.length === 32) {
+		return refuse(context, { path: ["txs", 1], expected: NO_BACKRUN });
+	}
+	return {
+		kind: "bid",
+		target: target.data,
+		backrun: backrun.data,
+		block: blockNumber ?? null,
+		uuid: replacementUuid ?? null,
+	};
+});
 
 /** The parameter of eth_cancelBundle. */
 export const cancelBundle = z.object({ replacementUuid: uuid }, { error: BUNDLE });
@@ -139,31 +196,29 @@ const HINTS = [
 	...["hash", "tx_hash", "full"],
 ];
 const HINT_NAMES = `names of hints: ${HINTS.join(", ")}`;
-const BUILDER_NAMES = "names of builders, one at least";
+const BUILDER_NAMES = "names of builders";
 const MAX_NAMES = 100;
 
 /** A transaction of the body, or the hash of the target that the bundle bids on. */
-const bodyEntry = z
-	.strictObject(
-		{
-			hash: hash.optional(),
-			tx: rawTransaction.optional(),
-			canRevert: z.boolean({ error: "expected true or false" }).nullish(),
-			bundle: z.never({ error: "expected none: nested bundles are not taken" }).optional(),
-		},
-		{ error: "expected {tx, canRevert}, or {hash} as the first one" },
-	)
-	.transform((entry, context) => {
-		if (entry.hash === undefined) {
-			return entry.tx === undefined
-				? refuse(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
-				: { kind: "tx" as const, raw: entry.tx, canRevert: entry.canRevert ?? false };
-		}
-		if (entry.tx !== undefined) return refuse(context, { path: ["tx"], expected: "none beside hash" });
-		return entry.canRevert !== undefined
-			? refuse(context, { path: ["canRevert"], expected: "none beside hash" })
-			: { kind: "hash" as const, hash: entry.hash };
-	});
+const bodyEntry = bundleObject(
+	{
+		hash: hash.optional(),
+		tx: rawTransaction.optional(),
+		canRevert: z.boolean({ error: "expected true or false" }).nullish(),
+		bundle: z.never({ error: "expected none: nested bundles are not taken" }).optional(),
+	},
+	"expected {tx, canRevert}, or {hash} as the first one",
+).transform((entry, context) => {
+	if (entry.hash === undefined) {
+		return entry.tx === undefined
+			? refuse(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
+			: { kind: "tx" as const, raw: entry.tx, canRevert: entry.canRevert ?? false };
+	}
+	if (entry.tx !== undefined) return refuse(context, { path: ["tx"], expected: "none beside hash" });
+	return entry.canRevert === true
+		? refuse(context, { path: ["canRevert"], expected: "none beside hash" })
+		: { kind: "hash" as const, hash: entry.hash };
+});
 
 function wholeNumber(max: number, expected: string) {
 	const error = `expected ${expected}`;
@@ -186,27 +241,25 @@ const REFUND = "at most one {bodyIdx, percent} for each entry of the body";
 const REFUND_CONFIG = "a list of {address, percent}";
 const SUM = "percents of 100 in all at most";
 
-const validity = z
-	.strictObject(
-		{
-			refund: boundedList(
-				z.strictObject({ bodyIdx, percent }, { error: "expected {bodyIdx, percent}" }),
-				MAX_BUNDLE_TRANSACTIONS,
-				REFUND,
-			).nullish(),
-			refundConfig: boundedList(
-				z.strictObject({ address, percent }, { error: "expected {address, percent}" }),
-				MAX_BUNDLE_TRANSACTIONS,
-				REFUND_CONFIG,
-			).nullish(),
-		},
-		{ error: "expected {refund, refundConfig}" },
-	)
-	.transform(({ refund, refundConfig }, context) => {
-		if (percents(refund) > 100) return refuse(context, { path: ["refund"], expected: SUM });
-		if (percents(refundConfig) > 100) return refuse(context, { path: ["refundConfig"], expected: SUM });
-		return { refund: refund ?? [], refundConfig: refundConfig ?? [] };
-	});
+const validity = bundleObject(
+	{
+		refund: boundedList(
+			z.strictObject({ bodyIdx, percent }, { error: "expected {bodyIdx, percent}" }),
+			MAX_BUNDLE_TRANSACTIONS,
+			REFUND,
+		).nullish(),
+		refundConfig: boundedList(
+			z.strictObject({ address, percent }, { error: "expected {address, percent}" }),
+			MAX_BUNDLE_TRANSACTIONS,
+			REFUND_CONFIG,
+		).nullish(),
+	},
+	"expected {refund, refundConfig}",
+).transform(({ refund, refundConfig }, context) => {
+	if (percents(refund) > 100) return refuse(context, { path: ["refund"], expected: SUM });
+	if (percents(refundConfig) > 100) return refuse(context, { path: ["refundConfig"], expected: SUM });
+	return { refund: refund ?? [], refundConfig: refundConfig ?? [] };
+});
 
 function percents(entries: readonly { readonly percent: number }[] | null | undefined): number {
 	return (entries ?? []).reduce((sum, entry) => sum + entry.percent, 0);
@@ -216,59 +269,51 @@ function percents(entries: readonly { readonly percent: number }[] | null | unde
 export type ShareBundle = z.output<typeof shareBundle>;
 
 /** The parameter of mev_sendBundle, v0.1. https://github.com/flashbots/mev-share/blob/main/specs/bundles/v0.1.md */
-export const shareBundle = z
-	.strictObject(
-		{
-			version: z.literal("v0.1", { error: "expected v0.1" }),
-			inclusion,
-			body: boundedList(
-				bodyEntry,
-				MAX_BUNDLE_TRANSACTIONS,
-				`1 to ${MAX_BUNDLE_TRANSACTIONS} entries {tx, canRevert}, or {hash} and one of them behind it`,
-			),
-			validity: validity.nullish(),
-			privacy: z
-				.strictObject(
-					{
-						hints: boundedList(
-							z.enum(HINTS, { error: `expected ${HINT_NAMES}` }),
-							MAX_NAMES,
-							HINT_NAMES,
-						).nullish(),
-						builders: boundedList(
-							z.string({ error: `expected ${BUILDER_NAMES}` }),
-							MAX_NAMES,
-							BUILDER_NAMES,
-						).nullish(),
-					},
-					{ error: "expected {hints, builders}" },
-				)
-				.nullish(),
-			metadata: z
-				.strictObject(
-					{ originId: z.string({ error: "expected a text" }).nullish() },
-					{ error: "expected {originId}" },
-				)
-				.nullish(),
-			replacementUuid: uuid.nullish(),
-		},
-		{ error: BUNDLE },
-	)
-	.transform((bundle, context) => {
-		const fault = faultOf(bundle.body, bundle.validity?.refund ?? []) ?? null;
-		if (fault !== null) return refuse(context, fault);
-		if (bundle.privacy?.builders?.length === 0) {
-			return refuse(context, { path: ["privacy", "builders"], expected: BUILDER_NAMES });
-		}
-		return {
-			blocks: bundle.inclusion,
-			body: bundle.body,
-			refund: bundle.validity?.refund ?? [],
-			refundConfig: bundle.validity?.refundConfig ?? [],
-			builders: bundle.privacy?.builders ?? null,
-			uuid: bundle.replacementUuid ?? null,
-		};
-	});
+export const shareBundle = bundleObject(
+	{
+		version: z.literal("v0.1", { error: "expected v0.1" }),
+		inclusion,
+		body: boundedList(
+			bodyEntry,
+			MAX_BUNDLE_TRANSACTIONS,
+			`1 to ${MAX_BUNDLE_TRANSACTIONS} entries {tx, canRevert}, or {hash} and one of them behind it`,
+		),
+		validity: validity.nullish(),
+		privacy: bundleObject(
+			{
+				hints: boundedList(
+					z.enum(HINTS, { error: `expected ${HINT_NAMES}` }),
+					MAX_NAMES,
+					HINT_NAMES,
+				).nullish(),
+				builders: boundedList(
+					z.string({ error: `expected ${BUILDER_NAMES}` }),
+					MAX_NAMES,
+					BUILDER_NAMES,
+				).nullish(),
+			},
+			"expected {hints, builders}",
+		).nullish(),
+		metadata: bundleObject(
+			{ originId: z.string({ error: "expected a text" }).nullish() },
+			"expected {originId}",
+		).nullish(),
+		replacementUuid: uuid.nullish(),
+	},
+	BUNDLE,
+).transform((bundle, context) => {
+	const fault = faultOf(bundle.body, bundle.validity?.refund ?? []) ?? null;
+	if (fault !== null) return refuse(context, fault);
+	const builders = bundle.privacy?.builders ?? [];
+	return {
+		blocks: bundle.inclusion,
+		body: bundle.body,
+		refund: bundle.validity?.refund ?? [],
+		refundConfig: bundle.validity?.refundConfig ?? [],
+		builders: builders.length === 0 ? null : builders,
+		uuid: bundle.replacementUuid ?? null,
+	};
+});
 
 /** The first fault of a body or of its refunds. */
 function faultOf(

@@ -5,17 +5,20 @@ import { z } from "zod";
 import { blockNumberOrTag, quantity, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleHash } from "../../domain/bundle.ts";
 import type { BundleResult } from "../../domain/callMany.ts";
-import { bundleClient } from "../bundleRequests.ts";
+import { bundleClient, bundleObject, withoutEffect } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 import { bundleTransactions, readElements, seconds } from "./eth_callMany.ts";
 
-// Unknown keys are refused: an ignored block override would make the result wrong.
-const bundle = z.strictObject({
-	txs: bundleTransactions,
-	blockNumber: quantity,
-	stateBlockNumber: blockNumberOrTag.default("latest"),
-	timestamp: seconds.nullish(),
-});
+const bundle = bundleObject(
+	{
+		txs: bundleTransactions,
+		blockNumber: quantity,
+		stateBlockNumber: blockNumberOrTag.default("latest"),
+		timestamp: seconds.nullish(),
+		...{ revertingTxHashes: withoutEffect, replacementUuid: withoutEffect },
+	},
+	"expected an object",
+);
 
 const wei = z.string().describe("wei, decimal");
 const paid = z.object({
@@ -53,7 +56,7 @@ export const eth_callBundle = relayMethod({
 			txs: await readElements(txs),
 			blockNumber,
 			stateBlock: stateBlockNumber,
-			timestamp: timestamp ?? null,
+			timestamp: timestamp || null,
 		});
 		const sum = (of: (result: BundleResult) => bigint) => results.reduce((all, one) => all + of(one), 0n);
 		const gasUsed = sum((result) => result.gasUsed);

@@ -173,7 +173,7 @@ export const eth_callMany = relayMethod({
 			txs: await readElements(bundle.txs),
 			blockNumber: bundle.blockNumber,
 			stateBlock: bundle.stateBlockNumber,
-			timestamp: bundle.timestamp ?? null,
+			timestamp: bundle.timestamp || null,
 		});
 	},
 });

@@ -55,8 +55,8 @@ const SEND: readonly CallRow[] = [
 	...send(EMPTY, {
 		"nothing in it and no uuid": [{ txs: [] }],
 		"nothing in it and null for the uuid": [{ txs: [], replacementUuid: null }],
+		"nothing in it and an empty uuid": [{ txs: [], replacementUuid: "" }],
 	}),
-	...send(UUID, { "nothing in it and an empty uuid": [{ txs: [], replacementUuid: "" }] }),
 	...txs(`bundle.txs[0]: ${ENTRIES}`, { "null first": [null, TX], "a number first": [1, TX] }),
 	...txs(`bundle.txs[1]: ${ENTRIES}`, {
 		"null second": [TARGET, null],
@@ -90,7 +90,6 @@ const SEND: readonly CallRow[] = [
 		"an object for the block": {},
 	}),
 	...uuid(UUID, {
-		"an empty uuid": "",
 		"a number for the uuid": 1,
 		"an object for the uuid": {},
 		"an array for the uuid": ["a"],
@@ -99,6 +98,28 @@ const SEND: readonly CallRow[] = [
 		"a uuid of 300,000 characters": "u".repeat(300_000),
 	}),
 	...uuid("params: expected well-formed Unicode", { "half a surrogate pair for the uuid": "\ud800" }),
+];
+
+const foreign = (keys: readonly string[], value: unknown) =>
+	Object.fromEntries(keys.map((key) => [`${key} ${JSON.stringify(value)}`, [{ txs: PAIR, [key]: value }]]));
+const BLOCKS = "none, or 0: a bundle is for blocks, whatever their time";
+const FOREIGN: readonly CallRow[] = [
+	...send(`bundle.minTimestamp: expected ${BLOCKS}`, foreign(["minTimestamp"], 1_700_000_000)),
+	...send(`bundle.maxTimestamp: expected ${BLOCKS}`, foreign(["maxTimestamp"], "0x1")),
+	...send(
+		"bundle.revertingTxHashes: expected none, or []: no backrun may revert; in a plain bundle say canRevert, by mev_sendBundle",
+		foreign(["revertingTxHashes"], [TARGET]),
+	),
+	...send(
+		"bundle.uuid: expected none: the name of a bundle is its replacementUuid",
+		foreign(["uuid"], "mine"),
+	),
+	...send("bundle.replacementUUID: unknown key", foreign(["replacementUUID"], "")),
+	...send("bundle.revertingTxHash: unknown key", foreign(["revertingTxHash"], [])),
+	...refused("eth_callBundle", (baseFee) => [{ txs: [TX], blockNumber: "0x1", baseFee }])(
+		"bundle.baseFee: expected none: the simulated block follows from stateBlockNumber, blockNumber and timestamp",
+		{ "a base fee of its own": 7 },
+	),
 ];
 
 const cancel = refused("eth_cancelBundle", (params) => params as unknown[]);
@@ -144,7 +165,6 @@ const FORM: readonly CallRow[] = [
 	...share("bundle.privcy: unknown key", { "a misspelt privacy": { privcy: { builders: ["x"] } } }),
 	...share("bundle.__proto__: unknown key", { "a key __proto__": JSON.parse('{"__proto__":{"x":1}}') }),
 	...share(UUID, {
-		"an empty uuid": { replacementUuid: "" },
 		"a number for the uuid": { replacementUuid: 7 },
 		"a uuid of 257 characters": { replacementUuid: "u".repeat(257) },
 	}),
@@ -187,9 +207,9 @@ const BODY: readonly CallRow[] = [
 		"a transaction by itself": [TX],
 		"an empty entry": [{}],
 		"canRevert alone": [{ canRevert: true }],
+		"null for the transaction": [{ tx: null }],
 	}),
 	...body("[0].tx: expected a signed transaction as 0x hex", {
-		"null for the transaction": [{ tx: null }],
 		"a transaction without 0x": [{ tx: TX.slice(2) }],
 		"half a byte": [{ tx: TX.slice(0, -1) }],
 	}),
@@ -209,7 +229,7 @@ const BODY: readonly CallRow[] = [
 	}),
 	...body("[0].tx: expected none beside hash", { "a hash beside a transaction": [{ hash: TARGET, tx: TX }] }),
 	...body("[0].canRevert: expected none beside hash", {
-		"a hash with canRevert": [{ hash: TARGET, canRevert: false }, { tx: TX }],
+		"a hash with canRevert": [{ hash: TARGET, canRevert: true }, { tx: TX }],
 	}),
 	...body("[0].hash: expected a hash of 32 bytes as 0x hex", {
 		"a hash of 31 bytes": [{ hash: TARGET.slice(0, -2) }, { tx: TX }],
@@ -279,7 +299,7 @@ const VALIDITY: readonly CallRow[] = [
 const privacy = having("privacy");
 const HINTS =
 	"expected names of hints: calldata, contract_address, function_selector, logs, default_logs, special_logs, hash, tx_hash, full";
-const BUILDERS = "expected names of builders, one at least";
+const BUILDERS = "expected names of builders";
 
 const PRIVACY: readonly CallRow[] = [
 	...privacy(": expected {hints, builders}", {
@@ -298,7 +318,6 @@ const PRIVACY: readonly CallRow[] = [
 	...privacy(`.hints[0]: ${HINTS}`, { "a hint in another case": { hints: ["CALLDATA"] } }),
 	...privacy(`.builders: ${BUILDERS}`, {
 		"one builder by itself": { builders: "x" },
-		"no builders": { builders: [] },
 	}),
 	...privacy(`.builders[0]: ${BUILDERS}`, { "null among the builders": { builders: [null] } }),
 	...privacy(".builders[0]: expected the name of a builder of this relay", {
@@ -308,6 +327,6 @@ const PRIVACY: readonly CallRow[] = [
 ];
 
 export const BUNDLE_ROWS: readonly CallRow[] = [
-	...[...SEND, ...CANCEL],
+	...[...SEND, ...FOREIGN, ...CANCEL],
 	...[...FORM, ...INCLUSION, ...BODY, ...VALIDITY, ...PRIVACY],
 ];
