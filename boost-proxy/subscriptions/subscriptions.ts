@@ -10,6 +10,11 @@ import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria, withRemoved } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
+import {
+	NEW_PENDING_TRANSACTIONS,
+	NO_PENDING_TRANSACTIONS_TEXT,
+	PENDING_ID,
+} from "../../shared/jsonrpc/pendingTransactions.ts";
 import type { Breaker, ChainReads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
 import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
@@ -85,6 +90,11 @@ export class Subscriptions {
 	 * unavailable and no other source can serve it.
 	 */
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
+		if (params[0] === NEW_PENDING_TRANSACTIONS) {
+			// As the relay does, and while it is out too.
+			call.exchange?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
+			return PENDING_ID;
+		}
 		return this.#session(call, connection).subscribe(params, call);
 	}
 
@@ -100,6 +110,7 @@ export class Subscriptions {
 
 	/** Returns whether the connection had the subscription. */
 	unsubscribe(id: string, connection: Connection): Promise<boolean> {
+		if (id === PENDING_ID) return Promise.resolve(true);
 		return this.#sessions.get(connection)?.unsubscribe(id) ?? Promise.resolve(false);
 	}
 

@@ -1,5 +1,6 @@
-// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`). A filter belongs to the client that made it, and expires
-// when not polled for five minutes. All filters share one history of the chain's changes.
+// Filters that clients poll (`eth_newFilter`, `eth_newBlockFilter`). Who knows a filter's random id may poll it, from whatever
+// address: wallets on the move change theirs. It expires when not polled for five minutes. All filters share one history of the
+// chain's changes.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-eth
 
 import { randomBytes } from "node:crypto";
@@ -13,6 +14,7 @@ import type { Filters } from "../domain/ports.ts";
 import type { BlockLogs } from "./blockLogs.ts";
 
 interface Filter {
+	/** Who made it, and in whose share it counts. */
 	readonly client: string;
 	/** Null for a block filter. */
 	readonly logs: LogCriteria | null;
@@ -74,8 +76,8 @@ export class PolledFilters implements Filters {
 	}
 
 	/** The block hashes or logs since the last poll. Throws RpcError. */
-	async changes(client: string, id: string): Promise<readonly unknown[]> {
-		const filter = this.#use(client, id);
+	async changes(id: string): Promise<readonly unknown[]> {
+		const filter = this.#use(id);
 		const steps = this.#steps.slice(Math.max(0, filter.next - this.#dropped));
 		const next = this.#dropped + this.#steps.length;
 		const { logs } = filter;
@@ -96,25 +98,25 @@ export class PolledFilters implements Filters {
 	}
 
 	/** The query of a log filter, for eth_getLogs. Throws RpcError. */
-	query(client: string, id: string): object {
-		const { logs } = this.#use(client, id);
+	query(id: string): object {
+		const { logs } = this.#use(id);
 		if (logs === null) throw unknown();
 		return logs.query;
 	}
 
-	/** Removes a filter; false if the client has none with this id. */
-	close(client: string, id: string): boolean {
+	/** Removes a filter; false if there is none with this id. */
+	close(id: string): boolean {
 		const filter = this.#filters.get(id);
-		if (filter?.client !== client) return false;
+		if (filter === undefined) return false;
 		this.#filters.delete(id);
-		this.#shares.release(client, 1);
+		this.#shares.release(filter.client, 1);
 		return true;
 	}
 
-	#use(client: string, id: string): Filter {
+	#use(id: string): Filter {
 		this.#sweep();
 		const filter = this.#filters.get(id);
-		if (filter?.client !== client) throw unknown();
+		if (filter === undefined) throw unknown();
 		this.#filters.delete(id);
 		this.#filters.set(id, filter);
 		filter.usedAt = this.#clock.monotonic();
@@ -123,9 +125,9 @@ export class PolledFilters implements Filters {
 
 	#sweep(): void {
 		const now = this.#clock.monotonic();
-		for (const [id, { client, usedAt }] of this.#filters) {
+		for (const [id, { usedAt }] of this.#filters) {
 			if (usedAt > now - LIFE_MS) return;
-			this.close(client, id);
+			this.close(id);
 		}
 	}
 
@@ -139,7 +141,7 @@ export class PolledFilters implements Filters {
 	}
 }
 
-/** The same error as go-ethereum's. */
+/** The same error as go-ethereum's, by which clients know that they must make it again. */
 function unknown(): RpcError {
 	return new RpcError("rejected", "filter not found");
 }

@@ -136,16 +136,16 @@ export interface NodeReads {
 	logs(criteria: unknown, caller: Caller): Promise<unknown>;
 }
 
-/** Filters that clients poll. An id that the client does not own is answered with an RpcError. */
+/** Filters that clients poll. An unknown id is answered with an RpcError. */
 export interface Filters {
-	/** Creates a filter of logs or (null) of blocks; returns its id. Throws RpcError `limit` if the client has too many. */
+	/** Creates a filter of logs or (null) of blocks; returns its id. Throws RpcError `limit` if `client` has too many. */
 	open(client: string, logs: LogCriteria | null): string;
 	/** The changes since the last call: hashes of new blocks, or logs. */
-	changes(client: string, id: string): Promise<readonly unknown[]>;
+	changes(id: string): Promise<readonly unknown[]>;
 	/** The `eth_getLogs` object of a filter of logs. */
-	query(client: string, id: string): object;
-	/** Removes a filter; false if the client has none with this id. */
-	close(client: string, id: string): boolean;
+	query(id: string): object;
+	/** Removes a filter; false if there is none with this id. */
+	close(id: string): boolean;
 }
 
 /** Sends bundles of more than one transaction to builders. */

@@ -1,16 +1,23 @@
-// The methods for polled filters of logs and of blocks. There is none for pending transactions, because these are private.
+// The methods for polled filters of logs and of blocks. One for pending transactions can be made, but not polled: see
+// shared/jsonrpc/pendingTransactions.ts.
 
 import { z } from "zod";
 import { clientOf } from "../../../shared/http/callContext.ts";
-import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { readParamsSize } from "../../../shared/jsonrpc/method.ts";
+import { NO_PENDING_TRANSACTIONS, PENDING_ID } from "../../../shared/jsonrpc/pendingTransactions.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
 
 /** A heavy call, because it may read the logs of many blocks. */
 const HEAVY = 10;
 
 const id = z.string({ error: "expected the id of a filter" });
+
+/** The id of a filter to be polled. Throws the refusal of one for pending transactions. */
+function polled(wanted: string): string {
+	if (wanted === PENDING_ID) throw NO_PENDING_TRANSACTIONS;
+	return wanted;
+}
 
 export const eth_newFilter = relayMethod({
 	name: "eth_newFilter",
@@ -33,12 +40,10 @@ export const eth_newBlockFilter = relayMethod({
 
 export const eth_newPendingTransactionFilter = relayMethod({
 	name: "eth_newPendingTransactionFilter",
-	summary: "Not supported: pending transactions are private.",
+	summary: "Makes a filter whose polls are refused: pending transactions are private.",
 	params: [],
-	result: z.never(),
-	handle() {
-		throw methodNotFound("eth_newPendingTransactionFilter", "pending transactions are private");
-	},
+	result: z.string().describe("the filter's id"),
+	handle: () => PENDING_ID,
 });
 
 export const eth_getFilterChanges = relayMethod({
@@ -49,7 +54,7 @@ export const eth_getFilterChanges = relayMethod({
 	result: z
 		.array(z.unknown())
 		.describe("block hashes, or logs; those of blocks that left the chain are removed"),
-	handle: ([wanted], { client }, { filters }) => filters.changes(clientOf(client.address), wanted),
+	handle: ([wanted], _, { filters }) => filters.changes(polled(wanted)),
 });
 
 export const eth_getFilterLogs = relayMethod({
@@ -59,15 +64,15 @@ export const eth_getFilterLogs = relayMethod({
 	weight: HEAVY,
 	result: z.array(z.unknown()).describe("logs"),
 	handle: ([wanted], context, { filters, node }) =>
-		node.logs(filters.query(clientOf(context.client.address), wanted), callerOf(context)),
+		node.logs(filters.query(polled(wanted)), callerOf(context)),
 });
 
 export const eth_uninstallFilter = relayMethod({
 	name: "eth_uninstallFilter",
 	summary: "Ends a filter.",
 	params: [{ name: "id", schema: id }],
-	result: z.boolean().describe("whether its client had it"),
-	handle: ([wanted], { client }, { filters }) => filters.close(clientOf(client.address), wanted),
+	result: z.boolean().describe("whether there was one"),
+	handle: ([wanted], _, { filters }) => wanted === PENDING_ID || filters.close(wanted),
 });
 
 export const eth_accounts = relayMethod({

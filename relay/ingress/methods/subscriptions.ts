@@ -8,6 +8,11 @@ import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../../shared/jsonrpc/method.ts";
 import {
+	NEW_PENDING_TRANSACTIONS,
+	NO_PENDING_TRANSACTIONS_TEXT,
+	PENDING_ID,
+} from "../../../shared/jsonrpc/pendingTransactions.ts";
+import {
 	bundleTopic,
 	LOGS,
 	NEW_HEADS,
@@ -51,6 +56,10 @@ export const eth_subscribe = relayMethod({
 		if (name === "logs") {
 			const { filter } = checkParam("filter", logCriteria, given ?? {});
 			return dependencies.subscriptions.subscribe(connection, `${LOGS}${JSON.stringify(filter)}`, exchange);
+		}
+		if (name === NEW_PENDING_TRANSACTIONS) {
+			exchange?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
+			return PENDING_ID;
 		}
 		const topic = topicOf(name, dependencies.subscriptionAliases);
 		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
@@ -101,6 +110,6 @@ export const eth_unsubscribe = relayMethod({
 	answeredWithoutId: true,
 	handle([id], { connection }, { subscriptions }) {
 		if (connection === null) throw methodNotFound("eth_unsubscribe", "over a websocket only");
-		return subscriptions.unsubscribe(connection, id);
+		return id === PENDING_ID || subscriptions.unsubscribe(connection, id);
 	},
 });

@@ -7,9 +7,9 @@ import { after, before, it } from "node:test";
 import { Contract, WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { foundry } from "viem/chains";
-import { postText, RawConnection } from "../../support/clients.ts";
+import { postText, RawConnection, WsClient } from "../../support/clients.ts";
 import { FeedClient } from "../../support/feeds.ts";
-import { metricsOf } from "../../support/relayClient.ts";
+import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, RelayFixture } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
@@ -97,20 +97,53 @@ it("a block filter returns hashes", async () => {
 	await assert.rejects(call("eth_getFilterLogs", filter), /filter not found/);
 });
 
-it("a filter belongs to its client, and can be uninstalled", async () => {
-	const filter = await call("eth_newBlockFilter");
-	const stranger = await RawConnection.open(Number(new URL(system.client.url).port), "127.0.0.2");
-	for (const [method, answer] of [
-		["eth_getFilterChanges", /filter not found/],
-		["eth_uninstallFilter", /"result":false/],
-	] as const) {
-		stranger.write(postText("/", JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [filter] })));
-		assert.match((await stranger.answer()).body, answer, method);
+it("a filter is known by its id from any address, over HTTP and websockets, until it is uninstalled", async () => {
+	const port = Number(new URL(system.client.url).port);
+	const mobile = await RawConnection.open(port, "127.0.0.2");
+	const socket = await WsClient.open(url, { localAddress: "127.0.0.3" });
+	const ask = async (method: string, filter: unknown) => {
+		const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [filter] });
+		mobile.write(postText("/", text));
+		const overHttp = JSON.parse((await mobile.answer()).body) as WireAnswer;
+		socket.socket.send(text);
+		return [overHttp, (await socket.next()) as WireAnswer].map(({ result, error }) => error ?? result);
+	};
+	const unknown = { code: -32000, message: "filter not found" };
+	const blocks = await call("eth_newBlockFilter");
+	const logs = await call("eth_newFilter", { address: contract });
+	await emit([topic("a")]);
+	const [hashes, later] = await ask("eth_getFilterChanges", blocks);
+	assert.deepEqual([(hashes as unknown[]).length, later], [1, []]);
+	assert.deepEqual(await topicsOf(Promise.resolve((await ask("eth_getFilterChanges", logs))[0])), [
+		topic("a"),
+	]);
+	for (const answer of await ask("eth_getFilterLogs", await call("eth_newFilter", { address: contract }))) {
+		assert.ok(Array.isArray(answer), JSON.stringify(answer));
 	}
-	stranger.destroy();
-	assert.equal(await call("eth_uninstallFilter", filter), true);
-	assert.equal(await call("eth_uninstallFilter", filter), false);
-	await assert.rejects(call("eth_getFilterChanges", filter), /filter not found/);
+	assert.deepEqual(await ask("eth_uninstallFilter", blocks), [true, false]);
+	assert.deepEqual(await ask("eth_getFilterChanges", blocks), [unknown, unknown]);
+	assert.deepEqual(await ask("eth_getFilterLogs", blocks), [unknown, unknown]);
+	mobile.destroy();
+	socket.terminate();
+});
+
+it("who has 64 filters gets no more, whoever uninstalled some", async () => {
+	const port = Number(new URL(system.client.url).port);
+	const [owner, other] = [
+		await RawConnection.open(port, "127.0.0.4"),
+		await RawConnection.open(port, "127.0.0.5"),
+	];
+	const ask = async (connection: RawConnection, method: string, ...params: readonly unknown[]) => {
+		connection.write(postText("/", JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
+		const { result, error } = JSON.parse((await connection.answer()).body) as WireAnswer;
+		return error?.message ?? result;
+	};
+	const ids: unknown[] = [];
+	for (let i = 0; i < 64; i += 1) ids.push(await ask(owner, "eth_newBlockFilter"));
+	assert.equal(await ask(owner, "eth_newBlockFilter"), "limit exceeded: 64 filters a client");
+	assert.equal(await ask(other, "eth_uninstallFilter", ids[0]), true);
+	assert.match(String(await ask(owner, "eth_newBlockFilter")), /^0x/);
+	for (const connection of [owner, other]) connection.destroy();
 });
 
 it("unsupported filters are refused, and the error says so", async () => {
@@ -123,7 +156,6 @@ it("unsupported filters are refused, and the error says so", async () => {
 			[{ topics: Array(5).fill(null) }],
 			/filter\.topics: expected a list of 4 topics at most/,
 		],
-		["eth_newPendingTransactionFilter", [], /pending transactions are private/],
 		["eth_getFilterChanges", ["0x1"], /filter not found/],
 	];
 	for (const [method, params, message] of rows)

@@ -68,7 +68,7 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 		"[".repeat(4_000) + "]".repeat(4_000),
 		failure(7, -32602, "invalid params: params: expected at most 64 levels of nesting"),
 	),
-	...["[]", '["nope"]', '["newPendingTransactions"]', '["syncing"]', "[1]", "[[]]"].map((params) =>
+	...["[]", '["nope"]', '["syncing"]', "[1]", "[[]]"].map((params) =>
 		asked(
 			`a subscription to ${params}`,
 			"eth_subscribe",

@@ -111,10 +111,10 @@ describe("filters that clients poll", () => {
 		const [used, unused] = [filters.open("a", null), filters.open("a", null)];
 		for (let minute = 0; minute < 6; minute += 1) {
 			await clock.advance(MINUTE);
-			assert.deepEqual(await filters.changes("a", used), []);
+			assert.deepEqual(await filters.changes(used), []);
 		}
-		await assert.rejects(filters.changes("a", unused), /filter not found/);
-		assert.equal(filters.close("a", unused), false);
+		await assert.rejects(filters.changes(unused), /filter not found/);
+		assert.equal(filters.close(unused), false);
 	});
 
 	test("a client has 64 at most, whatever others have", () => {
@@ -122,7 +122,7 @@ describe("filters that clients poll", () => {
 		const ids = Array.from({ length: 64 }, () => filters.open("a", null));
 		assert.throws(() => filters.open("a", null), /64 filters a client/);
 		filters.open("b", null);
-		filters.close("a", ids[0] ?? "");
+		filters.close(ids[0] ?? "");
 		filters.open("a", null);
 	});
 
@@ -136,7 +136,7 @@ describe("filters that clients poll", () => {
 		]);
 		update([[2, "0x2b"]], [[2, "0x2"]]);
 		const told = async (id: string) =>
-			((await filters.changes("a", id)) as { address: string; removed: boolean }[]).map(
+			((await filters.changes(id)) as { address: string; removed: boolean }[]).map(
 				({ address, removed }) => [address, removed],
 			);
 		assert.deepEqual(await told(all), [

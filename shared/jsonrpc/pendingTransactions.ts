@@ -1,0 +1,29 @@
+// What clients get who ask for the hashes of pending transactions as of a node: `eth_subscribe ["newPendingTransactions"]`, which
+// is also what `on("pending")` of ethers sends, and `eth_newPendingTransactionFilter`. There are none to give. But an error to
+// that call ends programs that use ethers: nothing catches it there. So the call succeeds, and the refusal comes behind it: on a
+// websocket as an error with id null, for a filter when it is polled.
+
+import { errorText } from "./envelope.ts";
+import { RpcError } from "./errors.ts";
+
+/** The name of the subscription. */
+export const NEW_PENDING_TRANSACTIONS = "newPendingTransactions";
+
+/** The id of every such subscription and filter: "pending" as hex. There is nothing to know of any of them. */
+export const PENDING_ID = `0x${Buffer.from("pending").toString("hex")}`;
+
+const NONE =
+	"pending transactions are private, none is announced here: searchers subscribe to service_partialPendingTransactions";
+
+/** The refusal for who polls such a filter. Not −32000, by which viem would make it anew with each poll. */
+export const NO_PENDING_TRANSACTIONS = new RpcError(
+	"methodNotFound",
+	`the method eth_newPendingTransactionFilter does not exist/is not available: ${NONE}`,
+);
+
+/** The same as a websocket's message, sent behind the subscription's id. */
+export const NO_PENDING_TRANSACTIONS_TEXT = errorText(
+	null,
+	NO_PENDING_TRANSACTIONS.code,
+	`${NEW_PENDING_TRANSACTIONS} does not exist/is not available: ${NONE}`,
+);
