@@ -23,7 +23,7 @@ const FOUND: Read = { ...LIGHT_READ, keep: "found" };
 const DEEP: Read = { ...LIGHT_READ, keep: "deep" };
 /** Reads on which the node may work long. */
 const HEAVY: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 };
-const EXECUTION: Read = { ...HEAVY, executes: true };
+export const EXECUTION: Read = { ...HEAVY, executes: true };
 
 /**
  * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
