@@ -6,6 +6,7 @@ import { parseQuantity } from "../../shared/ethereum/hex.ts";
 import type { AccessListEntry } from "../../shared/ethereum/rlp.ts";
 import { fieldsOf } from "../domain/nodeJson.ts";
 import type { Ask } from "./engines/engine.ts";
+import { DELEGATION_PREFIX } from "./engines/nodeObjects.ts";
 import { type TracedCall, traceCall, traceTouched } from "./engines/traces.ts";
 
 /** As `eth_createAccessList` answers it. */
@@ -17,7 +18,10 @@ export interface AccessListResult {
 	readonly error?: string;
 }
 
-/** Precompiled contracts are at 0x1 to 0x1ff, and the block's coinbase is the zero address here: all are warm from the start. */
+/**
+ * Precompiled contracts are at 0x1 to 0x1ff, and the block's coinbase is the zero address here: they are warm from the start, like
+ * sender, receiver, and the code to which the receiver delegates.
+ */
 const LAST_PRECOMPILE = 0x1ffn;
 const COINBASE = `0x${"0".repeat(40)}`;
 
@@ -27,7 +31,11 @@ export async function accessListOf(call: TracedCall, ask: Ask): Promise<AccessLi
 	const [touched] = await traceTouched(within, ask);
 	const accounts = touched?.kind === "result" ? fieldsOf(touched.value) : null;
 	if (accounts === null) return null;
-	const warm = new Set([call.object.from, call.object.to].map((one) => String(one).toLowerCase()));
+	const [from, to] = [call.object.from, call.object.to].map((one) => String(one).toLowerCase());
+	const { code } =
+		fieldsOf(Object.entries(accounts).find(([address]) => address.toLowerCase() === to)?.[1]) ?? {};
+	const isDelegated = typeof code === "string" && code.startsWith(DELEGATION_PREFIX);
+	const warm = new Set([from, to, isDelegated ? code.replace(DELEGATION_PREFIX, "0x") : null]);
 	const accessList: AccessListEntry[] = [];
 	for (const [address, account] of Object.entries(accounts)) {
 		const storageKeys = Object.keys(fieldsOf(fieldsOf(account)?.storage) ?? {});
