@@ -4,9 +4,10 @@
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
+import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
 import type { Caller, KnownTransactions, ReadsBehind } from "../domain/ports.ts";
-import type { ChainLink } from "../domain/transaction.ts";
+import type { ChainLink, Requester } from "../domain/transaction.ts";
 import { callerOf, requesterOf } from "./methodDependencies.ts";
 
 /** The reads that the node answers, as Passthrough. */
@@ -20,25 +21,15 @@ export interface OwnReadsDependencies {
 	readonly behind: ReadsBehind;
 }
 
-/** The calls that have a sender; of each, whether it concerns the pending block if it names none. */
-const CALLS: ReadonlyMap<string, boolean> = new Map([
-	["eth_call", false],
-	["eth_estimateGas", true],
-	["eth_createAccessList", false],
-]);
-
 export function ownReads({ reads, known, behind }: OwnReadsDependencies): Fallback<CallContext> {
 	return {
 		weigh: (method) => reads.weigh(method),
 		maxParamsSize: (method) => reads.maxParamsSize(method),
 		call(method, params, context) {
 			const caller = callerOf(context);
-			const isPendingByDefault = CALLS.get(method);
-			if (isPendingByDefault === undefined || !isPending(params[1], isPendingByDefault)) {
-				return reads.call(method, params, caller);
-			}
+			if (!asksPending(method, params)) return reads.call(method, params, caller);
 			const sender = readAddress(fieldsOf(params[0])?.from);
-			const chain = sender === null ? [] : known.chainOf(sender, requesterOf(context));
+			const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
 			if (chain.length === 0) return reads.call(method, params, caller);
 			return callBehind(method, params, chain, caller, { reads, behind });
 		},
@@ -56,7 +47,8 @@ async function callBehind(
 	return answer === null ? reads.call(method, params, caller) : answer.result;
 }
 
-/** Clients name no block by leaving it out or by null. */
-function isPending(block: unknown, byDefault: boolean): boolean {
-	return block === undefined || block === null ? byDefault : block === "pending";
+/** As for a cancel; but a proxy's address may be that of all clients, who are not to see each other's transactions. */
+function readerOf(context: CallContext): Requester {
+	const requester = requesterOf(context);
+	return context.client.isProxy === true ? { address: null, signer: requester.signer } : requester;
 }

@@ -80,3 +80,19 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 		web3_sha3: LIGHT_READ,
 	}),
 );
+
+/** The calls that have a sender; of each, whether it concerns the pending block if it names none. */
+const CALLS: ReadonlyMap<string, boolean> = new Map([
+	["eth_call", false],
+	["eth_estimateGas", true],
+	["eth_createAccessList", false],
+]);
+
+/**
+ * Whether the call is about the pending block, in which the relay counts the client's own private transactions. Clients name no
+ * block by leaving it out or by null.
+ */
+export function asksPending(method: string, [, block]: readonly unknown[]): boolean {
+	const byDefault = CALLS.get(method);
+	return byDefault !== undefined && (block == null ? byDefault : block === "pending");
+}

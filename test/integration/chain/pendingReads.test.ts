@@ -250,6 +250,15 @@ describe("what counts", () => {
 	});
 });
 
+it("a proxy that is not believed proves nothing by its address, which all its clients share", async () => {
+	const user = await market.swapper();
+	const nobody = { from: "nobody" };
+	await submit(user.approve(), "/fast", nobody);
+	assert.deepEqual(await ends(user, nobody), CHAIN_ALONE);
+	assert.deepEqual(await ends(user, {}), RUNS, "the same address without a proxy");
+	assert.deepEqual(await ends(user, { ...nobody, key: user.account.keyHex }), RUNS);
+});
+
 describe("a stranger", () => {
 	const seenBy = async (user: Swapper, who: CallOptions) => {
 		node.reset();
