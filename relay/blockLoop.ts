@@ -6,7 +6,7 @@ import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
-import { policyOf } from "./domain/endpoints.ts";
+import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import {
@@ -18,7 +18,6 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
-import { mustPass } from "./senderPlan.ts";
 import type { SenderRunner } from "./senderRunner.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";

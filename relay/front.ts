@@ -16,10 +16,11 @@ import type { RelayConfig } from "./config.ts";
 import { isMined } from "./domain/record.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
-import { callerOf } from "./ingress/methodDependencies.ts";
+import { ownReads } from "./ingress/ownReads.ts";
 import type { RelayParts } from "./relay.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
+import { readsBehind } from "./simulation/readsBehind.ts";
 import { createAnnouncer, createLifeLog, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 import { MAX_PER_SENDER } from "./transactions/pool.ts";
@@ -82,11 +83,10 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			...{ submitter: pipeline, canceller: pipeline, following: followers },
 			...{ pending: transactions.pool, records: transactions },
 			node: nodeReads(reads),
-			reads: {
-				weigh: (method) => reads.weigh(method),
-				maxParamsSize: (method) => reads.maxParamsSize(method),
-				call: (method, params, context) => reads.call(method, params, callerOf(context)),
-			},
+			reads: ownReads({
+				...{ reads, known: transactions },
+				behind: readsBehind({ node: reads, tip, feeRecipientOf, clock }),
+			}),
 			...{ callMany, market, bundles: market, subscriptions, filters: parts.filters },
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
 			builderNames: config.BUILDERS.map((row) => row.name),

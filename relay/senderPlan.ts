@@ -1,6 +1,6 @@
 // Decides which of a sender's consecutive transactions must be simulated, and what to do with each one afterwards. Pure.
 
-import type { EndpointPolicy } from "./domain/endpoints.ts";
+import { type EndpointPolicy, mustPass } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
 import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
 
@@ -23,11 +23,6 @@ export type TransactionPlan =
 	| { readonly do: "hold"; readonly error: SimulationError }
 	/** An earlier transaction must go first. */
 	| { readonly do: "wait"; readonly reason: QueueReason };
-
-/** Whether a transaction may be sent only if it passes a simulation for this block. */
-export function mustPass({ policy, passed }: Pick<TransactionFacts, "policy" | "passed">): boolean {
-	return policy.simulated && (policy.resimulated || !passed);
-}
 
 /**
  * How many transactions, from the first, must be simulated: up to the last one that must pass. Those behind one that is never

@@ -2,7 +2,8 @@
 // change of a row, except of its notes, is a pure function here, named by a verb, so that all that can happen to it can be read in
 // one place.
 
-import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
+import { isWebPage } from "../../shared/http/callContext.ts";
+import { type BoostPath, type Caller, UPSTREAMS, type UpstreamName } from "./request.ts";
 
 /** How a row can end. `dropped`: its nonce was used by another transaction, or every holder rejected it for good. */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
@@ -192,6 +193,11 @@ function opened(was: Standing, isFirst: boolean, replaces: boolean): Standing {
 
 export function isLive({ desired }: Row): boolean {
 	return desired === "live";
+}
+
+/** Whether `caller` is its sender, by a signature, or who submitted it, by the network address: the relay's rule. */
+export function isOwner({ from, address }: Row, { signer, origin, address: its }: Caller): boolean {
+	return signer === from || (!isWebPage(origin) && its !== "unknown" && its === address);
 }
 
 /** Whether its bytes are still needed: it is live, or mined and can be reopened. */

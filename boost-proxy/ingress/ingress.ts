@@ -28,9 +28,10 @@ import {
 	readBody,
 } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { RequestState, RoutingInfo } from "../domain/request.ts";
+import type { Call, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls } from "../upstream/verdict.ts";
@@ -268,7 +269,10 @@ export class BoostIngress {
 	): Promise<HttpAnswer> {
 		const begun = this.#dependencies.clock.monotonic();
 		const ids = calls.map(({ id }) => id);
-		const answer = await this.#dependencies.failover.read({ body: bytes, ids, batch, relayOnly }, state);
+		const answer = await this.#dependencies.failover.read(
+			{ body: bytes, ids, batch, relayOnly, forFallback: this.#forFallback(calls, relayOnly, state) },
+			state,
+		);
 		this.#countCalls(calls, begun);
 		return passedAnswer(answer.status, answer.body);
 	}
@@ -287,7 +291,7 @@ export class BoostIngress {
 		const sent = [...granted];
 		const { body, ids } = ownBody(sent, batch);
 		const answer = await this.#dependencies.failover.read(
-			{ body, ids, batch, relayOnly },
+			{ body, ids, batch, relayOnly, forFallback: this.#forFallback(sent, relayOnly, context.state) },
 			unsigned(context.state),
 		);
 		this.#countCalls(sent, begun);
@@ -306,6 +310,18 @@ export class BoostIngress {
 		const { clock, onCall } = this.#dependencies;
 		const seconds = (clock.monotonic() - begun) / 1000;
 		for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
+	}
+
+	/** What the fallback gets in the place of `calls`; null: the same. */
+	#forFallback(
+		calls: readonly Pick<RpcCall, "method" | "params">[],
+		relayOnly: boolean,
+		{ caller }: RequestState,
+	): readonly Call[] | null {
+		if (relayOnly || !calls.some(({ method, params }) => params !== null && asksPending(method, params)))
+			return null;
+		const { views } = this.#dependencies;
+		return calls.map(({ method, params }) => views.forFallback({ method, params: params ?? [] }, caller));
 	}
 
 	/** Whether one upstream's answer is complete. */
@@ -335,7 +351,11 @@ export class BoostIngress {
 		if (relayOnly && upstreams.relay.breaker.isUnavailable && !RELAY_ONLY.has(method))
 			throw methodNotFound(method);
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned(state));
+		const forFallback = this.#forFallback([{ method, params }], relayOnly, state);
+		const answer = await failover.read(
+			{ body, ids: [1], batch: false, relayOnly, forFallback },
+			unsigned(state),
+		);
 		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;

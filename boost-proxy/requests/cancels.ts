@@ -3,7 +3,6 @@
 // holders.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import {
@@ -17,7 +16,15 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { beginRequest, endRequest, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
+import {
+	beginRequest,
+	endRequest,
+	isHolder,
+	isLive,
+	isOwner,
+	markAbandoned,
+	type Row,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -60,7 +67,7 @@ export class Cancels {
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, upstreams, relayKnowsClient } = this.#dependencies;
 		const row = rows.get(hash);
-		const may = mayCancel(row, state);
+		const may = row !== null && isOwner(row, state.caller);
 		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
 		if (!isLive(row)) {
 			state.routing.answeredBy.add("journal");
@@ -229,13 +236,6 @@ function outcomeOf(delivery: Delivery | null): Outcome {
 	if (delivery.kind === "acknowledged") return { kind: "done" };
 	if (delivery.kind === "rejected") return { kind: "rejected", error: delivery.error };
 	return { kind: delivery.sent ? "unsure" : "unreached" };
-}
-
-/** The relay's rule: by the sender's signature, or by the network address in the row. */
-function mayCancel(row: Row | null, { caller }: RequestState): boolean {
-	if (row === null) return false;
-	if (caller.signer === row.from) return true;
-	return !isWebPage(caller.origin) && caller.address !== "unknown" && caller.address === row.address;
 }
 
 /** The answer for a hash that this client may not cancel. */

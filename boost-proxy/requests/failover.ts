@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
-import type { RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
+import type { Call, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
 export interface FailoverDependencies {
 	readonly upstreams: Upstreams;
@@ -35,8 +35,8 @@ export class Failover {
 	}
 
 	/**
-	 * Sends a body of reads unchanged to the relay, then to the fallback unless `relayOnly`. Returns the answer's bytes. Throws
-	 * RpcError `unavailable`.
+	 * Sends a body of reads unchanged to the relay, then to the fallback unless `relayOnly`; `forFallback`: calls that it gets
+	 * instead, with the ids of the body's. Returns the answer's bytes. Throws RpcError `unavailable`.
 	 */
 	async read(
 		request: {
@@ -44,6 +44,7 @@ export class Failover {
 			readonly ids: readonly (RpcId | undefined)[];
 			readonly batch: boolean;
 			readonly relayOnly: boolean;
+			readonly forFallback: readonly Call[] | null;
 		},
 		state: RequestState,
 	): Promise<{ readonly body: Buffer; readonly status: number }> {
@@ -53,11 +54,13 @@ export class Failover {
 		for (const [i, upstream] of order.entries()) {
 			const deadlineMs = this.shareMs("read", order, i, state);
 			if (deadlineMs === 0) break;
-			const { ids, batch } = request;
+			const { ids, batch, forFallback } = request;
 			// Time is left for its calls one by one.
 			if (batch && upstream.dialect?.batches === false) break;
+			const isReplaced = upstream.dialect !== null && forFallback !== null;
+			const body = isReplaced ? bodyOf(forFallback, ids, batch) : request.body;
 			const options = { deadlineMs, caller, routing, path, target, search, ids, batch };
-			const reading = await upstream.read(request.body, options);
+			const reading = await upstream.read(body, options);
 			if (reading?.kind === "answered") {
 				routing.answeredBy.add(upstream.name);
 				return reading;
@@ -75,6 +78,11 @@ export class Failover {
 		const { relay, fallback } = this.#upstreams;
 		return fallback === null || relayOnly ? [relay] : [relay, fallback];
 	}
+}
+
+function bodyOf(calls: readonly Call[], ids: readonly (RpcId | undefined)[], batch: boolean): string {
+	const entries = calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: ids[i], method, params }));
+	return JSON.stringify(batch ? entries : entries[0]);
 }
 
 /**

@@ -1,23 +1,25 @@
 // Answers reads of pending nonces and transactions, merged from several sources. While the relay is available its answer
 // counts; the rows, the fallback and the chain add what it does not know, or replace it while it is unavailable.
 
-import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { parseAddress, parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	pendingTransaction,
 	type RpcTransaction,
 	withoutSignature,
 } from "../../shared/ethereum/rpcObjects.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Upstream } from "../domain/ports.ts";
 import {
 	type Call,
+	type Caller,
 	type CallResult,
 	type RequestState,
 	type RoutingInfo,
 	relayStages,
 	stagesCall,
 } from "../domain/request.ts";
-import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
+import { isEndedByUser, isHolder, isLive, isOwner, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
@@ -54,6 +56,20 @@ export class Views {
 		return (
 			this.#dependencies.upstreams.relay.breaker.isUnavailable || this.#dependencies.rows.get(hash) !== null
 		);
+	}
+
+	/**
+	 * The call as the fallback may have it. It knows boost alone, which handed the transactions over, so it would run anybody's call
+	 * behind the sender's pending ones: it is asked about the chain alone, unless all of them are the caller's.
+	 */
+	forFallback(call: Call, caller: Caller): Call {
+		const { method, params } = call;
+		if (!asksPending(method, params)) return call;
+		const { from } = (params[0] ?? {}) as { from?: unknown };
+		const sender = typeof from === "string" ? parseAddress(from) : null;
+		const live = sender === null ? [] : this.#dependencies.rows.liveOf(sender);
+		if (live.length > 0 && live.every((row) => isOwner(row, caller))) return call;
+		return { method, params: [params[0], "latest", ...params.slice(2)] };
 	}
 
 	/**

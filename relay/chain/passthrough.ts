@@ -14,7 +14,7 @@ import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
-import { LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
+import { EXECUTION, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
@@ -114,9 +114,15 @@ export class Passthrough {
 		return this.#read({ method, params }, passed, caller);
 	}
 
-	/** The same for the relay's own reads, listed or not; never cached, and always parsed. */
-	async read(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
-		const passed = READS.get(method) ?? LIGHT_READ;
+	/** The same for the relay's own reads, listed or not; never cached, and always parsed. `timeoutMs`: of a heavy read, in ms. */
+	async read(
+		method: string,
+		params: readonly unknown[],
+		caller: Caller,
+		timeoutMs?: number,
+	): Promise<unknown> {
+		const listed = READS.get(method) ?? LIGHT_READ;
+		const passed = timeoutMs === undefined ? listed : { ...EXECUTION, timeoutMs };
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
 		if (!(result instanceof JsonText)) return result;
 		try {

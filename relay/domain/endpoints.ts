@@ -57,6 +57,12 @@ export function policyOf(path: SubmissionPath): EndpointPolicy {
 	return ENDPOINTS[path];
 }
 
+/** Whether a transaction may be sent only if it passes a simulation for this block. `passed`: whether it ever has. */
+export function mustPass(one: { readonly policy: EndpointPolicy; readonly passed: boolean }): boolean {
+	const { policy, passed } = one;
+	return policy.simulated && (policy.resimulated || !passed);
+}
+
 /** Whether `name` is one of the submission paths. */
 export function isSubmissionPath(name: string): name is SubmissionPath {
 	return Object.hasOwn(ENDPOINTS, name);

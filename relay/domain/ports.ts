@@ -10,7 +10,14 @@ import type { AccountState, Inclusion } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
-import type { CancelRequest, PrivateTransaction, Submission, SubmitOutcome } from "./transaction.ts";
+import type {
+	CancelRequest,
+	ChainLink,
+	PrivateTransaction,
+	Requester,
+	Submission,
+	SubmitOutcome,
+} from "./transaction.ts";
 
 /** Account states, read from the node once per head and address, with fair queueing by client. */
 export interface Accounts {
@@ -106,6 +113,29 @@ export interface PendingReader {
 	pending(hash: string): PrivateTransaction | null;
 	/** The next free nonce from `base` on, counting the address's pending transactions. */
 	pendingNonce(address: string, base: bigint): bigint;
+}
+
+/** Reads the pending transactions that a client may know of. */
+export interface KnownTransactions {
+	/**
+	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
+	 * not the requester's (see isOwner). `sender` in lower case.
+	 */
+	chainOf(sender: string, requester: Requester): readonly ChainLink[];
+}
+
+/** Makes clients' calls behind pending transactions that are not in a block yet. */
+export interface ReadsBehind {
+	/**
+	 * The node's answer to `eth_call`, `eth_estimateGas` or `eth_createAccessList` in the next block, behind `chain`, charged to
+	 * the caller; null if the node can't run that. Throws a ForeignRpcError with the node's verdict on the call.
+	 */
+	answer(
+		method: string,
+		params: readonly unknown[],
+		chain: readonly ChainLink[],
+		caller: Caller,
+	): Promise<{ readonly result: unknown } | null>;
 }
 
 /** Reads the records of transactions. */

@@ -68,14 +68,18 @@ export const WATCH_BLOCKS = 64;
 /** Most cancelled transactions of one sender that are not archived yet: cancels are free, and each is stored for a week. */
 export const MAX_CANCELLED = 512;
 
-/** A request to cancel a transaction. */
-export interface CancelRequest {
-	/** Lower case. */
-	readonly hash: string;
+/** What a request proves about its client. */
+export interface Requester {
 	/** The client's network address; null if it proves nothing: a request from a web page, or an unknown address. */
 	readonly address: string | null;
 	/** Address whose key signed the request, lower case, or null. */
 	readonly signer: string | null;
+}
+
+/** A request to cancel a transaction. */
+export interface CancelRequest extends Requester {
+	/** Lower case. */
+	readonly hash: string;
 }
 
 /** `origin`: only the submitter's network address or the sender's signature may cancel; `open`: anyone may. */
@@ -88,11 +92,26 @@ export interface TransactionOwner {
 	readonly submitterAddress: string | null;
 }
 
+/** Whether the request comes from `owner`. */
+export function isOwner(
+	{ address, signer }: Requester,
+	{ from, submitterAddress }: TransactionOwner,
+): boolean {
+	return signer === from || (address !== null && address === submitterAddress);
+}
+
 /** Whether the request may cancel a transaction of `owner`. */
 export function mayCancelTransaction(
 	policy: CancelPolicy,
-	{ address, signer }: Pick<CancelRequest, "address" | "signer">,
-	{ from, submitterAddress }: TransactionOwner,
+	request: Requester,
+	owner: TransactionOwner,
 ): boolean {
-	return policy === "open" || signer === from || (address !== null && address === submitterAddress);
+	return policy === "open" || isOwner(request, owner);
+}
+
+/** A sender's pending transaction, as one of a chain of nonces. */
+export interface ChainLink {
+	readonly tx: DecodedTransaction;
+	/** Whether it is sent although its simulation fails. */
+	readonly mayFail: boolean;
 }

@@ -3,7 +3,13 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
-import { type CallContext, type Client, clientOf } from "../../shared/http/callContext.ts";
+import {
+	type CallContext,
+	type Client,
+	clientOf,
+	isWebPage,
+	UNKNOWN_ADDRESS,
+} from "../../shared/http/callContext.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
 import type { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
@@ -21,6 +27,7 @@ import type {
 	Submitter,
 } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import type { Requester } from "../domain/transaction.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
@@ -60,4 +67,13 @@ export const relayMethod = defineMethod<MethodDependencies, CallContext>();
 /** The client for whose call the node is read. */
 export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {
 	return { client: clientOf(client.address), life };
+}
+
+/** What the request proves. Any web page can send requests from its visitor's address, so there the address proves nothing. */
+export function requesterOf({ transport, client, origin }: CallContext): Requester {
+	const provesSubmitter = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
+	return {
+		address: provesSubmitter ? client.address : null,
+		signer: transport === "http" ? client.signer : null,
+	};
 }

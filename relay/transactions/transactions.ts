@@ -5,15 +5,18 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
-import { policyOf } from "../domain/endpoints.ts";
+import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Broadcaster, RecordReader } from "../domain/ports.ts";
+import type { Broadcaster, KnownTransactions, RecordReader } from "../domain/ports.ts";
 import { fold, holdersOf, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
 import {
+	type ChainLink,
+	isOwner,
 	knownOutcome,
 	MAX_CANCELLED,
 	type PrivateTransaction,
+	type Requester,
 	type SubmitOutcome,
 } from "../domain/transaction.ts";
 import type { TransactionDisk } from "./disk.ts";
@@ -36,7 +39,7 @@ export interface TransactionsDependencies {
 const BATCH_SIZE = 200;
 
 /** All transactions of the relay. Other code only reads `pool`, `records` and `store`; changes are made through this class. */
-export class Transactions implements RecordReader {
+export class Transactions implements RecordReader, KnownTransactions {
 	readonly pool: Pool;
 	readonly records: TransactionRecords;
 	readonly store: TransactionDisk;
@@ -53,6 +56,19 @@ export class Transactions implements RecordReader {
 
 	async record(hash: string): Promise<TransactionRecord | null> {
 		return this.records.get(hash)?.record ?? (await this.store.archived(hash));
+	}
+
+	chainOf(sender: string, requester: Requester): readonly ChainLink[] {
+		const chain: ChainLink[] = [];
+		if (!this.pool.isNonceKnown(sender)) return chain;
+		for (const { transaction } of this.pool.transactionsOf(sender).ready) {
+			const { tx, path, submitterAddress } = transaction;
+			const record = this.records.get(tx.hash)?.record;
+			if (record === undefined || record.stage === "SIMULATION_FAILED") break;
+			if (!isOwner(requester, { from: sender, submitterAddress })) break;
+			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
+		}
+		return chain;
 	}
 
 	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */

@@ -1,8 +1,9 @@
 // Makes the JSON of transactions for `eth_getTransactionByHash`, and of headers for `newHeads`. The signature of a pending private
-// transaction is never shown: `v`, `r`, `s` and `yParity` are 0x0 for every type, and so is `gasPrice`. A caller shows the node's
-// transactions the same way, or unchanged so that clients can verify them.
+// transaction is never shown: `v`, `r`, `s` and `yParity` are 0x0 for every type and in each authorization, and so is `gasPrice`. A
+// caller shows the node's transactions the same way, or unchanged so that clients can verify them.
 
 import { toQuantity } from "./hex.ts";
+import type { Authorization } from "./rlp.ts";
 import type { DecodedTransaction } from "./transaction.ts";
 
 /** A transaction as a JSON-RPC object. */
@@ -14,7 +15,10 @@ export type SignatureHiding = (typeof SIGNATURE_HIDING)[number];
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
 
-/** A pending private transaction, without blobs and without authorizations, which are signatures too. */
+/** The signature of an authorization, which go-ethereum and alloy do not decode without. */
+const HIDDEN_AUTHORIZATION = { yParity: "0x0", r: "0x0", s: "0x0" } as const;
+
+/** A pending private transaction, without blobs. */
 export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	return {
 		blockHash: null,
@@ -35,26 +39,41 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 		...(tx.maxFeePerBlobGas === null
 			? {}
 			: { maxFeePerBlobGas: toQuantity(tx.maxFeePerBlobGas), blobVersionedHashes: tx.blobVersionedHashes }),
+		...(tx.type === 4 ? { authorizationList: tx.authorizationList.map(hiddenAuthorization) } : {}),
 		...HIDDEN,
 	};
 }
 
+function hiddenAuthorization({ chainId, address, nonce }: Authorization): RpcTransaction {
+	return { chainId: toQuantity(chainId), address, nonce: toQuantity(nonce), ...HIDDEN_AUTHORIZATION };
+}
+
 /**
- * A node's or fallback's transaction in the form of {@link pendingTransaction}. A mined one keeps its authorizations, which
- * are public then. Both fees of older types are their gas price.
+ * A node's or fallback's transaction in the form of {@link pendingTransaction}. The authorizations of a mined one keep their
+ * signatures, which are public then. Both fees of older types are their gas price.
  */
 export function withoutSignature(found: RpcTransaction, chainId: bigint): RpcTransaction {
-	const { authorizationList, ...rest } = found;
-	const node = (found.blockNumber ?? null) === null ? rest : found;
 	const price = found.gasPrice;
 	return {
-		...node,
+		...found,
 		// Nodes omit it if the transaction has no chain id.
 		chainId: found.chainId ?? toQuantity(chainId),
 		maxFeePerGas: found.maxFeePerGas ?? price,
 		maxPriorityFeePerGas: found.maxPriorityFeePerGas ?? price,
 		accessList: found.accessList ?? [],
+		...((found.blockNumber ?? null) === null ? pendingAuthorizations(found) : {}),
 		...HIDDEN,
+	};
+}
+
+/** The authorizations of a third party's pending transaction. Of a type 4 there is a list in any case: some hide it. */
+function pendingAuthorizations({ type, authorizationList }: RpcTransaction): RpcTransaction {
+	if (!Array.isArray(authorizationList)) return type === "0x4" ? { authorizationList: [] } : {};
+	return {
+		authorizationList: authorizationList.map((one: Partial<Record<string, unknown>>) => ({
+			...{ chainId: one?.chainId, address: one?.address, nonce: one?.nonce },
+			...HIDDEN_AUTHORIZATION,
+		})),
 	};
 }
 

@@ -17,6 +17,8 @@ export interface Client {
 	readonly signer: string | null;
 	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
+	/** Set if the address is a proxy's, which names a client but is not believed: it may be that of many clients. */
+	readonly isProxy?: true;
 }
 
 /** A websocket connection, as far as methods may use it. */
@@ -163,6 +165,8 @@ export interface ClientAddress {
 	/** Like {@link Client.address}. */
 	readonly address: string;
 	readonly vouched: boolean;
+	/** As {@link Client.isProxy}. */
+	readonly isProxy?: true;
 }
 
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
@@ -193,7 +197,8 @@ export function addressReader(options: AddressOptions): ReadAddress {
 		}
 		const forwardedFor =
 			trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
-		return { address: forwardedFor ?? direct, vouched: false };
+		if (forwardedFor === undefined) return { address: direct, vouched: false, isProxy: true };
+		return { address: forwardedFor, vouched: false };
 	};
 }
 
@@ -268,21 +273,26 @@ const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
  */
 export function identify(
 	headers: IncomingHttpHeaders,
-	{ address, vouched }: ClientAddress,
+	from: ClientAddress,
 	body: Uint8Array,
 	verifySignature: VerifySignature | undefined,
 ): { readonly client: Client; readonly signatureError: RpcError | null } {
 	const signature = headers["x-flashbots-signature"];
 	if (signature === undefined) {
 		const named = headers["x-boost-signer"];
-		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
-		return { client: { address, signer, vouched }, signatureError: null };
+		const signer = from.vouched && typeof named === "string" ? parseAddress(named) : null;
+		return { client: clientFrom(from, signer), signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
-	if (check?.ok) return { client: { address, signer: check.address, vouched }, signatureError: null };
+	if (check?.ok) return { client: clientFrom(from, check.address), signatureError: null };
 	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
 	const signatureError = new RpcError("invalidRequest", text);
-	return { client: { address, signer: null, vouched }, signatureError };
+	return { client: clientFrom(from, null), signatureError };
+}
+
+/** No spread: this runs for each request. */
+function clientFrom({ address, vouched, isProxy }: ClientAddress, signer: string | null): Client {
+	return isProxy === true ? { address, signer, vouched, isProxy } : { address, signer, vouched };
 }
 
 export interface RequestTarget {

@@ -23,7 +23,7 @@ const FOUND: Read = { ...LIGHT_READ, keep: "found" };
 const DEEP: Read = { ...LIGHT_READ, keep: "deep" };
 /** Reads on which the node may work long. */
 const HEAVY: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 };
-const EXECUTION: Read = { ...HEAVY, executes: true };
+export const EXECUTION: Read = { ...HEAVY, executes: true };
 
 /**
  * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
@@ -80,3 +80,19 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 		web3_sha3: LIGHT_READ,
 	}),
 );
+
+/** The calls that have a sender; of each, whether it concerns the pending block if it names none. */
+const CALLS: ReadonlyMap<string, boolean> = new Map([
+	["eth_call", false],
+	["eth_estimateGas", true],
+	["eth_createAccessList", false],
+]);
+
+/**
+ * Whether the call is about the pending block, in which the relay counts the client's own private transactions. Clients name no
+ * block by leaving it out or by null.
+ */
+export function asksPending(method: string, [, block]: readonly unknown[]): boolean {
+	const byDefault = CALLS.get(method);
+	return byDefault !== undefined && (block == null ? byDefault : block === "pending");
+}

@@ -7,7 +7,7 @@ import {
 	type RpcTransaction,
 	withoutSignature,
 } from "../../../shared/ethereum/rpcObjects.ts";
-import { type CallContext, clientOf, isWebPage, UNKNOWN_ADDRESS } from "../../../shared/http/callContext.ts";
+import { type CallContext, clientOf } from "../../../shared/http/callContext.ts";
 import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/http/syncWaits.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
@@ -28,8 +28,8 @@ import {
 	type SubmissionPath,
 } from "../../domain/endpoints.ts";
 import type { Submitter } from "../../domain/ports.ts";
-import type { CancelRequest, SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
-import { callerOf, relayMethod } from "../methodDependencies.ts";
+import type { SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
+import { callerOf, relayMethod, requesterOf } from "../methodDependencies.ts";
 
 export const eth_sendRawTransaction = relayMethod({
 	name: "eth_sendRawTransaction",
@@ -95,20 +95,10 @@ export const eth_cancelTransaction = relayMethod({
 	result: z.literal(true),
 	ordered: true,
 	async handle([wanted], context, { canceller }) {
-		if (await canceller.cancel(cancelRequest(wanted, context))) return true as const;
+		if (await canceller.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
 		throw new RpcError("rejected", "transaction not found or no longer pending");
 	},
 });
-
-/** Any web page can send requests from its visitor's address, so there the address proves nothing. */
-function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
-	const provesSubmitter = !isWebPage(origin) && client.address !== UNKNOWN_ADDRESS;
-	return {
-		hash,
-		address: provesSubmitter ? client.address : null,
-		signer: transport === "http" ? client.signer : null,
-	};
-}
 
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",

@@ -102,7 +102,7 @@ function word(value: number): string {
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 const ZERO_WORD = `0x${"0".repeat(64)}`;
 /** How the code of a delegated account begins. https://eips.ethereum.org/EIPS/eip-7702 */
-const DELEGATION_PREFIX = "0xef0100";
+export const DELEGATION_PREFIX = "0xef0100";
 
 /** `overrides` with the changes of `tx` applied; null if the tracer's `diff` is malformed. */
 export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer): StateOverrides | null {

@@ -23,6 +23,7 @@ import { EXECUTION_FAILED, NO_VERDICT, readExecutionError } from "./verdicts.ts"
 
 const CALLS = { tracer: "callTracer" };
 const CALLS_WITH_LOGS = { ...CALLS, tracerConfig: { withLog: true } };
+const TOUCHED = { tracer: "prestateTracer" };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 
 /** A transaction's outcome, and the state after it; null if not known. */
@@ -31,20 +32,19 @@ export interface Traced {
 	readonly state: StateOverrides | null;
 }
 
-/** Runs the first transaction of `part` alone. */
-export async function traceFirst(part: Part, ask: Ask): Promise<Traced> {
-	const [tx, following] = part.chain;
+/** Runs the first transaction of `part` alone. `changes`: whether the state after it is needed. */
+export async function traceFirst(part: Part, ask: Ask, changes = part.chain.length > 1): Promise<Traced> {
+	const [tx] = part.chain;
 	const noVerdict = { outcome: NO_VERDICT, state: null };
 	if (tx === undefined) return noVerdict;
 	// Nodes trace transactions even if the sender can't pay the maximum cost.
 	const balance = firstBalance(part);
 	const funds = balance === null ? null : findFundsProblem(tx, balance);
 	if (funds !== null) return { outcome: { ok: false, error: funds }, state: null };
-	const wanted = { changes: following !== undefined, logs: true };
-	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), wanted, ask);
+	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), { changes, logs: true }, ask);
 	if (called?.kind === "failed") return { outcome: { ok: false, error: called.error }, state: null };
 	if (called?.kind !== "result") return noVerdict;
-	const outcome = readFrame(called.value, part, part.measured && following === undefined);
+	const outcome = readFrame(called.value, part, part.measured && part.chain.length === 1);
 	if (outcome === null) return noVerdict;
 	return { outcome, state: changed?.kind === "result" ? applyDiff(part.state, changed.value, tx) : null };
 }
@@ -88,6 +88,11 @@ export function traceCall(
 ): Promise<readonly NodeAnswer[]> {
 	const calls = traceOf(call, logs ? CALLS_WITH_LOGS : CALLS);
 	return ask(changes ? [calls, traceOf(call, CHANGES)] : [calls]);
+}
+
+/** The accounts and slots that `call` touches, with their values before it. */
+export function traceTouched(call: TracedCall, ask: Ask): Promise<readonly NodeAnswer[]> {
+	return ask([traceOf(call, TOUCHED)]);
 }
 
 function traceOf({ object, number, ...overrides }: TracedCall, tracer: object): RpcCall {

@@ -3,9 +3,13 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
+import { JsonRpcProvider } from "ethers";
+import { createPublicClient, http } from "viem";
+import { foundry } from "viem/chains";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 import { httpText, type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
@@ -94,6 +98,31 @@ describe("what only the relay serves", () => {
 });
 
 describe("reads of clients' transactions", () => {
+	it("show a pending type 4 with its authorizations, whose signatures are hidden, to ethers and viem", async (t) => {
+		const address = `0x${"ab".repeat(20)}`;
+		const authorizations = [{ by: testAccount(77), address }];
+		const tx = (await fixture.users.actor()).sign({ type: 4, gasLimit: 200_000, authorizations });
+		await send(tx);
+		const provider = new JsonRpcProvider(boost.url, undefined, { staticNetwork: true, cacheTimeout: -1 });
+		t.after(() => provider.destroy());
+		const client = createPublicClient({ chain: foundry, transport: http(boost.url) });
+		const assertShown = async () => {
+			const [byEthers, byViem] = await Promise.all([
+				provider.getTransaction(tx.hash),
+				client.getTransaction({ hash: tx.hash as `0x${string}` }),
+			]);
+			const [seen] = byEthers?.authorizationList ?? [];
+			const zeros = `0x${"0".repeat(64)}`;
+			assert.deepEqual([seen?.address.toLowerCase(), seen?.signature.r], [address, zeros]);
+			assert.deepEqual(byViem.authorizationList, [
+				{ chainId: 31_337, address, nonce: 0, yParity: 0, r: "0x0", s: "0x0" },
+			]);
+		};
+		await assertShown();
+		await fixture.fails();
+		await assertShown();
+	});
+
 	it("work during and after an outage: nonce, transaction, status, receipt", async () => {
 		const actor = await fixture.users.actor();
 		const [first, second, third, fourth] = [0, 1, 2, 3].map((nonce) => actor.sign({ nonce })) as [

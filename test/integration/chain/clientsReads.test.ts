@@ -241,6 +241,12 @@ async function assertSeen(
 			);
 		}
 		assert.deepEqual([BigInt(seen.signature.r), BigInt(seen.signature.s)], [0n, 0n]);
+		if (tx.type === 4) {
+			const list = seen.authorizationList?.map(({ chainId, address, nonce, signature }) => {
+				return { chainId, address: address.toLowerCase(), nonce, isSigned: BigInt(signature.r) !== 0n };
+			});
+			assert.deepEqual(list, authorizationsOf(tx, block));
+		}
 	}
 	const sockets = webSocket(socketUrl, { reconnect: false });
 	const viemSocket = createPublicClient({ chain: foundry, transport: sockets });
@@ -257,6 +263,12 @@ async function assertSeen(
 			[tx.from, TO, Number(tx.nonce), tx.value, tx.gasLimit, "0x1234"],
 		);
 		assert.deepEqual([BigInt(seen.r), BigInt(seen.s)], [0n, 0n]);
+		if (seen.type === "eip7702") {
+			const list = seen.authorizationList.map(({ chainId, address, nonce, r }) => {
+				return { chainId: BigInt(chainId), address, nonce: BigInt(nonce), isSigned: BigInt(r) !== 0n };
+			});
+			assert.deepEqual(list, authorizationsOf(tx, block));
+		}
 	}
 	const web3 = await new Web3(relay.url).eth.getTransaction(tx.hash);
 	assert.equal(web3.hash, tx.hash);
@@ -268,6 +280,13 @@ async function assertSeen(
 		[printed.hash, printed.from, printed.blockNumber],
 		[tx.hash, tx.from, block === null ? null : `0x${block.toString(16)}`],
 	);
+}
+
+/** The authorizations of `tx`, whose signatures are public once they are in a block. */
+function authorizationsOf(tx: DecodedTransaction, block: number | null): readonly object[] {
+	return tx.authorizationList.map(({ chainId, address, nonce }) => ({
+		...{ chainId, address, nonce, isSigned: block !== null },
+	}));
 }
 
 function optionsOf(type: TransactionType): TxOptions {

@@ -30,6 +30,8 @@ const ROWS: readonly {
 	readonly name: string;
 	readonly options: Omit<TxOptions, "by">;
 	readonly shown: Readonly<Record<string, unknown>>;
+	/** What it shows only while it is pending. */
+	readonly pending?: Readonly<Record<string, unknown>>;
 }[] = [
 	{
 		name: "type 0",
@@ -70,6 +72,11 @@ const ROWS: readonly {
 		name: "type 4",
 		options: { type: 4, authorizations: [{ by: testAccount(77), address: TARGET }] },
 		shown: { type: "0x4", to: TARGET, accessList: [], ...FEES },
+		pending: {
+			authorizationList: [
+				{ chainId: "0x7a69", address: TARGET, nonce: "0x0", yParity: "0x0", r: "0x0", s: "0x0" },
+			],
+		},
 	},
 ];
 
@@ -77,8 +84,8 @@ const ROWS: readonly {
 const FIELDS =
 	"accessList blockHash blockNumber chainId from gas gasPrice hash input maxFeePerGas maxPriorityFeePerGas nonce r s to transactionIndex type v value yParity";
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
-/** Authorizations are signatures, and blobs are nobody's business before they are in a block. */
-const SECRETS = ["authorizationList", "blobs", "commitments", "proofs", "cellProofs", "sidecar"];
+/** Blobs are nobody's business before they are in a block. */
+const SECRETS = ["blobs", "commitments", "proofs", "cellProofs", "sidecar"];
 
 function assertShown(
 	found: Record<string, unknown> | null,
@@ -91,7 +98,7 @@ function assertShown(
 }
 
 describe("each type, from submission to block", () => {
-	for (const { name, options, shown } of ROWS) {
+	for (const { name, options, shown, pending: hidden = {} } of ROWS) {
 		it(`${name}: builders get the very bytes, clients are shown it without its signature, it is mined`, async () => {
 			const actor = await fixture.actor();
 			const tx = actor.sign({ gasLimit: 200_000, ...options });
@@ -110,7 +117,7 @@ describe("each type, from submission to block", () => {
 			await fixture.waitUntilSent(tx);
 			const pending = await fixture.byHash(tx);
 			const nowhere = { blockHash: null, blockNumber: null, transactionIndex: null };
-			assertShown(pending, { ...common, ...nowhere });
+			assertShown(pending, { ...common, ...hidden, ...nowhere });
 			for (const field of SECRETS) assert.equal(Object.hasOwn(pending ?? {}, field), false, field);
 			const block = await system.nextBlock();
 			await fixture.reaches(tx, "INCLUDED");

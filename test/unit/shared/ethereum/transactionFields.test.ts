@@ -76,6 +76,8 @@ test("a self-transfer has no data, blobs, authorizations or other receiver", () 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const NOWHERE = { blockHash: null, blockNumber: null, transactionIndex: null };
 
+const HIDDEN_AUTHORIZATION = { yParity: "0x0", r: "0x0", s: "0x0" };
+
 test("a pending transaction of each type is shown without blobs and signatures", () => {
 	for (const type of [0, 1, 2, 3, 4] as const) {
 		const accessList = type === 0 ? [] : [{ address: `0x${"ab".repeat(20)}`, storageKeys: [] }];
@@ -100,6 +102,14 @@ test("a pending transaction of each type is shown without blobs and signatures",
 						blobVersionedHashes: tx.blobVersionedHashes,
 					}
 				: {}),
+			...(type === 4
+				? {
+						authorizationList: tx.authorizationList.map(({ address }) => ({
+							...{ chainId: "0x7a69", address, nonce: "0x0" },
+							...HIDDEN_AUTHORIZATION,
+						})),
+					}
+				: {}),
 			...HIDDEN,
 		});
 	}
@@ -117,10 +127,21 @@ test("a node's transaction gets the fields that older types lack, and loses its 
 	});
 	const full = { chainId: "0x1", maxFeePerGas: "0x8", maxPriorityFeePerGas: "0x1", accessList: [{}] };
 	assert.deepEqual(withoutSignature({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
-	const authorized = { ...node, ...full, authorizationList: [{ r: "0x1" }] };
+	const unsigned = { chainId: "0x1", address: `0x${"ab".repeat(20)}`, nonce: "0x2" };
+	const signed = { ...unsigned, yParity: "0x1", r: "0x5", s: "0x6", v: "0x1" };
+	const authorized = { ...node, ...full, type: "0x4", authorizationList: [signed] };
 	assert.deepEqual(withoutSignature(authorized, 31_337n), { ...authorized, ...HIDDEN }, "mined: public");
-	const pending = withoutSignature({ ...authorized, blockNumber: null }, 31_337n);
-	assert.deepEqual(pending, { ...node, ...full, blockNumber: null, ...HIDDEN }, "pending: perhaps private");
+	const hidden = { authorizationList: [{ ...unsigned, ...HIDDEN_AUTHORIZATION }] };
+	const lists: readonly [given: unknown, shown: object][] = [
+		[[signed], hidden],
+		[[unsigned], hidden],
+		[undefined, { authorizationList: [] }],
+		[null, { authorizationList: [] }],
+	];
+	for (const [authorizationList, shown] of lists) {
+		const found = { ...authorized, blockNumber: null, authorizationList };
+		assert.deepEqual(withoutSignature(found, 31_337n), { ...found, ...shown, ...HIDDEN }, "perhaps private");
+	}
 });
 
 test("a failing transaction has a reason and a next step", () => {

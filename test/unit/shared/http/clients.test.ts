@@ -50,8 +50,11 @@ test("the client's address is taken from a trusted proxy, and from boost if it s
 			...(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }),
 			...(secret === undefined ? {} : { "x-boost-auth": secret }),
 		};
-		const { address, vouched } = addressReader({ trustProxy, boostSecret: SECRET })(headers, "10.0.0.1");
+		const read = addressReader({ trustProxy, boostSecret: SECRET })(headers, "10.0.0.1");
+		const { address, vouched, isProxy } = read;
 		assert.equal(`${address}${vouched ? " vouched" : ""}`, expected, `${trustProxy} ${forwarded} ${secret}`);
+		const isUnbelieved = forwarded !== undefined && address === "10.0.0.1";
+		assert.equal(isProxy, isUnbelieved ? true : undefined, `${trustProxy} ${forwarded} ${secret}: a proxy's`);
 	}
 });
 
@@ -59,7 +62,7 @@ test("if no secret is set, no sender can vouch", () => {
 	for (const boostSecret of [undefined, ""]) {
 		const read = addressReader({ trustProxy: 0, ...(boostSecret === undefined ? {} : { boostSecret }) });
 		const headers = { "x-forwarded-for": "1.1.1.1", "x-boost-auth": "" };
-		assert.deepEqual(read(headers, "10.0.0.1"), { address: "10.0.0.1", vouched: false });
+		assert.deepEqual(read(headers, "10.0.0.1"), { address: "10.0.0.1", vouched: false, isProxy: true });
 	}
 });
 

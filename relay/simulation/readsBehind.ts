@@ -1,0 +1,156 @@
+// Makes clients' calls behind pending transactions: traces these one after another on the head's state, and gives the node what they
+// change as state overrides of the call, so that its answers and errors are the node's own. The client's overrides come first. Where a
+// node takes no overrides for `eth_createAccessList` (anvil), the list is made from a trace.
+
+import type { Clock } from "../../shared/clock.ts";
+import { toQuantity } from "../../shared/ethereum/hex.ts";
+import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Tip } from "../domain/chain.ts";
+import { type Fields, fieldsOf } from "../domain/nodeJson.ts";
+import type { Caller, ReadsBehind } from "../domain/ports.ts";
+import { type BlockContext, blockContext } from "../domain/simulation.ts";
+import type { ChainLink } from "../domain/transaction.ts";
+import { feeProblem } from "../domain/transactionRules.ts";
+import { accessListOf } from "./accessLists.ts";
+import type { AccountOverride, Ask, NodeAnswer, StateOverrides } from "./engines/engine.ts";
+import { isObject } from "./engines/nodeObjects.ts";
+import { traceFirst } from "./engines/traces.ts";
+import { readAnswer } from "./engines/verdicts.ts";
+
+export interface ReadsBehindDependencies {
+	/** The node, with a share for each client: as Passthrough. */
+	readonly node: {
+		call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown>;
+		read(method: string, params: readonly unknown[], caller: Caller, timeoutMs: number): Promise<unknown>;
+	};
+	readonly tip: Tip;
+	readonly feeRecipientOf: () => string;
+	readonly clock: Clock;
+}
+
+/** How long the pending transactions may take, in ms; a wallet waits ten seconds for its call. */
+const TIMEOUT_MS = 2_000;
+const NONE: ReadonlySet<string> = new Set();
+const ZERO_WORD = `0x${"0".repeat(64)}`;
+
+export function readsBehind({ node, tip, feeRecipientOf, clock }: ReadsBehindDependencies): ReadsBehind {
+	return {
+		async answer(method, params, chain, caller) {
+			const next = tip.next();
+			if (next === null) return null;
+			const until = clock.monotonic() + TIMEOUT_MS;
+			const ask: Ask = (calls) =>
+				Promise.all(
+					calls.map((one) =>
+						askOne(() => node.read(one.method, one.params, caller, Math.max(1, until - clock.monotonic()))),
+					),
+				);
+			const block = blockContext(next, feeRecipientOf());
+			const state = await stateBehind(chain, block, ask);
+			const behind = state && paramsBehind(method, params, block, state);
+			if (!behind) return null;
+			try {
+				return { result: await node.call(method, behind, caller) };
+			} catch (thrown) {
+				if (!isFault(thrown)) throw thrown;
+			}
+			return method === "eth_createAccessList" ? tracedList(behind, block, ask) : null;
+		},
+	};
+}
+
+/** The state after those of `chain` that can be in `block`, as overrides; null if none can, or the node can't tell. */
+async function stateBehind(
+	chain: readonly ChainLink[],
+	block: BlockContext,
+	ask: Ask,
+): Promise<StateOverrides | null> {
+	let state: StateOverrides | null = null;
+	for (const { tx, mayFail } of chain) {
+		if (feeProblem(tx, block) !== null) break;
+		const part = {
+			...{ block, prevRandao: block.parentHash ?? ZERO_WORD, beaconRoot: ZERO_WORD, chain: [tx] },
+			...{ accounts: new Map(), mayFail: NONE, measured: false, mayWait: false, state: state ?? {} },
+		};
+		const traced = await traceFirst(part, ask, true);
+		if (!traced.outcome.ok && traced.outcome.error.code === "NODE_UNAVAILABLE") return null;
+		// What would be held back, or can't be in a block at all, ends the chain.
+		if (!traced.outcome.ok && (!mayFail || traced.state === null)) break;
+		if (traced.state === null) return null;
+		state = traced.state;
+	}
+	return state;
+}
+
+async function askOne(read: () => Promise<unknown>): Promise<NodeAnswer> {
+	try {
+		return { kind: "result", value: await read() };
+	} catch (thrown) {
+		if (thrown instanceof ForeignRpcError) return readAnswer({ ok: false, error: thrown });
+		if (thrown instanceof RpcError) return { kind: "fault" };
+		throw thrown;
+	}
+}
+
+/** The answer of `eth_createAccessList` by traces; null if the node can't make it either. */
+async function tracedList(
+	[call, , overrides]: readonly unknown[],
+	{ stateBlock }: BlockContext,
+	ask: Ask,
+): Promise<{ readonly result: unknown } | null> {
+	const object = fieldsOf(call) ?? {};
+	const stateOverrides = overrides as StateOverrides;
+	const result = await accessListOf({ object, number: stateBlock, stateOverrides, blockOverrides: {} }, ask);
+	return result && { result };
+}
+
+/** Whether the node failed, or takes no such params or block, so that `thrown` is no verdict on the call. */
+function isFault(thrown: unknown): boolean {
+	if (!(thrown instanceof ForeignRpcError)) return thrown instanceof RpcError;
+	return readAnswer({ ok: false, error: thrown }).kind !== "failed";
+}
+
+/** The call with `state` under its own overrides, on the head's state; null if its overrides are not read here. */
+function paramsBehind(
+	method: string,
+	[call, , own, blockOwn, ...more]: readonly unknown[],
+	block: BlockContext,
+	state: StateOverrides,
+): readonly unknown[] | null {
+	const overrides = merged(state, own ?? {});
+	if (overrides === null || more.length > 0) return null;
+	const behind = [call, toQuantity(block.stateBlock), overrides];
+	if (method !== "eth_call") return blockOwn == null ? behind : [...behind, blockOwn];
+	if (blockOwn != null && !isObject(blockOwn)) return null;
+	const next = {
+		number: toQuantity(block.number),
+		time: toQuantity(block.timestamp),
+		baseFeePerGas: toQuantity(block.baseFee),
+	};
+	return [...behind, { ...next, ...(fieldsOf(blockOwn) ?? {}) }];
+}
+
+/** `state` with the client's overrides over it; null if these are malformed, which the node shall say. */
+function merged(state: StateOverrides, own: unknown): Fields | null {
+	if (!isObject(own)) return null;
+	const all: Record<string, unknown> = { ...state };
+	for (const [address, account] of Object.entries(own)) {
+		if (!isObject(account)) return null;
+		const key = address.toLowerCase();
+		all[key] = mergedAccount(state[key] ?? {}, account);
+	}
+	return all;
+}
+
+function mergedAccount(behind: AccountOverride, own: Fields): Fields {
+	const { stateDiff, ...rest } = behind;
+	// It replaces all slots.
+	if (own.state != null) return { ...rest, ...own };
+	if (stateDiff === undefined || (own.stateDiff != null && !isObject(own.stateDiff)))
+		return { ...behind, ...own };
+	const slots = Object.entries(fieldsOf(own.stateDiff) ?? {}).map(([slot, value]) => [
+		slot.toLowerCase(),
+		value,
+	]);
+	return { ...behind, ...own, stateDiff: { ...stateDiff, ...Object.fromEntries(slots) } };
+}
