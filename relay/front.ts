@@ -8,6 +8,7 @@ import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
+import { cutterFor } from "../shared/secrets.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
@@ -58,7 +59,13 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			...{ shared: market, clock },
 		},
 	);
-	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
+	const reads = new Passthrough(
+		{},
+		{
+			...{ node: readNode, head: () => tip.head(), clock, log: log.child("reads") },
+			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL),
+		},
+	);
 	return createIngress(
 		{
 			host: config.HOST,

@@ -79,11 +79,12 @@ export class Failover {
 
 /**
  * An upstream's verdict as the client gets it. A rate limit of the relay applies to this client and becomes HTTP 429; with a
- * `reason` it is a full share of the pool, for which waiting a second does not help.
+ * `reason` it is a full share of the pool, for which waiting a second does not help, and in other words it is the node's limit
+ * of what one read may cover.
  */
 export function verdictError({ code, message, data }: WireVerdict): Error {
 	const { reason } = (data ?? {}) as { reason?: unknown };
-	return code === RPC_ERRORS.rateLimit.code && reason === undefined
+	return code === RPC_ERRORS.rateLimit.code && reason === undefined && message.startsWith("limit exceeded")
 		? new RpcError("rateLimit", message, data)
 		: new ForeignRpcError(code, message, data);
 }

@@ -2,11 +2,13 @@
 // messages.
 //
 // A verdict is any JSON-RPC error about the transaction or the request, with any status below 500. Everything else is a fault,
-// and so are: −32603 (unless the dialect knows the message), a fallback's 429 and −32005 (they limit boost, not the client), its
-// 401 to 403 (they concern boost's account), and a pool that is full for everybody.
+// and so are: −32603 (unless the dialect knows the message, or the relay passes on its node's verdict on a read), a fallback's
+// 429 and −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account),
+// and a pool that is full for everybody.
 
 import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
+import { isOwnFault } from "../../shared/jsonrpc/errors.ts";
+import { asksForLess, isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
 	CallResult,
 	Delivery,
@@ -82,7 +84,7 @@ export function judgeReading(
 	// A batch may be rejected as a whole by one error.
 	const one = expected.batch && Array.isArray(value) ? null : answerOf(value, expected.batch ? null : ids[0]);
 	if (one?.kind === "error") {
-		const found = faultOfError(one.error, exchange, upstream);
+		const found = faultOfRead(one.error, exchange, upstream);
 		return found === null ? { kind: "answered", status, body } : { ...fault(found, exchange), body };
 	}
 	const isAnswer = expected.batch ? answersAll(value, ids) : one !== null;
@@ -126,10 +128,17 @@ function judgeResult(result: unknown, hash: string, exchange: Exchange): Deliver
 	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", exchange);
 }
 
+/** The fault that an error of a read means; null if it is a verdict. */
+function faultOfRead(error: WireVerdict, exchange: Exchange, upstream: Judged): Fault | null {
+	if (upstream.name === "relay" && error.code === INTERNAL && !isOwnFault(error)) return null;
+	if (exchange.status !== 429 && error.code === LIMIT && asksForLess(error.message)) return null;
+	return faultOfError(error, exchange, upstream);
+}
+
 /** The fault that an error means; null if it is a verdict. */
 function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged): Fault | null {
 	if (upstream.name === "fallback") {
-		if (status === 429 || error.code === LIMIT) return "limited";
+		if (status === 429 || error.code === LIMIT || error.code === 429) return "limited";
 		if (ACCOUNT_STATUS.has(status)) return "httpStatus";
 	}
 	return error.code === INTERNAL && !upstream.isVerdict(error.message) ? "internal" : null;

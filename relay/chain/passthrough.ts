@@ -5,6 +5,7 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
 import {
+	ACCOUNT_STATUS,
 	type JsonRpcClient,
 	type RpcAnswer,
 	type RpcCall,
@@ -12,10 +13,17 @@ import {
 } from "../../shared/jsonrpc/client.ts";
 import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
-import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import {
+	ForeignRpcError,
+	isOwnFault,
+	NODE_UNAVAILABLE,
+	nodesWords,
+	RpcError,
+} from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import { LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
+import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
@@ -30,6 +38,8 @@ export interface PassthroughDependencies {
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
+	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
+	readonly cutter?: Cutter;
 	/** Default: the system clock. */
 	readonly clock?: Clock;
 }
@@ -50,19 +60,12 @@ const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
-/**
- * Codes of errors that are about the read itself: reverted, invalid input and its kin (EIP-1474), not found, invalid
- * params, OpenEthereum's execution errors, pruned history (EIP-4444). Any other may be about the operator's account
- * at a provider, so its text is kept from clients.
- */
-const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, -32602, -32015]);
-/** Codes of `eth_simulateV1`: -38999 to -38000. */
-const SIMULATION_CODES = { from: -38_999, to: -38_000 };
 const NOT_FOUND = -32601;
-const LIMIT = -32005;
-/** Some nodes call a failed execution an internal error (anvil: an invalid opcode). */
-const INTERNAL = -32603;
+/** How often the log says that the node refuses its operator, in ms. */
+const REFUSED_EVERY_MS = 60_000;
 const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
+type NodeError = Extract<RpcAnswer, { ok: false }>["error"];
+
 const HEX = /^0x[0-9a-f]+$/i;
 
 export class Passthrough {
@@ -70,6 +73,9 @@ export class Passthrough {
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
 	readonly #clock: Clock;
+	readonly #cutter: Cutter;
+	/** When the log last said that the node refuses its operator, in monotonic ms. */
+	#refusedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
 	readonly #heavy: SharedJobs<unknown>;
 	/** Reads in flight. */
@@ -82,6 +88,7 @@ export class Passthrough {
 		this.#head = dependencies.head;
 		this.#log = dependencies.log;
 		this.#clock = dependencies.clock ?? systemClock;
+		this.#cutter = dependencies.cutter ?? cutterFor();
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
@@ -104,9 +111,9 @@ export class Passthrough {
 
 	/**
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
-	 * node's error if that is about the read. Throws RpcError: `methodNotFound` for a method that is not listed or not known
-	 * to the node, `limit` if the answer is too large or too many reads wait, `internal` with `reason: "node unavailable"`
-	 * if the node failed.
+	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
+	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
+	 * `reason: "node unavailable"` if the node gave no answer, or refused its operator.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);
@@ -181,23 +188,35 @@ export class Passthrough {
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			if (thrown.code === "tooLarge") throw new RpcError("limit", TOO_LARGE);
-			this.#log.debug("a read failed", { method, code: thrown.code });
+			this.#noteFailure(method, thrown);
 			throw unavailable();
 		}
 		if (answer.ok) return answer.result;
-		const { code, message, data } = answer.error;
-		if (code === NOT_FOUND) throw methodNotFound(method);
-		if (code === LIMIT) throw new RpcError("limit", "limit exceeded: the node does not answer this much");
-		if (isVerdict(code) || (passed.executes && code === INTERNAL)) {
-			throw new ForeignRpcError(code, message, data);
-		}
-		this.#log.debug("a read failed", { method, code });
-		throw unavailable();
+		throw this.#verdict(method, answer.error);
 	}
-}
 
-function isVerdict(code: number): boolean {
-	return VERDICTS.has(code) || (code >= SIMULATION_CODES.from && code <= SIMULATION_CODES.to);
+	/** The node's error as clients get it. */
+	#verdict(method: string, { code, message, data }: NodeError): Error {
+		this.#log.debug("the node answered a read with an error", { method, code });
+		if (code === NOT_FOUND) return methodNotFound(method);
+		// That of another relay of ours.
+		if (isOwnFault({ code, message }) && reasonOf(data) === NODE_UNAVAILABLE.reason) return unavailable();
+		return new ForeignRpcError(code, nodesWords(code, this.#cutter.text(message)), this.#cutter.value(data));
+	}
+
+	/** A refusal of the operator's key, bill or quota needs the operator. */
+	#noteFailure(method: string, { code, status }: UpstreamError): void {
+		const now = this.#clock.monotonic();
+		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#refusedAt < REFUSED_EVERY_MS) {
+			this.#log.debug("a read failed", { method, code: status ?? code });
+			return;
+		}
+		this.#refusedAt = now;
+		this.#log.warn("the node refuses reads for their operator's key, bill or quota", {
+			method,
+			code: status,
+		});
+	}
 }
 
 /** Whether the result can never change. */
@@ -217,5 +236,9 @@ function isLasting(
 }
 
 function unavailable(): RpcError {
-	return new RpcError("internal", "internal error", { reason: "node unavailable" });
+	return new RpcError("internal", "internal error", NODE_UNAVAILABLE);
+}
+
+function reasonOf(data: unknown): unknown {
+	return (data as { reason?: unknown } | null | undefined)?.reason;
 }

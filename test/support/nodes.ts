@@ -23,7 +23,13 @@ export type NodeFault =
 	| { readonly kind: "truncated" }
 	| { readonly kind: "wrongId" }
 	/** It answers each call with a JSON-RPC error. */
-	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status?: number }
+	| {
+			readonly kind: "error";
+			readonly code: number;
+			readonly message: string;
+			readonly data?: unknown;
+			readonly status?: number;
+	  }
 	/** It answers each call with this result. */
 	| { readonly kind: "result"; readonly result: unknown }
 	/** It refuses batches of more than `calls`: by 413, by one error for all, or by an answer to the first call only. */
@@ -171,7 +177,7 @@ function answerFault(
 			send(200, { jsonrpc: "2.0", id: "another", result: "0x1" });
 			return;
 		case "error":
-			each({ error: { code: fault.code, message: fault.message } }, fault.status);
+			each({ error: { code: fault.code, message: fault.message, data: fault.data } }, fault.status);
 			return;
 		case "result":
 			each({ result: fault.result });
