@@ -126,7 +126,13 @@ export function readinessChecks(
 	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
 	return [
 		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
-		{ name: "head", check: () => verdict(heads.ageMs() <= maxHeadAgeMs, "the head is too old") },
+		{
+			name: "head",
+			check() {
+				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs, "the head is too old");
+				return { ...result, ...clockNote(heads.times.differenceMs()) };
+			},
+		},
 		{
 			name: "store",
 			async check() {
@@ -138,4 +144,13 @@ export function readinessChecks(
 		// Fails when there were deliveries in the last two slots and no builder answered any.
 		{ name: "delivery", check: () => verdict(deliveries.healthy, "no builder answers") },
 	];
+}
+
+/** A wrong clock makes nothing unready, but the operator should set it. */
+function clockNote(differenceMs: number): { readonly note?: string } {
+	if (differenceMs === 0) return {};
+	const seconds = Math.round(Math.abs(differenceMs) / 1000);
+	return {
+		note: `this machine's clock is ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
+	};
 }

@@ -180,6 +180,7 @@ async function makeParts(
 		},
 		{
 			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
+			clockDifferenceMs: () => heads.times.differenceMs(),
 			payments: paymentReader({ node, received: receivedByFrames }),
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
@@ -211,6 +212,13 @@ async function makeParts(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
 			...{ node, clock, log: log.child("heads"), authorityOf: senderOfAuthorization },
+			onDifference(ms) {
+				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
+				else
+					log.warn(`this machine's clock is ${ms > 0 ? "ahead of" : "behind"} the chain's`, {
+						ms: Math.abs(ms),
+					});
+			},
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
 		},
 	);
@@ -279,7 +287,12 @@ function watch(parts: RelayParts, clock: Clock): void {
 		() => market.conduct.barred,
 	);
 	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
-	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.ageMs() / 1000);
+	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
+	registry.gauge(
+		"relay_clock_difference_seconds",
+		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
+		() => heads.times.differenceMs() / 1000,
+	);
 	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
 }
 

@@ -9,6 +9,7 @@ import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
 import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
+import { HeadTimes } from "./headTimes.ts";
 
 export interface HeadTrackerOptions {
 	/** Polling interval where heads are not announced, in ms. */
@@ -28,6 +29,8 @@ export interface HeadTrackerDependencies {
 	readonly authorityOf: AuthorityOf;
 	readonly clock: Clock;
 	readonly log: Logger;
+	/** Called when this machine's clock and the chain's begin or cease to differ, in ms as in {@link HeadTimes}. */
+	readonly onDifference?: (ms: number) => void;
 	/** 0 to 1; Math.random unless given. */
 	readonly random?: () => number;
 }
@@ -48,6 +51,8 @@ const UNANNOUNCED = 3;
 /** Follows the chain of one node, or of many behind a load balancer. */
 export class HeadTracker implements Component {
 	readonly name = "heads";
+	/** Age of the tracked head, and the difference of the clocks. */
+	readonly times: HeadTimes;
 	readonly #options: HeadTrackerOptions;
 	readonly #deps: HeadTrackerDependencies;
 	readonly #subscription: HeadSubscription | null;
@@ -70,7 +75,8 @@ export class HeadTracker implements Component {
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
-		const { clock, log, random = Math.random } = dependencies;
+		const { clock, log, random = Math.random, onDifference } = dependencies;
+		this.times = new HeadTimes({ slotMs: options.slotSeconds * 1000 }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => this.#rest.abort();
 		this.#subscription =
@@ -100,12 +106,6 @@ export class HeadTracker implements Component {
 	/** Checks the node's head at once, because a later one was seen. */
 	checkNow(): void {
 		this.#rest.abort();
-	}
-
-	/** Age of the tracked head by its timestamp, in ms; Infinity before the first one. */
-	ageMs(): number {
-		const head = this.current();
-		return head === null ? Infinity : Math.max(0, this.#deps.clock.now() - head.timestamp * 1000);
 	}
 
 	/** Whether the last check of the node's head failed. */
@@ -182,6 +182,7 @@ export class HeadTracker implements Component {
 		const isFirst = this.#chain.length === 0;
 		this.#chain = found.chain;
 		this.#next = next;
+		if (found.update.applied.length > 0) this.times.arrived(found.update.head.timestamp);
 		if (this.#chain.some(({ hash }) => hash === this.#announced?.hash)) this.#announced = null;
 		if (!wasAnnounced && this.#subscription?.live === true) this.#onUnannounced();
 		this.#logChange(found.update, isFirst, clock.monotonic() - begun);
