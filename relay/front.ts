@@ -62,7 +62,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 	const reads = new Passthrough(
 		{},
 		{
-			...{ node: readNode, head: () => tip.head(), clock, log: log.child("reads") },
+			...{ node: readNode, head: () => tip.head(), told: parts.told, clock, log: log.child("reads") },
+			isIncluded(hash) {
+				const record = records.get(hash)?.record;
+				return record !== undefined && isMined(record.stage);
+			},
 			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL),
 		},
 	);

@@ -32,6 +32,7 @@ import { PolledFilters } from "./chain/filters.ts";
 import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
+import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
 import { createFront } from "./front.ts";
@@ -222,6 +223,7 @@ async function makeParts(
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
 		},
 	);
+	const told = new ToldChain({ slotSeconds: config.SLOT_SECONDS }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
@@ -239,7 +241,7 @@ async function makeParts(
 				if (next !== null) rules.setNext(next);
 				fanout.setHead(update.head.number);
 				market.onChainUpdate(update);
-				headFeed.onHeads(update.gap ? [update.head] : update.applied);
+				headFeed.onHeads(told.onUpdate(update));
 				filters.onUpdate(update);
 				logFeed.onUpdate(update);
 			},
@@ -255,7 +257,7 @@ async function makeParts(
 	simulationMetrics.watch(simulations);
 	return {
 		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
-		...{ transactions, market, runner, pipeline, heads, blockLoop, subscriptions, filters },
+		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters },
 	};
 }
 

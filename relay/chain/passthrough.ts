@@ -4,6 +4,7 @@
 
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	ACCOUNT_STATUS,
 	type JsonRpcClient,
@@ -27,6 +28,7 @@ import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
+import type { ToldChain } from "./toldChain.ts";
 
 export interface PassthroughOptions {
 	/** Light reads that may wait, and heavy ones too. Default 1,000. */
@@ -34,10 +36,14 @@ export interface PassthroughOptions {
 }
 
 export interface PassthroughDependencies {
-	readonly node: Pick<JsonRpcClient, "call">;
+	readonly node: Pick<JsonRpcClient, "call" | "batch">;
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
+	/** What clients were told of the chain. Default: nothing. */
+	readonly told?: ToldChain;
+	/** Whether clients were told that the transaction with this hash is in a block. Default: of none. */
+	readonly isIncluded?: (hash: string) => boolean;
 	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
 	readonly cutter?: Cutter;
 	/** Default: the system clock. */
@@ -60,6 +66,19 @@ const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
+/** Reads whose answers show whether the node is behind what clients were told. */
+const MAY_LACK: ReadonlySet<string> = new Set([
+	"eth_blockNumber",
+	"eth_getLogs",
+	"eth_getBlockReceipts",
+	"eth_getTransactionReceipt",
+	"eth_getTransactionByHash",
+	...[...READS.keys()].filter((method) => /By(?:Block)?(?:Hash|Number)(?:AndIndex)?$/.test(method)),
+]);
+const BY_TRANSACTION: ReadonlySet<string> = new Set([
+	...["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getRawTransactionByHash"],
+]);
+const HASH_LENGTH = 66;
 const NOT_FOUND = -32601;
 /** How often the log says that the node refuses its operator, in ms. */
 const REFUSED_EVERY_MS = 60_000;
@@ -69,11 +88,13 @@ type NodeError = Extract<RpcAnswer, { ok: false }>["error"];
 const HEX = /^0x[0-9a-f]+$/i;
 
 export class Passthrough {
-	readonly #node: Pick<JsonRpcClient, "call">;
+	readonly #node: Pick<JsonRpcClient, "call" | "batch">;
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
 	readonly #clock: Clock;
 	readonly #cutter: Cutter;
+	readonly #told: ToldChain | null;
+	readonly #isIncluded: (hash: string) => boolean;
 	/** When the log last said that the node refuses its operator, in monotonic ms. */
 	#refusedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
@@ -89,6 +110,8 @@ export class Passthrough {
 		this.#log = dependencies.log;
 		this.#clock = dependencies.clock ?? systemClock;
 		this.#cutter = dependencies.cutter ?? cutterFor();
+		this.#told = dependencies.told ?? null;
+		this.#isIncluded = dependencies.isIncluded ?? (() => false);
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
@@ -113,7 +136,8 @@ export class Passthrough {
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
 	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
 	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
-	 * `reason: "node unavailable"` if the node gave no answer, or refused its operator.
+	 * `reason: "node unavailable"` if the node gave no answer, or refused its operator, `rejected` if it lacks a block that
+	 * clients were told of already.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);
@@ -180,7 +204,29 @@ export class Passthrough {
 		return reading;
 	}
 
+	/** The answer of the node, asked once more if it lacks what clients know: the next one behind a balancer may have it. */
 	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
+		const result = await this.#askNode(call, passed);
+		const told = this.#told;
+		const { method, params } = call;
+		if (told === null || !MAY_LACK.has(method)) return result;
+		if (method === "eth_blockNumber") return this.#height(result, told);
+		if (method === "eth_getLogs") {
+			const block = blockOfLogs(params[0], told);
+			if (block === null || hasLogOf(result, block) || !(await this.#lacksBlock(block))) return result;
+			const again = await this.#askNode(call, passed);
+			if (hasLogOf(again, block) || !(await this.#lacksBlock(block))) return again;
+		} else {
+			if (!this.#isSuspect(call, result, told)) return result;
+			// The block may have no transaction or uncle with that index.
+			if (method.endsWith("AndIndex")) return this.#askWithBlock(call, blockOf(params[0]) ?? "", passed);
+			const again = await this.#askNode(call, passed);
+			if (!this.#isSuspect(call, again, told)) return again;
+		}
+		throw lacking(call);
+	}
+
+	async #askNode(call: RpcCall, passed: Read): Promise<unknown> {
 		const { method } = call;
 		let answer: RpcAnswer;
 		try {
@@ -193,6 +239,51 @@ export class Passthrough {
 		}
 		if (answer.ok) return answer.result;
 		throw this.#verdict(method, answer.error);
+	}
+
+	/** The node's height, or a higher one that clients know already. */
+	#height(result: unknown, told: ToldChain): unknown {
+		const number = parseNodeQuantity(result);
+		if (number === null) return result;
+		const tracked = this.#head()?.number ?? 0;
+		const height = told.tell(Math.max(Number(number), tracked));
+		return height === Number(number) ? result : toQuantity(height);
+	}
+
+	/** Whether the answer is null for what clients were told of. */
+	#isSuspect({ method, params: [first] }: RpcCall, result: unknown, told: ToldChain): boolean {
+		if (BY_TRANSACTION.has(method)) {
+			if (typeof first !== "string") return false;
+			const hash = first.toLowerCase();
+			if (result === null) return told.hasReceipt(hash) || this.#isIncluded(hash);
+			if (method === "eth_getTransactionReceipt") told.receiptWasTold(hash);
+			return false;
+		}
+		const block = blockOf(first);
+		return result === null && block !== null && told.hasBlock(block);
+	}
+
+	/** Asks together with the call, and thereby of one and the same node, whether it has the block. */
+	async #askWithBlock(call: RpcCall, block: string, passed: Read): Promise<unknown> {
+		try {
+			const [answer, count] = await this.#node.batch([call, countCall(block)], passed.timeoutMs);
+			if (answer === undefined || lacks(count)) throw lacking(call);
+			if (answer.ok) return answer.result;
+			throw this.#verdict(call.method, answer.error);
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			this.#noteFailure(call.method, thrown);
+			throw unavailable();
+		}
+	}
+
+	async #lacksBlock(block: string): Promise<boolean> {
+		try {
+			return lacks(await this.#node.call(countCall(block), LIGHT_READ.timeoutMs));
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			return false;
+		}
 	}
 
 	/** The node's error as clients get it. */
@@ -237,6 +328,49 @@ function isLasting(
 
 function unavailable(): RpcError {
 	return new RpcError("internal", "internal error", NODE_UNAVAILABLE);
+}
+
+/** The block of a parameter, by number or hash; null if it is named by a tag. */
+function blockOf(given: unknown): string | null {
+	const { blockHash, blockNumber } = (given ?? {}) as { blockHash?: unknown; blockNumber?: unknown };
+	const named = typeof given === "string" ? given : (blockHash ?? blockNumber);
+	return typeof named === "string" && HEX.test(named) ? named : null;
+}
+
+/** A call whose answer shows whether the node has a block. */
+function countCall(block: string): RpcCall {
+	const by = block.length === HASH_LENGTH ? "Hash" : "Number";
+	return { method: `eth_getBlockTransactionCountBy${by}`, params: [block] };
+}
+
+/** Whether the answer to {@link countCall} says that it has not. Some nodes answer an error where others answer null. */
+function lacks(count: RpcAnswer | undefined): boolean {
+	if (count === undefined) return false;
+	return count.ok ? count.result === null : count.error.code !== NOT_FOUND;
+}
+
+/** The last block that logs are asked of, as far as clients know of it: a node that has it has all others. Null if none. */
+function blockOfLogs(criteria: unknown, told: ToldChain): string | null {
+	const { blockHash, fromBlock, toBlock } = (criteria ?? {}) as Record<string, unknown>;
+	for (const one of [blockHash, toBlock, fromBlock]) {
+		const block = blockOf(one);
+		if (block !== null && told.hasRecent(block)) return block;
+	}
+	return null;
+}
+
+/** Whether a list of logs ends with one of the block. */
+function hasLogOf(logs: unknown, block: string): boolean {
+	// Of a long list only the text is known.
+	if (logs instanceof JsonText) return false;
+	const last = Array.isArray(logs) ? (logs.at(-1) as Record<string, unknown> | undefined) : undefined;
+	return last?.blockHash === block || last?.blockNumber === block;
+}
+
+/** Clients ask again after an error, while null would be an answer. The words are go-ethereum's. */
+function lacking({ params: [first] }: RpcCall): RpcError {
+	const what = typeof first === "string" ? first : "the range";
+	return new RpcError("rejected", `header not found: the node that was asked does not have ${what} yet`);
 }
 
 function reasonOf(data: unknown): unknown {

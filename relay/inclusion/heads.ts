@@ -43,7 +43,7 @@ const ASK_AGAIN_MS = 500;
 const MIN_SAFETY_POLL_MS = 2_000;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
-/** How long the head must stay lower before a rollback is accepted, in ms: see `#isBelieved`. */
+/** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
 const BACK_MS = 1_000;
 /** Heads found by polling but not announced, after which the subscription is taken for dead. */
 const UNANNOUNCED = 3;
@@ -211,16 +211,17 @@ export class HeadTracker implements Component {
 	/**
 	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that lags, and then the head seems
 	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert). Another
-	 * branch is accepted at once.
+	 * branch is accepted at once, unless the node is so far behind that it shares no known block.
 	 */
 	#isBelieved(update: ChainUpdate): boolean {
-		if (update.applied.length > 0) {
+		const isFarBehind = update.gap && update.head.number < (this.current()?.number ?? 0);
+		if (update.applied.length > 0 && !isFarBehind) {
 			this.#backSince = null;
 			return true;
 		}
 		const now = this.#deps.clock.monotonic();
 		this.#backSince ??= now;
-		if (now - this.#backSince < BACK_MS) return false;
+		if (now - this.#backSince < Math.max(BACK_MS, this.#options.slotSeconds * 500)) return false;
 		this.#backSince = null;
 		return true;
 	}

@@ -56,8 +56,10 @@ interface Call {
 	readonly params?: readonly unknown[];
 }
 
-/** Starts a proxy on loopback. `target` is the node's URL. */
-export async function startNodeProxy(target: string) {
+/** Starts a proxy on loopback. `first` is the node's URL. */
+export async function startNodeProxy(first: string) {
+	let targets: readonly string[] = [first];
+	let passed = 0;
 	let calls: ProxiedCall[] = [];
 	let requests = 0;
 	let fault: NodeFault | null = null;
@@ -92,6 +94,8 @@ export async function startNodeProxy(target: string) {
 			return;
 		}
 		const headers = { "content-type": "application/json" };
+		const target = targets[passed % targets.length] ?? first;
+		passed += 1;
 		const answer = await fetch(target, { method: "POST", headers, body });
 		response.writeHead(answer.status, headers).end(await answer.text());
 	};
@@ -108,6 +112,10 @@ export async function startNodeProxy(target: string) {
 		/** Number of HTTP requests so far. */
 		get requests() {
 			return requests;
+		},
+		/** Passes requests on to other nodes, as a load balancer does: to each in turn. */
+		setTargets(...urls: readonly string[]): void {
+			targets = urls;
 		},
 		/** Forgets the calls. */
 		reset(): void {
