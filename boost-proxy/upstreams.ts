@@ -6,7 +6,7 @@ import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
-import type { ChainReads, Dialect, Probe, Transport, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
 import {
 	BOOST_PATHS,
 	type BoostPath,
@@ -29,6 +29,7 @@ export interface UpstreamsDependencies {
 	readonly metrics: BoostMetrics;
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
+	readonly told: Pick<ToldHeads, "sawHead">;
 }
 
 /** The upstreams, and their probes and connections as a component. */
@@ -143,7 +144,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	}
 	const probe = relayProbe(
 		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG },
-		{ transport: ours.probes.transports.fast.transport, reference, clock },
+		{
+			...{ transport: ours.probes.transports.fast.transport, reference, clock },
+			onHead: (number) => dependencies.told.sawHead(number, "relay"),
+		},
 	);
 	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
 	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;

@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
-import type { RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
+import type { ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
 export interface FailoverDependencies {
 	readonly upstreams: Upstreams;
@@ -46,7 +46,7 @@ export class Failover {
 			readonly relayOnly: boolean;
 		},
 		state: RequestState,
-	): Promise<{ readonly body: Buffer; readonly status: number }> {
+	): Promise<ReadAnswer> {
 		const { path, target, search, caller, routing } = state;
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
@@ -60,7 +60,7 @@ export class Failover {
 			const reading = await upstream.read(request.body, options);
 			if (reading?.kind === "answered") {
 				routing.answeredBy.add(upstream.name);
-				return reading;
+				return { body: reading.body, status: reading.status, by: upstream.name };
 			}
 			if (reading?.kind === "failed" && reading.body !== undefined) {
 				failing ??= { body: reading.body, by: upstream.name };
@@ -68,7 +68,7 @@ export class Failover {
 		}
 		if (failing === null) throw unavailable("no upstream answers");
 		routing.answeredBy.add(failing.by);
-		return { body: failing.body, status: 200 };
+		return { body: failing.body, status: 200, by: failing.by };
 	}
 
 	#readers({ relayOnly }: { readonly relayOnly: boolean }): readonly Upstream[] {
