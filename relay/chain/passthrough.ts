@@ -79,6 +79,9 @@ const BY_TRANSACTION: ReadonlySet<string> = new Set([
 	...["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getRawTransactionByHash"],
 ]);
 const HASH_LENGTH = 66;
+const REVERTED = 3;
+/** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (anvil). */
+const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 const NOT_FOUND = -32601;
 /** How often the log says that the node refuses its operator, in ms. */
 const REFUSED_EVERY_MS = 60_000;
@@ -206,10 +209,32 @@ export class Passthrough {
 
 	/** The answer of the node, asked once more if it lacks what clients know: the next one behind a balancer may have it. */
 	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
-		const result = await this.#askNode(call, passed);
 		const told = this.#told;
+		if (told === null) return this.#askNode(call, passed);
+		try {
+			return await this.#askTold(call, passed, told);
+		} catch (thrown) {
+			if (!(await this.#mayBeBehind(thrown, call, told))) throw thrown;
+		}
+		try {
+			return await this.#askNode(call, passed);
+		} catch (thrown) {
+			throw (await this.#mayBeBehind(thrown, call, told)) ? lacking(call) : thrown;
+		}
+	}
+
+	/** Whether an error names no verdict, but a block that clients know and the node does not have yet. */
+	async #mayBeBehind(thrown: unknown, { params }: RpcCall, told: ToldChain): Promise<boolean> {
+		if (!(thrown instanceof ForeignRpcError) || thrown.code === REVERTED) return false;
+		const block = params.map((one) => blockOf(one)).find((one) => one !== null && told.hasRecent(one));
+		const recent = block ?? blockOfLogs(params[0], told);
+		return recent !== null && this.#lacksBlock(recent);
+	}
+
+	async #askTold(call: RpcCall, passed: Read, told: ToldChain): Promise<unknown> {
+		const result = await this.#askNode(call, passed);
 		const { method, params } = call;
-		if (told === null || !MAY_LACK.has(method)) return result;
+		if (!MAY_LACK.has(method)) return result;
 		if (method === "eth_blockNumber") return this.#height(result, told);
 		if (method === "eth_getLogs") {
 			const block = blockOfLogs(params[0], told);
@@ -343,10 +368,10 @@ function countCall(block: string): RpcCall {
 	return { method: `eth_getBlockTransactionCountBy${by}`, params: [block] };
 }
 
-/** Whether the answer to {@link countCall} says that it has not. Some nodes answer an error where others answer null. */
+/** Whether the answer to {@link countCall} says that it has not. Some nodes answer such an error where others answer null. */
 function lacks(count: RpcAnswer | undefined): boolean {
 	if (count === undefined) return false;
-	return count.ok ? count.result === null : count.error.code !== NOT_FOUND;
+	return count.ok ? count.result === null : UNKNOWN_BLOCK.has(count.error.code);
 }
 
 /** The last block that logs are asked of, as far as clients know of it: a node that has it has all others. Null if none. */

@@ -71,6 +71,23 @@ export const VERDICTS: readonly ProviderError[] = [
 	read("go-ethereum, pruned", "eth_call", 4444, "pruned history unavailable"),
 	read("go-ethereum, reverted", "eth_call", 3, "execution reverted: no", `0x08c379a0${"00".repeat(64)}`),
 	read("go-ethereum, out of time", "eth_call", -32002, "request timed out"),
+	read("go-ethereum 1.17.8, invalid code", "eth_call", -32000, "invalid opcode: INVALID"),
+	read("go-ethereum 1.17.8, out of time", "eth_call", -32000, "execution aborted (timeout = 5s)"),
+	read("go-ethereum 1.17.8, by hash", "eth_call", -32000, "header for hash not found"),
+	read("go-ethereum 1.17.8, of logs", "eth_getLogs", -32602, "block range extends beyond current head block"),
+	read("go-ethereum 1.17.8, of a block's logs", "eth_getLogs", -32000, "unknown block"),
+	read(
+		"go-ethereum 1.17.8, of fees",
+		"eth_feeHistory",
+		-32000,
+		"request beyond head block: requested 65535, head 5",
+	),
+	read(
+		"go-ethereum 1.17.8, of parameters",
+		"eth_call",
+		-32602,
+		"invalid argument 0: json: cannot unmarshal hex string of odd length into Go struct field TransactionArgs.data of type hexutil.Bytes",
+	),
 	read("go-ethereum, too long", "eth_getLogs", -32003, "response too large"),
 	read(
 		"erigon",
