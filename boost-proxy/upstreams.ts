@@ -4,6 +4,7 @@ import type { Clock } from "../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
+import { type Cutter, cutterFor } from "../shared/secrets.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
 import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
@@ -111,6 +112,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			breaker,
 			clock,
 			dialect,
+			cutter: dialect === null ? null : cutterOf(config.fallback),
 			onAttempt: metrics.attempt,
 			transports: own.transports,
 			readTransports: reads.transports,
@@ -157,6 +159,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	};
 	const parts = [sink("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
+}
+
+/** What keeps the fallback's URLs, which may have keys, out of its errors. */
+function cutterOf(fallback: FallbackConfig | null): Cutter {
+	const { baseUrl, statusUrl, wholeUrls } = fallback ?? {};
+	const urls = [baseUrl, statusUrl, wholeUrls?.fast, wholeUrls?.noreverts];
+	return cutterFor(...urls.map((url) => url ?? undefined));
 }
 
 function life(name: string, breaker: UpstreamBreaker): Component {

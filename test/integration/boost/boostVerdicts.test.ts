@@ -76,6 +76,33 @@ test("a node that gives no answer is the relay's fault: the fallback is asked", 
 	node.setFault(null);
 });
 
+test("the URL of a fallback, with its key, is cut out of its errors", async (t) => {
+	const fallback = await startRecordingFallback();
+	t.after(() => fallback.stop());
+	const url = `${fallback.url}/v3/topsecret77`;
+	const boost = await fixture.startBoost({ env: { FALLBACK_URL: url, FALLBACK_DIALECT: "plain" } });
+	await boost.force("open");
+	const error = {
+		code: -32000,
+		message: `no state for project topsecret77 at ${url}`,
+		data: { at: url, block: "0x1" },
+	};
+	fallback.answerWith(({ calls }) => {
+		const [first] = calls;
+		if (first?.method !== "eth_getBalance") return undefined;
+		return httpText(JSON.stringify({ jsonrpc: "2.0", id: first.id, error }), "200 OK", [
+			"content-type: application/json",
+		]);
+	});
+	const { json, body } = await boost.post(call("eth_getBalance", 7));
+	const expected = {
+		code: -32000,
+		message: "no state for project [key] at [url]",
+		data: { at: "[url]", block: "0x1" },
+	};
+	assert.deepEqual(json, { jsonrpc: "2.0", id: 7, error: expected }, body);
+});
+
 const RATES = [
 	"daily request count exceeded, request rate limited",
 	"project ID request rate exceeded",
