@@ -33,6 +33,8 @@ const KEPT_RECEIPTS = 10_000;
 const KEPT_HASHES = 256;
 /** How far below the height a range of logs must end to be had by any upstream, in blocks. */
 const RECENT_BLOCKS = 128;
+/** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (geth, for logs). */
+const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 const HEX = /^0x[0-9a-f]+$/i;
 const HASH_LENGTH = 66;
 
@@ -104,13 +106,14 @@ export class ToldChain implements ToldHeads {
 		let head: bigint | null | undefined;
 		for (const call of calls) {
 			const one = answers.get(call.id);
-			if (one?.kind !== "result" || !WATCHED.has(call.method)) continue;
-			if (call.method === "eth_blockNumber") {
+			if (one === undefined || !WATCHED.has(call.method)) continue;
+			if (one.kind === "result" && call.method === "eth_blockNumber") {
 				const height = this.#told(one.result, by);
 				if (height !== null) changed.set(call.id, { result: height });
 				continue;
 			}
-			const block = this.#missing(call, one.result);
+			const block =
+				one.kind === "result" ? this.#missing(call, one.result) : this.#refused(call, one.error, by);
 			if (block === null) continue;
 			if (head === undefined) {
 				head = await askHead();
@@ -141,17 +144,28 @@ export class ToldChain implements ToldHeads {
 				? height
 				: null;
 		}
-		if (call.method === "eth_getLogs") {
-			if (!isEmpty) return null;
-			const { blockHash, fromBlock, toBlock } = (first ?? {}) as Record<string, unknown>;
-			const block = [blockHash, toBlock, fromBlock]
-				.map((one) => this.#known(one))
-				.find((one) => one !== null);
-			return block !== undefined && block !== null && block > height - RECENT_BLOCKS ? block : null;
+		if (!isEmpty || (result !== null && call.method !== "eth_getLogs")) return null;
+		const block = this.#named(first);
+		// Old logs are the same everywhere.
+		return block === null || (call.method === "eth_getLogs" && block <= height - RECENT_BLOCKS)
+			? null
+			: block;
+	}
+
+	/** The same for an error, which may say in other words that the fallback does not have the block. */
+	#refused({ params }: ReadCall, { code }: WireVerdict, by: UpstreamName): number | null {
+		return by === "fallback" && UNKNOWN_BLOCK.has(code) ? this.#named(params?.[0]) : null;
+	}
+
+	/** The number of the last block that clients know and a first parameter names; null if it names none. */
+	#named(first: unknown): number | null {
+		if (typeof first === "string") return this.#known(first);
+		const { blockHash, blockNumber, toBlock, fromBlock } = (first ?? {}) as Record<string, unknown>;
+		for (const one of [blockHash, blockNumber, toBlock, fromBlock]) {
+			const block = this.#known(one);
+			if (block !== null) return block;
 		}
-		if (result !== null) return null;
-		const { blockHash, blockNumber } = (first ?? {}) as { blockHash?: unknown; blockNumber?: unknown };
-		return this.#known(typeof first === "string" ? first : (blockHash ?? blockNumber));
+		return null;
 	}
 
 	/** The number of a block that clients know, by its number or hash. */
