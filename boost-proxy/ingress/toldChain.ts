@@ -4,16 +4,22 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import { batchAnswer, errorAnswer, okAnswer, type RpcAnswer } from "../../shared/jsonrpc/envelope.ts";
+import {
+	batchAnswer,
+	errorAnswer,
+	okAnswer,
+	type RpcAnswer,
+	type RpcId,
+} from "../../shared/jsonrpc/envelope.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { ToldHeads } from "../domain/ports.ts";
 import type { ReadAnswer, UpstreamName, WireVerdict } from "../domain/request.ts";
-import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
+import { type Answer, answerOf, parsed, rounded } from "../upstream/verdict.ts";
 
 /** A call of a body of reads. */
 interface ReadCall {
-	readonly id: string | number | null | undefined;
+	readonly id: RpcId | undefined;
 	readonly method: string;
 	readonly params: readonly unknown[] | null;
 }
@@ -105,11 +111,11 @@ export class ToldChain implements ToldHeads {
 		const changed = new Map<unknown, { readonly result: unknown } | WireVerdict>();
 		let head: bigint | null | undefined;
 		for (const call of calls) {
-			const one = answers.get(call.id);
+			const one = answers.get(keyOf(call));
 			if (one === undefined || !WATCHED.has(call.method)) continue;
 			if (one.kind === "result" && call.method === "eth_blockNumber") {
 				const height = this.#told(one.result, by);
-				if (height !== null) changed.set(call.id, { result: height });
+				if (height !== null) changed.set(keyOf(call), { result: height });
 				continue;
 			}
 			const block =
@@ -119,7 +125,7 @@ export class ToldChain implements ToldHeads {
 				head = await askHead();
 				if (head !== null) this.#head.tell(Number(head), by);
 			}
-			if (head !== null && head < BigInt(block)) changed.set(call.id, behind(block));
+			if (head !== null && head < BigInt(block)) changed.set(keyOf(call), behind(block));
 		}
 		return changed.size === 0 ? body : rebuilt(calls, batch, answers, changed);
 	}
@@ -197,6 +203,11 @@ function errorOf(id: ReadCall["id"], { code, message, data }: WireVerdict): RpcA
 	return errorAnswer(id, { outcome: "foreign", code, message, data, status: 200 });
 }
 
+/** The id as answers have it once they are parsed. */
+function keyOf({ id }: ReadCall): unknown {
+	return id === undefined ? undefined : rounded(id);
+}
+
 /** The answers in the order of the calls, those that changed instead of the upstream's. */
 function rebuilt(
 	calls: readonly ReadCall[],
@@ -204,9 +215,10 @@ function rebuilt(
 	answers: ReadonlyMap<unknown, Answer>,
 	changed: ReadonlyMap<unknown, { readonly result: unknown } | WireVerdict>,
 ): string {
-	const texts = calls.map(({ id }) => {
-		const own = changed.get(id);
-		const theirs = answers.get(id);
+	const texts = calls.map((call) => {
+		const { id } = call;
+		const own = changed.get(keyOf(call));
+		const theirs = answers.get(keyOf(call));
 		if (own !== undefined) return "result" in own ? okAnswer(id, own.result) : errorOf(id, own);
 		if (theirs === undefined) return okAnswer(undefined, null);
 		return theirs.kind === "result" ? okAnswer(id, theirs.result) : errorOf(id, theirs.error);

@@ -228,7 +228,7 @@ export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 }
 
 /** The id as JSON.parse reads it. */
-function rounded(id: RpcId): ParsedId {
+export function rounded(id: RpcId): ParsedId {
 	return id instanceof ExactNumber ? Number(id.text) : id;
 }
 
