@@ -26,6 +26,7 @@ import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
+import type { ToldChain } from "./ingress/toldChain.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
@@ -43,6 +44,7 @@ export interface FrontParts {
 	readonly chain: ChainReads;
 	readonly observer: Observer;
 	readonly clientTrust: ClientTrust;
+	readonly told: ToldChain;
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
@@ -103,7 +105,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
-		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },
+		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, told: parts.told, clock },
 	);
 	const ingress = new BoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
@@ -113,6 +115,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 			views,
 			syncWaits,
 			failover,
+			told: parts.told,
 			upstreams,
 			subscriptions,
 			limiter,

@@ -19,6 +19,7 @@ import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
 import { createFront } from "./front.ts";
+import { ToldChain } from "./ingress/toldChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
@@ -108,7 +109,11 @@ async function connect(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
-	const pool = createUpstreams(config, { clock, node, metrics, chainId, log: log.child("upstreams") });
+	const told = new ToldChain({ slotMs }, { clock });
+	const pool = createUpstreams(config, {
+		...{ clock, node, metrics, chainId, told },
+		log: log.child("upstreams"),
+	});
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
 	const parts = { rows, upstreams, chain, clock, background };
@@ -136,6 +141,7 @@ async function connect(
 		...parts,
 		observer,
 		clientTrust,
+		told,
 		registry,
 		metrics,
 		log,

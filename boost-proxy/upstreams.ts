@@ -4,9 +4,10 @@ import type { Clock } from "../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
+import { type Cutter, cutterFor } from "../shared/secrets.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
-import type { ChainReads, Dialect, Probe, Transport, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
 import {
 	BOOST_PATHS,
 	type BoostPath,
@@ -29,6 +30,7 @@ export interface UpstreamsDependencies {
 	readonly metrics: BoostMetrics;
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
+	readonly told: Pick<ToldHeads, "sawHead">;
 }
 
 /** The upstreams, and their probes and connections as a component. */
@@ -110,6 +112,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			breaker,
 			clock,
 			dialect,
+			cutter: dialect === null ? null : cutterOf(config.fallback),
 			onAttempt: metrics.attempt,
 			transports: own.transports,
 			readTransports: reads.transports,
@@ -143,7 +146,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	}
 	const probe = relayProbe(
 		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG },
-		{ transport: ours.probes.transports.fast.transport, reference, clock },
+		{
+			...{ transport: ours.probes.transports.fast.transport, reference, clock },
+			onHead: (number) => dependencies.told.sawHead(number, "relay"),
+		},
 	);
 	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
 	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;
@@ -153,6 +159,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	};
 	const parts = [sink("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
+}
+
+/** What keeps the fallback's URLs, which may have keys, out of its errors. */
+function cutterOf(fallback: FallbackConfig | null): Cutter {
+	const { baseUrl, statusUrl, wholeUrls } = fallback ?? {};
+	const urls = [baseUrl, statusUrl, wholeUrls?.fast, wholeUrls?.noreverts];
+	return cutterFor(...urls.map((url) => url ?? undefined));
 }
 
 function life(name: string, breaker: UpstreamBreaker): Component {

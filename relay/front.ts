@@ -8,6 +8,7 @@ import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
+import { cutterFor } from "../shared/secrets.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
@@ -59,7 +60,17 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			...{ shared: market, clock },
 		},
 	);
-	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
+	const reads = new Passthrough(
+		{},
+		{
+			...{ node: readNode, head: () => tip.head(), told: parts.told, clock, log: log.child("reads") },
+			isIncluded(hash) {
+				const record = records.get(hash)?.record;
+				return record !== undefined && isMined(record.stage);
+			},
+			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL),
+		},
+	);
 	return createIngress(
 		{
 			host: config.HOST,
@@ -119,7 +130,13 @@ export function readinessChecks(
 	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
 	return [
 		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
-		{ name: "head", check: () => verdict(heads.ageMs() <= maxHeadAgeMs, "the head is too old") },
+		{
+			name: "head",
+			check() {
+				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs, "the head is too old");
+				return { ...result, ...clockNote(heads.times.differenceMs()) };
+			},
+		},
 		{
 			name: "store",
 			async check() {
@@ -131,4 +148,13 @@ export function readinessChecks(
 		// Fails when there were deliveries in the last two slots and no builder answered any.
 		{ name: "delivery", check: () => verdict(deliveries.healthy, "no builder answers") },
 	];
+}
+
+/** A wrong clock makes nothing unready, but the operator should set it. */
+function clockNote(differenceMs: number): { readonly note?: string } {
+	if (differenceMs === 0) return {};
+	const seconds = Math.round(Math.abs(differenceMs) / 1000);
+	return {
+		note: `this machine's clock is ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
+	};
 }

@@ -32,6 +32,7 @@ import { PolledFilters } from "./chain/filters.ts";
 import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
+import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
 import { createFront } from "./front.ts";
@@ -180,6 +181,7 @@ async function makeParts(
 		},
 		{
 			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
+			clockDifferenceMs: () => heads.times.differenceMs(),
 			payments: paymentReader({ node, received: receivedByFrames }),
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
@@ -211,9 +213,17 @@ async function makeParts(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
 			...{ node, clock, log: log.child("heads"), authorityOf: senderOfAuthorization },
+			onDifference(ms) {
+				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
+				else
+					log.warn(`this machine's clock is ${ms > 0 ? "ahead of" : "behind"} the chain's`, {
+						ms: Math.abs(ms),
+					});
+			},
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
 		},
 	);
+	const told = new ToldChain({ slotSeconds: config.SLOT_SECONDS }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
@@ -231,7 +241,7 @@ async function makeParts(
 				if (next !== null) rules.setNext(next);
 				fanout.setHead(update.head.number);
 				market.onChainUpdate(update);
-				headFeed.onHeads(update.gap ? [update.head] : update.applied);
+				headFeed.onHeads(told.onUpdate(update));
 				filters.onUpdate(update);
 				logFeed.onUpdate(update);
 			},
@@ -247,7 +257,7 @@ async function makeParts(
 	simulationMetrics.watch(simulations);
 	return {
 		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
-		...{ transactions, market, runner, pipeline, heads, blockLoop, subscriptions, filters },
+		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters },
 	};
 }
 
@@ -279,7 +289,12 @@ function watch(parts: RelayParts, clock: Clock): void {
 		() => market.conduct.barred,
 	);
 	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
-	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.ageMs() / 1000);
+	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
+	registry.gauge(
+		"relay_clock_difference_seconds",
+		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
+		() => heads.times.differenceMs() / 1000,
+	);
 	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
 }
 

@@ -53,6 +53,22 @@ export function isPoolFull(message: string): boolean {
 	return /^txpool is full\b/i.test(start(message));
 }
 
+/** A provider's limit of its client's requests, by number or price. */
+const RATE =
+	/\b(?:rate|requests?|calls?|credits?|capacity|quota|throughput|compute units?|throttl\w*|per (?:second|minute|day)|upgrade)\b/i;
+/** Limits of what one read may cover. */
+const LESS =
+	/\b(?:blocks? ranges?|ranges?|results?|too many (?:blocks|logs|events)|(?:log )?response size|logs matched|fewer blocks|query timeout)\b/i;
+
+/**
+ * Whether a −32005 asks for a smaller read ("query returned more than 10000 results. Try with this block range [0x1, 0x2]."), and
+ * does not limit how often the upstream may be asked ("daily request count exceeded, request rate limited").
+ */
+export function asksForLess(message: string): boolean {
+	const words = start(message).replace(/\beth_getLogs requests\b/i, "eth_getLogs");
+	return LESS.test(words) && !RATE.test(words.replace(/\[0x[^\]]*\]/g, ""));
+}
+
 /** Matches one of `patterns` at the start of a message, in any case. */
 function phrase(patterns: readonly string[], end: string): RegExp {
 	return new RegExp(`^${PREFIXES}(?:${patterns.join("|")})${end}`, "i");

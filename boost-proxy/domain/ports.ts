@@ -117,6 +117,14 @@ export interface ChainReads {
 	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
 }
 
+/** The heads that clients may know. */
+export interface ToldHeads {
+	/** The highest number; null if there is none. */
+	readonly height: number | null;
+	/** `by` has this head, whether or not a client was told it. */
+	sawHead(number: bigint | number, by: UpstreamName, hash?: string): void;
+}
+
 /** The conventions of one kind of fallback. */
 export interface Dialect {
 	readonly name: DialectName;

@@ -100,6 +100,13 @@ export type Reading =
 	| (NoAnswer & { readonly body?: Buffer; readonly retryAfterS?: number })
 	| CutOff;
 
+/** An upstream's answer to a body of reads, and its HTTP status. */
+export interface ReadAnswer {
+	readonly body: Buffer;
+	readonly status: number;
+	readonly by: UpstreamName;
+}
+
 /** Collected while a request is served, for the `X-Boost-…` headers of its answer. */
 export interface RoutingInfo {
 	/** In the order of the entries of a batch. */

@@ -25,10 +25,12 @@ export function relayProbe(
 		/** Used by probes alone: the connections of the traffic may all hang. */
 		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf">;
+		/** Told of each head that the relay has. */
+		readonly onHead?: (number: bigint) => void;
 		readonly clock: Clock;
 	},
 ): Probe {
-	const { transport, reference, clock } = dependencies;
+	const { transport, reference, clock, onHead } = dependencies;
 	/** Read when first needed, and again after a failed probe, since the relay may be another one then. */
 	let chainId: bigint | null = null;
 
@@ -43,6 +45,7 @@ export function relayProbe(
 		// The limit is that of boost's own address: the relay works.
 		if (head.result === "limited") return "ok";
 		if (head.result !== "ok") return head.result;
+		onHead?.(head.quantity);
 		if (thorough) {
 			const result = await askSubmission(transport, left());
 			if (result !== "ok") return result;

@@ -2,6 +2,7 @@
 // dispatcher one by one. The answer's headers show which upstream gave it.
 
 import type { Clock } from "../../shared/clock.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	type CallContext,
 	callContext,
@@ -31,7 +32,7 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { Call, RequestState, RoutingInfo } from "../domain/request.ts";
+import type { Call, ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls } from "../upstream/verdict.ts";
@@ -47,6 +48,7 @@ import {
 } from "./methods.ts";
 import { clientsAnswer, ownBody } from "./ownBody.ts";
 import { routingHeaders } from "./routingHeaders.ts";
+import type { ToldChain } from "./toldChain.ts";
 
 export interface IngressOptions {
 	readonly maxBatch: number;
@@ -55,6 +57,7 @@ export interface IngressOptions {
 
 export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
+	readonly told: Pick<ToldChain, "check">;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
@@ -70,6 +73,8 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 /** How much of the budget each entry of a batch adds, and the most a batch gets, in ms: routers allow 30 s. */
 const BATCH_PART = 0.02;
 const BATCH_MS = 25_000;
+/** Deadline of the question whether an upstream is behind, in ms. */
+const ASK_HEAD_MS = 1_000;
 
 /** Submissions on these paths go to our relay only, with a longer deadline. */
 const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
@@ -274,7 +279,7 @@ export class BoostIngress {
 			state,
 		);
 		this.#countCalls(calls, begun);
-		return passedAnswer(answer.status, answer.body);
+		return passedAnswer(answer.status, await this.#checked(calls, batch, answer, state));
 	}
 
 	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
@@ -295,6 +300,8 @@ export class BoostIngress {
 			unsigned(context.state),
 		);
 		this.#countCalls(sent, begun);
+		const asSent = sent.map(({ method, params }, i) => ({ id: ids[i], method, params }));
+		const checked = await this.#checked(asSent, batch, answer, context.state);
 		const others = new Map<RpcCall, string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
@@ -302,8 +309,24 @@ export class BoostIngress {
 			const single = { batch: false, calls: [one], bytes };
 			others.set(one, (await this.#dispatcher.dispatch(single, context, refusal)).text);
 		}
-		const own = await clientsAnswer(calls, others, answer.body, batch);
+		const own = await clientsAnswer(calls, others, Buffer.from(checked), batch);
 		return passedAnswer(others.size === 0 ? answer.status : 200, own);
+	}
+
+	/** The answer as the client gets it, who may know more than the upstream. */
+	#checked(
+		calls: Parameters<ToldChain["check"]>[0],
+		batch: boolean,
+		answer: ReadAnswer,
+		state: RequestState,
+	): Promise<Buffer | string> {
+		const { told, upstreams, failover } = this.#dependencies;
+		return told.check(calls, batch, answer, async () => {
+			const deadlineMs = Math.min(ASK_HEAD_MS, failover.leftMs(state));
+			const options = { deadlineMs, caller: null, path: state.path };
+			const asked = await upstreams[answer.by]?.call({ method: "eth_blockNumber", params: [] }, options);
+			return asked?.ok === true ? parseNodeQuantity(asked.result) : null;
+		});
 	}
 
 	#countCalls(calls: Iterable<RpcCall>, begun: number): void {
@@ -356,7 +379,8 @@ export class BoostIngress {
 			{ body, ids: [1], batch: false, relayOnly, forFallback },
 			unsigned(state),
 		);
-		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
+		const checked = await this.#checked([{ id: 1, method, params }], false, answer, state);
+		const [read] = readCalls({ kind: "answered", ...answer, body: Buffer.from(checked) }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;
 		throw verdictError(read.error);
@@ -386,7 +410,7 @@ function isPlain({ id, isStrict }: RpcCall): boolean {
 	return isStrict && !(id instanceof ExactNumber);
 }
 
-function passedAnswer(status: number, body: Buffer | null): HttpAnswer {
+function passedAnswer(status: number, body: Buffer | string | null): HttpAnswer {
 	const headers = status === 429 ? { headers: { "retry-after": retryAfter(1_000) } } : {};
 	return { status, body: body?.length === 0 ? null : body, ...headers };
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
-import type { Call, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
+import type { Call, ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
 export interface FailoverDependencies {
 	readonly upstreams: Upstreams;
@@ -47,7 +47,7 @@ export class Failover {
 			readonly forFallback: readonly Call[] | null;
 		},
 		state: RequestState,
-	): Promise<{ readonly body: Buffer; readonly status: number }> {
+	): Promise<ReadAnswer> {
 		const { path, target, search, caller, routing } = state;
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
@@ -63,7 +63,7 @@ export class Failover {
 			const reading = await upstream.read(body, options);
 			if (reading?.kind === "answered") {
 				routing.answeredBy.add(upstream.name);
-				return reading;
+				return { body: reading.body, status: reading.status, by: upstream.name };
 			}
 			if (reading?.kind === "failed" && reading.body !== undefined) {
 				failing ??= { body: reading.body, by: upstream.name };
@@ -71,7 +71,7 @@ export class Failover {
 		}
 		if (failing === null) throw unavailable("no upstream answers");
 		routing.answeredBy.add(failing.by);
-		return { body: failing.body, status: 200 };
+		return { body: failing.body, status: 200, by: failing.by };
 	}
 
 	#readers({ relayOnly }: { readonly relayOnly: boolean }): readonly Upstream[] {
@@ -87,11 +87,12 @@ function bodyOf(calls: readonly Call[], ids: readonly (RpcId | undefined)[], bat
 
 /**
  * An upstream's verdict as the client gets it. A rate limit of the relay applies to this client and becomes HTTP 429; with a
- * `reason` it is a full share of the pool, for which waiting a second does not help.
+ * `reason` it is a full share of the pool, for which waiting a second does not help, and in other words it is the node's limit
+ * of what one read may cover.
  */
 export function verdictError({ code, message, data }: WireVerdict): Error {
 	const { reason } = (data ?? {}) as { reason?: unknown };
-	return code === RPC_ERRORS.rateLimit.code && reason === undefined
+	return code === RPC_ERRORS.rateLimit.code && reason === undefined && message.startsWith("limit exceeded")
 		? new RpcError("rateLimit", message, data)
 		: new ForeignRpcError(code, message, data);
 }

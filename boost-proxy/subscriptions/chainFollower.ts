@@ -3,7 +3,7 @@
 import { LRUCache } from "lru-cache";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type Log, type LogFilter, takes } from "../../shared/jsonrpc/logs.ts";
-import type { ChainReads } from "../domain/ports.ts";
+import type { ChainReads, ToldHeads } from "../domain/ports.ts";
 
 /** A node's block object. */
 export type ChainBlock = Readonly<Record<string, unknown>> & {
@@ -17,8 +17,14 @@ const KEPT_BLOCKS = 64;
 const READ_MS = 2_000;
 const ANY: LogFilter = { address: [], topics: [] };
 
+export interface FollowerDependencies {
+	readonly chain: ChainReads;
+	readonly told: Pick<ToldHeads, "height">;
+}
+
 export class ChainFollower {
 	readonly #chain: ChainReads;
+	readonly #dependencies: FollowerDependencies;
 	/** Oldest first. */
 	#known: readonly ChainBlock[] = [];
 	/** Those of them that are newer than the first update. */
@@ -28,8 +34,9 @@ export class ChainFollower {
 	/** By block: many subscribers need the same logs. */
 	readonly #logs = new LRUCache<string, Promise<readonly Log[] | null>>({ max: KEPT_BLOCKS });
 
-	constructor(dependencies: { readonly chain: ChainReads }) {
+	constructor(dependencies: FollowerDependencies) {
 		this.#chain = dependencies.chain;
+		this.#dependencies = dependencies;
 	}
 
 	/** The newest blocks since the first update, oldest first. */
@@ -40,6 +47,11 @@ export class ChainFollower {
 	/** Blocks removed by reorganisations since then, newest first within each. */
 	get left(): readonly ChainBlock[] {
 		return this.#left;
+	}
+
+	/** The highest number that clients may have been told. */
+	get #height(): number {
+		return this.#dependencies.told.height ?? Number(this.#known.at(-1)?.number ?? 0);
 	}
 
 	/** Reads new blocks. */
@@ -65,7 +77,9 @@ export class ChainFollower {
 			added.unshift(parent);
 			at = this.#indexOf(parent.parentHash);
 		}
-		// If it is too far behind, it is unknown which blocks were removed.
+		// A source that is so far behind may be on the same chain, some time ago.
+		if (at === -1 && Number(latest.number) < this.#height) return;
+		// If it is too far ahead, it is unknown which blocks were removed.
 		const left = at === -1 ? [] : this.#known.slice(at + 1).reverse();
 		this.#left = [...this.#left, ...left].slice(-KEPT_BLOCKS);
 		this.#known = [...this.#known.slice(0, at + 1), ...added].slice(-KEPT_BLOCKS);

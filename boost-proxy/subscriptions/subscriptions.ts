@@ -15,7 +15,7 @@ import {
 	NO_PENDING_TRANSACTIONS_TEXT,
 	PENDING_ID,
 } from "../../shared/jsonrpc/pendingTransactions.ts";
-import type { Breaker, ChainReads } from "../domain/ports.ts";
+import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
 import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
 
@@ -31,6 +31,8 @@ export interface SubscriptionsDependencies {
 	readonly breaker: Breaker;
 	readonly chain: ChainReads;
 	readonly background: Pick<Background, "run">;
+	/** Learns of the heads that the relay announces. */
+	readonly told: ToldHeads;
 	readonly clock: Clock;
 }
 
@@ -58,6 +60,7 @@ const KEPT_HASHES = 128;
 const TRY_AGAIN_LATER = 1013;
 const ID_BYTES = 16;
 const BLOCK_OF = { newHeads: /"hash":"(0x[0-9a-f]{64})"/, logs: /"blockHash":"(0x[0-9a-f]{64})"/ } as const;
+const NUMBER = /"number":"(0x[0-9a-f]{1,13})"/;
 const REMOVED = '"removed":true';
 
 type ChainName = keyof typeof BLOCK_OF;
@@ -334,7 +337,14 @@ class Session {
 		const hash = name === null ? undefined : BLOCK_OF[name].exec(text)?.[1];
 		if (hash !== undefined) {
 			const isRemoved = text.includes(REMOVED);
-			if (!isRemoved && one.blocks.get(hash) === "byChain") return;
+			const known = one.blocks.get(hash);
+			if (!isRemoved && known === "byChain") return;
+			if (name === "newHeads") {
+				// A relay that comes back some blocks behind announces them again.
+				if (known === "byRelay") return;
+				const number = NUMBER.exec(text)?.[1];
+				if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay", hash);
+			}
 			remember(one, hash, isRemoved ? "removed" : "byRelay");
 		}
 		this.#send(one, linkId === one.id ? text : text.replace(linkId, one.id));
@@ -342,8 +352,10 @@ class Session {
 
 	/** Returns false if the block's logs can't be read now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
-		if (name === "newHeads") this.#notify(one, headerOf(block));
-		else if (!(await this.#notifyLogs(one, block, false))) return false;
+		if (name === "newHeads") {
+			this.#dependencies.told.sawHead(Number(block.number), "fallback", block.hash);
+			this.#notify(one, headerOf(block));
+		} else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");
 		return true;
 	}

@@ -6,6 +6,7 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { Cutter } from "../../shared/secrets.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
 	Attempted,
@@ -27,7 +28,7 @@ import {
 	type Reading,
 	type UpstreamName,
 } from "../domain/request.ts";
-import { judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
+import { type Judged, judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
 	readonly name: UpstreamName;
@@ -42,6 +43,8 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
+	/** Cuts a third party's secrets out of its errors; null for our relay. */
+	readonly cutter?: Cutter | null;
 	/** By path, for transactions and boost's own calls: clients' reads can't use up these connections. */
 	readonly transports: PathTransports;
 	/** For clients' reads. */
@@ -71,16 +74,17 @@ export class HttpUpstream implements Upstream {
 	readonly dialect: Dialect | null;
 	readonly #options: UpstreamOptions;
 	readonly #dependencies: UpstreamDependencies;
-	readonly #judge: { readonly name: UpstreamName; isVerdict(message: string): boolean };
+	readonly #judge: Judged;
 
 	constructor(options: UpstreamOptions, dependencies: UpstreamDependencies) {
-		const { breaker, dialect } = dependencies;
+		const { breaker, dialect, cutter = null } = dependencies;
 		this.name = options.name;
 		this.breaker = breaker;
 		this.dialect = dialect;
 		this.#options = options;
 		this.#dependencies = dependencies;
-		this.#judge = { name: options.name, isVerdict: (message) => dialect?.isVerdict(message) ?? false };
+		const isVerdict = (message: string) => dialect?.isVerdict(message) ?? false;
+		this.#judge = { name: options.name, isVerdict, cutter };
 	}
 
 	refusal(path: BoostPath): string | null {

@@ -2,12 +2,15 @@
 // messages.
 //
 // A verdict is any JSON-RPC error about the transaction or the request, with any status below 500. Everything else is a fault,
-// and so are: −32603 (unless the dialect knows the message; with `Retry-After` it means the same as 503, which a relay of ours
-// does not use since wallets take it badly), a fallback's 429 and −32005 (they limit boost, not the client), its
-// 401 to 403 (they concern boost's account), and a pool that is full for everybody.
+// and so are: −32603 (unless the dialect knows the message, or the relay passes on its node's verdict on a read; with
+// `Retry-After` it means the same as 503, which a relay of ours does not use since wallets take it badly), a fallback's 429 and
+// −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account), and a
+// pool that is full for everybody.
 
 import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
+import { isOwnFault } from "../../shared/jsonrpc/errors.ts";
+import type { Cutter } from "../../shared/secrets.ts";
+import { asksForLess, isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
 	CallResult,
 	Delivery,
@@ -24,6 +27,8 @@ export interface Judged {
 	readonly name: UpstreamName;
 	/** Whether a −32603 with this message is nevertheless a verdict on the transaction. */
 	isVerdict(message: string): boolean;
+	/** Cuts a third party's secrets out of its errors: its URL may have boost's key. Our relay does that itself. */
+	readonly cutter?: Cutter | null;
 }
 
 /** Bodies up to this size are parsed before they are passed on; of longer ones only both ends are checked. */
@@ -51,7 +56,7 @@ export function judgeDelivery(
 	const answer = answerOf(value, expected.id);
 	if (answer === null) return fault(withoutAnswer(exchange, upstream), exchange);
 	if (answer.kind === "result") return judgeResult(answer.result, expected.hash, exchange);
-	const { error } = answer;
+	const error = cut(answer.error, upstream.cutter);
 	if (isAlreadyKnown(error.message)) return { kind: "acknowledged", known: true };
 	if (isFull(error)) return { ...fault("limited", exchange), error };
 	const found = faultOfError(error, exchange, upstream);
@@ -83,17 +88,20 @@ export function judgeReading(
 		}
 	}
 	const value = parsed(body);
+	const shown = cutBody(body, value, upstream.cutter);
 	// A batch may be rejected as a whole by one error.
 	const one = expected.batch && Array.isArray(value) ? null : answerOf(value, expected.batch ? null : ids[0]);
 	if (one?.kind === "error") {
-		const found = faultOfError(one.error, exchange, upstream);
-		return found === null ? { kind: "answered", status, body } : { ...fault(found, exchange), body };
+		const found = faultOfRead(one.error, exchange, upstream);
+		return found === null
+			? { kind: "answered", status, body: shown }
+			: { ...fault(found, exchange), body: shown };
 	}
 	const isAnswer = expected.batch ? answersAll(value, ids) : one !== null;
 	if (!isAnswer || (status === 429 && upstream.name === "fallback")) {
 		return fault(withoutAnswer(exchange, upstream), exchange);
 	}
-	return { kind: "answered", status, body };
+	return { kind: "answered", status, body: shown };
 }
 
 /**
@@ -141,13 +149,43 @@ function judgeResult(result: unknown, hash: string, exchange: Exchange): Deliver
 	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", exchange);
 }
 
+/** The fault that an error of a read means; null if it is a verdict. */
+function faultOfRead(error: WireVerdict, exchange: Exchange, upstream: Judged): Fault | null {
+	if (upstream.name === "relay" && error.code === INTERNAL && !isOwnFault(error)) return null;
+	if (exchange.status !== 429 && error.code === LIMIT && asksForLess(error.message)) return null;
+	return faultOfError(error, exchange, upstream);
+}
+
 /** The fault that an error means; null if it is a verdict. */
 function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged): Fault | null {
 	if (upstream.name === "fallback") {
-		if (status === 429 || error.code === LIMIT) return "limited";
+		if (status === 429 || error.code === LIMIT || error.code === 429) return "limited";
 		if (ACCOUNT_STATUS.has(status)) return "httpStatus";
 	}
 	return error.code === INTERNAL && !upstream.isVerdict(error.message) ? "internal" : null;
+}
+
+function cut(error: WireVerdict, cutter: Cutter | null | undefined): WireVerdict {
+	if (cutter === null || cutter === undefined) return error;
+	const { code, message, data } = error;
+	const words = { code, message: cutter.text(message) };
+	return data === undefined ? words : { ...words, data: cutter.value(data) };
+}
+
+/** The body without secrets in its errors: the same bytes if it has none. */
+function cutBody(body: Buffer, value: unknown, cutter: Cutter | null | undefined): Buffer {
+	if (cutter === null || cutter === undefined) return body;
+	let isChanged = false;
+	const entries = Array.isArray(value) ? (value as readonly unknown[]) : [value];
+	const shown = entries.map((entry) => {
+		const answer = answerOf(entry, undefined);
+		if (answer?.kind !== "error") return entry;
+		const error = cut(answer.error, cutter);
+		if (JSON.stringify(error) === JSON.stringify(answer.error)) return entry;
+		isChanged = true;
+		return { ...(entry as object), error };
+	});
+	return isChanged ? Buffer.from(JSON.stringify(Array.isArray(value) ? shown : shown[0])) : body;
 }
 
 function withoutAnswer({ status }: Exchange, upstream: Judged): Fault {
@@ -205,7 +243,7 @@ export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
 }
 
 /** The id as JSON.parse reads it. */
-function rounded(id: RpcId): ParsedId {
+export function rounded(id: RpcId): ParsedId {
 	return id instanceof ExactNumber ? Number(id.text) : id;
 }
 

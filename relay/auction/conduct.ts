@@ -40,7 +40,7 @@ export interface RoundBid {
 
 /** The bids on a target in the block that contains it. */
 export interface Round {
-	/** The block's own time, in ms. */
+	/** The block's own time, by this machine's clock, in ms. */
 	readonly time: number;
 	/** Builders that may have made the block. */
 	readonly makers: readonly string[];

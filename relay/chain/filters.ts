@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogCriteria, takes, withRemoved } from "../../shared/jsonrpc/logs.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -136,7 +136,7 @@ export class PolledFilters implements Filters {
 			return await this.#logs.of(blockHash);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
-			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
+			throw new RpcError("internal", "internal error", NODE_UNAVAILABLE);
 		}
 	}
 }

@@ -4,7 +4,7 @@
 import { type Clock, pause } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import type { NodeReads } from "../domain/ports.ts";
@@ -44,7 +44,7 @@ export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): Node
 			const answer = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
 			const count = parseNodeQuantity(answer);
 			if (count !== null) return count;
-			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
+			throw new RpcError("internal", "internal error", NODE_UNAVAILABLE);
 		},
 		transactionCount: (address, block, caller) =>
 			passthrough.read("eth_getTransactionCount", [address, block], caller),

@@ -4,7 +4,9 @@
 
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
+	ACCOUNT_STATUS,
 	type JsonRpcClient,
 	type RpcAnswer,
 	type RpcCall,
@@ -12,13 +14,21 @@ import {
 } from "../../shared/jsonrpc/client.ts";
 import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
-import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import {
+	ForeignRpcError,
+	isOwnFault,
+	NODE_UNAVAILABLE,
+	nodesWords,
+	RpcError,
+} from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
-import { EXECUTION, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
+import { HEAVY_READ, LIGHT_READ, READS, type Read } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
+import { type Cutter, cutterFor } from "../../shared/secrets.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { AbandonedError, SharedJobs } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
+import type { ToldChain } from "./toldChain.ts";
 
 export interface PassthroughOptions {
 	/** Light reads that may wait, and heavy ones too. Default 1,000. */
@@ -26,10 +36,16 @@ export interface PassthroughOptions {
 }
 
 export interface PassthroughDependencies {
-	readonly node: Pick<JsonRpcClient, "call">;
+	readonly node: Pick<JsonRpcClient, "call" | "batch">;
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
+	/** What clients were told of the chain. Default: nothing. */
+	readonly told?: ToldChain;
+	/** Whether clients were told that the transaction with this hash is in a block. Default: of none. */
+	readonly isIncluded?: (hash: string) => boolean;
+	/** Cuts the operator's secrets out of the node's errors. Default: those of any node. */
+	readonly cutter?: Cutter;
 	/** Default: the system clock. */
 	readonly clock?: Clock;
 }
@@ -50,26 +66,40 @@ const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
-/**
- * Codes of errors that are about the read itself: reverted, invalid input and its kin (EIP-1474), not found, invalid
- * params, OpenEthereum's execution errors, pruned history (EIP-4444). Any other may be about the operator's account
- * at a provider, so its text is kept from clients.
- */
-const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, -32602, -32015]);
-/** Codes of `eth_simulateV1`: -38999 to -38000. */
-const SIMULATION_CODES = { from: -38_999, to: -38_000 };
+/** Reads whose answers show whether the node is behind what clients were told. */
+const MAY_LACK: ReadonlySet<string> = new Set([
+	"eth_blockNumber",
+	"eth_getLogs",
+	"eth_getBlockReceipts",
+	"eth_getTransactionReceipt",
+	"eth_getTransactionByHash",
+	...[...READS.keys()].filter((method) => /By(?:Block)?(?:Hash|Number)(?:AndIndex)?$/.test(method)),
+]);
+const BY_TRANSACTION: ReadonlySet<string> = new Set([
+	...["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getRawTransactionByHash"],
+]);
+const HASH_LENGTH = 66;
+const REVERTED = 3;
+/** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (anvil). */
+const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 const NOT_FOUND = -32601;
-const LIMIT = -32005;
-/** Some nodes call a failed execution an internal error (anvil: an invalid opcode). */
-const INTERNAL = -32603;
+/** How often the log says that the node refuses its operator, in ms. */
+const REFUSED_EVERY_MS = 60_000;
 const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
+type NodeError = Extract<RpcAnswer, { ok: false }>["error"];
+
 const HEX = /^0x[0-9a-f]+$/i;
 
 export class Passthrough {
-	readonly #node: Pick<JsonRpcClient, "call">;
+	readonly #node: Pick<JsonRpcClient, "call" | "batch">;
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
 	readonly #clock: Clock;
+	readonly #cutter: Cutter;
+	readonly #told: ToldChain | null;
+	readonly #isIncluded: (hash: string) => boolean;
+	/** When the log last said that the node refuses its operator, in monotonic ms. */
+	#refusedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
 	readonly #heavy: SharedJobs<unknown>;
 	/** Reads in flight. */
@@ -82,6 +112,9 @@ export class Passthrough {
 		this.#head = dependencies.head;
 		this.#log = dependencies.log;
 		this.#clock = dependencies.clock ?? systemClock;
+		this.#cutter = dependencies.cutter ?? cutterFor();
+		this.#told = dependencies.told ?? null;
+		this.#isIncluded = dependencies.isIncluded ?? (() => false);
 		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
 		this.#light = new SharedJobs(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedJobs(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
@@ -104,9 +137,10 @@ export class Passthrough {
 
 	/**
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
-	 * node's error if that is about the read. Throws RpcError: `methodNotFound` for a method that is not listed or not known
-	 * to the node, `limit` if the answer is too large or too many reads wait, `internal` with `reason: "node unavailable"`
-	 * if the node failed.
+	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
+	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
+	 * `reason: "node unavailable"` if the node gave no answer, or refused its operator, `rejected` if it lacks a block that
+	 * clients were told of already.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = READS.get(method);
@@ -122,7 +156,7 @@ export class Passthrough {
 		timeoutMs?: number,
 	): Promise<unknown> {
 		const listed = READS.get(method) ?? LIGHT_READ;
-		const passed = timeoutMs === undefined ? listed : { ...EXECUTION, timeoutMs };
+		const passed = timeoutMs === undefined ? listed : { ...HEAVY_READ, timeoutMs };
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
 		if (!(result instanceof JsonText)) return result;
 		try {
@@ -179,7 +213,51 @@ export class Passthrough {
 		return reading;
 	}
 
+	/** The answer of the node, asked once more if it lacks what clients know: the next one behind a balancer may have it. */
 	async #ask(call: RpcCall, passed: Read): Promise<unknown> {
+		const told = this.#told;
+		if (told === null) return this.#askNode(call, passed);
+		try {
+			return await this.#askTold(call, passed, told);
+		} catch (thrown) {
+			if (!(await this.#mayBeBehind(thrown, call, told))) throw thrown;
+		}
+		try {
+			return await this.#askNode(call, passed);
+		} catch (thrown) {
+			throw (await this.#mayBeBehind(thrown, call, told)) ? lacking(call) : thrown;
+		}
+	}
+
+	/** Whether an error names no verdict, but a block that clients know and the node does not have yet. */
+	async #mayBeBehind(thrown: unknown, { params }: RpcCall, told: ToldChain): Promise<boolean> {
+		if (!(thrown instanceof ForeignRpcError) || thrown.code === REVERTED) return false;
+		const block = params.map((one) => blockOf(one)).find((one) => one !== null && told.hasRecent(one));
+		const recent = block ?? blockOfLogs(params[0], told);
+		return recent !== null && this.#lacksBlock(recent);
+	}
+
+	async #askTold(call: RpcCall, passed: Read, told: ToldChain): Promise<unknown> {
+		const result = await this.#askNode(call, passed);
+		const { method, params } = call;
+		if (!MAY_LACK.has(method)) return result;
+		if (method === "eth_blockNumber") return this.#height(result, told);
+		if (method === "eth_getLogs") {
+			const block = blockOfLogs(params[0], told);
+			if (block === null || hasLogOf(result, block) || !(await this.#lacksBlock(block))) return result;
+			const again = await this.#askNode(call, passed);
+			if (hasLogOf(again, block) || !(await this.#lacksBlock(block))) return again;
+		} else {
+			if (!this.#isSuspect(call, result, told)) return result;
+			// The block may have no transaction or uncle with that index.
+			if (method.endsWith("AndIndex")) return this.#askWithBlock(call, blockOf(params[0]) ?? "", passed);
+			const again = await this.#askNode(call, passed);
+			if (!this.#isSuspect(call, again, told)) return again;
+		}
+		throw lacking(call);
+	}
+
+	async #askNode(call: RpcCall, passed: Read): Promise<unknown> {
 		const { method } = call;
 		let answer: RpcAnswer;
 		try {
@@ -187,23 +265,80 @@ export class Passthrough {
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			if (thrown.code === "tooLarge") throw new RpcError("limit", TOO_LARGE);
-			this.#log.debug("a read failed", { method, code: thrown.code });
+			this.#noteFailure(method, thrown);
 			throw unavailable();
 		}
 		if (answer.ok) return answer.result;
-		const { code, message, data } = answer.error;
-		if (code === NOT_FOUND) throw methodNotFound(method);
-		if (code === LIMIT) throw new RpcError("limit", "limit exceeded: the node does not answer this much");
-		if (isVerdict(code) || (passed.executes && code === INTERNAL)) {
-			throw new ForeignRpcError(code, message, data);
-		}
-		this.#log.debug("a read failed", { method, code });
-		throw unavailable();
+		throw this.#verdict(method, answer.error);
 	}
-}
 
-function isVerdict(code: number): boolean {
-	return VERDICTS.has(code) || (code >= SIMULATION_CODES.from && code <= SIMULATION_CODES.to);
+	/** The node's height, or a higher one that clients know already. */
+	#height(result: unknown, told: ToldChain): unknown {
+		const number = parseNodeQuantity(result);
+		if (number === null) return result;
+		const tracked = this.#head()?.number ?? 0;
+		const height = told.tell(Math.max(Number(number), tracked));
+		return height === Number(number) ? result : toQuantity(height);
+	}
+
+	/** Whether the answer is null for what clients were told of. */
+	#isSuspect({ method, params: [first] }: RpcCall, result: unknown, told: ToldChain): boolean {
+		if (BY_TRANSACTION.has(method)) {
+			if (typeof first !== "string") return false;
+			const hash = first.toLowerCase();
+			if (result === null) return told.hasReceipt(hash) || this.#isIncluded(hash);
+			if (method === "eth_getTransactionReceipt") told.receiptWasTold(hash);
+			return false;
+		}
+		const block = blockOf(first);
+		return result === null && block !== null && told.hasBlock(block);
+	}
+
+	/** Asks together with the call, and thereby of one and the same node, whether it has the block. */
+	async #askWithBlock(call: RpcCall, block: string, passed: Read): Promise<unknown> {
+		try {
+			const [answer, count] = await this.#node.batch([call, countCall(block)], passed.timeoutMs);
+			if (answer === undefined || lacks(count)) throw lacking(call);
+			if (answer.ok) return answer.result;
+			throw this.#verdict(call.method, answer.error);
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			this.#noteFailure(call.method, thrown);
+			throw unavailable();
+		}
+	}
+
+	async #lacksBlock(block: string): Promise<boolean> {
+		try {
+			return lacks(await this.#node.call(countCall(block), LIGHT_READ.timeoutMs));
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			return false;
+		}
+	}
+
+	/** The node's error as clients get it. */
+	#verdict(method: string, { code, message, data }: NodeError): Error {
+		this.#log.debug("the node answered a read with an error", { method, code });
+		if (code === NOT_FOUND) return methodNotFound(method);
+		// That of another relay of ours.
+		if (isOwnFault({ code, message }) && reasonOf(data) === NODE_UNAVAILABLE.reason) return unavailable();
+		return new ForeignRpcError(code, nodesWords(code, this.#cutter.text(message)), this.#cutter.value(data));
+	}
+
+	/** A refusal of the operator's key, bill or quota needs the operator. */
+	#noteFailure(method: string, { code, status }: UpstreamError): void {
+		const now = this.#clock.monotonic();
+		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#refusedAt < REFUSED_EVERY_MS) {
+			this.#log.debug("a read failed", { method, code: status ?? code });
+			return;
+		}
+		this.#refusedAt = now;
+		this.#log.warn("the node refuses reads for their operator's key, bill or quota", {
+			method,
+			code: status,
+		});
+	}
 }
 
 /** Whether the result can never change. */
@@ -223,5 +358,52 @@ function isLasting(
 }
 
 function unavailable(): RpcError {
-	return new RpcError("internal", "internal error", { reason: "node unavailable" });
+	return new RpcError("internal", "internal error", NODE_UNAVAILABLE);
+}
+
+/** The block of a parameter, by number or hash; null if it is named by a tag. */
+function blockOf(given: unknown): string | null {
+	const { blockHash, blockNumber } = (given ?? {}) as { blockHash?: unknown; blockNumber?: unknown };
+	const named = typeof given === "string" ? given : (blockHash ?? blockNumber);
+	return typeof named === "string" && HEX.test(named) ? named : null;
+}
+
+/** A call whose answer shows whether the node has a block. */
+function countCall(block: string): RpcCall {
+	const by = block.length === HASH_LENGTH ? "Hash" : "Number";
+	return { method: `eth_getBlockTransactionCountBy${by}`, params: [block] };
+}
+
+/** Whether the answer to {@link countCall} says that it has not. Some nodes answer such an error where others answer null. */
+function lacks(count: RpcAnswer | undefined): boolean {
+	if (count === undefined) return false;
+	return count.ok ? count.result === null : UNKNOWN_BLOCK.has(count.error.code);
+}
+
+/** The last block that logs are asked of, as far as clients know of it: a node that has it has all others. Null if none. */
+function blockOfLogs(criteria: unknown, told: ToldChain): string | null {
+	const { blockHash, fromBlock, toBlock } = (criteria ?? {}) as Record<string, unknown>;
+	for (const one of [blockHash, toBlock, fromBlock]) {
+		const block = blockOf(one);
+		if (block !== null && told.hasRecent(block)) return block;
+	}
+	return null;
+}
+
+/** Whether a list of logs ends with one of the block. */
+function hasLogOf(logs: unknown, block: string): boolean {
+	// Of a long list only the text is known.
+	if (logs instanceof JsonText) return false;
+	const last = Array.isArray(logs) ? (logs.at(-1) as Record<string, unknown> | undefined) : undefined;
+	return last?.blockHash === block || last?.blockNumber === block;
+}
+
+/** Clients ask again after an error, while null would be an answer. The words are go-ethereum's. */
+function lacking({ params: [first] }: RpcCall): RpcError {
+	const what = typeof first === "string" ? first : "the range";
+	return new RpcError("rejected", `header not found: the node that was asked does not have ${what} yet`);
+}
+
+function reasonOf(data: unknown): unknown {
+	return (data as { reason?: unknown } | null | undefined)?.reason;
 }

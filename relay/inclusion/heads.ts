@@ -9,6 +9,7 @@ import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
 import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
+import { HeadTimes } from "./headTimes.ts";
 
 export interface HeadTrackerOptions {
 	/** Polling interval where heads are not announced, in ms. */
@@ -28,6 +29,8 @@ export interface HeadTrackerDependencies {
 	readonly authorityOf: AuthorityOf;
 	readonly clock: Clock;
 	readonly log: Logger;
+	/** Called when this machine's clock and the chain's begin or cease to differ, in ms as in {@link HeadTimes}. */
+	readonly onDifference?: (ms: number) => void;
 	/** 0 to 1; Math.random unless given. */
 	readonly random?: () => number;
 }
@@ -40,7 +43,7 @@ const ASK_AGAIN_MS = 500;
 const MIN_SAFETY_POLL_MS = 2_000;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
-/** How long the head must stay lower before a rollback is accepted, in ms: see `#isBelieved`. */
+/** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
 const BACK_MS = 1_000;
 /** Heads found by polling but not announced, after which the subscription is taken for dead. */
 const UNANNOUNCED = 3;
@@ -48,6 +51,8 @@ const UNANNOUNCED = 3;
 /** Follows the chain of one node, or of many behind a load balancer. */
 export class HeadTracker implements Component {
 	readonly name = "heads";
+	/** Age of the tracked head, and the difference of the clocks. */
+	readonly times: HeadTimes;
 	readonly #options: HeadTrackerOptions;
 	readonly #deps: HeadTrackerDependencies;
 	readonly #subscription: HeadSubscription | null;
@@ -70,7 +75,8 @@ export class HeadTracker implements Component {
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
-		const { clock, log, random = Math.random } = dependencies;
+		const { clock, log, random = Math.random, onDifference } = dependencies;
+		this.times = new HeadTimes({ slotMs: options.slotSeconds * 1000 }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => this.#rest.abort();
 		this.#subscription =
@@ -100,12 +106,6 @@ export class HeadTracker implements Component {
 	/** Checks the node's head at once, because a later one was seen. */
 	checkNow(): void {
 		this.#rest.abort();
-	}
-
-	/** Age of the tracked head by its timestamp, in ms; Infinity before the first one. */
-	ageMs(): number {
-		const head = this.current();
-		return head === null ? Infinity : Math.max(0, this.#deps.clock.now() - head.timestamp * 1000);
 	}
 
 	/** Whether the last check of the node's head failed. */
@@ -182,6 +182,7 @@ export class HeadTracker implements Component {
 		const isFirst = this.#chain.length === 0;
 		this.#chain = found.chain;
 		this.#next = next;
+		if (found.update.applied.length > 0) this.times.arrived(found.update.head.timestamp);
 		if (this.#chain.some(({ hash }) => hash === this.#announced?.hash)) this.#announced = null;
 		if (!wasAnnounced && this.#subscription?.live === true) this.#onUnannounced();
 		this.#logChange(found.update, isFirst, clock.monotonic() - begun);
@@ -210,16 +211,17 @@ export class HeadTracker implements Component {
 	/**
 	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that lags, and then the head seems
 	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert). Another
-	 * branch is accepted at once.
+	 * branch is accepted at once, unless the node is so far behind that it shares no known block.
 	 */
 	#isBelieved(update: ChainUpdate): boolean {
-		if (update.applied.length > 0) {
+		const isFarBehind = update.gap && update.head.number < (this.current()?.number ?? 0);
+		if (update.applied.length > 0 && !isFarBehind) {
 			this.#backSince = null;
 			return true;
 		}
 		const now = this.#deps.clock.monotonic();
 		this.#backSince ??= now;
-		if (now - this.#backSince < BACK_MS) return false;
+		if (now - this.#backSince < Math.max(BACK_MS, this.#options.slotSeconds * 500)) return false;
 		this.#backSince = null;
 		return true;
 	}

@@ -80,6 +80,8 @@ export interface MarketDependencies {
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
 	/** Told of each fact about a bidder. */
 	readonly onFact: (kind: ConductFact["kind"]) => void;
+	/** How far this machine's clock is ahead of the chain's, in ms. Default: not at all. */
+	readonly clockDifferenceMs?: () => number;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly background: Background;

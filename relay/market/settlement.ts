@@ -37,7 +37,7 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "feeRecipient">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"records" | "payments" | "sender" | "background" | "clock" | "log"
+		"records" | "payments" | "sender" | "background" | "clock" | "log" | "clockDifferenceMs"
 	>;
 	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "conduct">;
 	/** The inclusion event of each record that was settled last. */
@@ -168,7 +168,8 @@ export class Settlement {
 		const inBlock = landed && {
 			...{ backrun: landed.bundled.backrun, transfers: landed.transfers, brought: landed.brought },
 		};
-		const time = block.timestamp * 1000;
+		// By this machine's clock, since deliveries have its times.
+		const time = block.timestamp * 1000 + (this.#deps.clockDifferenceMs?.() ?? 0);
 		await conduct.judge({ number, hash }, { time, makers, bids, landed: inBlock });
 		for (const bid of won) table.change(bid.record, number, { paid: landed?.transfers ?? null });
 		if (landed !== null) {

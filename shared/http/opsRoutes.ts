@@ -8,8 +8,10 @@ import { bearerCheck } from "./callContext.ts";
 import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
-/** `reason` is public, so it never holds an upstream's text or a URL. */
-export type CheckResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+/** `reason` and `note` are public, so they never hold an upstream's text or a URL. A `note` is for the operator, whatever `ok` is. */
+export type CheckResult = ({ readonly ok: true } | { readonly ok: false; readonly reason: string }) & {
+	readonly note?: string;
+};
 
 export interface ReadinessCheck {
 	readonly name: string;

@@ -67,7 +67,7 @@ const LONGEST_ERROR = 4_096;
 /** Longer results are not parsed: parsing takes a millisecond for each 200,000 characters. */
 const LONG_TEXT = 256 * 1024;
 /** Statuses about the operator's key, bill or quota: unauthorized, payment required, forbidden, too many requests. */
-const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
+export const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
@@ -234,7 +234,8 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	const { error } = answer;
 	if (isObject(error)) {
 		// Some servers send errors with a null id. The request held one call, so the error belongs to it.
-		const code = typeof error.code === "number" ? error.code : -32603;
+		const { code } = error;
+		if (typeof code !== "number") throw new UpstreamError("notJsonRpc");
 		const message = typeof error.message === "string" ? error.message : "error";
 		return { ok: false, error: { code, message, ...("data" in error ? { data: error.data } : {}) } };
 	}

@@ -57,3 +57,19 @@ export class ForeignRpcError extends Error {
 		this.data = data;
 	}
 }
+
+/** How the message of each −32603 of the relay itself begins. */
+const OWN_FAULT = "internal error";
+
+/** The data of the relay's −32603 where its node gave no answer. */
+export const NODE_UNAVAILABLE = { reason: "node unavailable" } as const;
+
+/** Whether an error of the relay is its own fault, and no verdict of its node's. */
+export function isOwnFault({ code, message }: { readonly code: number; readonly message: string }): boolean {
+	return code === RPC_ERRORS.internal.code && message.startsWith(OWN_FAULT);
+}
+
+/** A node's message as the relay passes it on: boost must not take it for a fault of the relay. */
+export function nodesWords(code: number, message: string): string {
+	return isOwnFault({ code, message }) ? `node: ${message}` : message;
+}

@@ -13,17 +13,14 @@ export interface Read {
 	readonly weight: number;
 	/** Deadline in ms; the client's whole call has 28 s. */
 	readonly timeoutMs: number;
-	/** It runs contract code, which may be the cause of an internal error. */
-	readonly executes: boolean;
 }
 
-export const LIGHT_READ: Read = { keep: "once", weight: 1, timeoutMs: 10_000, executes: false };
+export const LIGHT_READ: Read = { keep: "once", weight: 1, timeoutMs: 10_000 };
 const ALWAYS: Read = { ...LIGHT_READ, keep: "always" };
 const FOUND: Read = { ...LIGHT_READ, keep: "found" };
 const DEEP: Read = { ...LIGHT_READ, keep: "deep" };
 /** Reads on which the node may work long. */
-const HEAVY: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 };
-export const EXECUTION: Read = { ...HEAVY, executes: true };
+export const HEAVY_READ: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 };
 
 /**
  * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
@@ -43,10 +40,10 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 		eth_feeHistory: LIGHT_READ,
 		eth_blobBaseFee: LIGHT_READ,
 
-		eth_call: EXECUTION,
-		eth_estimateGas: EXECUTION,
-		eth_createAccessList: EXECUTION,
-		eth_simulateV1: EXECUTION,
+		eth_call: HEAVY_READ,
+		eth_estimateGas: HEAVY_READ,
+		eth_createAccessList: HEAVY_READ,
+		eth_simulateV1: HEAVY_READ,
 
 		eth_getBalance: LIGHT_READ,
 		eth_getCode: LIGHT_READ,
@@ -71,7 +68,7 @@ export const READS: ReadonlyMap<string, Read> = new Map(
 		eth_getRawTransactionByHash: LIGHT_READ,
 		eth_getRawTransactionByBlockHashAndIndex: FOUND,
 		eth_getRawTransactionByBlockNumberAndIndex: LIGHT_READ,
-		eth_getLogs: HEAVY,
+		eth_getLogs: HEAVY_READ,
 
 		net_version: ALWAYS,
 		net_listening: LIGHT_READ,

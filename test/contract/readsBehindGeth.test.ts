@@ -58,7 +58,10 @@ async function readsNow(refused = ""): Promise<ReadsBehind> {
 		asked.method === refused && asked.params.length > 2
 			? { ok: false, error: { code: -32602, message: "too many arguments, want at most 2", data: undefined } }
 			: geth.node.call(asked);
-	const node = new Passthrough({}, { node: { call }, head: () => head, log: silentLogger });
+	const node = new Passthrough(
+		{},
+		{ node: { call, batch: (calls) => geth.node.batch(calls) }, head: () => head, log: silentLogger },
+	);
 	const tip = { head: () => head, next: () => next };
 	return readsBehind({ node, tip, feeRecipientOf: () => COINBASE, clock: systemClock });
 }

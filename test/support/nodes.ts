@@ -23,7 +23,13 @@ export type NodeFault =
 	| { readonly kind: "truncated" }
 	| { readonly kind: "wrongId" }
 	/** It answers each call with a JSON-RPC error. */
-	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status?: number }
+	| {
+			readonly kind: "error";
+			readonly code: number;
+			readonly message: string;
+			readonly data?: unknown;
+			readonly status?: number;
+	  }
 	/** It answers each call with this result. */
 	| { readonly kind: "result"; readonly result: unknown }
 	/** It refuses batches of more than `calls`: by 413, by one error for all, or by an answer to the first call only. */
@@ -50,8 +56,10 @@ interface Call {
 	readonly params?: readonly unknown[];
 }
 
-/** Starts a proxy on loopback. `target` is the node's URL. */
-export async function startNodeProxy(target: string) {
+/** Starts a proxy on loopback. `first` is the node's URL. */
+export async function startNodeProxy(first: string) {
+	let targets: readonly string[] = [first];
+	let passed = 0;
 	let calls: ProxiedCall[] = [];
 	let requests = 0;
 	let fault: NodeFault | null = null;
@@ -86,6 +94,8 @@ export async function startNodeProxy(target: string) {
 			return;
 		}
 		const headers = { "content-type": "application/json" };
+		const target = targets[passed % targets.length] ?? first;
+		passed += 1;
 		const answer = await fetch(target, { method: "POST", headers, body });
 		response.writeHead(answer.status, headers).end(await answer.text());
 	};
@@ -102,6 +112,10 @@ export async function startNodeProxy(target: string) {
 		/** Number of HTTP requests so far. */
 		get requests() {
 			return requests;
+		},
+		/** Passes requests on to other nodes, as a load balancer does: to each in turn. */
+		setTargets(...urls: readonly string[]): void {
+			targets = urls;
 		},
 		/** Forgets the calls. */
 		reset(): void {
@@ -171,7 +185,7 @@ function answerFault(
 			send(200, { jsonrpc: "2.0", id: "another", result: "0x1" });
 			return;
 		case "error":
-			each({ error: { code: fault.code, message: fault.message } }, fault.status);
+			each({ error: { code: fault.code, message: fault.message, data: fault.data } }, fault.status);
 			return;
 		case "result":
 			each({ result: fault.result });

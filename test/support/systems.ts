@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { readRelayConfig } from "../../relay/config.ts";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import { createRelay } from "../../relay/relay.ts";
+import type { Clock } from "../../shared/clock.ts";
 import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
@@ -27,6 +28,8 @@ export interface SystemOptions extends SurroundingsOptions {
 	readonly log?: Logger;
 	/** Whether the relay reaches its node through a faulty proxy, {@link TestSystem.node}. */
 	readonly proxied?: boolean;
+	/** The relay's clock. */
+	readonly clock?: Clock;
 }
 
 export interface TestSystem extends Omit<Surroundings, "folder"> {
@@ -53,6 +56,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		const relay = createRelay(config, {
 			log: options.log ?? silentLogger,
 			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+			...(options.clock === undefined ? {} : { clock: options.clock }),
 		});
 		await relay.start();
 		await until("the relay is ready", async () => (await readyStatus(urlOf(relay.port))) === 200);

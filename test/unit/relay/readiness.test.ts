@@ -30,7 +30,11 @@ test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
 		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
 		const checks = readinessChecks(MAX_HEAD_AGE_MS, {
-			...{ tip: { head: () => head }, heads: { isUnavailable, ageMs: () => ageMs }, kv: { isHeld } },
+			...{
+				tip: { head: () => head },
+				heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
+				kv: { isHeld },
+			},
 			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isAnswered } },
 		} as unknown as RelayParts);
 		const failed: string[] = [];
@@ -39,5 +43,21 @@ test("/readyz names what fails", async () => {
 			if (!result.ok) failed.push(`${name}: ${result.reason}`);
 		}
 		assert.deepEqual([checks.length, failed], [4, expected]);
+	}
+});
+
+test("a clock that is off is noted at the head, which is as ready as it was", async () => {
+	for (const [differenceMs, ageMs, expected] of [
+		[3_600_000, 0, { ok: true, note: "this machine's clock is 3600 s ahead of the chain's" }],
+		[-7_400, 0, { ok: true, note: "this machine's clock is 7 s behind the chain's" }],
+		[
+			-7_400,
+			MAX_HEAD_AGE_MS + 1,
+			{ ok: false, reason: "the head is too old", note: "this machine's clock is 7 s behind the chain's" },
+		],
+	] as const) {
+		const heads = { times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
+		const checks = readinessChecks(MAX_HEAD_AGE_MS, { heads } as unknown as RelayParts);
+		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
 	}
 });

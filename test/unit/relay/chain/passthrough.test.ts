@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/passthrough.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
 import { RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
+import { cutterFor } from "../../../../shared/secrets.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import { caller, type NodeFault } from "../../../support/nodes.ts";
+import { ASK_FOR_LESS, VERDICTS } from "../../../support/providerErrors.ts";
 import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
@@ -15,16 +19,19 @@ const NO_HASH = `0x${"00".repeat(32)}`;
 const HASH_99 = "the hash of block 99";
 const SOMEBODY = `0x${"5a".repeat(20)}`;
 const SECRET = "secret-of-the-node";
+const KEY = "topsecret";
+const NODE_URL = `https://node.provider.example/v3/${KEY}`;
 
 const { chain, proxy, reader, mine, send } = await startProxiedChain();
 await mine(100);
 let head: { number: number; hash: string } | null;
 let logged: string[];
 
-function newPassthrough(options: PassthroughOptions = {}): Passthrough {
+function newPassthrough(options: PassthroughOptions = {}, clock: Clock = systemClock): Passthrough {
 	const note = (message: string, fields?: LogFields) => logged.push(JSON.stringify([message, fields]));
 	const log: Logger = { ...silentLogger, debug: note, info: note, warn: note, error: note };
-	return new Passthrough(options, { node: reader(), head: () => head, log });
+	const cutter = cutterFor(NODE_URL);
+	return new Passthrough(options, { node: reader(), head: () => head, log, clock, cutter });
 }
 
 async function blockOf(number: number): Promise<{ hash: string; number: string }> {
@@ -166,32 +173,36 @@ describe("a large answer", () => {
 
 describe("what goes wrong at the node", () => {
 	const error = (code: number, message = SECRET): NodeFault => ({ kind: "error", code, message });
-	const INTERNAL = ["internal", "internal error"] as const;
-	const ours: readonly [string, NodeFault, string, readonly [RpcErrorKind, string]][] = [
-		["HTML under 502", { kind: "html", status: 502 }, "eth_gasPrice", INTERNAL],
-		["HTML under 200", { kind: "html", status: 200 }, "eth_gasPrice", INTERNAL],
-		["a closed connection", { kind: "destroy" }, "eth_gasPrice", INTERNAL],
-		["half an answer", { kind: "truncated" }, "eth_call", INTERNAL],
-		["another's answer", { kind: "wrongId" }, "eth_call", INTERNAL],
-		["an internal error", error(-32603), "eth_gasPrice", INTERNAL],
-		["a provider's refusal", error(-32600), "eth_call", INTERNAL],
-		["a provider's quota", { ...error(429), status: 429 } as NodeFault, "eth_call", INTERNAL],
-		["a code of nobody's", error(7), "eth_getLogs", INTERNAL],
-		[
-			"a limit",
-			error(-32005),
+	const ours: readonly [string, NodeFault, string, RpcErrorKind, string][] = [
+		["HTML under 502", { kind: "html", status: 502 }, "eth_gasPrice", "internal", "internal error"],
+		["HTML under 200", { kind: "html", status: 200 }, "eth_gasPrice", "internal", "internal error"],
+		["a closed connection", { kind: "destroy" }, "eth_gasPrice", "internal", "internal error"],
+		["half an answer", { kind: "truncated" }, "eth_call", "internal", "internal error"],
+		["another's answer", { kind: "wrongId" }, "eth_call", "internal", "internal error"],
+		...[401, 402, 403, 429].map((status): [string, NodeFault, string, RpcErrorKind, string] => [
+			`a refusal of the operator under ${status}`,
+			{ kind: "error", code: -32005, message: SECRET, status },
 			"eth_getLogs",
-			["limit", "limit exceeded: the node does not answer this much"],
+			"internal",
+			"internal error",
+		]),
+		[
+			"an error without a code",
+			{ kind: "error", code: "none" as unknown as number, message: SECRET },
+			"eth_call",
+			"internal",
+			"internal error",
 		],
 		[
 			"a method that it does not have",
 			error(-32601),
 			"eth_config",
-			["methodNotFound", "the method eth_config does not exist/is not available"],
+			"methodNotFound",
+			"the method eth_config does not exist/is not available",
 		],
 	];
-	for (const [name, fault, method, [kind, message]] of ours) {
-		test(`${name} on ${method}: ${message}, and nothing of the node's message`, async () => {
+	for (const [name, fault, method, kind, message] of ours) {
+		test(`${name} is no answer to ${method}: ${message}, and nothing of the node's message`, async () => {
 			proxy.setFault(fault);
 			await assert.rejects(newPassthrough().call(method, [], caller()), (thrown) => {
 				assert.ok(thrown instanceof RpcError);
@@ -203,22 +214,44 @@ describe("what goes wrong at the node", () => {
 		});
 	}
 
-	const theirs: Readonly<Record<string, readonly number[]>> = {
-		eth_getBalance: [3, -32000, -32001],
-		eth_call: [3, -32003, -32015, -32603],
-		eth_getLogs: [-32602],
-		eth_estimateGas: [-32603],
-		eth_simulateV1: [-32603, -38_013],
-		eth_getBlockReceipts: [4444],
-	};
-	for (const [method, codes] of Object.entries(theirs)) {
-		test(`${codes.join(", ")} on ${method} is about the read, and passed on as it is`, async () => {
-			const message = "a message of the node";
-			for (const code of codes) {
-				proxy.setFault(error(code, message));
-				const expected = { name: "ForeignRpcError", code, message, data: undefined };
-				await assert.rejects(newPassthrough().call(method, [], caller()), expected);
-			}
-		});
-	}
+	test("a refusal of its operator is told in the log, once a minute", async () => {
+		proxy.setFault({ ...error(-32005), status: 429 } as NodeFault);
+		const clock = new ManualClock();
+		const passthrough = newPassthrough({}, clock);
+		const refusals = () => logged.filter((line) => line.includes("bill or quota")).length;
+		const seen: number[] = [];
+		for (const ms of [0, 59_000, 1_000, 1_000]) {
+			await clock.advance(ms);
+			await assert.rejects(passthrough.call("eth_gasPrice", [], caller()));
+			seen.push(refusals());
+		}
+		assert.deepEqual(seen, [1, 1, 2, 2]);
+	});
+
+	test("any error in a proper answer is the node's verdict: code, words and data are passed on", async () => {
+		for (const { by, method, error, status } of [...ASK_FOR_LESS, ...VERDICTS]) {
+			proxy.setFault({ kind: "error", ...error, ...(status === undefined ? {} : { status }) });
+			const isLikeOurs = error.code === -32603 && error.message.startsWith("internal error");
+			const expected = {
+				name: "ForeignRpcError",
+				code: error.code,
+				// Boost must not take it for the relay's own fault.
+				message: isLikeOurs ? `node: ${error.message}` : error.message,
+				data: error.data,
+			};
+			await assert.rejects(newPassthrough().call(method, [], caller()), expected, by);
+		}
+	});
+
+	test("URL, host and key of the node are cut out of its words", async () => {
+		const message = `${NODE_URL} is over its limit, see https://provider.example/${KEY}`;
+		proxy.setFault({ kind: "error", code: -32000, message, data: { url: NODE_URL, block: "0x12" } });
+		const expected = {
+			message: "[url] is over its limit, see [url]",
+			data: { url: "[url]", block: "0x12" },
+		};
+		await assert.rejects(newPassthrough().call("eth_call", [{}], caller()), expected);
+		proxy.setFault({ kind: "error", code: -32000, message: `no project ${KEY}` });
+		await assert.rejects(newPassthrough().call("eth_call", [{}], caller()), { message: "no project [key]" });
+	});
 });

@@ -1,0 +1,103 @@
+// When heads arrived, how old the last one is, and how far this machine's clock is from the chain's. Ages are counted by arrival on
+// the monotonic clock, so that no clock that is off makes a chain that goes on look stale.
+
+import type { Clock } from "../../shared/clock.ts";
+
+export interface HeadTimesDependencies {
+	readonly clock: Clock;
+	/** Called when the difference of the clocks changes, in ms as {@link HeadTimes.differenceMs}. */
+	readonly onDifference?: ((ms: number) => void) | undefined;
+}
+
+interface Arrival {
+	/** Monotonic, in ms. */
+	readonly at: number;
+	/** This machine's time then, less the head's timestamp, in ms. */
+	readonly wallAgeMs: number;
+	/** The head's timestamp less the monotonic time, in ms: it grows while the node catches up. */
+	readonly leadMs: number;
+}
+
+/** Arrivals that are remembered: those of so many slots, and so many at most. */
+const KEPT_SLOTS = 10;
+const KEPT = 64;
+/** A node whose chain gains more slots and more ms than this on the time that passes is catching up. */
+const GAIN_SLOTS = 5;
+const GAIN_MS = 60_000;
+/** Arrivals of which the earliest counts for the difference, since a block may be late. */
+const COMPARED = 5;
+/** A block is never ahead of a true clock, and arrives within so many ms of its time, or half a slot. */
+const EARLY_MS = 2_000;
+const LATE_MS = 5_000;
+/** A difference is told anew if it has changed by this part, and by more than {@link LATE_MS}. */
+const CHANGED = 0.5;
+
+export class HeadTimes {
+	readonly #slotMs: number;
+	readonly #clock: Clock;
+	readonly #onDifference: HeadTimesDependencies["onDifference"];
+	/** Oldest first. */
+	#arrivals: readonly Arrival[] = [];
+	/** Whether there was only one head since the start: when it really arrived at the node is unknown. */
+	#isFirst = true;
+	#differenceMs = 0;
+
+	constructor(options: { readonly slotMs: number }, dependencies: HeadTimesDependencies) {
+		this.#slotMs = options.slotMs;
+		this.#clock = dependencies.clock;
+		this.#onDifference = dependencies.onDifference;
+	}
+
+	/** A new head arrived; `timestamp` in seconds since the epoch. */
+	arrived(timestamp: number): void {
+		const at = this.#clock.monotonic();
+		const [first] = this.#arrivals;
+		const wallAgeMs = this.#clock.now() - timestamp * 1000;
+		const recent = this.#arrivals.filter((one) => at - one.at <= KEPT_SLOTS * this.#slotMs).slice(1 - KEPT);
+		this.#isFirst = first === undefined;
+		this.#arrivals = [...recent, { at, wallAgeMs, leadMs: timestamp * 1000 - at }];
+		this.#compare();
+	}
+
+	/**
+	 * Age of the last head in ms; Infinity before the first one. It is counted from its arrival. By its timestamp as well if it
+	 * is the first one, since a node that stopped long ago shows an old head, and while the node catches up.
+	 */
+	ageMs(): number {
+		const last = this.#arrivals.at(-1);
+		if (last === undefined) return Infinity;
+		const sinceMs = this.#clock.monotonic() - last.at;
+		return this.#isFirst || this.#catchesUp(last) ? Math.max(0, last.wallAgeMs) + sinceMs : sinceMs;
+	}
+
+	/** How far this machine's clock is ahead of the chain's, in ms, negative if it is behind; 0 if they agree within seconds. */
+	differenceMs(): number {
+		return this.#differenceMs;
+	}
+
+	#catchesUp(last: Arrival): boolean {
+		const leastMs = Math.min(...this.#arrivals.map(({ leadMs }) => leadMs));
+		return last.leadMs - leastMs > Math.max(GAIN_MS, GAIN_SLOTS * this.#slotMs);
+	}
+
+	#compare(): void {
+		const last = this.#arrivals.at(-1);
+		if (last === undefined) return;
+		const ms = last.wallAgeMs < -EARLY_MS ? last.wallAgeMs : this.#aheadMs(last);
+		if (ms === null) return;
+		const changedMs = Math.abs(ms - this.#differenceMs);
+		const isChanged = changedMs > LATE_MS && changedMs > CHANGED * Math.abs(this.#differenceMs);
+		const hasEnded = ms === 0 && this.#differenceMs !== 0;
+		const hasBegun = ms !== 0 && this.#differenceMs === 0;
+		if (!isChanged && !hasEnded && !hasBegun) return;
+		this.#differenceMs = ms;
+		this.#onDifference?.(ms);
+	}
+
+	/** 0 if it is not ahead; null if that can't be told yet. One late block proves nothing, nor does a node that catches up. */
+	#aheadMs(last: Arrival): number | null {
+		const leastMs = Math.min(...this.#arrivals.slice(-COMPARED).map(({ wallAgeMs }) => wallAgeMs));
+		if (leastMs <= Math.max(LATE_MS, this.#slotMs / 2)) return 0;
+		return this.#arrivals.length < 3 || this.#catchesUp(last) ? null : leastMs;
+	}
+}
