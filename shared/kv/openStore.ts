@@ -1,9 +1,10 @@
 // Opens a process's store by its settings, in a folder or in a database. Waits for a database that does not answer yet, and for
 // another process to release the store.
 
+import { join } from "node:path";
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
-import { dataFolder, openLmdb } from "./lmdb.ts";
+import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
@@ -46,7 +47,7 @@ export async function openStore(
 	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
-	if (url === undefined) return openLmdb(dataFolder(settings.DATA_DIR, process));
+	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
 	if (databaseAddress(url, verify).isExposed) {
 		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
 	}

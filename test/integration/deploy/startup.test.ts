@@ -72,7 +72,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	BIDS_PER_TARGET: ["0", "9", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
-	// Whether it is a folder only opening it tells: see below.
+	// Whether it is a folder only opening it tells: see dataFolder.test.ts.
 	DATA_DIR: [],
 	DATABASE_URL: [
 		"db.example/relay",
@@ -246,16 +246,6 @@ test("an address of another machine is refused, with the name of the setting", a
 		const exit = await run({ ...folder("host"), HOST });
 		assert.equal(exit.code, 1);
 		assert.match(exit.stderr, /^relay: HOST is not valid[^\n]*: expected [^\n]+, for example HOST=[^\n]*\n$/);
-	}
-});
-
-test("an impossible data folder is refused, with the name of the setting", async () => {
-	const file = join(system.folder, "a file");
-	writeFileSync(file, "");
-	for (const DATA_DIR of [file, join(file, "below")]) {
-		const exit = await run({ ...IN_FOLDER, DATA_DIR });
-		assert.equal(exit.code, 1);
-		assert.match(exit.stderr, /^relay: DATA_DIR [^\n]*: expected [^\n]+, for example DATA_DIR=[^\n]*\n$/);
 	}
 });
 
