@@ -29,9 +29,11 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly stopMs?: number;
 }
 
+export type UpgradeHandler = Pick<RpcWebsocket, "upgrade" | "drain" | "stop">;
+
 interface HttpServerDependencies extends RequestHandlerDependencies {
 	/** If absent, upgrades are answered like other requests. */
-	readonly websocket?: RpcWebsocket;
+	readonly websocket?: UpgradeHandler;
 	/** Listens on the port until the server starts, and hands over what arrived meanwhile. */
 	readonly standby?: { leave(): Handover | undefined };
 }
@@ -103,15 +105,20 @@ export class HttpServer implements Component {
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
 
-	/** Hands over port and connections; nothing more is answered here, not even requests in flight. */
-	leave(): Omit<Handover, "requests"> | undefined {
+	/**
+	 * Hands over port and connections. Nothing more is answered here, not even requests in flight, unless the caller hands on
+	 * no requests: then these are still answered here (`isFinishing`).
+	 */
+	leave(isFinishing = false): Omit<Handover, "requests"> | undefined {
 		const server = this.#server;
 		if (server === null) return undefined;
 		this.#server = null;
 		for (const event of EVENTS) server.removeAllListeners(event);
 		server.off("connection", this.#add);
 		const open = [...this.#handler.connections.all()];
-		for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
+		if (!isFinishing) {
+			for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
+		}
 		return { server, sockets: open.map(({ socket }) => socket as Socket) };
 	}
 

@@ -203,7 +203,7 @@ interface Opening {
 	readonly dataDir?: string;
 	readonly verify?: boolean;
 	readonly clock?: Clock;
-	readonly onWait?: () => void;
+	readonly onWait?: (reason: string) => void;
 	readonly stopped?: AbortSignal;
 	readonly log?: Logger;
 }
@@ -215,7 +215,12 @@ async function started(t: TestContext, opening: Opening): Promise<SharedStore> {
 		"relay",
 		{ DATA_DIR: dataDir, DATABASE_URL: url, DATABASE_VERIFY: verify },
 		{
-			...{ clock, log: opening.log ?? silentLogger, onLost: () => {}, onWait: async () => onWait() },
+			...{
+				clock,
+				log: opening.log ?? silentLogger,
+				onLost: () => {},
+				onWait: async (reason) => onWait(reason),
+			},
 			stopped: opening.stopped ?? new AbortController().signal,
 		},
 	);
@@ -260,7 +265,7 @@ test("who is told to stop waits no longer", async (t) => {
 	await started(t, { url });
 	const stop = new AbortController();
 	const waiting = started(t, { url, stopped: stop.signal, onWait: () => stop.abort() });
-	await assert.rejects(waiting, { code: "STORE_IN_USE" });
+	await assert.rejects(waiting, { code: "STOPPED" });
 });
 
 test("a database that is not there yet is waited for", async (t) => {
@@ -273,13 +278,24 @@ test("a database that is not there yet is waited for", async (t) => {
 	assert.equal(await (await opening).get("a"), null);
 });
 
-test("after half a minute the start gives up, in words for its operator and without the URL's password", async (t) => {
+test("a database that does not answer is waited for until a stop, with the reason but without the URL's password", async (t) => {
+	const stop = new AbortController();
+	const lines: string[] = [];
+	const reasons: string[] = [];
+	const log = { ...silentLogger, warn: (...line: unknown[]) => lines.push(JSON.stringify(line)) };
+	// In its time half a minute is over after a moment.
 	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
-	const opening = started(t, { url: "postgres://user:secretsecret@127.0.0.1:1/relay", clock: hurried });
-	await assert.rejects(opening, {
-		code: "DATABASE_DOWN",
-		message: "the database of DATABASE_URL does not answer (ECONNREFUSED)",
+	const waiting = started(t, {
+		...{ url: "postgres://user:secretsecret@127.0.0.1:1/relay", clock: hurried, log, stopped: stop.signal },
+		onWait: (reason) => reasons.push(reason),
 	});
+	const ended = assert.rejects(waiting, { code: "STOPPED" });
+	await until("it was tried again", () => reasons.length > 2);
+	stop.abort();
+	await ended;
+	assert.deepEqual([...new Set(reasons)], ["the database of DATABASE_URL does not answer (ECONNREFUSED)"]);
+	assert.match(lines[0] ?? "", /"reason":"the database of DATABASE_URL does not answer/);
+	assert.doesNotMatch(lines.join(), /secretsecret/);
 });
 
 test("what no later try would change is refused at once, with what was expected", async (t) => {

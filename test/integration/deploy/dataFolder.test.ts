@@ -106,7 +106,7 @@ test("a relative path with a space is made where the process was started", async
 	await boost.logged("listening");
 	await boost.kill();
 	const relay = launchRelay({ env: { ...settings("relay"), DATA_DIR } });
-	await relay.logged("the node does not answer yet");
+	await relay.logged("waiting for the node of ETH_RPC_URL");
 	await relay.kill();
 	for (const name of NAMES) assert.equal(statSync(join(folder, name)).mode & 0o777, 0o700);
 });

@@ -1,5 +1,5 @@
 // The start: a missing or bad setting is refused by name, with what was expected and an example, and no value is ever printed
-// that could be a secret; `--help` and `--print-config`; a node that comes later or is another chain's, ports and folders that
+// that could be a secret; `--help` and `--print-config`; a node of another chain, ports and folders that
 // are taken, and ports of their own for websockets and metrics.
 
 import assert from "node:assert/strict";
@@ -9,13 +9,11 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { SettingError } from "../../../shared/config.ts";
-import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { type Exit, type RelayProcess, readyStatus, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
-import { until } from "../../support/until.ts";
 
 const CURVE_ORDER = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 const BUILDER = { name: "a", url: "http://127.0.0.1:1" };
@@ -200,24 +198,6 @@ before(async () => {
 	running = await system.start(folder("running"));
 });
 after(() => system.stop());
-
-test("a node that is not up yet is waited for", async (t) => {
-	const port = await freePort();
-	const listens = await freePort();
-	const waiting = system.launch({
-		...folder("early"),
-		ETH_RPC_URL: `http://127.0.0.1:${port}`,
-		PORT: String(listens),
-	});
-	await waiting.logged("the node does not answer yet");
-	// Nothing is served yet that could not be served well.
-	assert.equal(await readyStatus(`http://127.0.0.1:${listens}`), 0);
-	const chain = await startDevChain({ port });
-	t.after(() => chain.stop());
-	await until("it is ready", async () => (await readyStatus(`http://127.0.0.1:${listens}`)) === 200);
-	assert.equal((await waiting.logged("node found")).chainId, "31337");
-	await waiting.kill();
-});
 
 test("a node of another chain than CHAIN_ID is refused at once", async () => {
 	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
