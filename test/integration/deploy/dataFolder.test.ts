@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { after, before, test } from "node:test";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { type Exit, launchBoost, launchRelay, runBoost, runRelay } from "../../support/processes.ts";
@@ -14,6 +14,14 @@ const NOBODY = 65_534;
 const NO_NODE = "http://127.0.0.1:1";
 const BUILDERS = JSON.stringify([{ name: "a", url: NO_NODE }]);
 const NAMES = ["relay", "boost"] as const;
+/** Whether another user may read the project, which root may keep in a folder that only root may open. */
+const isOpen = [process.cwd(), process.execPath].every((path) => {
+	for (let at = path; at !== dirname(at); at = dirname(at))
+		if ((statSync(at).mode & 0o001) === 0) return false;
+	return true;
+});
+/** Root may write everywhere, so its processes run as nobody. */
+const UID = process.getuid?.() === 0 && isOpen ? NOBODY : process.getuid?.();
 
 let root: string;
 before(async () => {
@@ -31,12 +39,14 @@ interface Case {
 	/** What the line must say besides "DATA_DIR can't be used"; `uid` is the user of the process. */
 	readonly says: (dataDir: string, name: string, uid: number) => readonly string[];
 	readonly under?: string;
+	/** Whether root would not see it. */
+	readonly isOfUsers?: boolean;
 }
 
-/** Run as another user than the one of the tests where those are root's. */
 const CASES: readonly Case[] = [
 	{
 		what: "a volume that belongs to root",
+		isOfUsers: true,
 		make(at) {
 			mkdirSync(at);
 			chmodSync(at, 0o555);
@@ -49,6 +59,7 @@ const CASES: readonly Case[] = [
 	},
 	{
 		what: "a store that another user has made",
+		isOfUsers: true,
 		make(at) {
 			for (const name of NAMES) {
 				const folder = join(at, name);
@@ -85,10 +96,11 @@ const CASES: readonly Case[] = [
 	},
 ];
 
-for (const [i, { what, make, says, under }] of CASES.entries()) {
+// What root would not see is then tested in dataFolder.test.ts of the unit tests alone.
+for (const [i, { what, make, says, under }] of CASES.filter((one) => UID !== 0 || !one.isOfUsers).entries()) {
 	test(`${what}: relay and boost say so in one line`, async () => {
 		const at = make(join(root, String(i)));
-		const uid = userOfProcess();
+		const uid = UID ?? 0;
 		const exits = await Promise.all(NAMES.map((name) => run(name, { DATA_DIR: at }, under)));
 		for (const [n, name] of NAMES.entries()) {
 			const { code, signal, stderr } = exits[n] as Exit;
@@ -112,11 +124,10 @@ test("a relative path with a space is made where the process was started", async
 });
 
 function run(name: "relay" | "boost", over: Readonly<Record<string, string>>, under?: string): Promise<Exit> {
-	const uid = userOfProcess();
 	const options = {
 		env: { ...settings(name), ...over },
 		...(under === undefined ? {} : { under }),
-		...(uid === process.getuid?.() ? {} : { uid }),
+		...(UID === undefined || UID === process.getuid?.() ? {} : { uid: UID }),
 	};
 	return name === "relay" ? runRelay(options) : runBoost(options);
 }
@@ -126,10 +137,4 @@ function settings(name: "relay" | "boost"): Readonly<Record<string, string>> {
 	return name === "relay"
 		? { ...common, ETH_RPC_URL: NO_NODE, BUILDERS }
 		: { ...common, RELAY_URL: NO_NODE, FALLBACK_URL: "none" };
-}
-
-/** Root may write everywhere, so its processes run as nobody. */
-function userOfProcess(): number {
-	const own = process.getuid?.() ?? 0;
-	return own === 0 ? NOBODY : own;
 }
