@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
+import pg from "pg";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { openStore } from "../../shared/kv/openStore.ts";
 import type { Change, SharedStore } from "../../shared/kv/port.ts";
@@ -315,6 +316,46 @@ test("what no later try would change is refused at once, with what was expected"
 		code: "DATABASE_URL",
 		message: /expected an sslmode of/,
 	});
+});
+
+test("a password that is missing or wrong is refused at once, in words that don't repeat it", async (t) => {
+	const strict = await startPostgres({ password: "secretsecret" });
+	t.after(() => strict.stop());
+	const url = await strict.newDatabase();
+	const expected = "expected a user and password that it knows";
+	for (const [password, state] of [
+		["", "no password"],
+		["anothersecret", "28P01"],
+	] as const) {
+		const other = new URL(url);
+		other.password = password;
+		await assert.rejects(started(t, { url: other.toString() }), {
+			code: "DATABASE_REFUSED",
+			message: `the database of DATABASE_URL refuses (${state}): ${expected}`,
+		});
+	}
+	assert.equal(await (await started(t, { url })).get("a"), null);
+});
+
+test("a database without a free connection is waited for, and taken when one is free", async (t) => {
+	// PostgreSQL keeps three for its superuser, who is ours here.
+	const full = await startPostgres({ connections: 6 });
+	t.after(() => full.stop());
+	const url = await full.newDatabase();
+	const others = await Promise.all(
+		Array.from({ length: 6 }, async () => {
+			const client = new pg.Client({ connectionString: url });
+			client.on("error", () => {});
+			await client.connect();
+			return client;
+		}),
+	);
+	const reasons: string[] = [];
+	const opening = started(t, { url, onWait: (reason) => reasons.push(reason) });
+	await until("it waits", () => reasons.length > 0);
+	assert.equal(reasons[0], "the database of DATABASE_URL does not answer (53300)");
+	await Promise.all(others.map((client) => client.end()));
+	assert.equal(await (await opening).get("a"), null);
 });
 
 test("TLS with a certificate that nobody has signed: taken, unless it must be valid", async (t) => {
