@@ -256,6 +256,9 @@ export async function startListening(
 	}
 }
 
+/** The last one: an IPv6 address on a machine without IPv6. */
+const NO_ADDRESS = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN", "EAFNOSUPPORT"]);
+
 /** The {@link ListenError} for an error about a port or address; other errors unchanged. */
 function listenError(server: string, ports: PortSettings, thrown: unknown): unknown {
 	const code = (thrown as { code?: unknown } | null)?.code;
@@ -266,7 +269,7 @@ function listenError(server: string, ports: PortSettings, thrown: unknown): unkn
 			`${setting} ${port} ${problem}: expected a free port, for example ${setting}=8090`,
 		);
 	}
-	if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EINVAL" || code === "EAI_AGAIN") {
+	if (typeof code === "string" && NO_ADDRESS.has(code)) {
 		return new ListenError(
 			"HOST is not valid: expected an address of this machine, for example HOST=127.0.0.1",
 		);
