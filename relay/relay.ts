@@ -141,6 +141,7 @@ async function makeParts(
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const onWait = (reason: string) => waiting.start(reason);
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
+	waiting.goOn();
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
 	const metrics = relayMetrics(

@@ -60,6 +60,7 @@ export const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
 /** The answer to every call before the first head: nothing can be judged yet. */
 export const NOT_READY = new RpcError("unavailable", "internal error: not ready yet, try again");
 const WHY = "not ready yet, try again";
+const STARTING = "the node answers now: the relay starts";
 
 const REFUSING_WEBSOCKET: UpgradeHandler = {
 	upgrade(_request, socket) {
@@ -102,6 +103,11 @@ export class WaitingServers {
 			searchers: ["SEARCHER_PORT", searcherPort],
 			metrics: ["METRICS_PORT", metricsPort],
 		});
+	}
+
+	/** What the relay waited for is there. */
+	goOn(): void {
+		this.#reason = STARTING;
 	}
 
 	/** For the server of this name. Requests in flight are still answered here. */
