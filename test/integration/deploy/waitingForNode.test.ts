@@ -68,9 +68,15 @@ test("its port says what is wrong to operators and that it is not ready to every
 		assert.match(await answer.text(), body, line);
 	}
 	for (const path of ["/", "/fast", "/fullprivacy"]) {
-		const answer = await posted(`${url}${path}`, '{"jsonrpc":"2.0","id":"q-7","method":"eth_chainId"}');
+		const answer = await posted(
+			`${url}${path}`,
+			'{"jsonrpc":"2.0","id":90071992547409931,"method":"eth_chainId"}',
+		);
 		assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
-		assert.equal(await answer.text(), `{"jsonrpc":"2.0","id":"q-7","error":${JSON.stringify(NOT_READY)}}`);
+		assert.equal(
+			await answer.text(),
+			`{"jsonrpc":"2.0","id":90071992547409931,"error":${JSON.stringify(NOT_READY)}}`,
+		);
 	}
 	const batch = await posted(
 		url,
