@@ -71,7 +71,7 @@ async function assemble(
 			clock,
 			onLost,
 			stopped,
-			onWait: () => standby.start(),
+			onWait: (reason) => standby.start(reason),
 			log: log.child("store"),
 		});
 		return await connect(config, { ...overrides, standby }, kv);

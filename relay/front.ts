@@ -5,7 +5,6 @@ import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
-import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import { cutterFor } from "../shared/secrets.ts";
@@ -18,6 +17,7 @@ import { isMined } from "./domain/record.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import { ownReads } from "./ingress/ownReads.ts";
+import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { RelayParts } from "./relay.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
@@ -32,15 +32,15 @@ export interface FrontOptions {
 	readonly version: string;
 	/** How long the relay keeps serving after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
-	/** Listens on the port until the ingress starts. */
-	readonly standby: Standby;
+	/** Listens on the ports until the ingress starts. */
+	readonly waiting: WaitingServers;
 	/** For clients' reads, which must not use up the connections that the relay itself needs. */
 	readonly readClient: JsonRpcClient;
 }
 
 /** Makes the ingress; nothing listens yet. */
 export function createFront(config: RelayConfig, options: FrontOptions, parts: RelayParts): Ingress {
-	const { log, clock, version, drainMs, standby, readClient: client } = options;
+	const { log, clock, version, drainMs, waiting, readClient: client } = options;
 	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline } = parts;
 	const { records } = transactions;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log });
@@ -73,17 +73,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 	);
 	return createIngress(
 		{
-			host: config.HOST,
-			port: config.PORT,
-			searcherPort: config.SEARCHER_PORT,
-			metricsPort: config.METRICS_PORT,
-			metricsToken: config.METRICS_TOKEN,
-			connections: connectionsOf(config),
-			trustProxy: config.TRUST_PROXY,
-			boostSecret: config.BOOST_SECRET,
-			maxBodyBytes: config.MAX_BODY_BYTES,
-			maxBatch: config.MAX_BATCH,
-			rateLimitRps: config.RATE_LIMIT_RPS,
+			...doorOf(config),
 			drainMs,
 			about: { title: "Leeward relay", version },
 			info: infoReport(config, version, rules.chainId, MAX_PER_SENDER, market.isOpen),
@@ -115,10 +105,27 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			registry: parts.registry,
 			onCall: parts.metrics.call,
 			verifySignature: verifyBody,
-			...{ clock, standby },
+			...{ clock, waiting },
 			log: log.child("ingress"),
 		},
 	);
+}
+
+/** The relay's ports and the limits of what comes in. */
+export function doorOf(config: RelayConfig): DoorOptions {
+	return {
+		host: config.HOST,
+		port: config.PORT,
+		searcherPort: config.SEARCHER_PORT,
+		metricsPort: config.METRICS_PORT,
+		metricsToken: config.METRICS_TOKEN,
+		connections: connectionsOf(config),
+		trustProxy: config.TRUST_PROXY,
+		boostSecret: config.BOOST_SECRET,
+		maxBodyBytes: config.MAX_BODY_BYTES,
+		maxBatch: config.MAX_BATCH,
+		rateLimitRps: config.RATE_LIMIT_RPS,
+	};
 }
 
 /** The checks of /readyz: whether the relay can serve a submission now. */

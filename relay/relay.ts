@@ -35,12 +35,13 @@ import { NodeReader } from "./chain/nodeReader.ts";
 import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
-import { createFront } from "./front.ts";
+import { createFront, doorOf } from "./front.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
 import { bundleBlockView } from "./ingress/bundleViews.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
+import { WaitingServers } from "./ingress/waiting.ts";
 import { SearcherMarket } from "./market/market.ts";
 import { relayMetrics } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -82,7 +83,10 @@ const FIRST_HEAD_MS = 1_000;
 /** How long a request waits for another relay to release the store, in ms. Short, since boost can use another relay. */
 const HOLD_MS = 1_000;
 
-/** A relay that is not started yet. `start` rejects when the node, the store or the port is not available. */
+/**
+ * A relay that is not started yet. `start` waits for a node and a database that do not answer, with its port open; it rejects
+ * when they are others than the settings say, and when the folder or a port is not available.
+ */
 export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
 	return assembled("relay", (stopped) => assemble(config, overrides, stopped));
 }
@@ -95,26 +99,28 @@ async function assemble(
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
 	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs: HOLD_MS };
 	const standby = new Standby(place, { clock, log });
+	const metrics = overrides.metrics ?? new Metrics();
+	const waiting = new WaitingServers(doorOf(config), { standby, registry: metrics, clock, log });
 	let resources: Resources | null = null;
 	try {
 		resources = await openResources(config, overrides.openStore ?? openStore, {
-			...{ clock, onLost, stopped, onWait: () => standby.start() },
+			...{ clock, onLost, stopped, onWait: (reason) => standby.start(reason) },
 			log: log.child("store"),
 		});
-		const parts = await makeParts(config, { ...overrides, clock, stopped }, resources);
+		const parts = await makeParts(config, { ...overrides, clock, stopped, metrics, waiting }, resources);
 		watch(parts, clock);
 		const ingress = createFront(
 			config,
 			{
-				...{ log, clock, standby, version: overrides.version, readClient: resources.readClient },
+				...{ log, clock, waiting, version: overrides.version, readClient: resources.readClient },
 				drainMs: overrides.drainMs ?? DRAIN_MS,
 			},
 			parts,
 		);
-		const components = inOrder(parts, ingress, { resources, standby, clock, log });
+		const components = inOrder(parts, ingress, { resources, waiting, clock, log });
 		return { component: sequence("relay", components, { log, clock }), port: () => ingress.port };
 	} catch (thrown) {
-		await standby.stop();
+		await waiting.stop();
 		await resources?.close();
 		throw thrown;
 	}
@@ -123,15 +129,22 @@ async function assemble(
 /** Creates everything behind the ingress, dependencies first. */
 async function makeParts(
 	config: RelayConfig,
-	{ log, clock, stopped, metrics: given }: RelayOverrides & { clock: Clock; stopped: AbortSignal },
+	{
+		log,
+		clock,
+		stopped,
+		metrics: registry,
+		waiting,
+	}: RelayOverrides & { clock: Clock; stopped: AbortSignal; metrics: Metrics; waiting: WaitingServers },
 	{ kv, client }: Resources,
 ) {
 	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
-	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, stopped });
+	const onWait = (reason: string) => waiting.start(reason);
+	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
+	waiting.goOn();
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
-	const registry = given ?? new Metrics();
 	const metrics = relayMetrics(
 		registry,
 		config.BUILDERS.map((row) => row.name),
@@ -302,11 +315,16 @@ function watch(parts: RelayParts, clock: Clock): void {
 function inOrder(
 	{ transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip }: RelayParts,
 	ingress: Component,
-	{ resources, standby, clock, log }: { resources: Resources; standby: Standby; clock: Clock; log: Logger },
+	{
+		resources,
+		waiting,
+		clock,
+		log,
+	}: { resources: Resources; waiting: WaitingServers; clock: Clock; log: Logger },
 ): readonly Component[] {
 	return [
-		// Closes the standby if the start fails before the ingress has taken over its port, so that no request keeps waiting.
-		sink("standby", () => standby.stop()),
+		// If the start fails before the ingress has taken over the ports, no request keeps waiting.
+		sink("waiting", () => waiting.stop()),
 		sink("store", () => resources.close()),
 		sink("records", () => transactions.flush(true)),
 		sink("builders", () => fanout.close()),
@@ -330,7 +348,7 @@ function inOrder(
 			name: "first head",
 			async start() {
 				// Requests that were held while another relay had the store can't be judged without a head.
-				if (standby.port !== 0) await tip.first({ clock, ms: FIRST_HEAD_MS });
+				if (waiting.isListening) await tip.first({ clock, ms: FIRST_HEAD_MS });
 			},
 			stop: async () => {},
 		},

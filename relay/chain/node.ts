@@ -1,11 +1,12 @@
-// Identifies the node and its chain at the start, waiting until it answers, and offers the reads that the relay's own methods
-// need. Nothing is cached.
+// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain, and offers the reads
+// that the relay's own methods need. Nothing is cached.
 
-import { type Clock, pause } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
-import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type Logger, safeError } from "../../shared/log.ts";
+import type { Logger } from "../../shared/log.ts";
+import { untilDone } from "../../shared/waiting.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import type { NodeReads } from "../domain/ports.ts";
 import type { Passthrough } from "./passthrough.ts";
@@ -20,21 +21,42 @@ export interface NodeProbe {
 
 const PROBE_MS = 5_000;
 
-/** Reads the node's chain and version within five seconds. Throws an UpstreamError. */
+/** Blocks that the node may lack of those that it knows of. */
+const MAX_BLOCKS_BEHIND = 64n;
+
+/**
+ * Reads the node's chain and version within five seconds. Throws an UpstreamError, or {@link NodeNotReadyError} if its answers
+ * are no use yet.
+ */
 export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<NodeProbe> {
-	const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
-		const answer = await node.call({ method, params }, PROBE_MS);
-		return answer.ok ? answer.result : null;
-	};
-	const [chain, genesis, version] = await Promise.all([
+	const ask = (method: string, params: readonly unknown[]) => node.call({ method, params }, PROBE_MS);
+	const [chain, genesis, syncing, version] = await Promise.all([
 		ask("eth_chainId", []),
 		ask("eth_getBlockByNumber", ["0x0", false]),
+		ask("eth_syncing", []),
 		ask("web3_clientVersion", []),
 	]);
-	const chainId = parseNodeQuantity(chain);
-	const genesisHash = readHash(fieldsOf(genesis)?.hash);
-	if (chainId === null || genesisHash === null) throw new UpstreamError("notJsonRpc");
-	return { chainId, genesisHash, clientVersion: printable(version) };
+	const chainId = chain.ok ? parseNodeQuantity(chain.result) : null;
+	if (chainId === null) throw unusable("eth_chainId", chain);
+	const genesisHash = genesis.ok ? readHash(fieldsOf(genesis.result)?.hash) : null;
+	if (genesisHash === null) throw unusable("eth_getBlockByNumber of block 0", genesis);
+	const behind = syncing.ok ? blocksBehind(syncing.result) : null;
+	if (behind !== null) throw new NodeNotReadyError(`the node is syncing: ${behind}`);
+	return { chainId, genesisHash, clientVersion: printable(version.ok ? version.result : null) };
+}
+
+function unusable(what: string, answer: RpcAnswer): NodeNotReadyError {
+	const how = answer.ok ? "without a result of use" : `with the JSON-RPC error ${answer.error.code}`;
+	return new NodeNotReadyError(`the node answers ${what} ${how}`);
+}
+
+/** How far a node is behind its chain, by its answer to `eth_syncing`; null if it is not, or does not say. */
+function blocksBehind(syncing: unknown): string | null {
+	const { currentBlock, highestBlock } = fieldsOf(syncing) ?? {};
+	const [current, highest] = [parseNodeQuantity(currentBlock), parseNodeQuantity(highestBlock)];
+	// Nodes also say that they sync while they index old blocks, or are a block behind.
+	if (current === null || highest === null || highest - current <= MAX_BLOCKS_BEHIND) return null;
+	return `it is at block ${current} of ${highest}`;
 }
 
 /** The reads for the relay's own methods. They are shared like the listed ones, but never cached. */
@@ -59,7 +81,16 @@ function printable(version: unknown): string {
 	return version.replace(/[^\x20-\x7e]/g, "?").slice(0, 100);
 }
 
-/** The node does not answer, or is on another chain. */
+/** The node answers, but is not of use yet. The message is for the operator and public. */
+class NodeNotReadyError extends Error {
+	readonly code = "NODE_NOT_READY";
+	constructor(message: string) {
+		super(message);
+		this.name = "NodeNotReadyError";
+	}
+}
+
+/** The node is on another chain. */
 export class WrongNodeError extends Error {
 	readonly code = "WRONG_NODE";
 	constructor(message: string) {
@@ -73,38 +104,44 @@ export interface AwaitNodeOptions {
 	readonly chainId: bigint | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
+	/** Called and awaited if the node is not of use yet, and when the reason changes. The reason is public. */
+	readonly onWait: (reason: string) => Promise<void> | void;
 	/** Ends the wait. */
-	readonly stopped?: AbortSignal;
+	readonly stopped: AbortSignal;
 }
 
-/** How long a start waits for the node, in ms: a host may start both at the same time. */
-const WAIT_MS = 30_000;
-/** Pauses between two tries, doubled each time, in ms. */
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 4_000;
-
-/** Waits for the node's first answer, until it is `stopped`. Throws {@link WrongNodeError}. */
+/** Waits for a node that is of use, without an end. Throws {@link WrongNodeError}, or StoppedError. */
 export async function awaitNode(
 	node: Pick<JsonRpcClient, "call">,
 	options: AwaitNodeOptions,
 ): Promise<NodeProbe> {
-	const { chainId, clock, log, stopped } = options;
-	const until = clock.monotonic() + WAIT_MS;
-	for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-		try {
-			const probe = await probeNode(node);
-			if (chainId !== undefined && probe.chainId !== chainId) {
-				throw new WrongNodeError(`ETH_RPC_URL is on chain ${probe.chainId}: expected CHAIN_ID ${chainId}`);
-			}
-			log.info("node found", { chainId: probe.chainId.toString() });
-			return probe;
-		} catch (thrown) {
-			if (thrown instanceof WrongNodeError) throw thrown;
-			if (stopped?.aborted === true || clock.monotonic() > until) {
-				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
-			}
-			log.warn("the node does not answer yet", { fault: safeError(thrown), ms: pauseMs });
-			await pause(clock, pauseMs, stopped);
-		}
+	const { chainId, clock, log, onWait, stopped } = options;
+	const probe = await untilDone("the wait for the node", () => probeNode(node), {
+		...{ clock, stopped, reasonOf, onFailure: onWait },
+		tell: (failure) => log.warn("waiting for the node of ETH_RPC_URL", { ...failure }),
+	});
+	if (chainId !== undefined && probe.chainId !== chainId) {
+		throw new WrongNodeError(`ETH_RPC_URL is on chain ${probe.chainId}: expected CHAIN_ID ${chainId}`);
+	}
+	log.info("node found", { chainId: probe.chainId.toString() });
+	return probe;
+}
+
+/** Why the node can't be used yet, without a URL or a text of its own. Other errors are thrown again. */
+function reasonOf(thrown: unknown): string {
+	if (thrown instanceof NodeNotReadyError) return thrown.message;
+	if (!(thrown instanceof UpstreamError)) throw thrown;
+	const { code, status, reason } = thrown;
+	switch (code) {
+		case "httpStatus":
+			return `the node answers with HTTP status ${status}${status === 401 || status === 403 ? ": check the key in its URL" : ""}`;
+		case "timeout":
+			return `the node does not answer within ${PROBE_MS / 1000} s`;
+		case "notJsonRpc":
+			return "the node's answers are no JSON-RPC: check the path of its URL";
+		case "tooLarge":
+			return "the node's answers are too large";
+		default:
+			return `the node does not answer${reason === undefined ? "" : ` (${reason})`}`;
 	}
 }

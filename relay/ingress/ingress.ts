@@ -3,7 +3,6 @@
 
 import { pause } from "../../shared/clock.ts";
 import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
-import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
 import {
 	guardedMetricsRoute,
@@ -14,36 +13,23 @@ import {
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/routes.ts";
 import { createHttpServer, type HttpServer, startListening } from "../../shared/http/server.ts";
-import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { type CallOutcome, JsonText } from "../../shared/jsonrpc/envelope.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/method.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { createPages, type Endpoint } from "../../shared/pages/pages.ts";
+import { createPages } from "../../shared/pages/pages.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 import { METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 import { createReceiptWaits } from "./receiptWaits.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
+import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
-export interface IngressOptions {
-	readonly host: string;
-	readonly port: number;
-	/** Separate ports for the websocket and the metrics, if set. */
-	readonly searcherPort: number | undefined;
-	readonly metricsPort: number | undefined;
-	readonly metricsToken: string | undefined;
-	readonly connections: ConnectionsOptions;
-	readonly trustProxy: number;
-	readonly boostSecret: string | undefined;
-	readonly maxBodyBytes: number;
-	readonly maxBatch: number;
-	readonly rateLimitRps: number;
+export interface IngressOptions extends DoorOptions {
 	/** How long requests are still served after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
 	/** The answer of `GET /info`. */
@@ -65,8 +51,8 @@ export interface IngressDependencies
 	readonly registry: Metrics;
 	readonly onCall: (call: { readonly method: string; readonly outcome: CallOutcome }) => void;
 	readonly verifySignature: VerifySignature;
-	/** Answers on the main port until the servers start. */
-	readonly standby: Standby;
+	/** Answers on the ports until the servers start. */
+	readonly waiting: WaitingServers;
 	readonly log: Logger;
 }
 
@@ -78,15 +64,6 @@ export interface Ingress extends Component {
 
 /** Polls that are free once a second for transactions that the relay holds. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
-
-/** Shown on the home page. */
-const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
-	{ path: "/fast", about: "the usual one: searchers may bid to run behind you, and you get the refund" },
-	{ path: "/noreverts", about: "mined only if it succeeds; searchers may bid, and you get the refund" },
-	{ path: "/fullprivacy", about: "mined only if it succeeds; nobody but trusted builders sees it" },
-	{ path: "/maxbackruns", about: "shown to all searchers at once, for the most bids" },
-	{ path: "/nochecks", about: "sent at once, without a simulation; nobody but builders sees it" },
-];
 
 /** Creates the servers; `start` makes them listen. */
 export function createIngress(options: IngressOptions, dependencies: IngressDependencies): Ingress {
@@ -126,11 +103,10 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		trustProxy: options.trustProxy,
 		...(options.boostSecret === undefined ? {} : { boostSecret: options.boostSecret }),
 	});
-	const notReady = new RpcError("unavailable", "internal error: not ready yet, try again");
 	const post = rpcOverHttp({
 		...{ dispatcher, limiter },
 		verifySignature: dependencies.verifySignature,
-		unavailable: () => (dependencies.tip.head() === null ? notReady : null),
+		unavailable: () => (dependencies.tip.head() === null ? NOT_READY : null),
 	});
 	const unread = new UnreadBytes();
 	const websocket = new RpcWebsocket(
@@ -148,6 +124,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	registry.gauge("relay_unread_bytes", "Bytes that wait for clients to read them", () => unread.bytes);
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
+	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
 	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
 	const main = createHttpServer(
 		{
@@ -169,7 +146,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			],
 			pages: pages.find,
 		},
-		{ ...deps, post, standby: dependencies.standby, ...(searcherPort === undefined ? { websocket } : {}) },
+		{ ...deps, post, standby: takeover("http"), ...(searcherPort === undefined ? { websocket } : {}) },
 	);
 	const servers: HttpServer[] = [main];
 	if (searcherPort !== undefined) {
@@ -180,12 +157,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			rpcPaths: [],
 			routes: [pages.root],
 		};
-		servers.push(createHttpServer(searchers, { ...deps, websocket }));
+		servers.push(createHttpServer(searchers, { ...deps, websocket, standby: takeover("searchers") }));
 	}
 	if (metricsPort !== undefined) {
 		const routes = [metricsRoute(registry)];
 		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes };
-		servers.push(createHttpServer(operators, deps));
+		servers.push(createHttpServer(operators, { ...deps, standby: takeover("metrics") }));
 	}
 	return {
 		name: "ingress",

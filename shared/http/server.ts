@@ -29,9 +29,11 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly stopMs?: number;
 }
 
+export type UpgradeHandler = Pick<RpcWebsocket, "upgrade" | "drain" | "stop">;
+
 interface HttpServerDependencies extends RequestHandlerDependencies {
 	/** If absent, upgrades are answered like other requests. */
-	readonly websocket?: RpcWebsocket;
+	readonly websocket?: UpgradeHandler;
 	/** Listens on the port until the server starts, and hands over what arrived meanwhile. */
 	readonly standby?: { leave(): Handover | undefined };
 }
@@ -103,15 +105,20 @@ export class HttpServer implements Component {
 		for (const request of handed?.requests ?? []) this.#handler.handle(...request);
 	}
 
-	/** Hands over port and connections; nothing more is answered here, not even requests in flight. */
-	leave(): Omit<Handover, "requests"> | undefined {
+	/**
+	 * Hands over port and connections. Nothing more is answered here, not even requests in flight, unless the caller hands on
+	 * no requests: then these are still answered here (`isFinishing`).
+	 */
+	leave(isFinishing = false): Omit<Handover, "requests"> | undefined {
 		const server = this.#server;
 		if (server === null) return undefined;
 		this.#server = null;
 		for (const event of EVENTS) server.removeAllListeners(event);
 		server.off("connection", this.#add);
 		const open = [...this.#handler.connections.all()];
-		for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
+		if (!isFinishing) {
+			for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
+		}
 		return { server, sockets: open.map(({ socket }) => socket as Socket) };
 	}
 
@@ -249,6 +256,9 @@ export async function startListening(
 	}
 }
 
+/** The last one: an IPv6 address on a machine without IPv6. */
+const NO_ADDRESS = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN", "EAFNOSUPPORT"]);
+
 /** The {@link ListenError} for an error about a port or address; other errors unchanged. */
 function listenError(server: string, ports: PortSettings, thrown: unknown): unknown {
 	const code = (thrown as { code?: unknown } | null)?.code;
@@ -259,7 +269,7 @@ function listenError(server: string, ports: PortSettings, thrown: unknown): unkn
 			`${setting} ${port} ${problem}: expected a free port, for example ${setting}=8090`,
 		);
 	}
-	if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EINVAL" || code === "EAI_AGAIN") {
+	if (typeof code === "string" && NO_ADDRESS.has(code)) {
 		return new ListenError(
 			"HOST is not valid: expected an address of this machine, for example HOST=127.0.0.1",
 		);

@@ -1,5 +1,6 @@
-// Listens on a server's port while the process waits for another one to release the store. It answers /, /livez and /readyz
-// and holds other requests for a moment; the server that starts afterwards takes over the port and the held requests.
+// Listens on a server's port while the process waits for its store: for another process to release it, or for the database. It
+// answers /, /livez and /readyz and holds other requests for a moment; the server that starts afterwards takes over the port
+// and the held requests.
 
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
@@ -20,21 +21,25 @@ type HeldRequest = Handover["requests"][number];
 
 /** Maximum requests held; further ones are refused at once. */
 const MAX_HELD = 1_000;
-const WAITS = "another process has the store: this one waits for it to end";
-const NOT_READY = { ready: false, draining: false, checks: { store: { ok: false, reason: WAITS } } };
-const ROUTES: readonly Route[] = [
-	{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
-	{ path: "/readyz", handle: () => jsonAnswer(503, NOT_READY) },
-];
-
 /** To GET of `/`: a host that checks nothing else ends the other process only when this one is up. */
-const UP = jsonAnswer(200, { name: "leeward", ready: false }, { vary: "accept" });
+export const UP = jsonAnswer(200, { name: "leeward", ready: false }, { vary: "accept" });
 
 export class Standby {
 	readonly #options: StandbyOptions;
 	readonly #dependencies: { readonly clock: Clock; readonly log: Logger };
 	/** Each held request, and the function that refuses it. */
 	readonly #held = new Map<HeldRequest, () => void>();
+	readonly #routes: readonly Route[] = [
+		{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
+		{
+			path: "/readyz",
+			handle: () => {
+				const checks = { store: { ok: false, reason: this.#reason } };
+				return jsonAnswer(503, { ready: false, draining: false, checks });
+			},
+		},
+	];
+	#reason = "";
 	#server: HttpServer | null = null;
 
 	constructor(options: StandbyOptions, dependencies: { readonly clock: Clock; readonly log: Logger }) {
@@ -47,13 +52,17 @@ export class Standby {
 		return this.#server?.port ?? 0;
 	}
 
-	/** Listens; does nothing if it does already. Throws ListenError, which names PORT or HOST. */
-	async start(): Promise<void> {
+	/**
+	 * Listens, and says why the process waits, which is public. Called again it only changes the reason. Throws ListenError,
+	 * which names PORT or HOST.
+	 */
+	async start(reason: string): Promise<void> {
+		this.#reason = reason;
 		if (this.#server !== null) return;
 		const { trustProxy = 0 } = this.#options;
 		const server = createHttpServer(
 			{
-				...{ ...this.#options, name: "standby", rpcPaths: [], routes: ROUTES },
+				...{ ...this.#options, name: "standby", rpcPaths: [], routes: this.#routes },
 				...{ maxBodyBytes: 0, announcement: "listening, not ready yet" },
 			},
 			{ ...this.#dependencies, readAddress: addressReader({ trustProxy }), proxy: this.#holder },
@@ -65,7 +74,7 @@ export class Standby {
 	/** Holds the requests instead of proxying them. */
 	readonly #holder: RequestProxy = {
 		handle: (request, response, exchange) => {
-			const refuse = () => exchange.refuse(notServingAnswer(request, WAITS));
+			const refuse = () => exchange.refuse(notServingAnswer(request, this.#reason));
 			const { method, url = "/", headers } = request;
 			// Upgrades are refused at once: a held one would be answered as plain HTTP.
 			const isUpgrade = headers.upgrade?.toLowerCase() === "websocket";

@@ -2,38 +2,38 @@
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { accessSync, chmodSync, constants, mkdirSync, realpathSync, unlinkSync } from "node:fs";
+import { realpathSync, unlinkSync } from "node:fs";
 import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { open } from "lmdb";
+import { open, type RootDatabase } from "lmdb";
 import { systemClock } from "../clock.ts";
+import { type Logger, silentLogger } from "../log.ts";
+import {
+	allocateFiles,
+	DATA_FILE,
+	DataFolderError,
+	folderError,
+	MIN_FREE_BYTES,
+	makeFolder,
+} from "./dataFolder.ts";
 import { GroupCommit } from "./groupCommit.ts";
 import type { SharedStore } from "./port.ts";
 
-const DATA_FILE = "data.mdb";
-
 /**
- * Opens the store in `folder`, and creates it if needed. Throws FolderInUseError if another process uses it.
+ * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, or FolderInUseError if another process uses it.
  *
  * `overlappingSync` is off because with it a put resolves before it is flushed to disk.
  */
-export async function openLmdb(folder: string): Promise<SharedStore> {
-	// The folder holds signed transactions and a key.
-	mkdirSync(folder, { recursive: true, mode: 0o700 });
-	chmodSync(folder, 0o700);
+export async function openLmdb(folder: string, log: Logger = silentLogger): Promise<SharedStore> {
+	makeFolder(folder, log);
 	const unlock = await lockFolder(folder);
-	const db = open<Buffer, string>({
-		path: folder,
-		encoding: "binary",
-		keyEncoding: "ordered-binary",
-		overlappingSync: false,
-		// Grouping is done by GroupCommit. With LMDB's own, a failed commit causes unhandled rejections.
-		eventTurnBatching: false,
-		commitDelay: 0,
-		noSubdir: false,
-	});
+	const db = openIn(folder);
+	if (db instanceof DataFolderError) {
+		await unlock();
+		throw db;
+	}
 	const room = new DiskRoom(folder);
 	const group = new GroupCommit(async (changes) => {
 		await room.check(changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0));
@@ -71,24 +71,22 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 	};
 }
 
-class DataFolderError extends Error {
-	readonly code = "DATA_FOLDER";
-	constructor() {
-		super("DATA_DIR can't be made or written: expected a folder, for example DATA_DIR=./data");
-		this.name = "DataFolderError";
-	}
-}
-
-/** The folder `dataDir/process`, created if needed. Throws {@link DataFolderError}. */
-export function dataFolder(dataDir: string, process: string): string {
-	const folder = join(dataDir, process);
+function openIn(folder: string): RootDatabase<Buffer, string> | DataFolderError {
 	try {
-		mkdirSync(folder, { recursive: true, mode: 0o700 });
-		accessSync(folder, constants.W_OK);
-	} catch {
-		throw new DataFolderError();
+		allocateFiles(folder);
+		return open<Buffer, string>({
+			path: folder,
+			encoding: "binary",
+			keyEncoding: "ordered-binary",
+			overlappingSync: false,
+			// Grouping is done by GroupCommit. With LMDB's own, a failed commit causes unhandled rejections.
+			eventTurnBatching: false,
+			commitDelay: 0,
+			noSubdir: false,
+		});
+	} catch (thrown) {
+		return thrown instanceof DataFolderError ? thrown : folderError(folder, thrown);
 	}
-	return folder;
 }
 
 class FolderInUseError extends Error {
@@ -143,14 +141,14 @@ async function answers(address: string): Promise<boolean> {
 class DiskFullError extends Error {
 	readonly code = "DISK_FULL";
 	constructor() {
-		super("the disk of the data folder is full");
+		super(
+			`the disk of DATA_DIR is full: expected ${MIN_FREE_BYTES / 1024 / 1024} MiB of free space besides what is written`,
+		);
 		this.name = "DiskFullError";
 	}
 }
 
-/** Free bytes required besides those of the write, since LMDB copies pages before it changes them. */
-const MIN_FREE_BYTES = 16 * 1024 * 1024;
-/** This multiple of the write must be free, too. */
+/** This multiple of a write must be free beside {@link MIN_FREE_BYTES}. */
 const COPIES = 4;
 /** How long a check of the free space is valid. */
 const CHECK_MS = 100;

@@ -1,9 +1,11 @@
 // Opens a process's store by its settings, in a folder or in a database. Waits for a database that does not answer yet, and for
 // another process to release the store.
 
-import { type Clock, pause } from "../clock.ts";
-import { type Logger, safeError } from "../log.ts";
-import { dataFolder, openLmdb } from "./lmdb.ts";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../log.ts";
+import { untilDone } from "../waiting.ts";
+import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
@@ -24,21 +26,19 @@ export interface OpenStoreDependencies {
 	readonly log: Logger;
 	/** Called if another process has taken over the store; this one must then exit. */
 	readonly onLost: () => void;
-	/** Called and awaited if another process has the store, before this one waits for its end. */
-	readonly onWait: () => Promise<void>;
+	/** Called and awaited before this process waits for another one's end or for the database. The reason is public. */
+	readonly onWait: (reason: string) => Promise<void>;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
 }
 
 export type OpenStore = typeof openStore;
 
-/** How long a start waits for a database that does not answer, since hosts start both at the same time. */
-const START_MS = 30_000;
-const RETRY_MS = 500;
+const IN_USE = "another process has the store: this one waits for it to end";
 
 /**
- * Opens the store of `process`. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseDownError,
- * DatabaseRefusedError or LaterVersionError; StoreInUseError if it was stopped meanwhile.
+ * Opens the store of `process`; waits for a database that does not answer, without an end. Throws DataFolderError,
+ * FolderInUseError, DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,
@@ -46,28 +46,29 @@ export async function openStore(
 	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
-	if (url === undefined) return openLmdb(dataFolder(settings.DATA_DIR, process));
+	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
 	if (databaseAddress(url, verify).isExposed) {
 		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
 	}
-	let until = clock.monotonic() + START_MS;
 	const patience = {
 		signal: stopped,
 		onWait() {
-			// Waits without limit from now on, even if the database fails meanwhile.
-			until = Number.POSITIVE_INFINITY;
 			log.warn("another process has the store: waiting for its end", { store: process });
-			return onWait();
+			return onWait(IN_USE);
 		},
 	};
-	for (;;) {
-		try {
-			return await openPostgres({ url, verify, store: process, patience }, { clock, log, onLost });
-		} catch (thrown) {
-			if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
-			if (stopped.aborted || clock.monotonic() > until) throw downError(thrown);
-			log.warn("the database does not answer yet", { fault: safeError(thrown) });
-			await pause(clock, RETRY_MS, stopped);
-		}
-	}
+	const open = () => openPostgres({ url, verify, store: process, patience }, { clock, log, onLost });
+	return untilDone(
+		"the wait for the store",
+		open,
+		{
+			...{ clock, stopped, onFailure: onWait },
+			reasonOf(thrown) {
+				if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
+				return downError(thrown).message;
+			},
+			tell: (failure) => log.warn("waiting for the database of DATABASE_URL", { store: process, ...failure }),
+		},
+		(late) => void late.close(),
+	);
 }

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
+import pg from "pg";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { openStore } from "../../shared/kv/openStore.ts";
 import type { Change, SharedStore } from "../../shared/kv/port.ts";
@@ -203,7 +204,7 @@ interface Opening {
 	readonly dataDir?: string;
 	readonly verify?: boolean;
 	readonly clock?: Clock;
-	readonly onWait?: () => void;
+	readonly onWait?: (reason: string) => void;
 	readonly stopped?: AbortSignal;
 	readonly log?: Logger;
 }
@@ -215,7 +216,12 @@ async function started(t: TestContext, opening: Opening): Promise<SharedStore> {
 		"relay",
 		{ DATA_DIR: dataDir, DATABASE_URL: url, DATABASE_VERIFY: verify },
 		{
-			...{ clock, log: opening.log ?? silentLogger, onLost: () => {}, onWait: async () => onWait() },
+			...{
+				clock,
+				log: opening.log ?? silentLogger,
+				onLost: () => {},
+				onWait: async (reason) => onWait(reason),
+			},
 			stopped: opening.stopped ?? new AbortController().signal,
 		},
 	);
@@ -260,7 +266,7 @@ test("who is told to stop waits no longer", async (t) => {
 	await started(t, { url });
 	const stop = new AbortController();
 	const waiting = started(t, { url, stopped: stop.signal, onWait: () => stop.abort() });
-	await assert.rejects(waiting, { code: "STORE_IN_USE" });
+	await assert.rejects(waiting, { code: "STOPPED" });
 });
 
 test("a database that is not there yet is waited for", async (t) => {
@@ -273,13 +279,24 @@ test("a database that is not there yet is waited for", async (t) => {
 	assert.equal(await (await opening).get("a"), null);
 });
 
-test("after half a minute the start gives up, in words for its operator and without the URL's password", async (t) => {
+test("a database that does not answer is waited for until a stop, with the reason but without the URL's password", async (t) => {
+	const stop = new AbortController();
+	const lines: string[] = [];
+	const reasons: string[] = [];
+	const log = { ...silentLogger, warn: (...line: unknown[]) => lines.push(JSON.stringify(line)) };
+	// In its time half a minute is over after a moment.
 	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
-	const opening = started(t, { url: "postgres://user:secretsecret@127.0.0.1:1/relay", clock: hurried });
-	await assert.rejects(opening, {
-		code: "DATABASE_DOWN",
-		message: "the database of DATABASE_URL does not answer (ECONNREFUSED)",
+	const waiting = started(t, {
+		...{ url: "postgres://user:secretsecret@127.0.0.1:1/relay", clock: hurried, log, stopped: stop.signal },
+		onWait: (reason) => reasons.push(reason),
 	});
+	const ended = assert.rejects(waiting, { code: "STOPPED" });
+	await until("it was tried again", () => reasons.length > 2);
+	stop.abort();
+	await ended;
+	assert.deepEqual([...new Set(reasons)], ["the database of DATABASE_URL does not answer (ECONNREFUSED)"]);
+	assert.match(lines[0] ?? "", /"reason":"the database of DATABASE_URL does not answer/);
+	assert.doesNotMatch(lines.join(), /secretsecret/);
 });
 
 test("what no later try would change is refused at once, with what was expected", async (t) => {
@@ -299,6 +316,46 @@ test("what no later try would change is refused at once, with what was expected"
 		code: "DATABASE_URL",
 		message: /expected an sslmode of/,
 	});
+});
+
+test("a password that is missing or wrong is refused at once, in words that don't repeat it", async (t) => {
+	const strict = await startPostgres({ password: "secretsecret" });
+	t.after(() => strict.stop());
+	const url = await strict.newDatabase();
+	const expected = "expected a user and password that it knows";
+	for (const [password, state] of [
+		["", "no password"],
+		["anothersecret", "28P01"],
+	] as const) {
+		const other = new URL(url);
+		other.password = password;
+		await assert.rejects(started(t, { url: other.toString() }), {
+			code: "DATABASE_REFUSED",
+			message: `the database of DATABASE_URL refuses (${state}): ${expected}`,
+		});
+	}
+	assert.equal(await (await started(t, { url })).get("a"), null);
+});
+
+test("a database without a free connection is waited for, and taken when one is free", async (t) => {
+	// PostgreSQL keeps three for its superuser, who is ours here.
+	const full = await startPostgres({ connections: 6 });
+	t.after(() => full.stop());
+	const url = await full.newDatabase();
+	const others = await Promise.all(
+		Array.from({ length: 6 }, async () => {
+			const client = new pg.Client({ connectionString: url });
+			client.on("error", () => {});
+			await client.connect();
+			return client;
+		}),
+	);
+	const reasons: string[] = [];
+	const opening = started(t, { url, onWait: (reason) => reasons.push(reason) });
+	await until("it waits", () => reasons.length > 0);
+	assert.equal(reasons[0], "the database of DATABASE_URL does not answer (53300)");
+	await Promise.all(others.map((client) => client.end()));
+	assert.equal(await (await opening).get("a"), null);
 });
 
 test("TLS with a certificate that nobody has signed: taken, unless it must be valid", async (t) => {

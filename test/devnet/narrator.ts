@@ -66,7 +66,7 @@ export function told(who: string, text: string): string | null {
 	}
 	if (level < WARN) return null;
 	const { host, reason: cause } = line.fault ?? {};
-	const more = [cause ?? line.fault?.code, host].filter((one) => one !== undefined).join(", ");
+	const more = reason ?? [cause ?? line.fault?.code, host].filter((one) => one !== undefined).join(", ");
 	return `${who}: ${msg}${more === "" ? "" : ` (${more})`}`;
 }
 

@@ -40,7 +40,7 @@ export type NodeFault =
 	  };
 
 /** Which requests a fault applies to. */
-interface FaultWhen {
+export interface FaultWhen {
 	/** Only requests with a call of one of these methods. */
 	readonly methods?: readonly string[];
 	/** The fault ends after this many requests. */

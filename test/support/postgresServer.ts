@@ -50,10 +50,12 @@ interface PostgresServerOptions {
 	readonly connections?: number;
 	/** Certificate and key (PEM); with these it refuses connections without TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string };
+	/** Asked for over TCP; the URLs have it. Default: none is asked for. */
+	readonly password?: string;
 }
 
 /** Starts a server. */
-export async function startPostgres({ connections = 60, tls }: PostgresServerOptions = {}) {
+export async function startPostgres({ connections = 60, tls, password }: PostgresServerOptions = {}) {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
@@ -61,7 +63,13 @@ export async function startPostgres({ connections = 60, tls }: PostgresServerOpt
 	if (identity.uid !== undefined) chownSync(data, identity.uid, identity.gid);
 	const env = { PATH: process.env.PATH, HOME: data, LC_ALL: "C", TZ: "UTC" };
 	const { initdb, postgres } = await usableBinaries(folder, env);
-	const made = spawnSync(initdb, ["-D", data, "-U", "leeward", "-A", "trust", "-E", "UTF8", "--no-sync"], {
+	const auth = ["-A", "trust"];
+	if (password !== undefined) {
+		const file = join(folder, "password");
+		writeFileSync(file, password, { mode: 0o644 });
+		auth.splice(1, 1, "scram-sha-256", "--pwfile", file);
+	}
+	const made = spawnSync(initdb, ["-D", data, "-U", "leeward", ...auth, "-E", "UTF8", "--no-sync"], {
 		...identity,
 		...{ cwd: data, env, encoding: "utf8" },
 	});
@@ -80,7 +88,8 @@ export async function startPostgres({ connections = 60, tls }: PostgresServerOpt
 			if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid);
 		}
 	}
-	const url = (database: string) => `postgres://leeward@127.0.0.1:${port}/${database}`;
+	const user = password === undefined ? "leeward" : `leeward:${password}`;
+	const url = (database: string) => `postgres://${user}@127.0.0.1:${port}/${database}`;
 	let server: ChildProcess | null = null;
 	let databases = 0;
 	const pids = () => (server?.pid === undefined ? [] : family(server.pid));

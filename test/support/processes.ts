@@ -20,6 +20,10 @@ interface RelayProcessOptions {
 	readonly entry?: string;
 	/** A command line for `sh -c`, from the Procfile, instead of the relay's own. */
 	readonly line?: string;
+	/** Commands of a shell before it, such as `ulimit`. */
+	readonly under?: string;
+	/** The user and group that it runs as; only root may run it as another. */
+	readonly uid?: number;
 }
 
 /** How a process ended. */
@@ -58,11 +62,13 @@ export class LaunchedRelay {
 
 	constructor(options: RelayProcessOptions) {
 		const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
-		const { line, entry = "relay/main.ts", args = [] } = options;
-		const command =
-			line === undefined ? [process.execPath, ...process.execArgv, entry, ...args] : ["/bin/sh", "-c", line];
-		this.#child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
+		const { line, entry = "relay/main.ts", args = [], under, uid } = options;
+		const own = [process.execPath, ...process.execArgv, entry, ...args];
+		const command = line === undefined ? own : ["/bin/sh", "-c", line];
+		const limited = under === undefined ? [] : ["bash", "-c", `${under}; exec "$@"`, "limited"];
+		this.#child = spawn("/bin/sh", ["-c", SUPERVISED, ...limited, ...command], {
 			cwd: ROOT,
+			...(uid === undefined ? {} : { uid, gid: uid }),
 			env: { PATH, HOME, TMPDIR, ...onEngine(options.env) },
 			// With its own process group, so that a test can see whether a child of it is left.
 			detached: true,
@@ -189,7 +195,7 @@ function portOf(launched: LaunchedRelay, set: string): number | undefined {
 }
 
 export type BoostProcess = RelayProcess;
-type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
+type BoostProcessOptions = Omit<RelayProcessOptions, "entry" | "line">;
 
 const BOOST = "boost-proxy/main.ts";
 

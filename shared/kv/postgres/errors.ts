@@ -57,9 +57,13 @@ export function isDown(thrown: unknown): boolean {
 	return code === null || !SQLSTATE.test(code) || DOWN_STATES.test(code);
 }
 
+/** pg's error, which has no code, if the server asks for a password and the URL has none. */
+const NO_PASSWORD = /^SASL: .*password must be/;
+const CREDENTIALS = "a user and password that it knows";
+
 /** What the operator must provide, by SQLSTATE or by Node's code for a certificate error. */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
-	[/^28/, "a user and password that it knows"],
+	[/^28/, CREDENTIALS],
 	[/^53100$/, "room on its disk"],
 	[/^3D000$/, "the name of a database that exists"],
 	[/^(42501|3F000)$/, "a user who may make and write tables in a schema of the search path"],
@@ -72,6 +76,9 @@ const EXPECTED: readonly (readonly [RegExp, string])[] = [
 /** The refusal for an error of pg; null if it is not a refusal. */
 export function refusedError(thrown: unknown): DatabaseRefusedError | null {
 	if (thrown instanceof DatabaseRefusedError) return thrown;
+	if (thrown instanceof Error && NO_PASSWORD.test(thrown.message)) {
+		return new DatabaseRefusedError("no password", CREDENTIALS);
+	}
 	const code = codeOf(thrown);
 	if (code === null) return null;
 	const expected = EXPECTED.find(([pattern]) => pattern.test(code))?.[1];

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
+import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import {
 	type Exit,
@@ -19,12 +20,16 @@ import {
 	readyStatus,
 	runBoost,
 } from "../../support/processes.ts";
+import { RelayClient } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
+import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
 /** Nobody listens there. */
 const NOBODY = "http://127.0.0.1:1";
 const READY_MS = 30_000;
+/** A probe in time: the machine is busy when tests run. */
+const QUICK = { PROBE_INTERVAL_MS: "100", PROBE_TIMEOUT_MS: "2000", BREAKER_HOLD_MS: "100" };
 
 let folder: string;
 let running: LaunchedRelay;
@@ -114,6 +119,34 @@ test("a killed relay is restarted while boost stays; SIGTERM ends boost, then th
 	await groupGone(pair.pid);
 });
 
+test("while the relay of a pair waits for its node boost serves from the fallback, and nothing is started again", async (t) => {
+	const [port, nodePort] = [await freePort(), await freePort()];
+	const fallback = await system.start({ DATA_DIR: join(folder, "fallback") });
+	const url = `http://127.0.0.1:${port}`;
+	const pair = launchPair({
+		env: {
+			...{ ...system.env, ...QUICK, BREAKER_HOLD_MAX_MS: "400", DATA_DIR: join(folder, "waits") },
+			...{ PORT: String(port), FALLBACK_URL: fallback.url, ETH_RPC_URL: `http://127.0.0.1:${nodePort}` },
+		},
+	});
+	t.after(() => pair.kill());
+	await until("it is ready, by the fallback", async () => (await readyStatus(url)) === 200, READY_MS);
+	const client = new RelayClient(url);
+	const by = testAccount(71_000);
+	await system.chain.fund([by]);
+	const raw = `0x${rawTransaction({ by, nonce: 0 }).toString("hex")}`;
+	const hash = await client.send(raw);
+	assert.notEqual((await fallback.client.status(hash)).stage, undefined);
+	assert.notEqual(await relayState(url), "closed");
+	const node = await startDevChain({ port: nodePort });
+	t.after(() => node.stop());
+	await until("boost takes the relay", async () => (await relayState(url)) === "closed", READY_MS);
+	const told = pair.logs().map(({ msg }) => msg);
+	assert.equal(told.includes("the relay has ended: it is started again"), false);
+	assert.deepEqual((await pair.kill("SIGTERM")).code, 0);
+	await groupGone(pair.pid);
+});
+
 test("when the supervisor of both is killed, both stop in order", async (t) => {
 	const { pair } = await startPair(t);
 	pair.signal("SIGKILL");
@@ -135,10 +168,8 @@ async function startPair(t: {
 	after(fn: () => Promise<unknown>): void;
 }): Promise<{ readonly pair: ReturnType<typeof launchPair>; readonly url: string }> {
 	const port = await freePort();
-	// A probe in time: the machine is busy when tests run.
-	const quick = { PROBE_INTERVAL_MS: "100", PROBE_TIMEOUT_MS: "2000", BREAKER_HOLD_MS: "100" };
 	const pair = launchPair({
-		env: { ...system.env, ...quick, FALLBACK_URL: "none", PORT: String(port), BREAKER_HOLD_MAX_MS: "400" },
+		env: { ...system.env, ...QUICK, FALLBACK_URL: "none", PORT: String(port), BREAKER_HOLD_MAX_MS: "400" },
 	});
 	t.after(() => pair.kill());
 	const url = `http://127.0.0.1:${port}`;

@@ -105,7 +105,7 @@ test("SIGINT stops it like SIGTERM", async () => {
 
 test("SIGTERM while it still waits for its node ends it at once", async () => {
 	const waiting = system.launch({ ...folder("waiting"), ETH_RPC_URL: "http://127.0.0.1:1" });
-	await waiting.logged("the node does not answer yet");
+	await waiting.logged("waiting for the node of ETH_RPC_URL");
 	assertStopped(await waiting.kill("SIGTERM", STOP_MS));
 });
 

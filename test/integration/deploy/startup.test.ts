@@ -1,5 +1,5 @@
 // The start: a missing or bad setting is refused by name, with what was expected and an example, and no value is ever printed
-// that could be a secret; `--help` and `--print-config`; a node that comes later or is another chain's, ports and folders that
+// that could be a secret; `--help` and `--print-config`; a node of another chain, ports and folders that
 // are taken, and ports of their own for websockets and metrics.
 
 import assert from "node:assert/strict";
@@ -9,13 +9,11 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { SettingError } from "../../../shared/config.ts";
-import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
 import { type Exit, type RelayProcess, readyStatus, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
-import { until } from "../../support/until.ts";
 
 const CURVE_ORDER = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 const BUILDER = { name: "a", url: "http://127.0.0.1:1" };
@@ -72,7 +70,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	BIDS_PER_TARGET: ["0", "9", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
-	// Whether it is a folder only opening it tells: see below.
+	// Whether it is a folder only opening it tells: see dataFolder.test.ts.
 	DATA_DIR: [],
 	DATABASE_URL: [
 		"db.example/relay",
@@ -201,24 +199,6 @@ before(async () => {
 });
 after(() => system.stop());
 
-test("a node that is not up yet is waited for", async (t) => {
-	const port = await freePort();
-	const listens = await freePort();
-	const waiting = system.launch({
-		...folder("early"),
-		ETH_RPC_URL: `http://127.0.0.1:${port}`,
-		PORT: String(listens),
-	});
-	await waiting.logged("the node does not answer yet");
-	// Nothing is served yet that could not be served well.
-	assert.equal(await readyStatus(`http://127.0.0.1:${listens}`), 0);
-	const chain = await startDevChain({ port });
-	t.after(() => chain.stop());
-	await until("it is ready", async () => (await readyStatus(`http://127.0.0.1:${listens}`)) === 200);
-	assert.equal((await waiting.logged("node found")).chainId, "31337");
-	await waiting.kill();
-});
-
 test("a node of another chain than CHAIN_ID is refused at once", async () => {
 	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
 	const exit = await run({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
@@ -246,16 +226,6 @@ test("an address of another machine is refused, with the name of the setting", a
 		const exit = await run({ ...folder("host"), HOST });
 		assert.equal(exit.code, 1);
 		assert.match(exit.stderr, /^relay: HOST is not valid[^\n]*: expected [^\n]+, for example HOST=[^\n]*\n$/);
-	}
-});
-
-test("an impossible data folder is refused, with the name of the setting", async () => {
-	const file = join(system.folder, "a file");
-	writeFileSync(file, "");
-	for (const DATA_DIR of [file, join(file, "below")]) {
-		const exit = await run({ ...IN_FOLDER, DATA_DIR });
-		assert.equal(exit.code, 1);
-		assert.match(exit.stderr, /^relay: DATA_DIR [^\n]*: expected [^\n]+, for example DATA_DIR=[^\n]*\n$/);
 	}
 });
 

@@ -30,7 +30,7 @@ async function fixture(options: Partial<StandbyOptions> = {}) {
 		{ clock, log: silentLogger },
 	);
 	standbys.push({ standby, clock });
-	await standby.start();
+	await standby.start(WAITS);
 	const { port } = standby;
 	const open = async (): Promise<RawConnection> => {
 		const connection = await RawConnection.open(port);

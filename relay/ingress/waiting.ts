@@ -1,0 +1,168 @@
+// What the relay's ports answer while it waits for its node: /livez, /metrics and pages as always, /readyz with the reason, and to
+// JSON-RPC that it is not ready. The servers of the ingress then take over the ports and connections.
+
+import type { Clock } from "../../shared/clock.ts";
+import { addressReader } from "../../shared/http/callContext.ts";
+import type { ConnectionsOptions } from "../../shared/http/connections.ts";
+import { endWith, notServingAnswer, rawAnswer } from "../../shared/http/messages.ts";
+import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../../shared/http/opsRoutes.ts";
+import { RateLimiter } from "../../shared/http/rateLimit.ts";
+import { rpcOverHttp } from "../../shared/http/routes.ts";
+import {
+	createHttpServer,
+	type Handover,
+	type HttpServer,
+	startListening,
+	type UpgradeHandler,
+} from "../../shared/http/server.ts";
+import { type Standby, UP } from "../../shared/http/standby.ts";
+import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
+import { errorText } from "../../shared/jsonrpc/envelope.ts";
+import { RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { createPages, type Endpoint } from "../../shared/pages/pages.ts";
+import { RPC_PATHS } from "./methods/transactions.ts";
+
+/** The relay's ports, and the limits of what comes in by them. */
+export interface DoorOptions {
+	readonly host: string;
+	readonly port: number;
+	/** Separate ports for the websocket and the metrics, if set. */
+	readonly searcherPort: number | undefined;
+	readonly metricsPort: number | undefined;
+	readonly metricsToken: string | undefined;
+	readonly connections: ConnectionsOptions;
+	readonly trustProxy: number;
+	readonly boostSecret: string | undefined;
+	readonly maxBodyBytes: number;
+	readonly maxBatch: number;
+	readonly rateLimitRps: number;
+}
+
+interface WaitingDependencies {
+	/** What listens while the process waits for its store: this takes over its port. */
+	readonly standby: Standby;
+	readonly registry: Metrics;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** Shown on the home page. */
+export const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
+	{ path: "/fast", about: "the usual one: searchers may bid to run behind you, and you get the refund" },
+	{ path: "/noreverts", about: "mined only if it succeeds; searchers may bid, and you get the refund" },
+	{ path: "/fullprivacy", about: "mined only if it succeeds; nobody but trusted builders sees it" },
+	{ path: "/maxbackruns", about: "shown to all searchers at once, for the most bids" },
+	{ path: "/nochecks", about: "sent at once, without a simulation; nobody but builders sees it" },
+];
+
+/** The answer to every call before the first head: nothing can be judged yet. */
+export const NOT_READY = new RpcError("unavailable", "internal error: not ready yet, try again");
+const WHY = "not ready yet, try again";
+const STARTING = "the node answers now: the relay starts";
+
+const REFUSING_WEBSOCKET: UpgradeHandler = {
+	upgrade(_request, socket) {
+		const { code, message } = NOT_READY;
+		endWith(
+			socket,
+			rawAnswer(RPC_ERRORS.unavailable.status, errorText(null, code, message), ["retry-after: 1"]),
+		);
+	},
+	drain() {},
+	stop: async () => {},
+};
+
+/** The servers by the names of those that take over from them. */
+export class WaitingServers {
+	readonly #options: DoorOptions;
+	readonly #dependencies: WaitingDependencies;
+	#servers: ReadonlyMap<string, HttpServer> = new Map();
+	#reason = "";
+
+	constructor(options: DoorOptions, dependencies: WaitingDependencies) {
+		this.#options = options;
+		this.#dependencies = dependencies;
+	}
+
+	/** Whether it or the standby listens. */
+	get isListening(): boolean {
+		return this.#servers.size > 0 || this.#dependencies.standby.port !== 0;
+	}
+
+	/** Listens, and says why the relay waits, which is public. Called again it only changes the reason. Throws ListenError. */
+	async start(reason: string): Promise<void> {
+		this.#reason = reason;
+		if (this.#servers.size > 0) return;
+		const { port, searcherPort, metricsPort } = this.#options;
+		const servers = this.#create();
+		this.#servers = new Map(servers.map((server) => [server.name, server]));
+		await startListening(servers, {
+			http: ["PORT", port],
+			searchers: ["SEARCHER_PORT", searcherPort],
+			metrics: ["METRICS_PORT", metricsPort],
+		});
+	}
+
+	/** What the relay waited for is there. */
+	goOn(): void {
+		this.#reason = STARTING;
+	}
+
+	/** For the server of this name. Requests in flight are still answered here. */
+	leave(name: string): Handover | undefined {
+		const left = this.#servers.get(name)?.leave(true);
+		if (left !== undefined) return { ...left, requests: [] };
+		return name === "http" ? this.#dependencies.standby.leave() : undefined;
+	}
+
+	/** Stops what has not been taken over. */
+	async stop(): Promise<void> {
+		const servers = [...this.#servers.values()];
+		this.#servers = new Map();
+		await Promise.all(servers.map((server) => server.stop()));
+		await this.#dependencies.standby.stop();
+	}
+
+	#create(): HttpServer[] {
+		const { host, port, searcherPort, metricsPort, metricsToken, connections } = this.#options;
+		const { maxBodyBytes, maxBatch, rateLimitRps, trustProxy, boostSecret } = this.#options;
+		const { standby, registry, clock, log } = this.#dependencies;
+		const limiter = new RateLimiter({ rps: rateLimitRps }, { clock });
+		const readAddress = addressReader({ trustProxy, ...(boostSecret === undefined ? {} : { boostSecret }) });
+		const dispatcher = createDispatcher({ maxBatch }, { methods: new Map(), limiter, clock, log });
+		const post = rpcOverHttp({ dispatcher, limiter, unavailable: () => NOT_READY });
+		const node = { name: "node", check: () => ({ ok: false, reason: this.#reason }) as const };
+		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
+		const common = {
+			...{ ...connections, host, maxBodyBytes },
+			...{ rpcPaths: [], routes: [], announcement: "listening, not ready yet" },
+		};
+		const deps = { readAddress, limiter, clock, log, websocket: REFUSING_WEBSOCKET };
+		const main = createHttpServer(
+			{
+				...{ ...common, name: "http", port, rpcPaths: RPC_PATHS, pages: pages.find },
+				routes: [
+					...opsRoutes({ checks: [node], draining: () => false }, { clock, log }),
+					guardedMetricsRoute(registry, metricsToken),
+					{ path: "/", handle: () => UP },
+					...pages.routes,
+				],
+			},
+			{
+				...{ ...deps, post, standby },
+				proxy: { handle: (request, _, { refuse }) => refuse(notServingAnswer(request, WHY)) },
+			},
+		);
+		const servers = [main];
+		if (searcherPort !== undefined) {
+			servers.push(createHttpServer({ ...common, name: "searchers", port: searcherPort }, deps));
+		}
+		if (metricsPort !== undefined) {
+			const routes = [metricsRoute(registry)];
+			servers.push(createHttpServer({ ...common, name: "metrics", port: metricsPort, routes }, deps));
+		}
+		return servers;
+	}
+}

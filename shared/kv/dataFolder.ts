@@ -1,0 +1,188 @@
+// Makes a folder ready for LMDB, and says in one line what its operator must change where it is not. LMDB itself ends the process
+// without a word where its files can't be made: it writes to its lock file through memory, and its errors overrun the heap.
+
+import {
+	accessSync,
+	chmodSync,
+	closeSync,
+	constants,
+	existsSync,
+	fstatSync,
+	fsyncSync,
+	mkdirSync,
+	openSync,
+	readSync,
+	rmSync,
+	statfsSync,
+	statSync,
+	writeSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { type Logger, safeError } from "../log.ts";
+
+export const DATA_FILE = "data.mdb";
+const LOCK_FILE = "lock.mdb";
+/** More than LMDB's table of readers takes. */
+const LOCK_BYTES = 16 * 1024;
+/** Free bytes required besides those of a write, since LMDB copies pages before it changes them. */
+export const MIN_FREE_BYTES = 16 * 1024 * 1024;
+/** What a new store takes of the disk at least. */
+const NEW_STORE_BYTES = 64 * 1024;
+/** LMDB's two first pages, without which nothing was ever committed, and the number that identifies the first one. */
+const META_BYTES = 8_192;
+const MAGIC = 0xbeef_c0de;
+const MAGIC_OFFSET = 24;
+
+/** The folder of DATA_DIR can't be used. The message is for the operator. */
+export class DataFolderError extends Error {
+	readonly code = "DATA_FOLDER";
+	constructor(what: string, expected: string) {
+		super(`DATA_DIR can't be used: ${what}: expected ${expected}`);
+		this.name = "DataFolderError";
+	}
+}
+
+/** Makes `folder`, for its owner alone where the file system has owners. Throws {@link DataFolderError}. */
+export function makeFolder(folder: string, log: Logger): void {
+	try {
+		mkdirSync(folder, { recursive: true, mode: 0o700 });
+		accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+		for (const file of [DATA_FILE, LOCK_FILE].map((name) => join(folder, name))) {
+			if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
+		}
+	} catch (thrown) {
+		throw folderError(folder, thrown);
+	}
+	try {
+		// The folder holds signed transactions and a key.
+		chmodSync(folder, 0o700);
+	} catch (thrown) {
+		// Volumes of Kubernetes, NFS and SMB may be writable to who does not own them.
+		if ((statSync(folder).mode & 0o077) === 0) return;
+		log.warn("DATA_DIR can't be closed to other users of this machine", { fault: safeError(thrown) });
+	}
+}
+
+/**
+ * Gives LMDB's files in `folder` the blocks that it writes to before it can report a full disk. No process may have the store
+ * open. Throws {@link DataFolderError} or the system's error.
+ */
+export function allocateFiles(folder: string): void {
+	if (isNewStore(folder)) {
+		const { bavail, bsize, blocks } = statfsSync(folder);
+		// Some file systems don't report their size.
+		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES) throw folderError(folder, { code: "ENOSPC" });
+		const trial = join(folder, "trial");
+		try {
+			allocate(trial, NEW_STORE_BYTES);
+		} finally {
+			rmSync(trial, { force: true });
+		}
+	}
+	allocate(join(folder, LOCK_FILE), LOCK_BYTES);
+}
+
+/** Removes what a start left behind that was interrupted before its first commit. */
+function isNewStore(folder: string): boolean {
+	const path = join(folder, DATA_FILE);
+	if (!existsSync(path)) return true;
+	const file = openSync(path, "r");
+	try {
+		const head = Buffer.alloc(MAGIC_OFFSET + 4);
+		readSync(file, head, 0, head.length, 0);
+		if (fstatSync(file).size >= META_BYTES) {
+			if (head.readUInt32LE(MAGIC_OFFSET) === MAGIC) return false;
+			throw new DataFolderError(`${path} is damaged, or of another program`, "another folder, or a backup");
+		}
+	} finally {
+		closeSync(file);
+	}
+	rmSync(path);
+	return true;
+}
+
+/**
+ * Gives the first `bytes` bytes of the file their blocks, without a change of what is in it: a full disk, a quota or a limit is
+ * then an error here.
+ */
+function allocate(path: string, bytes: number): void {
+	const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+	try {
+		const { size, blocks } = fstatSync(file);
+		if (size >= bytes && blocks * 512 >= bytes) return;
+		const content = Buffer.alloc(bytes);
+		readSync(file, content, 0, bytes, 0);
+		for (let at = 0; at < bytes; ) at += writeSync(file, content, at, bytes - at, at);
+		fsyncSync(file);
+	} finally {
+		closeSync(file);
+	}
+}
+
+/** The error for what the system or LMDB (whose codes are numbers) has against `folder`. */
+export function folderError(folder: string, thrown: unknown): DataFolderError {
+	const { code: given, path: at = folder } = thrown as { readonly code?: unknown; readonly path?: string };
+	const path = resolve(at);
+	const root = dirname(resolve(folder));
+	const found = existing(path);
+	// Node says this of folders that can't be made one in another.
+	const code = given === "ENOENT" && found !== null ? (refusalOf(found.path) ?? given) : given;
+	switch (code) {
+		case "EACCES":
+		case "EPERM": {
+			const user = process.getuid?.() ?? "of this process";
+			const owner = found === null ? "" : ` (${found.path} belongs to user ${found.uid})`;
+			const make = existsSync(root) ? "" : `mkdir -p ${quoted(root)} && `;
+			return new DataFolderError(
+				`user ${user} may not write ${path}${owner}`,
+				`a folder or volume of that user, for example by ${make}chown -R ${user} ${quoted(root)}`,
+			);
+		}
+		case "EROFS":
+			return new DataFolderError(
+				`${path} is on a read-only file system`,
+				`a folder that can be written, for example on a volume at ${root}`,
+			);
+		case "ENOSPC":
+		case "EDQUOT":
+		case "EFBIG":
+			return new DataFolderError(
+				`the disk of ${path} is full`,
+				`${MIN_FREE_BYTES / 1024 / 1024} MiB of free space, for example on a bigger volume`,
+			);
+		case "ENOTDIR":
+		case "EEXIST":
+			return new DataFolderError(`${path} is or is below a file`, "a folder, for example DATA_DIR=./data");
+		default:
+			return new DataFolderError(
+				`${path} can't be made, opened or written (${typeof code === "number" ? `LMDB's code ${code}` : String(code)})`,
+				"a folder, for example DATA_DIR=./data",
+			);
+	}
+}
+
+/** What of `path` exists and may be looked at, and its owner. */
+function existing(path: string): { readonly path: string; readonly uid: number } | null {
+	for (let at = path; ; at = dirname(at)) {
+		try {
+			return { path: at, uid: statSync(at).uid };
+		} catch {
+			if (at === dirname(at)) return null;
+		}
+	}
+}
+
+/** The system's code if `path` may not be written. */
+function refusalOf(path: string): string | undefined {
+	try {
+		accessSync(path, constants.W_OK);
+		return undefined;
+	} catch (thrown) {
+		return (thrown as NodeJS.ErrnoException).code;
+	}
+}
+
+/** For a shell. */
+function quoted(path: string): string {
+	return /^[\w/.-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
