@@ -47,7 +47,7 @@ export interface IngressOptions {
 	/** How long requests are still served after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
 	/** The answer of `GET /info`. */
-	readonly info: unknown;
+	readonly info: () => unknown;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -160,7 +160,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 					...dependencies,
 					isOpen: isOwn,
 					streams,
-					info: () => options.info,
+					info: options.info,
 				}),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),

@@ -9,11 +9,12 @@ import { type DecodedTransaction, senderOfAuthorization } from "../../shared/eth
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
-import type {
-	BlockContext,
-	SimulationError,
-	SimulationOutcome,
-	SimulationRequest,
+import {
+	type BlockContext,
+	EXECUTION_FAILURES,
+	type SimulationError,
+	type SimulationOutcome,
+	type SimulationRequest,
 } from "../domain/simulation.ts";
 import { feeProblem } from "../domain/transactionRules.ts";
 import type {
@@ -27,7 +28,7 @@ import type {
 import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
-import { NO_VERDICT, readAnswer, stopsAt } from "./engines/verdicts.ts";
+import { aboveCap, NO_VERDICT, readAnswer, readTransportError, stopsAt } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
@@ -46,25 +47,22 @@ export interface SimulatorDependencies {
 	readonly clock: Clock;
 	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
+	/** Called when the node refuses what it was thought to be able to do. */
+	readonly onSurprise?: () => void;
 }
 
 const NONE: ReadonlySet<string> = new Set();
-/** The outcome where the node's gas cap, and not the transaction, may be the cause of the failure. */
-const ABOVE_CAP: SimulationOutcome = {
-	ok: false,
-	error: {
-		code: "NODE_UNAVAILABLE",
-		message: "not simulated: it needs more gas than the node gives a simulation",
-	},
-};
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
 	return {
 		async simulate(request) {
 			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
 			const { runnable, problem } = checkTransactions(request);
+			const { without = NONE } = options;
 			const asked: EngineRequest = {
-				...{ block, accounts, mayFail, mayWait, prevRandao: drawn(), beaconRoot: drawn() },
+				...{ block, accounts, mayFail, mayWait },
+				prevRandao: without.has("prevRandao") ? null : drawn(),
+				beaconRoot: without.has("beaconRoot") ? null : drawn(),
 				chain: transactions.slice(0, runnable),
 				measured: measured && problem === null,
 			};
@@ -87,38 +85,45 @@ function drawn(): string {
 async function runAll(
 	request: EngineRequest,
 	options: SimulatorOptions,
-	{ node, clock, onRun }: SimulatorDependencies,
+	{ node, clock, onRun, onSurprise = () => {} }: SimulatorDependencies,
 ): Promise<SimulationOutcome[]> {
 	const ask = askWithin(node, clock, options.timeoutMs ?? TIMEOUT_MS);
+	const { gasCap } = options;
 	const outcomes: SimulationOutcome[] = [];
 	let state = systemState(request.block);
 	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
 	while (outcomes.length < request.chain.length) {
 		const part = rest();
-		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : UNSUPPORTED;
+		const answer = options.simulates ? await simulatePart(part, options, ask) : UNSUPPORTED;
 		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
 			// Trace up to the first creation, which is most likely what the node refused.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
+			if (creation < 0) onSurprise();
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
-				outcomes.push(traced.outcome);
-				if (stopsAt(request, traced.outcome, outcomes.length - 1)) return outcomes;
+				const isCapped = (request.chain[outcomes.length]?.gasLimit ?? 0n) > gasCap;
+				outcomes.push(isCapped && isExecutionFailure(traced.outcome) ? aboveCap(gasCap) : traced.outcome);
+				if (stopsAt(request, outcomes.at(-1) ?? NO_VERDICT, outcomes.length - 1)) return outcomes;
 				if (outcomes.length === request.chain.length) return outcomes;
-				if (traced.state === null) return [...outcomes, NO_VERDICT];
+				if (traced.state === null) return [...outcomes, traced.noState];
 				state = traced.state;
 			}
 			continue;
 		}
 		onRun({ engine: "eth_simulateV1" });
 		const { finalCount } = answer;
+		if (answer.isCapLower === true) {
+			onSurprise();
+			return [...outcomes, ...answer.outcomes.slice(0, finalCount), NO_VERDICT];
+		}
 		if (finalCount === answer.outcomes.length) {
 			outcomes.push(...answer.outcomes);
 			const reason = answer.unexplained ? await explain(part, finalCount - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
 		const next = finalCount === 0 ? null : await stateAfter(part, finalCount, ask);
-		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, finalCount)];
+		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, finalCount, gasCap, part.measured)];
 		outcomes.push(...answer.outcomes.slice(0, finalCount));
 		state = next;
 	}
@@ -132,11 +137,20 @@ function systemState({ stateBlock, parentHash, timestamp }: BlockContext): State
 }
 
 /** The reliable outcomes if only the first `finalCount` had all their gas. A success with less gas is still a success. */
-function withinCap(outcomes: readonly SimulationOutcome[], finalCount: number): readonly SimulationOutcome[] {
+function withinCap(
+	outcomes: readonly SimulationOutcome[],
+	finalCount: number,
+	gasCap: bigint,
+	measured: boolean,
+): readonly SimulationOutcome[] {
 	const failed = outcomes.findIndex((outcome, i) => i >= finalCount && !outcome.ok);
-	if (failed >= 0) return [...outcomes.slice(0, failed), ABOVE_CAP];
+	if (failed >= 0) return [...outcomes.slice(0, failed), aboveCap(gasCap)];
 	// The payment may depend on the gas.
-	return outcomes.map((outcome) => (outcome.ok ? { ...outcome, paid: null } : outcome));
+	return measured ? [...outcomes.slice(0, -1), aboveCap(gasCap)] : outcomes;
+}
+
+function isExecutionFailure(outcome: SimulationOutcome): boolean {
+	return !outcome.ok && EXECUTION_FAILURES.has(outcome.error.code);
 }
 
 /** The failure of the part's transaction at `index` according to a trace, or null. */
@@ -158,8 +172,8 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 			const answers = others.length === 0 ? [await node.call(only, leftMs)] : await node.batch(calls, leftMs);
 			return answers.map(readAnswer);
 		} catch (thrown) {
-			if (thrown instanceof UpstreamError) return [{ kind: "fault" }];
-			throw thrown;
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			return calls.map(() => readTransportError(thrown));
 		}
 	};
 	return async (calls) => {
