@@ -63,10 +63,10 @@ const COINBASE = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b74";
 const DRAWN = `0x${"5a".repeat(32)}`;
 const GAS = 100_000n;
 
-/** When the node is asked again, in ms after the last time: it did not answer or was a surprise; it can't simulate; it can. */
+/** When the node is asked again, in ms after the last time: nothing can be simulated, or it was a surprise; it traces; it simulates. */
 const SOON_MS = 10_000;
-const UNABLE_MS = 60_000;
-const ABLE_MS = 600_000;
+const TRACES_MS = 60_000;
+const SIMULATES_MS = 600_000;
 /** A node that knows its head but fails to answer so many probes in a row can't simulate. */
 const MAX_FAULTS = 3;
 
@@ -97,6 +97,7 @@ export class LearntAbilities implements NodeAbilities {
 	#isAsking = false;
 	/** Monotonic ms. */
 	#askedAt = 0;
+	#doubtedAt = -Infinity;
 	#isDoubted = false;
 	#said = "";
 
@@ -163,16 +164,19 @@ export class LearntAbilities implements NodeAbilities {
 	/** Called at each head: asks again if it is time. */
 	headCame(): void {
 		const { clock, background } = this.#deps;
-		const isUnsure = this.#isDoubted || this.#learnt === null;
-		const afterMs = isUnsure ? SOON_MS : this.#learnt?.simulates ? ABLE_MS : UNABLE_MS;
+		const isUnsure = this.#isDoubted || this.report.method === null;
+		const afterMs = isUnsure ? SOON_MS : this.#learnt?.simulates ? SIMULATES_MS : TRACES_MS;
 		if (this.#isAsking || clock.monotonic() - this.#askedAt < afterMs) return;
 		background.run("abilities", () => this.learn());
 	}
 
 	/** The node refused what it was thought to be able to do. */
 	doubt(): void {
+		const { clock, background } = this.#deps;
 		this.#isDoubted = true;
-		this.headCame();
+		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < SOON_MS) return;
+		this.#doubtedAt = clock.monotonic();
+		background.run("abilities", () => this.learn());
 	}
 
 	/** Logs what is known, if that is new. */

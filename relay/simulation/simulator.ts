@@ -12,6 +12,7 @@ import type { Simulator } from "../domain/ports.ts";
 import {
 	type BlockContext,
 	EXECUTION_FAILURES,
+	isImpossible,
 	type SimulationError,
 	type SimulationOutcome,
 	type SimulationRequest,
@@ -28,7 +29,14 @@ import type {
 import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
-import { aboveCap, NO_VERDICT, readAnswer, readTransportError, stopsAt } from "./engines/verdicts.ts";
+import {
+	aboveCap,
+	NO_VERDICT,
+	REFUSED,
+	readAnswer,
+	readTransportError,
+	stopsAt,
+} from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
@@ -102,6 +110,7 @@ async function runAll(
 			if (creation < 0) onSurprise();
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
+				if (isImpossible(traced.outcome)) return [...outcomes, ...(await runSome(rest(), options, ask))];
 				const isCapped = (request.chain[outcomes.length]?.gasLimit ?? 0n) > gasCap;
 				outcomes.push(isCapped && isExecutionFailure(traced.outcome) ? aboveCap(gasCap) : traced.outcome);
 				if (stopsAt(request, outcomes.at(-1) ?? NO_VERDICT, outcomes.length - 1)) return outcomes;
@@ -128,6 +137,29 @@ async function runAll(
 		state = next;
 	}
 	return outcomes;
+}
+
+/** Runs as many of a part that the node refuses as a whole, and does not trace, as it takes. */
+async function runSome(
+	part: Part,
+	options: SimulatorOptions,
+	ask: Ask,
+): Promise<readonly SimulationOutcome[]> {
+	let taken: readonly SimulationOutcome[] = [];
+	let refused = options.simulates ? part.chain.length : 1;
+	while (refused - taken.length > 1) {
+		const chain = part.chain.slice(0, (taken.length + refused) >> 1);
+		const answer = await simulatePart({ ...part, chain, measured: false }, options, ask);
+		if (answer.kind === "unsupported" || answer.finalCount < answer.outcomes.length) {
+			refused = chain.length;
+			continue;
+		}
+		const { outcomes } = answer;
+		const last = outcomes.at(-1);
+		if (last !== undefined && stopsAt(part, last, outcomes.length - 1)) return outcomes;
+		taken = outcomes;
+	}
+	return [...taken, REFUSED];
 }
 
 /** State changes that the block makes before its first transaction; some nodes apply them by themselves. */
