@@ -4,7 +4,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { eth_callBundle } from "../../relay/ingress/methods/eth_callBundle.ts";
+import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { askMethod, callManyOn, type Entry } from "../support/callManyFixture.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { GethSimulation } from "../support/gethSimulation.ts";
 import { startRecordedGeth } from "../support/recordedGeth.ts";
@@ -101,6 +104,27 @@ for (const { cap, traced, untraced } of ROWS) {
 			const expected = cap === 10_000_000 ? traced : ["ok", "execution reverted"];
 			assert.deepEqual(messages(await geth.run(request)), expected);
 			assert.deepEqual(messages(await plain.run(request)), expected);
+		});
+
+		it("are simulated by eth_callBundle and eth_callMany as well, or it is said why not", async () => {
+			const txs = (await chain([WORKS, WORKS, WORKS, WORKS, CHECKS])).map(({ raw }) => bytesToHex(raw));
+			const params = [{ txs, blockNumber: "0x2", stateBlockNumber: "0x1" }];
+			const short = `out of gas: the node runs ${cap} at most`;
+			for (const [node, told] of [
+				[geth, traced],
+				[plain, untraced],
+			] as const) {
+				const callMany = callManyOn(node.node, new Map(), { randaoOf: () => `0x${"5a".repeat(32)}` });
+				const bundle = (await askMethod(callMany, params, eth_callBundle)) as { results: Entry[] };
+				const [many = []] = (await askMethod(callMany, params)) as Entry[][];
+				// Those behind one that could not run have another nonce.
+				const expected = told.map((one) => (one === "ok" ? one : short));
+				for (const entries of [bundle.results, many])
+					assert.deepEqual(
+						entries.slice(0, told.length).map(({ error = "ok" }) => error),
+						expected,
+					);
+			}
 		});
 
 		it("take a bid behind them, to the wei, or it is told why not", async () => {
