@@ -355,8 +355,10 @@ async function readGasCap(node: SimulationNode): Promise<bigint> {
 		...{ stateOverrides: state, calls: [call] },
 	};
 	const params = [{ blockStateCalls: [block], validation: false }, "latest"];
-	const simulated = onlyReturned(await ask(node, { method: "eth_simulateV1", params }));
-	if (simulated !== null) return capOf(simulated);
+	const answer = await ask(node, { method: "eth_simulateV1", params });
+	const simulated = onlyReturned(answer);
+	// A node that does not answer is not waited for twice.
+	if (simulated !== null || answer.kind === "fault") return capOf(simulated);
 	// Of a block with so much gas reth runs none, and others simulate nothing.
 	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });
 	return capOf(called.kind === "result" ? readHex(called.value) : null);

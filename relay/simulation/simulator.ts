@@ -27,7 +27,7 @@ import type {
 	StateOverrides,
 } from "./engines/engine.ts";
 import { systemWrites } from "./engines/nodeObjects.ts";
-import { simulatePart } from "./engines/simulateV1.ts";
+import { countWithin, simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
 import {
 	aboveCap,
@@ -39,8 +39,10 @@ import {
 } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
-/** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
+/** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
+const GAS_PER_MS = 10_000n;
+const LONGEST_MS = 8_000;
 /** How long to wait for a node that does not have the block yet, and the pause between two tries, in ms. */
 const MISSING_MS = 500;
 const RETRY_MS = 25;
@@ -95,13 +97,14 @@ async function runAll(
 	options: SimulatorOptions,
 	{ node, clock, onRun, onSurprise = () => {} }: SimulatorDependencies,
 ): Promise<SimulationOutcome[]> {
-	const ask = askWithin(node, clock, options.timeoutMs ?? TIMEOUT_MS);
+	const ask = askWithin(node, clock, options.timeoutMs ?? timeoutFor(request));
 	const { gasCap } = options;
 	const outcomes: SimulationOutcome[] = [];
 	let state = systemState(request.block);
 	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
+	let isSplit = false;
 	while (outcomes.length < request.chain.length) {
-		const part = rest();
+		const part = isSplit ? partWithin(rest(), gasCap) : rest();
 		const answer = options.simulates ? await simulatePart(part, options, ask) : UNSUPPORTED;
 		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
@@ -126,17 +129,35 @@ async function runAll(
 			onSurprise();
 			return [...outcomes, ...answer.outcomes.slice(0, finalCount), NO_VERDICT];
 		}
-		if (finalCount === answer.outcomes.length) {
+		const last = answer.outcomes.at(-1);
+		const isOver = last !== undefined && stopsAt(part, last, answer.outcomes.length - 1);
+		const isLast = outcomes.length + part.chain.length === request.chain.length;
+		if (finalCount === answer.outcomes.length && (isLast || isOver)) {
 			outcomes.push(...answer.outcomes);
 			const reason = answer.unexplained ? await explain(part, finalCount - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
-		const next = finalCount === 0 ? null : await stateAfter(part, finalCount, ask);
-		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, finalCount, gasCap, part.measured)];
+		const next = finalCount === 0 ? "refused" : await stateAfter(part, finalCount, ask);
+		if (next === null || next === "refused") {
+			const short = next === null ? NO_VERDICT : aboveCap(gasCap);
+			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
+		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));
 		state = next;
+		isSplit = true;
 	}
 	return outcomes;
+}
+
+/** The first transactions of `part`, one at least, that have all their gas under the cap: more would run in vain. */
+function partWithin(part: Part, gasCap: bigint): Part {
+	const chain = part.chain.slice(0, Math.max(countWithin(part, gasCap), 1));
+	return chain.length === part.chain.length ? part : { ...part, chain, measured: false };
+}
+
+function timeoutFor({ chain }: EngineRequest): number {
+	const gas = chain.reduce((sum, { gasLimit }) => sum + gasLimit, 0n);
+	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
 }
 
 /** Runs as many of a part that the node refuses as a whole, and does not trace, as it takes. */
@@ -168,17 +189,20 @@ function systemState({ stateBlock, parentHash, timestamp }: BlockContext): State
 	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
 }
 
-/** The reliable outcomes if only the first `finalCount` had all their gas. A success with less gas is still a success. */
+/**
+ * The reliable outcomes if only the first `finalCount` had all their gas, with `short` for the first without one. A success with
+ * less gas is still a success.
+ */
 function withinCap(
 	outcomes: readonly SimulationOutcome[],
 	finalCount: number,
-	gasCap: bigint,
+	short: SimulationOutcome,
 	measured: boolean,
 ): readonly SimulationOutcome[] {
 	const failed = outcomes.findIndex((outcome, i) => i >= finalCount && !outcome.ok);
-	if (failed >= 0) return [...outcomes.slice(0, failed), aboveCap(gasCap)];
+	if (failed >= 0) return [...outcomes.slice(0, failed), short];
 	// The payment may depend on the gas.
-	return measured ? [...outcomes.slice(0, -1), aboveCap(gasCap)] : outcomes;
+	return measured ? [...outcomes.slice(0, -1), short] : outcomes;
 }
 
 function isExecutionFailure(outcome: SimulationOutcome): boolean {
@@ -188,7 +212,7 @@ function isExecutionFailure(outcome: SimulationOutcome): boolean {
 /** The failure of the part's transaction at `index` according to a trace, or null. */
 async function explain(part: Part, index: number, ask: Ask): Promise<SimulationOutcome | null> {
 	const state = await stateAfter(part, index, ask);
-	if (state === null) return null;
+	if (state === null || state === "refused") return null;
 	const chain = part.chain.slice(index, index + 1);
 	const { outcome } = await traceFirst({ ...part, chain, state }, ask);
 	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;

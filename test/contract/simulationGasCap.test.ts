@@ -114,7 +114,10 @@ for (const { cap, traced, untraced } of ROWS) {
 				[geth, traced],
 				[plain, untraced],
 			] as const) {
-				const callMany = callManyOn(node.node, new Map(), { randaoOf: () => `0x${"5a".repeat(32)}` });
+				const callMany = callManyOn(node.node, new Map(), {
+					randaoOf: () => `0x${"5a".repeat(32)}`,
+					timeoutMs: 60_000,
+				});
 				const bundle = (await askMethod(callMany, params, eth_callBundle)) as { results: Entry[] };
 				const [many = []] = (await askMethod(callMany, params)) as Entry[][];
 				// Those behind one that could not run have another nonce.

@@ -104,7 +104,7 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 }
 
 /** How many transactions, from the first, have all their gas under the cap, whatever they use, and the balance read too. */
-function countWithin({ chain }: Part, gasCap: bigint): number {
+export function countWithin({ chain }: Part, gasCap: bigint): number {
 	let left = gasCap - BALANCES_GAS;
 	const first = chain.findIndex(({ gasLimit }) => {
 		left -= gasLimit;

@@ -57,11 +57,16 @@ function endedWith(outcome: SimulationOutcome): Traced {
 	return { outcome, state: null, noState: NO_VERDICT };
 }
 
-/** The state after the first `count` transactions of `part`, as overrides; null if not known. */
-export async function stateAfter(part: Part, count: number, ask: Ask): Promise<StateOverrides | null> {
+/** The state after the first `count` transactions of `part`, as overrides; `refused`: the node does not trace; null: it failed to. */
+export async function stateAfter(
+	part: Part,
+	count: number,
+	ask: Ask,
+): Promise<StateOverrides | "refused" | null> {
 	let { state } = part;
 	for (const tx of part.chain.slice(0, count)) {
 		const [changed] = await ask([traceOf(tracedIn(part, state, tx), CHANGES)]);
+		if (changed?.kind === "unsupported") return "refused";
 		const next = changed?.kind === "result" ? applyDiff(state, changed.value, tx) : null;
 		if (next === null) return null;
 		state = next;
