@@ -41,7 +41,7 @@ export interface FrontOptions {
 /** Makes the ingress; nothing listens yet. */
 export function createFront(config: RelayConfig, options: FrontOptions, parts: RelayParts): Ingress {
 	const { log, clock, version, drainMs, waiting, readClient: client } = options;
-	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline } = parts;
+	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline, abilities } = parts;
 	const { records } = transactions;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log });
 	const isPublic = (hash: string): boolean => {
@@ -76,7 +76,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			...doorOf(config),
 			drainMs,
 			about: { title: "Leeward relay", version },
-			info: infoReport(config, version, rules.chainId, MAX_PER_SENDER, market.isOpen),
+			info: () =>
+				infoReport(config, {
+					...{ version, chainId: rules.chainId, maxPendingPerSender: MAX_PER_SENDER },
+					...{ bidding: market.isOpen, simulation: abilities.report },
+				}),
 		},
 		{
 			chainId: rules.chainId,

@@ -48,7 +48,7 @@ import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { SenderRunner } from "./senderRunner.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
-import { nodeAbilities } from "./simulation/nodeAbilities.ts";
+import { LearntAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
@@ -164,8 +164,10 @@ async function makeParts(
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
-	const abilities = await nodeAbilities(node, chain.clientVersion, log.child("simulation"));
-	const simulator = createSimulator(abilities, { node, clock, onRun: simulationMetrics.runs });
+	const abilities = new LearntAbilities({ node, clock, background, log: log.child("simulation") });
+	await abilities.learn();
+	const onSurprise = () => abilities.doubt();
+	const simulator = createSimulator(abilities, { node, clock, onRun: simulationMetrics.runs, onSurprise });
 	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
 	const fanout = new Fanout(
@@ -186,7 +188,7 @@ async function makeParts(
 	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
 	const market = new SearcherMarket(
 		{
-			...{ rules, feeRecipientOf, feeRecipient: config.FEE_RECIPIENT, bidding: abilities.simulates },
+			...{ rules, feeRecipientOf, feeRecipient: config.FEE_RECIPIENT, bidding: () => abilities.bidding },
 			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
@@ -249,6 +251,7 @@ async function makeParts(
 			nextOf: () => heads.next(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
+				abilities.headCame();
 				coinbases.blocksCame(update);
 				const next = heads.next();
 				if (next !== null) rules.setNext(next);
@@ -270,7 +273,7 @@ async function makeParts(
 	simulationMetrics.watch(simulations);
 	return {
 		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
-		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters },
+		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
 	};
 }
 

@@ -2,7 +2,7 @@
 
 import { type EndpointPolicy, mustPass } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
-import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
+import { isImpossible, type SimulationError, type SimulationOutcome } from "./domain/simulation.ts";
 
 /** What the plan needs to know of a transaction. A sender's transactions are in nonce order, without a gap. */
 export interface TransactionFacts {
@@ -18,7 +18,12 @@ export type MaybeOutcome = SimulationOutcome | undefined;
 
 /** What to do with a transaction now. One that is held or waits is not sent for this block. */
 export type TransactionPlan =
-	| { readonly do: "send"; readonly builders: readonly string[] }
+	| {
+			readonly do: "send";
+			readonly builders: readonly string[];
+			/** Why it is sent without the simulation that it should have passed. */
+			readonly unsimulated?: SimulationError;
+	  }
 	/** Its own simulation fails. */
 	| { readonly do: "hold"; readonly error: SimulationError }
 	/** An earlier transaction must go first. */
@@ -37,6 +42,8 @@ export function countToSimulate(facts: readonly TransactionFacts[]): number {
 /**
  * A plan for each transaction. `outcomes` belong to the first ones; those behind a failed one have none. A builder that may
  * not receive a transaction does not receive those behind it either, since it could not execute them.
+ *
+ * What the node can't simulate is sent if its path allows a revert, and so is what stands behind it on such a path.
  */
 export function planTransactions(
 	facts: readonly TransactionFacts[],
@@ -45,6 +52,8 @@ export function planTransactions(
 	let builders: readonly string[] | null = null;
 	let waitsFor: QueueReason | null = null;
 	let behindUnchecked = false;
+	/** Why an earlier one was not simulated, so that the state behind it is unknown. */
+	let unsimulated: SimulationError | null = null;
 	return facts.map((one, i): TransactionPlan => {
 		if (waitsFor !== null) return { do: "wait", reason: waitsFor };
 		if (!one.policy.simulated) {
@@ -54,6 +63,12 @@ export function planTransactions(
 			return { do: "wait", reason: waitsFor };
 		} else if (mustPass(one)) {
 			const outcome = outcomes[i];
+			if (outcome?.ok === false && isImpossible(outcome)) unsimulated = outcome.error;
+			const isUnknown = outcome === undefined || isImpossible(outcome);
+			if (unsimulated !== null && isUnknown && !one.policy.resimulated) {
+				builders = narrowed(builders, one.eligible);
+				return { do: "send", builders, unsimulated };
+			}
 			if (outcome?.ok !== true) {
 				// No outcome: an earlier transaction that is sent regardless fails now, so the state behind it is unknown.
 				waitsFor = outcome === undefined && i > 0 ? "behindUnchecked" : "behindHeld";
@@ -62,9 +77,14 @@ export function planTransactions(
 					: { do: "hold", error: outcome.error };
 			}
 		}
-		const before: readonly string[] = builders ?? one.eligible;
-		// Usually the same array, so it is not copied.
-		builders = before === one.eligible ? before : before.filter((name) => one.eligible.includes(name));
+		builders = narrowed(builders, one.eligible);
 		return { do: "send", builders };
 	});
+}
+
+/** Those of `before`, the builders of earlier transactions, that are `eligible`. */
+function narrowed(before: readonly string[] | null, eligible: readonly string[]): readonly string[] {
+	// Usually the same array, so it is not copied.
+	if (before === null || before === eligible) return eligible;
+	return before.filter((name) => eligible.includes(name));
 }

@@ -12,6 +12,7 @@ import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./doma
 import type { TransactionRecord } from "./domain/record.ts";
 import {
 	blockContext,
+	isImpossible,
 	type SimulationError,
 	type SimulationErrorCode,
 	type SimulationOutcome,
@@ -173,7 +174,7 @@ export class SenderRunner {
 		this.#carryOut(ready, outcomes, planTransactions(facts, outcomes), next);
 		searchers.senderPlanned(all);
 		const unavailable = outcomes.some((one) => one?.ok === false && one.error.code === "NODE_UNAVAILABLE");
-		if (unavailable) this.#retry(sender);
+		if (unavailable && !outcomes.some(isImpossible)) this.#retry(sender);
 	}
 
 	/** The outcomes, as far as they are needed. The first transaction whose fees are too low for the block fails unsimulated. */
@@ -344,6 +345,7 @@ export class SenderRunner {
 			}
 			return;
 		}
+		if (plan.unsimulated !== undefined) this.#recordUnsimulated(entry, plan.unsimulated, next, visible);
 		const builders = transactions.markSent(entry, next.number, plan.builders);
 		const begun = clock.monotonic();
 		const { behindHidden } = visible;
@@ -351,6 +353,16 @@ export class SenderRunner {
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
 		broadcaster.send({ transaction, block: next.number, lastBlock }, builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
+	}
+
+	/** Records that it is sent without a simulation, unless that is recorded. */
+	#recordUnsimulated(entry: PoolEntry, error: SimulationError, next: NextBlock, visible: Visibility): void {
+		const { transactions, clock } = this.#deps;
+		const { stage, simulationError } = this.#recordOf(entry) ?? {};
+		const told = hidesDetails(visible) ? withoutDetails(error) : error;
+		if (stage === "BROADCAST" && simulationError?.message === told.message) return;
+		const event = { type: "notSimulated", at: clock.now(), block: next.number, error: told } as const;
+		transactions.records.emit(entry.transaction.tx.hash, event);
 	}
 
 	/** Records that it waits for an earlier transaction, unless that is recorded. */

@@ -46,6 +46,8 @@ export type TxEvent =
 	/** `gasUsed` is null if it would reveal a hidden transaction to searchers. */
 	| BlockEvent<"simulated", { readonly gasUsed: number | null }>
 	| BlockEvent<"simulationFailed", { readonly error: SimulationError }>
+	/** The node can't simulate it, and its path sends it all the same. */
+	| BlockEvent<"notSimulated", { readonly error: SimulationError }>
 	/** It was shown to searchers. */
 	| Event<"shared">
 	/** A new bid on it was accepted. Bids are counted, not listed. */

@@ -40,7 +40,7 @@ export interface TransactionRecord {
 	shared: boolean;
 	/** Whether it was ever sent behind a transaction that is hidden from searchers. */
 	behindHidden: boolean;
-	/** The error of its last simulation; null once it has passed. */
+	/** The error of its last simulation, or why there was none; null once it has passed. */
 	simulationError: SimulationError | null;
 	/** The block in which it was last included, ended, became ready or began to wait. */
 	block: number | null;
@@ -171,7 +171,13 @@ function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean):
 }
 
 /** Events that do not set the record's block. */
-const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set(["simulated", "broadcast", "bundled", "refunded"]);
+const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
+	"simulated",
+	"notSimulated",
+	"broadcast",
+	"bundled",
+	"refunded",
+]);
 
 function applyFields(record: TransactionRecord, event: LifeEvent): void {
 	if ("block" in event && !ABOUT_ANOTHER_BLOCK.has(event.type)) record.block = event.block;
@@ -195,6 +201,7 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 			record.passed = true;
 			break;
 		case "simulationFailed":
+		case "notSimulated":
 			record.simulationError = event.error;
 			break;
 		case "shared":
@@ -268,6 +275,10 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[["PENDING", "SHARED", "BROADCAST"], "same"],
 	],
 	simulationFailed: [[["PENDING", "SIMULATION_FAILED", "SHARED", "BROADCAST"], "SIMULATION_FAILED"]],
+	notSimulated: [
+		[["SIMULATION_FAILED"], "PENDING"],
+		[["PENDING", "SHARED", "BROADCAST"], "same"],
+	],
 	shared: [
 		[["PENDING"], "SHARED"],
 		[["QUEUED", "SIMULATION_FAILED", "BROADCAST"], "same"],

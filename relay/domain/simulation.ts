@@ -50,7 +50,17 @@ export type SimulationOutcome =
 			 */
 			readonly paid: bigint | null;
 	  }
-	| { readonly ok: false; readonly error: SimulationError };
+	| {
+			readonly ok: false;
+			readonly error: SimulationError;
+			/** With NODE_UNAVAILABLE: the node can't simulate it, so asking again for the same block is of no use. */
+			readonly isImpossible?: boolean;
+	  };
+
+/** Whether the node can't simulate it, which is no verdict on the transaction. */
+export function isImpossible(outcome: SimulationOutcome | undefined): boolean {
+	return outcome?.ok === false && outcome.isImpossible === true;
+}
 
 /** The order in the queue. */
 export type SimulationPriority =

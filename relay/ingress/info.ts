@@ -14,13 +14,21 @@ export interface InfoSettings {
 	readonly RATE_LIMIT_RPS: number;
 }
 
-/** The JSON of `GET /info`. `bidding`: whether the node can simulate bids behind their targets. */
+/** What the report says beside the settings. */
+export interface InfoFacts {
+	readonly version: string;
+	readonly chainId: bigint;
+	readonly maxPendingPerSender: number;
+	/** Whether bids are taken now. */
+	readonly bidding: boolean;
+	/** What the node can simulate, as JSON. */
+	readonly simulation: unknown;
+}
+
+/** The JSON of `GET /info`. */
 export function infoReport(
 	settings: InfoSettings,
-	version: string,
-	chainId: bigint,
-	maxPendingPerSender: number,
-	bidding: boolean,
+	{ version, chainId, maxPendingPerSender, bidding, simulation }: InfoFacts,
 ): unknown {
 	return {
 		name: "leeward",
@@ -29,6 +37,7 @@ export function infoReport(
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
 		bidding,
+		simulation,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,
 		slotSeconds: settings.SLOT_SECONDS,

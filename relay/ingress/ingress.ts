@@ -33,7 +33,7 @@ export interface IngressOptions extends DoorOptions {
 	/** How long requests are still served after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
 	/** The answer of `GET /info`. */
-	readonly info: unknown;
+	readonly info: () => unknown;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -137,7 +137,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 					...dependencies,
 					isOpen: isOwn,
 					streams,
-					info: () => options.info,
+					info: options.info,
 				}),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),

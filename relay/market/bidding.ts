@@ -103,7 +103,7 @@ export class Bidding {
 	/** The refusal if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
 		const { refundingBuilders } = this.#market;
-		const missing = !this.#options.bidding
+		const missing = !this.#options.bidding()
 			? "this node"
 			: refundingBuilders.length === 0
 				? "these builders: none pays refunds"
@@ -204,6 +204,8 @@ function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>)
 	switch (verdict.kind) {
 		case "unavailable":
 			throw nodeUnavailable();
+		case "impossible":
+			return refusedBundle("NO_BIDDING", `bidding is not available with this target: ${verdict.why}`, true);
 		case "targetFails":
 			return TARGET_FAILS;
 		case "unpaid": {

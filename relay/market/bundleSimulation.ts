@@ -12,8 +12,10 @@ import type { SharedTransactions } from "../domain/ports.ts";
 import {
 	blockContext,
 	EXECUTION_FAILURES,
+	isImpossible,
 	type SimulationError,
 	type SimulationErrorCode,
+	type SimulationOutcome,
 	type SimulationPriority,
 } from "../domain/simulation.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
@@ -39,7 +41,9 @@ type NoVerdict =
 	/** It failed because of an account state that has changed since: retry. */
 	| { readonly kind: "outdated" }
 	/** The node gave no result. */
-	| { readonly kind: "unavailable" };
+	| { readonly kind: "unavailable" }
+	/** The node can't simulate it. */
+	| { readonly kind: "impossible"; readonly why: string };
 
 /** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
@@ -159,7 +163,7 @@ export class BundleSimulation implements SharedTransactions {
 		});
 		const last = outcomes.at(-1);
 		if (last === undefined) return { kind: "unavailable" };
-		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
+		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return withoutVerdict(last);
 		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
 		if (!last.ok) {
 			const isOld = await this.#isOutdated(backrun.from, client, last.error);
@@ -200,7 +204,7 @@ export class BundleSimulation implements SharedTransactions {
 		for (const [entry, { mayRevert }] of transactions.entries()) {
 			const outcome = outcomes[entry];
 			if (outcome?.ok === true) continue;
-			if (outcome === undefined || outcome.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
+			if (outcome === undefined || outcome.error.code === "NODE_UNAVAILABLE") return withoutVerdict(outcome);
 			const { error } = outcome;
 			if (!mayRevert || !EXECUTION_FAILURES.has(error.code)) return { kind: "fails", entry, error };
 		}
@@ -251,6 +255,11 @@ export async function readTransactions(
 /** Whether a plain bundle that failed with this error may pass in a later block. */
 export function isMendable({ code }: SimulationError): boolean {
 	return MENDABLE.has(code);
+}
+
+function withoutVerdict(outcome: SimulationOutcome | undefined): NoVerdict {
+	if (outcome?.ok !== false || !isImpossible(outcome)) return { kind: "unavailable" };
+	return { kind: "impossible", why: outcome.error.message };
 }
 
 /** A revert's message, starting with `what`. */

@@ -51,8 +51,8 @@ export interface MarketOptions {
 	readonly refundPercent: number;
 	/** Most bids of one target at one builder. */
 	readonly bidsPerTarget: number;
-	/** Whether the node can simulate one transaction behind another, which bidding needs. */
-	readonly bidding: boolean;
+	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
+	readonly bidding: () => boolean;
 	/** The coinbase of all blocks, if it is fixed. */
 	readonly feeRecipient: string | undefined;
 	/** The coinbase of a simulated block. */
@@ -102,8 +102,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	readonly #plain: PlainBundles;
 	readonly #settlement: Settlement;
 	readonly #deps: MarketDependencies;
-	/** Whether bids are taken: the node can simulate them, and a builder pays refunds. */
-	readonly isOpen: boolean;
+	readonly #canSimulate: () => boolean;
 
 	/** It listens to the records from now on. */
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
@@ -112,7 +111,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.refundingBuilders = sender
 			.names()
 			.filter((name) => sender.terms(name, options.refundPercent) !== null);
-		this.isOpen = options.bidding && this.refundingBuilders.length > 0;
+		this.#canSimulate = options.bidding;
 		this.bids = new Bids(options.limits.bids);
 		this.conduct = new BidderConduct(dependencies);
 		this.table = new BundleTable(options.limits.table, {
@@ -128,6 +127,11 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.targetEnded(record.hash);
 		});
+	}
+
+	/** Whether bids are taken now: the node can simulate them, and a builder pays refunds. */
+	get isOpen(): boolean {
+		return this.#canSimulate() && this.refundingBuilders.length > 0;
 	}
 
 	bid(request: BidRequest): Promise<BundleOutcome> {

@@ -215,6 +215,8 @@ export class PlainBundles {
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
+			if (verdict.kind === "impossible")
+				return refusedBundle("NO_BIDDING", `bidding is not available with this bundle: ${verdict.why}`, true);
 			if (verdict.kind === "outdated") {
 				await pause(clock, LATER_HEAD_MS);
 				continue;

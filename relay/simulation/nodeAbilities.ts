@@ -1,17 +1,48 @@
-// Finds out once at the start what the node can simulate, and logs it.
+// Learns what the node can simulate, by requests like those of simulations, and says it. Asked again at heads: soon while the
+// node has not answered, or when it refused what it was thought to be able to do, else from time to time, because another node
+// may have come behind the same URL.
 
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { NodeAnswer, SimulationNode } from "./engines/engine.ts";
-import { onlyReturned, PROBE_ADDRESS, PROBE_CALLER } from "./engines/nodeObjects.ts";
-import { readAnswer } from "./engines/verdicts.ts";
+import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
+import type { Header } from "../domain/chain.ts";
+import { readHeader } from "../domain/nodeJson.ts";
+import {
+	ENGINE_NAMES,
+	type NodeAnswer,
+	type Part,
+	type RequestLimits,
+	type SimulationNode,
+} from "./engines/engine.ts";
+import { onlyReturned, PROBE_ADDRESS, PROBE_CALLER, readHex } from "./engines/nodeObjects.ts";
+import { simulateCall } from "./engines/simulateV1.ts";
+import { traceFirst } from "./engines/traces.ts";
+import { readAnswer, readTransportError } from "./engines/verdicts.ts";
 
-export interface NodeAbilities {
+/** Block overrides that nodes may ignore or refuse without making results wrong. */
+export type Dispensable = "prevRandao" | "beaconRoot";
+
+export interface NodeAbilities extends RequestLimits {
 	/** Whether its `eth_simulateV1` supports all that simulations need. */
 	readonly simulates: boolean;
-	/** Gas limit for all transactions of one request together. */
-	readonly gasCap: bigint;
+	/** Block overrides that it refuses. */
+	readonly without?: ReadonlySet<Dispensable>;
+}
+
+/** What the node can simulate, for people. */
+export interface AbilitiesReport {
+	/** The node method that runs transactions; null: none, or not known yet. */
+	readonly method: (typeof ENGINE_NAMES)[number] | null;
+	/** Gas limit for all transactions of one request together; null: none. */
+	readonly gasCap: number | null;
+	/** Farthest block above the head; null without {@link AbilitiesReport.method}. */
+	readonly blocksAhead: number | null;
+	/** Block overrides that it refuses or ignores. */
+	readonly missing: readonly string[];
 }
 
 /** Deadline of a request, in ms. */
@@ -24,67 +55,325 @@ const MUCH_GAS = 2n ** 49n;
 const USED_BEFORE = 21_002n;
 /** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
 const GAS_CODE = "0x5a5f5260205ff3";
-/** TIMESTAMP PUSH0 MSTORE BASEFEE PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
-const BLOCK_CODE = "0x425f524860205260405ff3";
-/** A time and a fee that no node would answer by chance. */
-const TIME = 0xffff_fffen;
-const BASE_FEE = 0x1ee3an;
+/** Returns TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, COINBASE, PREVRANDAO and the value of slot 0, a word each. */
+const SHOW_CODE = "0x425f52436020524860405245606052416080524460a0525f5460c05260e05ff3";
+/** An unused address for that contract, and one for a fee recipient. */
+const SHOWN = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b73";
+const COINBASE = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b74";
+const DRAWN = `0x${"5a".repeat(32)}`;
+const GAS = 100_000n;
 
-/** Probes `node`, whose client version is `version`. A node that fails to answer is assumed to be able. */
-export async function nodeAbilities(
-	node: Pick<SimulationNode, "call">,
-	version: string,
-	log: Logger,
-): Promise<NodeAbilities> {
-	const [simulates, gasCap] = await Promise.all([servesSimulation(node), readGasCap(node)]);
-	if (simulates)
-		log.info("the node simulates so much gas in one request", { version, limit: Number(gasCap) });
-	else {
-		log.error(
-			"the node lacks eth_simulateV1 with overrides: bids are refused, and transactions are simulated one by one where it serves debug_traceCall, else not at all",
-			{ version },
-		);
+/** When the node is asked again, in ms after the last time: nothing can be simulated, or it was a surprise; it traces; it simulates. */
+const SOON_MS = 10_000;
+const TRACES_MS = 60_000;
+const SIMULATES_MS = 600_000;
+/** A node that knows its head but fails to answer so many probes in a row can't simulate. */
+const MAX_FAULTS = 3;
+
+/** What was learnt. */
+interface Learnt {
+	readonly version: string;
+	readonly simulates: boolean;
+	readonly traces: boolean;
+	readonly gasCap: bigint;
+	readonly maxBlocks: number | undefined;
+	readonly maxBlockGas: bigint | undefined;
+	readonly without: ReadonlySet<Dispensable>;
+	readonly missing: readonly string[];
+}
+
+export interface AbilitiesDependencies {
+	readonly node: SimulationNode;
+	readonly clock: Clock;
+	readonly background: Pick<Background, "run">;
+	readonly log: Logger;
+}
+
+/** The abilities as far as they are known; until the node has answered it is asked for everything. */
+export class LearntAbilities implements NodeAbilities {
+	readonly #deps: AbilitiesDependencies;
+	#learnt: Learnt | null = null;
+	#faults = 0;
+	#isAsking = false;
+	/** Monotonic ms. */
+	#askedAt = 0;
+	#doubtedAt = -Infinity;
+	#isDoubted = false;
+	#said = "";
+
+	constructor(dependencies: AbilitiesDependencies) {
+		this.#deps = dependencies;
 	}
-	return { simulates, gasCap };
+
+	get simulates(): boolean {
+		return this.#learnt?.simulates ?? true;
+	}
+
+	get gasCap(): bigint {
+		return this.#learnt?.gasCap ?? DEFAULT_GAS_CAP;
+	}
+
+	get maxBlocks(): number | undefined {
+		return this.#learnt?.maxBlocks;
+	}
+
+	get maxBlockGas(): bigint | undefined {
+		return this.#learnt?.maxBlockGas;
+	}
+
+	get without(): ReadonlySet<Dispensable> {
+		return this.#learnt?.without ?? new Set();
+	}
+
+	/** Whether it is known that the node can simulate one transaction behind another, which bids need. */
+	get bidding(): boolean {
+		return this.#learnt?.simulates === true;
+	}
+
+	/** For `/info`. */
+	get report(): AbilitiesReport {
+		const learnt = this.#learnt;
+		const method = learnt?.simulates ? ENGINE_NAMES[0] : learnt?.traces ? ENGINE_NAMES[1] : null;
+		if (learnt === null || method === null)
+			return { method: null, gasCap: null, blocksAhead: null, missing: [] };
+		return {
+			method,
+			gasCap: learnt.gasCap < MUCH_GAS ? Number(learnt.gasCap) : null,
+			blocksAhead: learnt.maxBlocks === undefined ? MAX_BLOCKS_AHEAD : learnt.maxBlocks - 1,
+			missing: learnt.missing,
+		};
+	}
+
+	/** Asks the node now. Never throws. */
+	async learn(): Promise<void> {
+		if (this.#isAsking) return;
+		this.#isAsking = true;
+		this.#isDoubted = false;
+		try {
+			const found = await learnAbilities(this.#deps.node, this.#faults >= MAX_FAULTS - 1);
+			// A node that does not answer now is what it was.
+			if (found.kind === "learnt") this.#learnt = found;
+			this.#faults = found.kind === "fault" ? this.#faults + 1 : 0;
+			this.#say();
+		} finally {
+			this.#askedAt = this.#deps.clock.monotonic();
+			this.#isAsking = false;
+		}
+	}
+
+	/** Called at each head: asks again if it is time. */
+	headCame(): void {
+		const { clock, background } = this.#deps;
+		const isUnsure = this.#isDoubted || this.report.method === null;
+		const afterMs = isUnsure ? SOON_MS : this.#learnt?.simulates ? SIMULATES_MS : TRACES_MS;
+		if (this.#isAsking || clock.monotonic() - this.#askedAt < afterMs) return;
+		background.run("abilities", () => this.learn());
+	}
+
+	/** The node refused what it was thought to be able to do. */
+	doubt(): void {
+		const { clock, background } = this.#deps;
+		this.#isDoubted = true;
+		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < SOON_MS) return;
+		this.#doubtedAt = clock.monotonic();
+		background.run("abilities", () => this.learn());
+	}
+
+	/** Logs what is known, if that is new. */
+	#say(): void {
+		const { log } = this.#deps;
+		const learnt = this.#learnt;
+		const { report } = this;
+		const version = learnt?.version ?? "unknown";
+		const said = JSON.stringify([version, report]);
+		if (said === this.#said) return;
+		this.#said = said;
+		const { method, gasCap, blocksAhead, missing } = report;
+		const limits = {
+			version,
+			...(gasCap === null ? {} : { limit: gasCap }),
+			...(blocksAhead === null ? {} : { count: blocksAhead }),
+			...(missing.length === 0 ? {} : { reason: `without ${missing.join(", ")}` }),
+		};
+		if (learnt === null)
+			log.warn("the node does not say what it can simulate: bids are refused until it does", { version });
+		else if (method === "eth_simulateV1")
+			log.info("the node simulates so much gas in one request, and so many blocks ahead", limits);
+		else if (method === "debug_traceCall")
+			log.error(
+				"the node lacks eth_simulateV1 with overrides: bids are refused, and transactions are simulated one by one",
+				limits,
+			);
+		else
+			log.error(
+				"the node simulates nothing: bids are refused, /fast and /maxbackruns send unsimulated, /noreverts and /fullprivacy hold",
+				{ version },
+			);
+	}
 }
 
-async function servesSimulation(node: Pick<SimulationNode, "call">): Promise<boolean> {
-	const block = { time: toQuantity(TIME), baseFeePerGas: toQuantity(BASE_FEE) };
-	const gas = 100_000n;
-	const call = { gas: toQuantity(gas), gasPrice: toQuantity(BASE_FEE) };
-	const funds = { [PROBE_CALLER]: { balance: toQuantity(gas * BASE_FEE) } };
-	const answer = await ask(node, probeCall(BLOCK_CODE, block, call, funds, true));
-	if (answer.kind === "fault") return true;
-	return onlyReturned(answer) === `0x${word(TIME)}${word(BASE_FEE)}`;
+type Found = ({ readonly kind: "learnt" } & Learnt) | { readonly kind: "silent" | "fault" };
+
+/**
+ * Asks the node what it can simulate: `silent` if it does not even answer with its head, `fault` if it fails to answer simulations
+ * alone, unless `mustEnd`.
+ */
+async function learnAbilities(node: SimulationNode, mustEnd: boolean): Promise<Found> {
+	const [latest, named, gasCap] = await Promise.all([
+		ask(node, { method: "eth_getBlockByNumber", params: ["latest", false] }),
+		ask(node, { method: "web3_clientVersion", params: [] }),
+		readGasCap(node),
+	]);
+	const head = latest.kind === "result" ? readHeader(latest.value) : null;
+	if (head === null) return { kind: "silent" };
+	const version =
+		named.kind === "result"
+			? String(named.value)
+					.replace(/[^\x20-\x7e]/g, "?")
+					.slice(0, 100)
+			: "unknown";
+	const lower = gasCap < head.gasLimit ? [undefined, gasCap] : [undefined];
+	const shapes = lower.flatMap((maxBlockGas) =>
+		DISPENSED.map((without) => ({ gasCap, maxBlockGas, without: new Set(without) })),
+	);
+	let able: { readonly shape: Shape; readonly ignored: readonly string[] } | null = null;
+	for (const shape of shapes) {
+		const tried = await tryShape(node, head, 1, shape);
+		if (tried.kind === "fault" && !mustEnd) return { kind: "fault" };
+		if (tried.kind !== "ran") continue;
+		able = { shape, ignored: tried.ignored };
+		break;
+	}
+	const traces = await triesTrace(node, head);
+	const known = { kind: "learnt", version, traces, gasCap } as const;
+	if (able === null)
+		return { ...known, ...{ simulates: false, maxBlocks: undefined, maxBlockGas: undefined }, ...NOTHING };
+	const { shape, ignored } = able;
+	const ahead = await farthest(node, head, shape);
+	return {
+		...known,
+		...{ simulates: true, without: shape.without, maxBlockGas: shape.maxBlockGas },
+		maxBlocks: ahead === MAX_BLOCKS_AHEAD ? undefined : ahead + 1,
+		missing: [...shape.without, ...ignored, ...(shape.maxBlockGas === undefined ? [] : ["gasLimit"])],
+	};
 }
 
-async function readGasCap(node: Pick<SimulationNode, "call">): Promise<bigint> {
-	const block = { gasLimit: toQuantity(2n * MUCH_GAS) };
-	const answer = await ask(node, probeCall(GAS_CODE, block, { gas: toQuantity(MUCH_GAS) }, {}, false));
-	const left = onlyReturned(answer);
-	return left?.length === 66 ? BigInt(left) + USED_BEFORE : DEFAULT_GAS_CAP;
+const NOTHING = { without: new Set<Dispensable>(), missing: [] };
+/** What is left out, if the node refuses the request otherwise. */
+const DISPENSED: readonly (readonly Dispensable[])[] = [
+	[],
+	["beaconRoot"],
+	["prevRandao"],
+	["prevRandao", "beaconRoot"],
+];
+
+interface Shape extends RequestLimits {
+	readonly without: ReadonlySet<Dispensable>;
 }
 
-function probeCall(code: string, block: object, call: object, state: object, validation: boolean): RpcCall {
-	const blockStateCalls = [
-		{
-			blockOverrides: block,
-			stateOverrides: { [PROBE_ADDRESS]: { code }, ...state },
-			calls: [{ from: PROBE_CALLER, to: PROBE_ADDRESS, ...call }],
-		},
+/** The farthest block above the head in which the node simulates, up to the farthest that may be asked for. */
+async function farthest(node: SimulationNode, head: Header, shape: Shape): Promise<number> {
+	let [works, fails] = [1, MAX_BLOCKS_AHEAD + 1];
+	for (let ahead = MAX_BLOCKS_AHEAD; fails - works > 1; ahead = (works + fails) >> 1) {
+		if ((await tryShape(node, head, ahead, shape)).kind === "ran") works = ahead;
+		else fails = ahead;
+	}
+	return works;
+}
+
+type Tried =
+	/** It ran as it must; `ignored` are block overrides without effect. */
+	{ readonly kind: "ran"; readonly ignored: readonly string[] } | { readonly kind: "refused" | "fault" };
+
+/** Sends a request as simulations do, so many blocks above the head. */
+async function tryShape(node: SimulationNode, head: Header, ahead: number, shape: Shape): Promise<Tried> {
+	const part = probePart(head, ahead, shape.without);
+	const answer = await ask(node, simulateCall(part, [1], shape));
+	if (answer.kind === "fault") return { kind: "fault" };
+	const results = answer.kind === "result" && Array.isArray(answer.value) ? answer.value.slice(-2) : [];
+	const [shown, balances] = results.map((block: unknown) => onlyReturned({ kind: "result", value: [block] }));
+	if (shown?.length !== 2 + 7 * 64 || balances?.length !== 2 + 2 * 64) return { kind: "refused" };
+	const words = Array.from({ length: 7 }, (_, i) => BigInt(`0x${shown.slice(2 + 64 * i, 66 + 64 * i)}`));
+	const { timestamp, number, baseFee, gasLimit } = part.block;
+	const [time, at, fee, limit, coinbase, randao, stored] = words;
+	const isRight =
+		time === BigInt(timestamp) &&
+		at === BigInt(number) &&
+		fee === baseFee &&
+		coinbase === BigInt(COINBASE) &&
+		stored === BigInt(DRAWN);
+	if (!isRight) return { kind: "refused" };
+	const ignored = [
+		...(randao === BigInt(DRAWN) || shape.without.has("prevRandao") ? [] : ["prevRandao"]),
+		...(limit === gasLimit || shape.maxBlockGas !== undefined ? [] : ["gasLimit"]),
 	];
-	return { method: "eth_simulateV1", params: [{ blockStateCalls, validation }, "latest"] };
+	return { kind: "ran", ignored };
 }
 
-async function ask(node: Pick<SimulationNode, "call">, call: RpcCall): Promise<NodeAnswer> {
+/** Whether the node traces calls, and what they change. */
+async function triesTrace(node: SimulationNode, head: Header): Promise<boolean> {
+	const part = probePart(head, 1, new Set());
+	const traced = await traceFirst({ ...part, chain: [...part.chain, ...part.chain] }, (calls) =>
+		Promise.all(calls.map((call) => ask(node, call))),
+	);
+	return traced.outcome.ok && traced.state !== null;
+}
+
+/** A transaction that shows its block and the state, in a block so far above the head. */
+function probePart(head: Header, ahead: number, without: ReadonlySet<Dispensable>): Part {
+	// A fee and times that no node would answer by chance.
+	const baseFee = 0x1ee3an;
+	const block = {
+		...{ stateBlock: head.number, number: head.number + ahead, timestamp: head.timestamp + 7 * ahead },
+		...{ baseFee, blobBaseFee: 7n, gasLimit: head.gasLimit, feeRecipient: COINBASE },
+	};
+	const tx: DecodedTransaction = {
+		...{ type: 2, chainId: 0n, nonce: 0n, gasLimit: GAS, to: SHOWN, value: 0n, data: Buffer.alloc(0) },
+		...{ accessList: [], gasPrice: null, maxFeePerGas: baseFee + 1n, maxPriorityFeePerGas: 1n },
+		...{ maxFeePerBlobGas: null, blobVersionedHashes: [], authorizationList: [], sidecar: null },
+		...{ v: 0n, yParity: 0, r: 0n, s: 0n, hash: DRAWN, from: PROBE_CALLER, raw: Buffer.alloc(0), size: 0 },
+	};
+	const slot = `0x${"0".repeat(64)}`;
+	return {
+		...{ block, chain: [tx], mayFail: new Set<string>(), measured: false, mayWait: false },
+		prevRandao: without.has("prevRandao") ? null : DRAWN,
+		beaconRoot: without.has("beaconRoot") ? null : DRAWN,
+		accounts: new Map([[PROBE_CALLER, { nonce: 0n, balance: 4n * GAS * baseFee }]]),
+		state: {
+			[SHOWN]: { code: SHOW_CODE, stateDiff: { [slot]: DRAWN } },
+			[PROBE_CALLER]: { balance: toQuantity(4n * GAS * baseFee), nonce: "0x0" },
+		},
+	};
+}
+
+/** The gas that the node gives one request, by a call that asks for more than any node gives. */
+async function readGasCap(node: SimulationNode): Promise<bigint> {
+	const call = { from: PROBE_CALLER, to: PROBE_ADDRESS, gas: toQuantity(MUCH_GAS) };
+	const state = { [PROBE_ADDRESS]: { code: GAS_CODE } };
+	const block = {
+		blockOverrides: { gasLimit: toQuantity(2n * MUCH_GAS) },
+		...{ stateOverrides: state, calls: [call] },
+	};
+	const params = [{ blockStateCalls: [block], validation: false }, "latest"];
+	const answer = await ask(node, { method: "eth_simulateV1", params });
+	const simulated = onlyReturned(answer);
+	// A node that does not answer is not waited for twice.
+	if (simulated !== null || answer.kind === "fault") return capOf(simulated);
+	// Of a block with so much gas reth runs none, and others simulate nothing.
+	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });
+	return capOf(called.kind === "result" ? readHex(called.value) : null);
+}
+
+function capOf(left: string | null): bigint {
+	const cap = left?.length === 66 ? BigInt(left) + USED_BEFORE : DEFAULT_GAS_CAP;
+	return cap < MUCH_GAS ? cap : MUCH_GAS;
+}
+
+async function ask(node: SimulationNode, call: RpcCall): Promise<NodeAnswer> {
 	try {
 		return readAnswer(await node.call(call, ASK_MS));
 	} catch (thrown) {
-		if (thrown instanceof UpstreamError) return { kind: "fault" };
-		throw thrown;
+		if (!(thrown instanceof UpstreamError)) throw thrown;
+		return readTransportError(thrown);
 	}
-}
-
-function word(value: bigint): string {
-	return value.toString(16).padStart(64, "0");
 }

@@ -9,11 +9,13 @@ import { type DecodedTransaction, senderOfAuthorization } from "../../shared/eth
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
-import type {
-	BlockContext,
-	SimulationError,
-	SimulationOutcome,
-	SimulationRequest,
+import {
+	type BlockContext,
+	EXECUTION_FAILURES,
+	isImpossible,
+	type SimulationError,
+	type SimulationOutcome,
+	type SimulationRequest,
 } from "../domain/simulation.ts";
 import { feeProblem } from "../domain/transactionRules.ts";
 import type {
@@ -25,13 +27,22 @@ import type {
 	StateOverrides,
 } from "./engines/engine.ts";
 import { systemWrites } from "./engines/nodeObjects.ts";
-import { simulatePart } from "./engines/simulateV1.ts";
+import { countWithin, simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
-import { NO_VERDICT, readAnswer, stopsAt } from "./engines/verdicts.ts";
+import {
+	aboveCap,
+	NO_VERDICT,
+	REFUSED,
+	readAnswer,
+	readTransportError,
+	stopsAt,
+} from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
-/** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
+/** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
+const GAS_PER_MS = 10_000n;
+const LONGEST_MS = 8_000;
 /** How long to wait for a node that does not have the block yet, and the pause between two tries, in ms. */
 const MISSING_MS = 500;
 const RETRY_MS = 25;
@@ -46,25 +57,22 @@ export interface SimulatorDependencies {
 	readonly clock: Clock;
 	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
+	/** Called when the node refuses what it was thought to be able to do. */
+	readonly onSurprise?: () => void;
 }
 
 const NONE: ReadonlySet<string> = new Set();
-/** The outcome where the node's gas cap, and not the transaction, may be the cause of the failure. */
-const ABOVE_CAP: SimulationOutcome = {
-	ok: false,
-	error: {
-		code: "NODE_UNAVAILABLE",
-		message: "not simulated: it needs more gas than the node gives a simulation",
-	},
-};
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
 	return {
 		async simulate(request) {
 			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
 			const { runnable, problem } = checkTransactions(request);
+			const { without = NONE } = options;
 			const asked: EngineRequest = {
-				...{ block, accounts, mayFail, mayWait, prevRandao: drawn(), beaconRoot: drawn() },
+				...{ block, accounts, mayFail, mayWait },
+				prevRandao: without.has("prevRandao") ? null : drawn(),
+				beaconRoot: without.has("beaconRoot") ? null : drawn(),
 				chain: transactions.slice(0, runnable),
 				measured: measured && problem === null,
 			};
@@ -87,42 +95,92 @@ function drawn(): string {
 async function runAll(
 	request: EngineRequest,
 	options: SimulatorOptions,
-	{ node, clock, onRun }: SimulatorDependencies,
+	{ node, clock, onRun, onSurprise = () => {} }: SimulatorDependencies,
 ): Promise<SimulationOutcome[]> {
-	const ask = askWithin(node, clock, options.timeoutMs ?? TIMEOUT_MS);
+	const ask = askWithin(node, clock, options.timeoutMs ?? timeoutFor(request));
+	const { gasCap } = options;
 	const outcomes: SimulationOutcome[] = [];
 	let state = systemState(request.block);
 	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
+	let isSplit = false;
 	while (outcomes.length < request.chain.length) {
-		const part = rest();
-		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : UNSUPPORTED;
+		const part = isSplit ? partWithin(rest(), gasCap) : rest();
+		const answer = options.simulates ? await simulatePart(part, options, ask) : UNSUPPORTED;
 		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
 			// Trace up to the first creation, which is most likely what the node refused.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
+			if (creation < 0) onSurprise();
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
 				const traced = await traceFirst(rest(), ask);
-				outcomes.push(traced.outcome);
-				if (stopsAt(request, traced.outcome, outcomes.length - 1)) return outcomes;
+				if (isImpossible(traced.outcome)) return [...outcomes, ...(await runSome(rest(), options, ask))];
+				const isCapped = (request.chain[outcomes.length]?.gasLimit ?? 0n) > gasCap;
+				outcomes.push(isCapped && isExecutionFailure(traced.outcome) ? aboveCap(gasCap) : traced.outcome);
+				if (stopsAt(request, outcomes.at(-1) ?? NO_VERDICT, outcomes.length - 1)) return outcomes;
 				if (outcomes.length === request.chain.length) return outcomes;
-				if (traced.state === null) return [...outcomes, NO_VERDICT];
+				if (traced.state === null) return [...outcomes, traced.noState];
 				state = traced.state;
 			}
 			continue;
 		}
 		onRun({ engine: "eth_simulateV1" });
 		const { finalCount } = answer;
-		if (finalCount === answer.outcomes.length) {
+		if (answer.isCapLower === true) {
+			onSurprise();
+			return [...outcomes, ...answer.outcomes.slice(0, finalCount), NO_VERDICT];
+		}
+		const last = answer.outcomes.at(-1);
+		const isOver = last !== undefined && stopsAt(part, last, answer.outcomes.length - 1);
+		const isLast = outcomes.length + part.chain.length === request.chain.length;
+		if (finalCount === answer.outcomes.length && (isLast || isOver)) {
 			outcomes.push(...answer.outcomes);
 			const reason = answer.unexplained ? await explain(part, finalCount - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
-		const next = finalCount === 0 ? null : await stateAfter(part, finalCount, ask);
-		if (next === null) return [...outcomes, ...withinCap(answer.outcomes, finalCount)];
+		const next = finalCount === 0 ? "refused" : await stateAfter(part, finalCount, ask);
+		if (next === null || next === "refused") {
+			const short = next === null ? NO_VERDICT : aboveCap(gasCap);
+			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
+		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));
 		state = next;
+		isSplit = true;
 	}
 	return outcomes;
+}
+
+/** The first transactions of `part`, one at least, that have all their gas under the cap: more would run in vain. */
+function partWithin(part: Part, gasCap: bigint): Part {
+	const chain = part.chain.slice(0, Math.max(countWithin(part, gasCap), 1));
+	return chain.length === part.chain.length ? part : { ...part, chain, measured: false };
+}
+
+function timeoutFor({ chain }: EngineRequest): number {
+	const gas = chain.reduce((sum, { gasLimit }) => sum + gasLimit, 0n);
+	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
+}
+
+/** Runs as many of a part that the node refuses as a whole, and does not trace, as it takes. */
+async function runSome(
+	part: Part,
+	options: SimulatorOptions,
+	ask: Ask,
+): Promise<readonly SimulationOutcome[]> {
+	let taken: readonly SimulationOutcome[] = [];
+	let refused = options.simulates ? part.chain.length : 1;
+	while (refused - taken.length > 1) {
+		const chain = part.chain.slice(0, (taken.length + refused) >> 1);
+		const answer = await simulatePart({ ...part, chain, measured: false }, options, ask);
+		if (answer.kind === "unsupported" || answer.finalCount < answer.outcomes.length) {
+			refused = chain.length;
+			continue;
+		}
+		const { outcomes } = answer;
+		const last = outcomes.at(-1);
+		if (last !== undefined && stopsAt(part, last, outcomes.length - 1)) return outcomes;
+		taken = outcomes;
+	}
+	return [...taken, REFUSED];
 }
 
 /** State changes that the block makes before its first transaction; some nodes apply them by themselves. */
@@ -131,18 +189,30 @@ function systemState({ stateBlock, parentHash, timestamp }: BlockContext): State
 	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
 }
 
-/** The reliable outcomes if only the first `finalCount` had all their gas. A success with less gas is still a success. */
-function withinCap(outcomes: readonly SimulationOutcome[], finalCount: number): readonly SimulationOutcome[] {
+/**
+ * The reliable outcomes if only the first `finalCount` had all their gas, with `short` for the first without one. A success with
+ * less gas is still a success.
+ */
+function withinCap(
+	outcomes: readonly SimulationOutcome[],
+	finalCount: number,
+	short: SimulationOutcome,
+	measured: boolean,
+): readonly SimulationOutcome[] {
 	const failed = outcomes.findIndex((outcome, i) => i >= finalCount && !outcome.ok);
-	if (failed >= 0) return [...outcomes.slice(0, failed), ABOVE_CAP];
+	if (failed >= 0) return [...outcomes.slice(0, failed), short];
 	// The payment may depend on the gas.
-	return outcomes.map((outcome) => (outcome.ok ? { ...outcome, paid: null } : outcome));
+	return measured ? [...outcomes.slice(0, -1), short] : outcomes;
+}
+
+function isExecutionFailure(outcome: SimulationOutcome): boolean {
+	return !outcome.ok && EXECUTION_FAILURES.has(outcome.error.code);
 }
 
 /** The failure of the part's transaction at `index` according to a trace, or null. */
 async function explain(part: Part, index: number, ask: Ask): Promise<SimulationOutcome | null> {
 	const state = await stateAfter(part, index, ask);
-	if (state === null) return null;
+	if (state === null || state === "refused") return null;
 	const chain = part.chain.slice(index, index + 1);
 	const { outcome } = await traceFirst({ ...part, chain, state }, ask);
 	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;
@@ -158,8 +228,8 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 			const answers = others.length === 0 ? [await node.call(only, leftMs)] : await node.batch(calls, leftMs);
 			return answers.map(readAnswer);
 		} catch (thrown) {
-			if (thrown instanceof UpstreamError) return [{ kind: "fault" }];
-			throw thrown;
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			return calls.map(() => readTransportError(thrown));
 		}
 	};
 	return async (calls) => {

@@ -117,6 +117,7 @@ function lifeView(
 				...(isNamed ? { by } : {}),
 			};
 		}
+		case "notSimulated":
 		case "simulationFailed": {
 			const { error, ...rest } = event;
 			return hidesBuilders(record) ? { ...rest, error: { code: error.code } } : event;

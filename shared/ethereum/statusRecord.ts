@@ -97,7 +97,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
 	BLOB_FEE_CAP_TOO_LOW: "raise the fee cap for blobs, or wait until the blob base fee falls",
 	OUT_OF_GAS: "send it again with a higher gas limit, or cancel it",
 	GAS_LIMIT_TOO_HIGH: "send it again with a lower gas limit, or cancel it",
-	NODE_UNAVAILABLE: "wait: the relay's node does not answer",
+	NODE_UNAVAILABLE: "wait: the relay's node gives no verdict now; on /fast what it can't simulate is sent",
 };
 
 /** The report for a transaction in `stage`; `error` is why its simulation fails. */

@@ -14,6 +14,7 @@ const EVENT_TEXTS = {
 	queued: () => "Waits for an earlier transaction of the sender",
 	ready: ({ block }) => `Its turn has come: it may go into block ${block}`,
 	simulated: () => "Simulated: it passes",
+	notSimulated: ({ error }) => `Sent unsimulated (${error?.message ?? error?.code})`,
 	simulationFailed: ({ error }) => `Simulated: it fails (${error?.message ?? error?.code})`,
 	shared: () => "Shown to searchers, without its signature",
 	bundled: ({ block, bid }) =>

@@ -7,16 +7,15 @@ import type { TransactionLike, Wallet } from "ethers";
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { Header } from "../../relay/domain/chain.ts";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
-import { nodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { GETH, startGeth } from "../support/geth.ts";
 import { CHEATS, payingWhere, readSights, SHOWS_ALL } from "../support/simulationCheats.ts";
 import {
+	abilitiesOf,
 	addressOf,
 	backrunRequest,
 	ETHER,
@@ -130,7 +129,7 @@ for (const [name, start] of Object.entries(NODES)) {
 			target: DecodedTransaction,
 			backrun: DecodedTransaction,
 		): Promise<SimulationOutcome | undefined> {
-			const abilities = await nodeAbilities(node, name, silentLogger);
+			const abilities = await abilitiesOf(node);
 			const funds = BigInt(String(await chain.rpc("eth_getBalance", [searcher.address, "latest"])));
 			const own = BigInt(String(await chain.rpc("eth_getBalance", [user.address, "latest"])));
 			const request = requestFor(block, own, [target]);

@@ -3,30 +3,22 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { Wallet } from "ethers";
 import { ForkRules } from "../../relay/chain/nextBlock.ts";
-import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
-import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
-import { nodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
-import { bytesToHex } from "../../shared/ethereum/hex.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { RpcCall } from "../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../shared/log.ts";
 import * as contracts from "../support/contracts.ts";
-import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
+import { COINBASE, GethSimulation } from "../support/gethSimulation.ts";
+import { startRecordedGeth } from "../support/recordedGeth.ts";
 import {
+	abilitiesOf,
 	addressOf,
 	backrunRequest,
 	codes,
 	ETHER,
-	GWEI,
+	messages,
 	requestFor,
 	signed,
-	simulatorOn,
 } from "../support/simulationFixture.ts";
 
 const SINK = addressOf(99);
-const COINBASE = "0x00000000000000000000000000000000facade02";
 const BURNS = addressOf(1);
 const NEEDS_MUCH = addressOf(2);
 const PAYS = addressOf(3);
@@ -45,91 +37,21 @@ const ALLOC = Object.fromEntries(
 const BID = 1_234_567_890_123_457n;
 const MUCH = 10_000n * ETHER;
 
-/** What the relay draws is the same each time, so that the recorded answers are to these questions. */
-function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
-	const fixed = (call: RpcCall): RpcCall =>
-		JSON.parse(
-			JSON.stringify(call, (name, value) =>
-				name === "prevRandao" || name === "beaconRoot" ? `0x${"5a".repeat(32)}` : value,
-			),
-		) as RpcCall;
-	const none = {
-		ok: false,
-		error: { code: -32601, message: "the method does not exist", data: undefined },
-	} as const;
-	const call = async (asked: RpcCall) => (asked.method === refused ? none : geth.node.call(fixed(asked)));
-	return { call, batch: (calls) => Promise.all(calls.map(call)) };
-}
-
-class Fixture {
-	readonly geth: RecordedGeth;
-	readonly node: SimulationNode;
-	constructor(geth: RecordedGeth, refused?: string) {
-		this.geth = geth;
-		this.node = undrawn(geth, refused);
-	}
-
-	wallet(index: number): Wallet {
-		return new Wallet(this.geth.accounts[index]?.privateKey ?? "");
-	}
-
-	/** The block so many behind the head, so many seconds from one to the next. */
-	async block(ahead = 1, slotSeconds = 12): Promise<BlockContext> {
-		const head = (await this.geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-		const stateBlock = Number(head.number);
-		return {
-			...{ stateBlock, feeRecipient: COINBASE, parentHash: String(head.hash) },
-			number: stateBlock + ahead,
-			timestamp: Number(head.timestamp) + ahead * slotSeconds,
-			baseFee: 3n * GWEI,
-			blobBaseFee: 1n,
-			gasLimit: 60_000_000n,
-		};
-	}
-
-	async run(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
-		const abilities = await nodeAbilities(this.node, "geth", silentLogger);
-		return simulatorOn(this.node, abilities).simulate(request);
-	}
-
-	/** Mines them; whether all of them passed, and what the coinbase got beside fees. */
-	async mined(txs: readonly DecodedTransaction[]): Promise<{ passed: boolean; paid: bigint }> {
-		const head = Number(await this.geth.rpc("eth_blockNumber"));
-		const held = await this.balance();
-		await this.geth.mine({ txs: txs.map(({ raw }) => bytesToHex(raw)), coinbase: COINBASE });
-		const block = (await this.geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-		const baseFee = BigInt(block.baseFeePerGas ?? 0);
-		let paid = (await this.balance()) - held;
-		let passed = true;
-		for (const { hash } of txs) {
-			const receipt = (await this.geth.rpc("eth_getTransactionReceipt", [hash])) as Record<string, string>;
-			const [gas, price] = [BigInt(receipt.gasUsed ?? 0), BigInt(receipt.effectiveGasPrice ?? 0)];
-			passed &&= receipt.status === "0x1";
-			paid -= gas * (price - baseFee);
-		}
-		await this.geth.revert(head);
-		return { passed, paid };
-	}
-
-	async balance(): Promise<bigint> {
-		return BigInt(String(await this.geth.rpc("eth_getBalance", [COINBASE, "latest"])));
-	}
-}
-
 describe("simulation on go-ethereum", () => {
-	let fixture: Fixture;
-	let untraced: Fixture;
+	let fixture: GethSimulation;
+	let untraced: GethSimulation;
 	before(async () => {
 		const geth = await startRecordedGeth("simulation", { alloc: ALLOC });
-		fixture = new Fixture(geth);
-		untraced = new Fixture(geth, "debug_traceCall");
+		fixture = new GethSimulation(geth);
+		untraced = new GethSimulation(geth, "debug_traceCall");
 		await geth.mine({ txs: [], coinbase: COINBASE });
 	});
 	after(() => fixture.geth.stop());
 
 	it("finds the gas that the node gives to one request", async () => {
-		const abilities = await nodeAbilities(fixture.node, "geth", silentLogger);
-		assert.deepEqual(abilities, { simulates: true, gasCap: 50_000_000n });
+		const { report } = await abilitiesOf(fixture.node);
+		const expected = { method: "eth_simulateV1", gasCap: 50_000_000, blocksAhead: 30, missing: [] };
+		assert.deepEqual(report, expected);
 	});
 
 	describe("of five transactions with more gas together than the node gives to one request", () => {
@@ -159,8 +81,8 @@ describe("simulation on go-ethereum", () => {
 			const outcomes = await fixture.run(request);
 			const last = outcomes.at(-1);
 			assert.deepEqual([codes(outcomes).length, last?.ok === true && last.paid], [5, BID]);
-			const unknown = (await untraced.run(request)).at(-1);
-			assert.equal(unknown?.ok === true ? unknown.paid : undefined, null);
+			const unknown = messages(await untraced.run(request)).at(-1);
+			assert.equal(unknown, "simulation not possible: the node runs 50000000 gas at most");
 		});
 
 		it("holds that a sixth has no room in the block, unless it may wait for the next one", async () => {
@@ -195,9 +117,11 @@ describe("simulation on go-ethereum", () => {
 });
 
 describe("simulation on go-ethereum with Amsterdam", () => {
-	let fixture: Fixture;
+	let fixture: GethSimulation;
 	before(async () => {
-		fixture = new Fixture(await startRecordedGeth("simulationAmsterdam", { alloc: ALLOC, amsterdam: true }));
+		fixture = new GethSimulation(
+			await startRecordedGeth("simulationAmsterdam", { alloc: ALLOC, amsterdam: true }),
+		);
 		await fixture.geth.mine({ txs: [], coinbase: COINBASE });
 	});
 	after(() => fixture.geth.stop());

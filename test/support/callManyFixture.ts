@@ -69,8 +69,9 @@ export async function askMethod(
 	return JSON.parse(JSON.stringify(await method.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)));
 }
 
-function callManyOn(
-	node: SimulationNode,
+/** The methods' dependency on a node. */
+export function callManyOn(
+	node: Pick<SimulationNode, "call">,
 	shared: ReadonlyMap<string, DecodedTransaction>,
 	options: Partial<CallManyOptions> = {},
 ): CallMany {

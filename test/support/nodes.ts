@@ -47,6 +47,17 @@ export interface FaultWhen {
 	readonly times?: number;
 }
 
+/** How the proxy treats single calls. */
+export interface NodeRule {
+	/** The JSON-RPC error instead of the node's answer, or the HTTP status for the whole request; null: none. */
+	refuse?(
+		method: string,
+		params: readonly unknown[],
+	): { readonly code: number; readonly message: string; readonly status?: number } | null;
+	/** The call as it is passed to the node. */
+	forward?(call: Call): Call;
+}
+
 /** A running proxy. */
 export type NodeProxy = Awaited<ReturnType<typeof startNodeProxy>>;
 
@@ -68,6 +79,7 @@ export async function startNodeProxy(first: string) {
 	let gated: readonly string[] | undefined;
 	let delayMs = 0;
 	let delayed: readonly string[] | undefined;
+	let rule: NodeRule | null = null;
 
 	const faultFor = (list: readonly Call[]): NodeFault | null => {
 		if (fault === null || when.left === 0) return null;
@@ -96,6 +108,11 @@ export async function startNodeProxy(first: string) {
 		const headers = { "content-type": "application/json" };
 		const target = targets[passed % targets.length] ?? first;
 		passed += 1;
+		if (rule !== null) {
+			const { status, json } = await ruled(rule, list, target);
+			response.writeHead(status, headers).end(JSON.stringify(Array.isArray(parsed) ? json : json[0]));
+			return;
+		}
 		const answer = await fetch(target, { method: "POST", headers, body });
 		response.writeHead(answer.status, headers).end(await answer.text());
 	};
@@ -126,6 +143,10 @@ export async function startNodeProxy(first: string) {
 			fault = next;
 			when = { ...options, left: options.times ?? Infinity };
 		},
+		/** From now on it answers or changes single calls by this rule; null: by none. */
+		setRule(next: NodeRule | null): void {
+			rule = next;
+		},
 		/**
 		 * Makes requests wait until the returned function is called; if `methods` are given, only requests with a call of one of
 		 * them.
@@ -151,6 +172,23 @@ export async function startNodeProxy(first: string) {
 			await new Promise((resolve) => server.close(resolve));
 		},
 	};
+}
+
+/** The node's answers to the calls that `rule` does not refuse, as it changes them, and the errors of the others. */
+async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
+	const refused = list.map((call) => rule.refuse?.(call.method, call.params ?? []) ?? null);
+	const status = refused.find((one) => one?.status !== undefined)?.status ?? 200;
+	const passed = list.filter((_, i) => refused[i] === null).map((call) => rule.forward?.(call) ?? call);
+	let answers: readonly { readonly id: unknown }[] = [];
+	if (passed.length > 0) {
+		const headers = { "content-type": "application/json" };
+		const answer = await fetch(target, { method: "POST", headers, body: JSON.stringify(passed) });
+		answers = (await answer.json()) as typeof answers;
+	}
+	const json = list.map(({ id }, i) =>
+		refused[i] === null ? answers.find((one) => one.id === id) : { jsonrpc: "2.0", id, error: refused[i] },
+	);
+	return { status, json };
 }
 
 function answerFault(

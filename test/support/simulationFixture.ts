@@ -5,12 +5,14 @@ import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
-import type { NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
+import { LearntAbilities, type NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { createSimulator } from "../../relay/simulation/simulator.ts";
-import { systemClock } from "../../shared/clock.ts";
+import { Background } from "../../shared/background.ts";
+import { type Clock, systemClock } from "../../shared/clock.ts";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import type { GenesisAccount, GethBlock } from "./geth.ts";
 import { startRecordedGeth } from "./recordedGeth.ts";
@@ -111,7 +113,23 @@ const WAYS: Readonly<Record<string, NodeAbilities>> = {
 
 /** A simulator on this node that assumes these abilities of it. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
-	return createSimulator({ ...abilities, timeoutMs: 10_000 }, { node, clock: systemClock, onRun() {} });
+	const { simulates, gasCap, maxBlocks, maxBlockGas, without = new Set() } = abilities;
+	return createSimulator(
+		{ simulates, gasCap, maxBlocks, maxBlockGas, without, timeoutMs: 10_000 },
+		{ node, clock: systemClock, onRun() {} },
+	);
+}
+
+/** What the node can simulate, learnt as the relay does. */
+export async function abilitiesOf(
+	node: SimulationNode,
+	clock: Clock = systemClock,
+	log: Logger = silentLogger,
+): Promise<LearntAbilities> {
+	const background = new Background({}, { log });
+	const abilities = new LearntAbilities({ node, clock, background, log });
+	await abilities.learn();
+	return abilities;
 }
 
 /** The error code of each outcome, or "ok". */

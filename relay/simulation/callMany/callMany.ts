@@ -98,15 +98,18 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				overrides: measured ? BALANCE_READER : {},
 				blocks: [{ block, mayMove: request.timestamp === null, calls }],
 			};
-			const results = simulating.isExact
-				? await simulate(plan, { validation: true, gasCap: simulating.gasCap, senders }, ask)
-				: await trace(
-						{ ...plan, overrides: { ...plan.overrides, ...systemWrites(header, block) } },
-						senders,
-						ask,
-					);
-			if (results === null) throw notRunnable(request, header);
-			return { txs, block, problems, results };
+			const { isExact, gasCap } = simulating;
+			const together = isExact ? await simulate(plan, { validation: true, gasCap, senders }, ask) : null;
+			if (together?.some(({ isCapped }) => isCapped) === false)
+				return { txs, block, problems, results: together };
+			// One by one each has all the gas that the node gives a call.
+			const overrides = { ...plan.overrides, ...systemWrites(header, block) };
+			const alone = await trace({ ...plan, overrides }, senders, ask, isExact ? gasCap : null);
+			const results = alone ?? together;
+			if (results !== null) return { txs, block, problems, results };
+			// Another node may have come behind the same URL.
+			known = null;
+			throw notRunnable(request, header);
 		});
 	return {
 		async runTransactions(request) {
@@ -122,7 +125,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				if (error !== null) return { tx, value: "", error, gasUsed: 0n, coinbaseDiff: 0n, gasFees: 0n };
 				const [before, ran, behind] = results.slice(next, next + 3);
 				next += 2;
-				const coinbaseDiff = balanceIn(behind) - balanceIn(before);
+				const coinbaseDiff = before?.ok && behind?.ok ? balanceIn(behind) - balanceIn(before) : 0n;
 				const gasUsed = ran?.gasUsed ?? 0n;
 				const gasFees = gasUsed * (effectiveGasPrice(tx, block.baseFee) - block.baseFee);
 				return { tx, ...resultOf(ran), gasUsed, coinbaseDiff, gasFees };
@@ -142,6 +145,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				const { slotSeconds } = options;
 				const results = await runCalls(request, within, count, { slotSeconds, nextBlock }, simulating, ask);
 				if (results !== null) return results;
+				known = null;
 				throw new RpcError("rejected", `node cannot replay block ${within.header.number}`);
 			}),
 	};

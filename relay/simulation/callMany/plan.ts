@@ -44,6 +44,8 @@ export interface Plan {
 export interface Ended extends CallResult {
 	readonly gasUsed: bigint | null;
 	readonly ok: boolean;
+	/** Whether the node's gas cap, and not the call, may be the cause of the failure. */
+	readonly isCapped?: boolean;
 }
 
 /** The results of all calls except mined ones, in order; null if the node can't run them all as planned. */
@@ -101,6 +103,11 @@ export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 /** The result of a call that could not be executed. */
 export function notRun(error: string): Ended {
 	return { value: "", error, gasUsed: null, ok: false };
+}
+
+/** The result of a call that may have failed for want of gas that the node does not give. */
+export function capped(gasCap: bigint): Ended {
+	return { ...notRun(`out of gas: the node runs ${gasCap} at most`), isCapped: true };
 }
 
 /** The result of an executed call: `output` in lower-case 0x hex, `error` null if it succeeded. */

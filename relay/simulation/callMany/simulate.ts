@@ -8,7 +8,16 @@ import { isObject, onlyReturned, PROBE_ADDRESS, readCallResult, readHex } from "
 import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
 import { findFundsProblem } from "../simulator.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
-import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
+import {
+	capped,
+	collect,
+	type Ended,
+	ended,
+	notRun,
+	type Plan,
+	type PlannedCall,
+	type PlanResults,
+} from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
 /** The quality of a node's `eth_simulateV1`. */
@@ -99,7 +108,7 @@ export async function simulate(
 			// The block's gas limit is raised for calls that ask for more, which GASLIMIT reveals.
 			isLimitRaised = true;
 			passing = 0;
-		} else problems.set(call, notRun(messageOf(found.error, call, plan, before, options)));
+		} else problems.set(call, problemOf(found.error, call, plan, before, options));
 	}
 }
 
@@ -130,7 +139,7 @@ async function runSome(
 		if (call.mined !== null && (call.mined.gasUsed !== gasUsed || call.mined.ok !== one.ok))
 			return { kind: "refused" };
 		const isCapped = !one.ok && call.gas !== null && call.gas > capLeft;
-		results.set(call, isCapped ? notRun(`out of gas: the node runs ${options.gasCap} at most`) : one);
+		results.set(call, isCapped ? capped(options.gasCap) : one);
 		capLeft -= gasUsed;
 	}
 	return { kind: "ran", ended: results };
@@ -147,7 +156,14 @@ function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: b
 		// geth would fill gaps with blocks twelve seconds apart, which may not fit.
 		for (let n = 1; n < gap; n++) {
 			const filler = timestamp + Math.floor(((time - timestamp) * n) / gap);
-			wire.push({ blockOverrides: { number: toQuantity(number + n), time: toQuantity(filler) }, calls: [] });
+			wire.push({
+				blockOverrides: {
+					...{ number: toQuantity(number + n), time: toQuantity(filler) },
+					// reth refuses a request of which one block names none.
+					gasLimit: toQuantity(block.gasLimit),
+				},
+				calls: [],
+			});
 		}
 		const wanted = calls.reduce((sum, { gas }) => sum + (gas ?? 0n), block.gasLimit);
 		const own = overridesOf({ ...block, timestamp: time, gasLimit: isLimitRaised ? wanted : block.gasLimit });
@@ -172,17 +188,27 @@ function readCalls(answered: unknown, { blocks }: Plan): readonly unknown[] | nu
 	});
 }
 
-/** The message why a call can't be executed after `before`, with amounts if they are known. */
+/** Why a call can't be executed after `before`, with amounts if they are known. */
+function problemOf(
+	error: SimulationError,
+	call: PlannedCall,
+	plan: Plan,
+	before: ReadonlyMap<PlannedCall, Ended>,
+	options: SimulateOptions,
+): Ended {
+	const used = [...before.values()].reduce((sum, { gasUsed }) => sum + (gasUsed ?? 0n), 0n);
+	const isCapped = call.gas !== null && call.gas > options.gasCap - used && error.code === "OUT_OF_GAS";
+	return isCapped ? capped(options.gasCap) : notRun(messageOf(error, call, plan, before, used, options));
+}
+
 function messageOf(
 	{ code, message }: SimulationError,
-	{ tx, gas }: PlannedCall,
+	{ tx }: PlannedCall,
 	{ blocks: [first] }: Plan,
 	before: ReadonlyMap<PlannedCall, Ended>,
-	{ senders, gasCap }: SimulateOptions,
+	used: bigint,
+	{ senders }: SimulateOptions,
 ): string {
-	const used = [...before.values()].reduce((sum, { gasUsed }) => sum + (gasUsed ?? 0n), 0n);
-	if (gas !== null && gas > gasCap - used && code === "OUT_OF_GAS")
-		return `out of gas: the node runs ${gasCap} at most`;
 	const sender = tx === null ? undefined : senders.get(tx.from);
 	if (tx === null || sender === undefined) return message;
 	if (code === "GAS_LIMIT_TOO_HIGH") return roomProblem(tx, (first?.block.gasLimit ?? 0n) - used);

@@ -10,14 +10,27 @@ import { frameError, traceCall } from "../engines/traces.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { findBlockProblem, findFundsProblem } from "../simulator.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
-import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
+import {
+	capped,
+	collect,
+	type Ended,
+	ended,
+	notRun,
+	type Plan,
+	type PlannedCall,
+	type PlanResults,
+} from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
-/** Null if the node does not trace, or does not reproduce the mined transactions. */
+/**
+ * Null if the node does not trace, or does not reproduce the mined transactions. `gasCap`: the gas that the node gives one call;
+ * null if not known.
+ */
 export async function trace(
 	plan: Plan | null,
 	senders: ReadonlyMap<string, SenderState>,
 	ask: AskNode,
+	gasCap: bigint | null = null,
 ): Promise<PlanResults> {
 	if (plan === null) return null;
 	const results = new Map<PlannedCall, Ended>();
@@ -35,7 +48,8 @@ export async function trace(
 			if (traced === null) return null;
 			// Only the status is compared, because anvil's gas of failed calls is wrong.
 			if (call.mined !== null && call.mined.ok !== traced.ended.ok) return null;
-			results.set(call, traced.ended);
+			const isCapped = gasCap !== null && (call.gas ?? 0n) > gasCap && !traced.ended.ok;
+			results.set(call, isCapped ? capped(gasCap) : traced.ended);
 			gasUsed += gasOf(
 				call,
 				traced.ended,

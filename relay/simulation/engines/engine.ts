@@ -27,9 +27,9 @@ export interface AccountOverride {
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: BlockContext;
-	/** 32 random bytes of hex each: the real block's values are not known beforehand. */
-	readonly prevRandao: string;
-	readonly beaconRoot: string;
+	/** 32 random bytes of hex each: the real block's values are not known beforehand. Null where the node refuses it. */
+	readonly prevRandao: string | null;
+	readonly beaconRoot: string | null;
 	readonly chain: readonly DecodedTransaction[];
 	/** The state of all senders before the chain. */
 	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
@@ -39,6 +39,16 @@ export interface EngineRequest {
 	readonly measured: boolean;
 	/** Whether transactions that do not fit into the block may run in the next one. */
 	readonly mayWait: boolean;
+}
+
+/** What the node takes in one request. */
+export interface RequestLimits {
+	/** Gas of all transactions of one request together. */
+	readonly gasCap: bigint;
+	/** Blocks above the state's, empty ones and that of the balances included. Absent: as many as are needed. */
+	readonly maxBlocks?: number | undefined;
+	/** Gas limit of a block. Absent: any. */
+	readonly maxBlockGas?: bigint | undefined;
 }
 
 /** The rest of a request, from one of its transactions on. */
@@ -52,7 +62,7 @@ export type NodeAnswer =
 	| { readonly kind: "result"; readonly value: unknown }
 	/** The transaction failed. */
 	| { readonly kind: "failed"; readonly error: SimulationError }
-	/** The node does not support the method, or these params. */
+	/** The node refuses the request: the method, these params, or so much at once. No verdict on the transaction. */
 	| { readonly kind: "unsupported" }
 	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };

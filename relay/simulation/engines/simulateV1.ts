@@ -8,7 +8,7 @@ import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGa
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import { findFundsProblem } from "../simulator.ts";
-import type { Ask, NodeAnswer, Part } from "./engine.ts";
+import type { Ask, NodeAnswer, Part, RequestLimits } from "./engine.ts";
 import {
 	blockOverrides,
 	type CallResult,
@@ -19,7 +19,7 @@ import {
 	readCallResult,
 	signedCall,
 } from "./nodeObjects.ts";
-import { callError, EXECUTION_FAILED, NO_VERDICT, stopsAt } from "./verdicts.ts";
+import { BLOCK_FULL, callError, EXECUTION_FAILED, NO_VERDICT, saysCapped, stopsAt } from "./verdicts.ts";
 
 /** Seconds from a simulated block to the next one. */
 const SLOT_SECONDS = 12;
@@ -34,10 +34,12 @@ export type PartAnswer =
 			readonly outcomes: readonly SimulationOutcome[];
 			/** How many of them, from the front, are final: later ones had less than their gas, because of the gas cap. */
 			readonly finalCount: number;
+			/** The node says that its gas cap is lower than is known. */
+			readonly isCapLower?: boolean;
 			/** The last one failed, and the node did not say why. */
 			readonly unexplained: boolean;
 	  }
-	/** The node does not support it. */
+	/** The node refuses it. */
 	| { readonly kind: "unsupported" };
 
 type Ran = Extract<PartAnswer, { kind: "ran" }> & {
@@ -51,15 +53,28 @@ type PrefixAnswer =
 	| Exclude<PartAnswer, { kind: "ran" }>
 	| { readonly kind: "rejected"; readonly error: SimulationError };
 
-/** Runs `part`, in one request if possible. `gasCap`: the node's gas limit for all transactions of one request together. */
-export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promise<PartAnswer> {
+/** Runs `part`, in one request if possible. */
+export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask): Promise<PartAnswer> {
 	const { length } = part.chain;
-	const run = (count: number, blocks = [count]) => runPrefix(part, count, blocks, gasCap, ask);
+	const run = (count: number, blocks = [count]) => runPrefix(part, count, blocks, limits, ask);
 	const whole = await run(length);
 	if (whole.kind !== "rejected") return whole;
 	if (part.mayWait && whole.error.code === "GAS_LIMIT_TOO_HIGH") {
-		const spread = await run(length, fillBlocks(part));
+		const spread = await run(length, fillBlocks(part, limits));
 		if (spread.kind !== "rejected") return spread;
+	}
+	const within = countWithin(part, limits.gasCap);
+	if (within < length && whole.error.code === "OUT_OF_GAS") {
+		// What is left under the gas cap may be too little for a call even to begin: what has all its gas runs alone.
+		const some: PrefixAnswer | null = within === 0 ? null : await run(within);
+		const known = some?.kind === "ran" ? some.outcomes : [];
+		const last = known.at(-1);
+		if (some?.kind === "ran" && last !== undefined && stopsAt(part, last, known.length - 1)) return some;
+		if (some === null || some.kind === "ran") {
+			const outcomes = [...known, { ok: false, error: whole.error } as const];
+			return { kind: "ran", outcomes, finalCount: known.length, unexplained: false };
+		}
+		if (some.kind === "unsupported") return some;
 	}
 	// One transaction that can't be executed makes the node reject all, without naming it: find it by bisection.
 	let { error } = whole;
@@ -79,6 +94,8 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 		if (last !== undefined && stopsAt(part, last, prefix.outcomes.length - 1)) return prefix;
 		({ outcomes, nextBalance = null } = prefix);
 	}
+	if (await isContradicted(part, outcomes.length, { error, balance: nextBalance }, limits, ask))
+		return { kind: "unsupported" };
 	const tx = part.chain[outcomes.length];
 	// For missing funds, use the relay's own message with the amounts.
 	if (tx !== undefined && nextBalance !== null) error = findFundsProblem(tx, nextBalance) ?? error;
@@ -86,14 +103,51 @@ export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promis
 	return { kind: "ran", outcomes: all, finalCount: all.length, unexplained: false };
 }
 
+/** How many transactions, from the first, have all their gas under the cap, whatever they use, and the balance read too. */
+export function countWithin({ chain }: Part, gasCap: bigint): number {
+	let left = gasCap - BALANCES_GAS;
+	const first = chain.findIndex(({ gasLimit }) => {
+		left -= gasLimit;
+		return left < 0n;
+	});
+	return first < 0 ? chain.length : first;
+}
+
+/**
+ * Whether the rejection of the transaction at `index` contradicts what the relay knows of it: then the node does not apply what
+ * the request says of the block or of the state, or rejects the read of the balances.
+ */
+async function isContradicted(
+	part: Part,
+	index: number,
+	{ error, balance }: { readonly error: SimulationError; readonly balance: bigint | null },
+	limits: RequestLimits,
+	ask: Ask,
+): Promise<boolean> {
+	const { chain, block } = part;
+	const tx = chain[index];
+	if (tx === undefined) return true;
+	const gas = chain.slice(0, index + 1).reduce((sum, { gasLimit }) => sum + gasLimit, 0n);
+	// Fees were checked before the run.
+	if (error.code === "FEE_CAP_TOO_LOW" || error.code === "BLOB_FEE_CAP_TOO_LOW") return true;
+	if (error.message === BLOCK_FULL && gas <= block.gasLimit) return true;
+	if (error.code === "INSUFFICIENT_FUNDS" && balance !== null && findFundsProblem(tx, balance) === null)
+		return true;
+	// Behind others it is known that the read of the balances runs; there less gas may be left than the gas cap that is known.
+	if (index > 0) return error.code === "OUT_OF_GAS";
+	const none = await runPrefix({ ...part, measured: false }, 0, [0], limits, ask);
+	return none.kind === "unsupported" || none.kind === "rejected";
+}
+
 /** How many transactions go into each block, by their gas limits, if they do not fit into one. */
-function fillBlocks({ chain, block }: Part): number[] {
+function fillBlocks({ chain, block }: Part, limits: RequestLimits): number[] {
 	const counts = [0];
-	let room = block.gasLimit;
+	const most = blockGas(block, limits);
+	let room = most;
 	for (const { gasLimit } of chain) {
 		if (gasLimit > room) {
 			counts.push(0);
-			room = block.gasLimit;
+			room = most;
 		}
 		room -= gasLimit;
 		counts.push((counts.pop() ?? 0) + 1);
@@ -105,12 +159,14 @@ async function runPrefix(
 	part: Part,
 	count: number,
 	blocks: readonly number[],
-	gasCap: bigint,
+	limits: RequestLimits,
 	ask: Ask,
 ): Promise<PrefixAnswer> {
 	const measured = part.measured && count === part.chain.length;
-	const call = simulateCall(part, blocks);
-	const [answer, without] = await ask(measured ? [call, simulateCall(part, [count - 1])] : [call]);
+	const { number, stateBlock } = part.block;
+	if (number - stateBlock + blocks.length > (limits.maxBlocks ?? Infinity)) return { kind: "unsupported" };
+	const call = simulateCall(part, blocks, limits);
+	const [answer, without] = await ask(measured ? [call, simulateCall(part, [count - 1], limits)] : [call]);
 	switch (answer?.kind) {
 		case "failed":
 			return { kind: "rejected", error: answer.error };
@@ -119,7 +175,7 @@ async function runPrefix(
 		case "result": {
 			const results = readCalls(answer.value, count, blocks.length);
 			if (results === null) break;
-			const read = readOutcomes(part, results, gasCap);
+			const read = readOutcomes(part, results, limits.gasCap);
 			return measured ? withPayment(part, read, results, without) : read;
 		}
 	}
@@ -130,14 +186,20 @@ async function runPrefix(
  * The request: the first transactions of `part` in blocks of the given sizes, and in a further block a read of the balances of the
  * fee recipient and of the next transaction's sender.
  */
-function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
+export function simulateCall(part: Part, blocks: readonly number[], limits: RequestLimits): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
+	// In each block, since reth refuses a request of which one block names none.
+	const gasLimit = toQuantity(blockGas(block, limits));
+	const drawn = {
+		...(prevRandao === null ? {} : { prevRandao }),
+		...(beaconRoot === null ? {} : { beaconRoot }),
+	};
 	let count = 0;
 	const simulated = blocks.map((size, i) => {
 		const calls = chain.slice(count, count + size).map((tx) => signedCall(tx));
 		count += size;
 		return {
-			blockOverrides: { ...blockOverrides(blockAfter(block, i)), prevRandao, beaconRoot },
+			blockOverrides: { ...blockOverrides(blockAfter(block, i)), gasLimit, ...drawn },
 			...(i === 0 ? { stateOverrides: state } : {}),
 			calls,
 		};
@@ -148,6 +210,7 @@ function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 		blockOverrides: {
 			number: toQuantity(number),
 			time: toQuantity(timestamp),
+			gasLimit,
 			baseFeePerGas: "0x0",
 		},
 		stateOverrides: { [PROBE_ADDRESS]: { code: BALANCES_CODE } },
@@ -162,7 +225,7 @@ function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
 		],
 	};
 	const options = {
-		blockStateCalls: [...blocksBetween(block), ...simulated, balances],
+		blockStateCalls: [...blocksBetween(block, gasLimit), ...simulated, balances],
 		validation: true,
 	};
 	return { method: "eth_simulateV1", params: [options, toQuantity(block.stateBlock)] };
@@ -173,12 +236,21 @@ function blockAfter(block: BlockContext, count: number): BlockContext {
 }
 
 /** Empty blocks after the state's: otherwise nodes fill the gap with times that may be later than the target block's. */
-function blocksBetween({ stateBlock, number, timestamp }: BlockContext): object[] {
+function blocksBetween({ stateBlock, number, timestamp }: BlockContext, gasLimit: string): object[] {
 	const count = number - stateBlock - 1;
 	return Array.from({ length: count }, (_, i) => ({
-		blockOverrides: { number: toQuantity(stateBlock + 1 + i), time: toQuantity(timestamp - count + i) },
+		blockOverrides: {
+			number: toQuantity(stateBlock + 1 + i),
+			time: toQuantity(timestamp - count + i),
+			gasLimit,
+		},
 		calls: [],
 	}));
+}
+
+/** The gas limit that the request says of a block. */
+function blockGas({ gasLimit }: BlockContext, { maxBlockGas }: RequestLimits): bigint {
+	return maxBlockGas !== undefined && maxBlockGas < gasLimit ? maxBlockGas : gasLimit;
 }
 
 /** The results of `count` transactions in `blocks` blocks, and of the balance read; null if some are missing. */
@@ -194,10 +266,13 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 	const outcomes: SimulationOutcome[] = [];
 	let finalCount = 0;
 	let used = 0n;
+	let isCapLower = false;
 	for (const [i, call] of results.slice(0, -1).entries()) {
 		const tx = part.chain[i];
 		if (tx === undefined) break;
-		if (finalCount === i && used + tx.gasLimit <= gasCap) finalCount += 1;
+		const isUncapped = used + tx.gasLimit <= gasCap;
+		if (isUncapped && saysCapped(call)) isCapLower = true;
+		else if (finalCount === i && isUncapped) finalCount += 1;
 		used += call.gasUsed;
 		const { gasUsed, emitsEvents } = call;
 		const error = call.success ? null : callError(call, tx.gasLimit, tx);
@@ -205,9 +280,11 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 			? { ok: true, gasUsed, emitsEvents, paid: null }
 			: { ok: false, error: error ?? EXECUTION_FAILED };
 		outcomes.push(outcome);
-		if (stopsAt(part, outcome, i)) return { kind: "ran", outcomes, finalCount, unexplained: error === null };
+		if (stopsAt(part, outcome, i))
+			return { kind: "ran", outcomes, finalCount, unexplained: error === null, isCapLower };
 	}
-	return { kind: "ran", outcomes, finalCount, unexplained: false, nextBalance: readWord(results.at(-1), 1) };
+	const nextBalance = readWord(results.at(-1), 1);
+	return { kind: "ran", outcomes, finalCount, unexplained: false, isCapLower, nextBalance };
 }
 
 /**

@@ -19,7 +19,7 @@ import {
 	readHex,
 	signedCall,
 } from "./nodeObjects.ts";
-import { EXECUTION_FAILED, NO_VERDICT, readExecutionError } from "./verdicts.ts";
+import { EXECUTION_FAILED, NO_VERDICT, REFUSED, readExecutionError } from "./verdicts.ts";
 
 const CALLS = { tracer: "callTracer" };
 const CALLS_WITH_LOGS = { ...CALLS, tracerConfig: { withLog: true } };
@@ -30,30 +30,43 @@ const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 export interface Traced {
 	readonly outcome: SimulationOutcome;
 	readonly state: StateOverrides | null;
+	/** The outcome of the next one if the state is not known. */
+	readonly noState: SimulationOutcome;
 }
 
 /** Runs the first transaction of `part` alone. `changes`: whether the state after it is needed. */
 export async function traceFirst(part: Part, ask: Ask, changes = part.chain.length > 1): Promise<Traced> {
 	const [tx] = part.chain;
-	const noVerdict = { outcome: NO_VERDICT, state: null };
-	if (tx === undefined) return noVerdict;
+	if (tx === undefined) return endedWith(NO_VERDICT);
 	// Nodes trace transactions even if the sender can't pay the maximum cost.
 	const balance = firstBalance(part);
 	const funds = balance === null ? null : findFundsProblem(tx, balance);
-	if (funds !== null) return { outcome: { ok: false, error: funds }, state: null };
+	if (funds !== null) return endedWith({ ok: false, error: funds });
 	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), { changes, logs: true }, ask);
-	if (called?.kind === "failed") return { outcome: { ok: false, error: called.error }, state: null };
-	if (called?.kind !== "result") return noVerdict;
+	if (called?.kind === "failed") return endedWith({ ok: false, error: called.error });
+	if (called?.kind === "unsupported") return endedWith(REFUSED);
+	if (called?.kind !== "result") return endedWith(NO_VERDICT);
 	const outcome = readFrame(called.value, part, part.measured && part.chain.length === 1);
-	if (outcome === null) return noVerdict;
-	return { outcome, state: changed?.kind === "result" ? applyDiff(part.state, changed.value, tx) : null };
+	if (outcome === null) return endedWith(NO_VERDICT);
+	if (changed?.kind !== "result")
+		return { outcome, state: null, noState: changed?.kind === "unsupported" ? REFUSED : NO_VERDICT };
+	return { outcome, state: applyDiff(part.state, changed.value, tx), noState: NO_VERDICT };
 }
 
-/** The state after the first `count` transactions of `part`, as overrides; null if not known. */
-export async function stateAfter(part: Part, count: number, ask: Ask): Promise<StateOverrides | null> {
+function endedWith(outcome: SimulationOutcome): Traced {
+	return { outcome, state: null, noState: NO_VERDICT };
+}
+
+/** The state after the first `count` transactions of `part`, as overrides; `refused`: the node does not trace; null: it failed to. */
+export async function stateAfter(
+	part: Part,
+	count: number,
+	ask: Ask,
+): Promise<StateOverrides | "refused" | null> {
 	let { state } = part;
 	for (const tx of part.chain.slice(0, count)) {
 		const [changed] = await ask([traceOf(tracedIn(part, state, tx), CHANGES)]);
+		if (changed?.kind === "unsupported") return "refused";
 		const next = changed?.kind === "result" ? applyDiff(state, changed.value, tx) : null;
 		if (next === null) return null;
 		state = next;
@@ -76,7 +89,7 @@ function tracedIn(
 ): TracedCall {
 	return {
 		...{ object: signedCall(tx), number: block.stateBlock, stateOverrides },
-		blockOverrides: { ...blockOverrides(block), prevRandao },
+		blockOverrides: prevRandao === null ? blockOverrides(block) : { ...blockOverrides(block), prevRandao },
 	};
 }
 

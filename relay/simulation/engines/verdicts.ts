@@ -3,7 +3,7 @@
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
+import type { RpcAnswer, UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
 import type { EngineRequest, NodeAnswer } from "./engine.ts";
@@ -18,7 +18,9 @@ const FEE_CAP = ["FEE_CAP_TOO_LOW", "max fee per gas less than block base fee"] 
 const BLOB_CAP = ["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less than block blob base fee"] as const;
 const INTRINSIC = ["OUT_OF_GAS", "out of gas: intrinsic gas too low"] as const;
 const UNDERFUNDED = ["INSUFFICIENT_FUNDS", "insufficient funds for gas * price + value"] as const;
-const BLOCK_LIMIT = ["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit"] as const;
+/** The message where a block has no room. */
+export const BLOCK_FULL = "exceeds block gas limit";
+const BLOCK_LIMIT = ["GAS_LIMIT_TOO_HIGH", BLOCK_FULL] as const;
 const TX_LIMIT = ["GAS_LIMIT_TOO_HIGH", "transaction gas limit too high"] as const;
 const OUT_OF_GAS = ["OUT_OF_GAS", "out of gas"] as const;
 const BAD_OPCODE = ["INVALID_OPCODE", "invalid opcode"] as const;
@@ -37,8 +39,8 @@ const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-38020, "fault"],
 	[-38021, "fault"],
 	[-38024, SENDER_CODE],
-	[-38025, INITCODE],
-	[-38026, "fault"],
+	// A limit of the node's own: on blocks, on calls, or on the gas limit of a block (reth).
+	[-38026, "unsupported"],
 	[-32001, "fault"],
 	[-32002, "fault"],
 	[-32005, "fault"],
@@ -50,7 +52,9 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32601, "unsupported"],
 	[-32602, "unsupported"],
 	[-32004, "unsupported"],
-	[-32000, FAILED],
+	// Unknown words of a refusal of the whole request: no verdict.
+	[-32000, "unsupported"],
+	[-38025, INITCODE],
 	[-32003, FAILED],
 	[-32015, FAILED],
 ]);
@@ -61,6 +65,10 @@ const PATTERNS: readonly (readonly [pattern: RegExp, meaning: Meaning])[] = [
 	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "missing"],
 	[/missingtrienode|state(is)?(not|un)available|historicalstate|nostateavailable|pruned/, "fault"],
 	[/executionaborted|timeout|timedout|toomanyrequests|ratelimit|overloaded|serverbusy/, "fault"],
+	// The node's or its provider's own limits.
+	[/gascapexhausted|toomanyblocks|toomanycalls|adjustablelimit|clientlimit/, "unsupported"],
+	[/method(is)?(not|un)|(not|un)(supported|implemented|whitelisted|allowed|authorized)/, "unsupported"],
+	[/notavailable(on|in|for|with)|upgradeyour|yourplan|forbidden|accessdenied|disabled/, "unsupported"],
 	[/intrinsicgas|callgascostmorethangaslimit|gasfloormorethangaslimit|floordatagas/, INTRINSIC],
 	[/insufficient(funds|balance)|outoffunds|lackoffundforgaslimit/, UNDERFUNDED],
 	[/feecaplessthan|maxfeepergaslessthan|gaspricelessthanbasefee/, FEE_CAP],
@@ -97,6 +105,14 @@ export function readAnswer(answer: RpcAnswer): NodeAnswer {
 	if (meaning === "missing") return { kind: "fault", isMissing: true };
 	if (typeof meaning === "string") return { kind: meaning };
 	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
+}
+
+/** HTTP statuses by which providers refuse a method, or what a plan does not include. */
+const REFUSING_STATUS: ReadonlySet<number> = new Set([402, 403, 404, 405, 501]);
+
+/** What a failed transport says of a call. */
+export function readTransportError({ code, status = 0 }: UpstreamError): NodeAnswer {
+	return { kind: code === "httpStatus" && REFUSING_STATUS.has(status) ? "unsupported" : "fault" };
 }
 
 /**
@@ -144,6 +160,11 @@ function findPattern(message: string): Meaning | undefined {
 	return PATTERNS.find(([pattern]) => pattern.test(letters))?.[1];
 }
 
+/** Whether the node says that its gas cap, and not the transaction, may be the cause of the failure (geth does for some). */
+export function saysCapped({ error: { message } }: CallResult): boolean {
+	return /gas ?cap/i.test(message);
+}
+
 /** A failure without a known reason. */
 export const EXECUTION_FAILED: SimulationError = { code: "EXECUTION_FAILED", message: "execution failed" };
 
@@ -152,6 +173,19 @@ export const NO_VERDICT: SimulationOutcome = {
 	ok: false,
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
+
+/** The outcome where the node refuses each way to simulate it. */
+export const REFUSED: SimulationOutcome = {
+	ok: false,
+	isImpossible: true,
+	error: { code: "NODE_UNAVAILABLE", message: "simulation not possible: the node refuses it" },
+};
+
+/** The outcome where the node's gas cap, and not the transaction, may be the cause of the failure. */
+export function aboveCap(gasCap: bigint): SimulationOutcome {
+	const message = `simulation not possible: the node runs ${gasCap} gas at most`;
+	return { ok: false, isImpossible: true, error: { code: "NODE_UNAVAILABLE", message } };
+}
 
 /** Whether the run stops at `outcome`, of the request's transaction at `index`. */
 export function stopsAt(

@@ -30,6 +30,7 @@ const EVENTS = {
 	ready: { type: "ready", at, block },
 	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
 	simulationFailed: { type: "simulationFailed", at, block, error },
+	notSimulated: { type: "notSimulated", at, block, error },
 	shared: { type: "shared", at },
 	bid: { type: "bid", at, bundle: "0xb" },
 	bundled: { type: "bundled", at, block, bundle: "0xb", backrun: "0xc", bid: "1", builders: [] },
@@ -72,6 +73,8 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// What waits in the queue is not simulated.
 	simulated: "       P . P S B . . . . . .",
 	simulationFailed: "F . F F F . . . . . .",
+	// Sent all the same.
+	notSimulated: "    P . P S B . . . . . .",
 	shared: "          S Q F . B . . . . . .",
 	// A bid is accepted while its target may still be sent, and listed as bundled while that is.
 	bid: "             P Q F S B . . . . . .",

@@ -69,9 +69,15 @@ const FAIL: SimulationOutcome = {
 	error: { code: "EXECUTION_REVERTED", message: "execution reverted" },
 };
 
+const IMPOSSIBLE: SimulationOutcome = {
+	ok: false,
+	isImpossible: true,
+	error: { code: "NODE_UNAVAILABLE", message: "simulation not possible: the node runs 1 gas at most" },
+};
+
 /**
- * The paths of a sender's transactions; how many must be simulated; how they fare (`+` passed, `-` failed, what is behind a failure has none); for each
- * its builders, `hold`, or what it waits for.
+ * The paths of a sender's transactions; how many must be simulated; how they fare (`+` passed, `-` failed, `?` the node can't simulate
+ * it; what is behind a failure has none); for each its builders (with `?` if it is sent unsimulated), `hold`, or what it waits for.
  */
 const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: string, plan: string])[] = [
 	["fast", 1, "+", "abc"],
@@ -80,6 +86,17 @@ const CHAINS: readonly (readonly [paths: string, simulated: number, outcomes: st
 	["fullprivacy", 1, "+", "b"],
 	["maxbackruns", 1, "-", "hold"],
 	["nochecks", 0, "", "abc"],
+	// What the node can't simulate goes out where a revert is allowed, and so does what stands behind it there.
+	["fast", 1, "?", "abc?"],
+	["maxbackruns", 1, "?", "abc?"],
+	["noreverts", 1, "?", "hold"],
+	["fullprivacy", 1, "?", "hold"],
+	["fast fast maxbackruns", 3, "+?", "abc abc? abc?"],
+	["fast noreverts fast", 3, "?", "abc? behindUnchecked behindUnchecked"],
+	["noreverts fast", 2, "?", "hold behindHeld"],
+	["noreverts fast", 2, "+?", "abc abc?"],
+	["fast fast+ fast", 3, "?", "abc? abc abc?"],
+	["fast nochecks fast", 1, "?", "abc? abc behindUnchecked"],
 	// Passed before: these two are not simulated again, those two are in each block.
 	["fast+", 0, "", "abc"],
 	["maxbackruns+", 0, "", "abc"],
@@ -116,10 +133,14 @@ test("each of a sender's transactions is sent, held or waits as its row says", (
 		assert.equal(countToSimulate(facts), simulated, chain);
 		const plans = planTransactions(
 			facts,
-			[...outcomes].map((one) => (one === "+" ? OK : FAIL)),
+			[...outcomes].map((one) => (one === "+" ? OK : one === "?" ? IMPOSSIBLE : FAIL)),
 		);
 		const results = plans.map((one) =>
-			one.do === "send" ? one.builders.join("") : one.do === "hold" ? "hold" : one.reason,
+			one.do === "send"
+				? `${one.builders.join("")}${one.unsimulated === undefined ? "" : "?"}`
+				: one.do === "hold"
+					? "hold"
+					: one.reason,
 		);
 		assert.equal(results.join(" "), plan, `${chain} with outcomes "${outcomes}"`);
 	}

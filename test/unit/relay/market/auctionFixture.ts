@@ -100,7 +100,7 @@ export class AuctionFixture {
 			{
 				rules: { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 },
 				...{ slotSeconds: 12, refundPercent: 90, bidsPerTarget: options.places ?? 1 },
-				...{ bidding: options.enabled ?? true, feeRecipient: undefined },
+				...{ bidding: () => options.enabled ?? true, feeRecipient: undefined },
 				feeRecipientOf: () => `0xfee${this.head.number + 1}`,
 				limits: {
 					...{ bids: { ...BID_LIMITS, ...options.bids }, table: TABLE_LIMITS },

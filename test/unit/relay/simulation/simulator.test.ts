@@ -1,11 +1,9 @@
-// The simulator on a node that is a block behind, and the probe of a node's abilities.
+// The simulator on a node that is a block behind.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SimulationRequest } from "../../../../relay/domain/simulation.ts";
-import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
-import { silentLogger } from "../../../../shared/log.ts";
 import { type Answer, NodeError, ScriptedNode } from "../../../support/nodes.ts";
 import { FakeClock, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
@@ -86,40 +84,4 @@ describe("a node that does not have the block yet", () => {
 		assert.deepEqual(told, ["NODE_UNAVAILABLE: the node gave no verdict"]);
 		assert.ok(node.calls.length > 5 && node.calls.length < 30, `${node.calls.length} calls`);
 	});
-});
-
-describe("what a node can do", () => {
-	const TIME_AND_FEE = `0x${"fffffffe".padStart(64, "0")}${"1ee3a".padStart(64, "0")}`;
-	const answering =
-		(words: string): Answer =>
-		() => [{ calls: [{ ...passed, returnData: words }] }];
-	const able =
-		(left: bigint): Answer =>
-		(params) =>
-			simulatedOf(params).validation
-				? answering(TIME_AND_FEE)(params)
-				: answering(`0x${left.toString(16).padStart(64, "0")}`)(params);
-	const rows: readonly (readonly [title: string, answers: Record<string, Answer>, expected: unknown])[] = [
-		["all of it, with a cap", { eth_simulateV1: able(49_978_998n) }, ABLE],
-		["nothing of it", {}, { ...ABLE, simulates: false }],
-		[
-			"nothing that is of use: the fee is not shown",
-			{ eth_simulateV1: answering("0x") },
-			{ ...ABLE, simulates: false },
-		],
-		[
-			"that is not known, since it fails",
-			{
-				eth_simulateV1: () => {
-					throw new NodeError(-32603, "internal error");
-				},
-			},
-			ABLE,
-		],
-	];
-	for (const [title, answers, expected] of rows) {
-		it(title, async () => {
-			assert.deepEqual(await nodeAbilities(new ScriptedNode(answers), "some", silentLogger), expected);
-		});
-	}
 });

@@ -151,7 +151,7 @@ test("a failing transaction has a reason and a next step", () => {
 		["OUT_OF_GAS", "out of gas", /higher gas limit/],
 		["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit", /lower gas limit/],
 		["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less", /fee cap for blobs/],
-		["NODE_UNAVAILABLE", "node unavailable", /node does not answer/],
+		["NODE_UNAVAILABLE", "node unavailable", /no verdict now/],
 		["A_NEW_CODE", "of another relay", /or cancel it/],
 	];
 	for (const [code, message, nextStep] of rows) {
