@@ -17,7 +17,9 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { BoostConfig } from "./config.ts";
+import { newVia } from "./domain/loops.ts";
 import { createFront } from "./front.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
@@ -98,17 +100,27 @@ async function connect(
 		{ log: log.child("background") },
 	);
 	const slotMs = config.SLOT_SECONDS * 1000;
+	const lookup = createLookup({}, { clock });
 	const node =
 		config.ETH_RPC_URL === undefined
 			? null
-			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
+			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock, lookup });
+	const via = newVia();
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
 	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
-	const pool = createUpstreams(config, { clock, node, metrics, chainId, log: log.child("upstreams") });
+	const pool = createUpstreams(config, {
+		clock,
+		lookup,
+		via,
+		node,
+		metrics,
+		chainId,
+		log: log.child("upstreams"),
+	});
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
 	const parts = { rows, upstreams, chain, clock, background };
@@ -142,6 +154,8 @@ async function connect(
 		drainMs,
 		standby,
 		chainId,
+		via,
+		lookup,
 	});
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [

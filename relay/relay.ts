@@ -123,7 +123,7 @@ async function assemble(
 async function makeParts(
 	config: RelayConfig,
 	{ log, clock, stopped, metrics: given }: RelayOverrides & { clock: Clock; stopped: AbortSignal },
-	{ kv, client }: Resources,
+	{ kv, client, lookup }: Resources,
 ) {
 	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
@@ -157,7 +157,8 @@ async function makeParts(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ events: records, clock, maySend: () => kv.isHeld },
+			...{ events: records, clock, lookup, maySend: () => kv.isHeld },
+			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
@@ -210,7 +211,7 @@ async function makeParts(
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
-			...{ node, clock, log: log.child("heads"), authorityOf: senderOfAuthorization },
+			...{ node, clock, lookup, log: log.child("heads"), authorityOf: senderOfAuthorization },
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
 		},
 	);

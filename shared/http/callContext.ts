@@ -17,6 +17,8 @@ export interface Client {
 	readonly signer: string | null;
 	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
+	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
+	readonly via?: string | undefined;
 }
 
 /** A websocket connection, as far as methods may use it. */
@@ -163,6 +165,8 @@ export interface ClientAddress {
 	/** Like {@link Client.address}. */
 	readonly address: string;
 	readonly vouched: boolean;
+	/** Like {@link Client.via}. */
+	readonly via?: string | undefined;
 }
 
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
@@ -268,7 +272,7 @@ const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
  */
 export function identify(
 	headers: IncomingHttpHeaders,
-	{ address, vouched }: ClientAddress,
+	{ address, vouched, via }: ClientAddress,
 	body: Uint8Array,
 	verifySignature: VerifySignature | undefined,
 ): { readonly client: Client; readonly signatureError: RpcError | null } {
@@ -276,13 +280,13 @@ export function identify(
 	if (signature === undefined) {
 		const named = headers["x-boost-signer"];
 		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
-		return { client: { address, signer, vouched }, signatureError: null };
+		return { client: { address, signer, vouched, via }, signatureError: null };
 	}
 	const check = verifySignature?.(String(signature), body);
-	if (check?.ok) return { client: { address, signer: check.address, vouched }, signatureError: null };
+	if (check?.ok) return { client: { address, signer: check.address, vouched, via }, signatureError: null };
 	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
 	const signatureError = new RpcError("invalidRequest", text);
-	return { client: { address, signer: null, vouched }, signatureError };
+	return { client: { address, signer: null, vouched, via }, signatureError };
 }
 
 export interface RequestTarget {
