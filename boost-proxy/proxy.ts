@@ -1,5 +1,6 @@
 // The composition root: creates every part of boost from the settings and connects them.
 
+import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
@@ -39,6 +40,8 @@ export interface ProxyOverrides {
 	/** Called if another process has taken over the journal: this process must end. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
+	/** Finds the addresses of upstreams. */
+	readonly lookup?: LookupFunction;
 }
 
 /** Load balancers check /readyz every second or two. */
@@ -90,6 +93,7 @@ async function connect(
 		metrics: registry = new Metrics(),
 		clock = systemClock,
 		drainMs = DRAIN_MS,
+		lookup = createLookup({}, { clock }),
 		standby,
 	}: ProxyOverrides & { standby: Standby },
 	kv: KeyValueStore,
@@ -100,7 +104,6 @@ async function connect(
 		{ log: log.child("background") },
 	);
 	const slotMs = config.SLOT_SECONDS * 1000;
-	const lookup = createLookup({}, { clock });
 	const node =
 		config.ETH_RPC_URL === undefined
 			? null

@@ -82,6 +82,8 @@ export class UpstreamBreaker implements Breaker {
 	#state: BreakerState = "closed";
 	#reason: TripReason | null = null;
 	#since: number;
+	/** The hint that was logged last. */
+	#told: string | null = null;
 	#forced: "open" | "closed" | null = null;
 	#isStopped = false;
 	/** Successful probes in a row while it is open. */
@@ -297,6 +299,7 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
+		if (outcome !== "ok") this.#tellHint(outcome);
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
 		this.#prober.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
@@ -313,6 +316,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#prober.plan(this.#backoffMs);
 		this.#enter("open", reason);
 		const hint = this.#hint;
+		this.#told = hint;
 		log.warn("breaker opened", {
 			upstream: this.upstream,
 			reason,
@@ -320,6 +324,14 @@ export class UpstreamBreaker implements Breaker {
 			ms: Math.round(this.#backoffMs),
 		});
 		this.#dependencies.onTrip(reason);
+	}
+
+	/** What keeps it open may be something else than what opened it: a relay that starts first refuses connections. */
+	#tellHint(reason: ProbeOutcome & TripReason): void {
+		const hint = this.#hint;
+		if (hint === null || hint === this.#told) return;
+		this.#told = hint;
+		this.#dependencies.log.warn("still out", { upstream: this.upstream, reason, hint });
 	}
 
 	#close(): void {
