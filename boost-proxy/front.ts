@@ -1,11 +1,12 @@
 // Builds boost's HTTP servers. Submissions, reads and operators' routes are served here; all other requests are streamed to the
 // relay.
 
+import type { LookupFunction } from "node:net";
 import type { Background } from "../shared/background.ts";
 import { type Clock, pause } from "../shared/clock.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
-import { addressReader } from "../shared/http/callContext.ts";
+import { addressReader, type ClientAddress } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
 import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
@@ -20,6 +21,7 @@ import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
+import { loopAnswer, withVia } from "./domain/loops.ts";
 import type { ChainReads, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
@@ -50,6 +52,10 @@ export interface FrontParts {
 	readonly metrics: BoostMetrics;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
+	/** This boost's entry in `Via`. */
+	readonly via: string;
+	/** Finds the relay's addresses. */
+	readonly lookup: LookupFunction;
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly drainMs: number;
@@ -79,7 +85,7 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
-	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
+	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
 	const isOwn = (hash: string): boolean => rows.get(hash) !== null;
 	const limiter = new RateLimiter(
 		{ rps: config.RATE_LIMIT_RPS },
@@ -104,8 +110,15 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
-		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
-		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, told: parts.told, clock },
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },
+		{
+			breaker: relay.breaker,
+			chain: parts.chain,
+			background: parts.background,
+			told: parts.told,
+			lookup: parts.lookup,
+			clock,
+		},
 	);
 	const ingress = new BoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
@@ -129,10 +142,11 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const headers = () => ownHeaders(relay.breaker.state);
 	const headersFor = (answer: HttpAnswer | null) => (hasRouting(answer) ? undefined : headers());
 	const pass = createPassThrough(
-		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },
 		{
 			breaker: relay.breaker,
 			readAddress,
+			lookup: parts.lookup,
 			clock,
 			log: log.child("pass"),
 			onPassed(outcome) {
@@ -186,6 +200,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		host: config.HOST,
 		maxBodyBytes: config.MAX_BODY_BYTES,
 		exposedHeaders: BOOST_HEADERS,
+		refuse: (from: ClientAddress) => loopAnswer(from, parts.via),
 	};
 	const deps = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(

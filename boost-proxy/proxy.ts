@@ -1,5 +1,6 @@
 // The composition root: creates every part of boost from the settings and connects them.
 
+import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
@@ -17,7 +18,9 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { BoostConfig } from "./config.ts";
+import { newVia } from "./domain/loops.ts";
 import { createFront } from "./front.ts";
 import { ToldChain } from "./ingress/toldChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
@@ -38,6 +41,8 @@ export interface ProxyOverrides {
 	/** Called if another process has taken over the journal: this process must end. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
+	/** Finds the addresses of upstreams. */
+	readonly lookup?: LookupFunction;
 }
 
 /** Load balancers check /readyz every second or two. */
@@ -89,6 +94,7 @@ async function connect(
 		metrics: registry = new Metrics(),
 		clock = systemClock,
 		drainMs = DRAIN_MS,
+		lookup = createLookup({}, { clock }),
 		standby,
 	}: ProxyOverrides & { standby: Standby },
 	kv: KeyValueStore,
@@ -102,7 +108,8 @@ async function connect(
 	const node =
 		config.ETH_RPC_URL === undefined
 			? null
-			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
+			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock, lookup });
+	const via = newVia();
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
 	const rows = await Rows.load(
@@ -111,7 +118,7 @@ async function connect(
 	);
 	const told = new ToldChain({ slotMs }, { clock });
 	const pool = createUpstreams(config, {
-		...{ clock, node, metrics, chainId, told },
+		...{ clock, lookup, via, node, metrics, chainId, told },
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;
@@ -148,6 +155,8 @@ async function connect(
 		drainMs,
 		standby,
 		chainId,
+		via,
+		lookup,
 	});
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [

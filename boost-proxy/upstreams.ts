@@ -1,9 +1,11 @@
 // Creates the relay and the fallback with their transports, breakers and probes from the settings, and the reads of the chain.
 
+import type { LookupFunction } from "node:net";
 import type { Clock } from "../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
+import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
@@ -19,7 +21,7 @@ import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import { submissionShareMs } from "./requests/failover.ts";
-import { HttpTransport, type TransportOptions } from "./upstream/transport.ts";
+import { HttpTransport, type TransportDependencies, type TransportOptions } from "./upstream/transport.ts";
 import { HttpUpstream, type PathTransports, type UpstreamOptions } from "./upstream/upstream.ts";
 
 export interface UpstreamsDependencies {
@@ -31,6 +33,10 @@ export interface UpstreamsDependencies {
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
 	readonly told: Pick<ToldHeads, "sawHead">;
+	/** This boost's entry in `Via`. */
+	readonly via: string;
+	/** Finds the addresses of upstreams. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 }
 
 /** The upstreams, and their probes and connections as a component. */
@@ -52,25 +58,36 @@ interface UpstreamTransports {
 	readonly own: FallbackTransports;
 	readonly reads: FallbackTransports;
 	readonly probes: FallbackTransports;
+	/** What the operator should look at, by the last answer that was none. */
+	readonly hint: () => string | null;
 }
 
 /** Makes no request yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
-	const { clock, log, node, metrics, chainId } = dependencies;
+	const { clock, log, node, metrics, chainId, via, lookup } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const timeoutMs = config.PROBE_TIMEOUT_MS;
 	const attemptTimeoutMs = submissionShareMs(config.REQUEST_BUDGET_MS);
 	// A failed connection must be noticed well within a submission's time.
 	const connectMs = Math.min(CONNECT_MS, attemptTimeoutMs / 2);
-	const transportsTo = (addresses: FallbackAddresses): UpstreamTransports => {
+	const transportsTo = (addresses: FallbackAddresses, setting: string): UpstreamTransports => {
+		let last: Symptom = {};
+		const onSymptom = (symptom: Symptom) => {
+			last = symptom;
+		};
 		const make = (options: { readonly connections?: number } = {}) =>
-			createFallbackTransports(addresses, { clock }, { connectMs, ...options });
-		return { own: make(), reads: make(), probes: make({ connections: PROBE_CONNECTIONS }) };
+			createFallbackTransports(addresses, { clock, lookup, onSymptom }, { connectMs, via, ...options });
+		return {
+			own: make(),
+			reads: make(),
+			probes: make({ connections: PROBE_CONNECTIONS }),
+			hint: () => advice(setting, last),
+		};
 	};
 	const guard = (
 		upstream: UpstreamName,
 		probe: Probe,
-		{ own, reads, probes }: UpstreamTransports,
+		{ own, reads, probes, hint }: UpstreamTransports,
 		alternative: UpstreamBreaker | null,
 	) => {
 		const settings = {
@@ -89,6 +106,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			clock,
 			log,
 			alternative,
+			hint,
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
 			onProbe(outcome) {
 				if (outcome !== "ok") probes.renew();
@@ -120,13 +138,17 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		});
 
 	// Our relay's paths are those of the mevblocker dialect.
-	const ours = transportsTo({
-		dialect: "mevblocker",
-		baseUrl: config.RELAY_URL,
-		statusUrl: null,
-		wholeUrls: { fast: null, noreverts: null },
-	});
-	const theirs = config.fallback === null ? null : transportsTo(config.fallback);
+	const ours = transportsTo(
+		{
+			dialect: "mevblocker",
+			baseUrl: config.RELAY_URL,
+			statusUrl: null,
+			wholeUrls: { fast: null, noreverts: null },
+		},
+		"RELAY_URL",
+	);
+	const theirs =
+		config.fallback === null ? null : transportsTo(config.fallback, fallbackSetting(config.fallback));
 	const theirProbes = theirs?.probes.transports.fast.transport ?? null;
 	const reference = createHeadReference({ slotMs }, { node, fallback: theirProbes, clock, log });
 	let fallback: HttpUpstream | null = null;
@@ -155,7 +177,9 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;
 	const relay = upstreamOf(relayOptions, relayBreaker, null, ours);
 	const close = async (): Promise<void> => {
-		for (const all of [ours, theirs]) for (const one of Object.values(all ?? {})) await one.close();
+		for (const all of [ours, theirs]) {
+			if (all !== null) await Promise.all([all.own.close(), all.reads.close(), all.probes.close()]);
+		}
 	};
 	const parts = [sink("transports", close), reference, life("relay probe", relayBreaker), ...fallbackParts];
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
@@ -166,6 +190,12 @@ function cutterOf(fallback: FallbackConfig | null): Cutter {
 	const { baseUrl, statusUrl, wholeUrls } = fallback ?? {};
 	const urls = [baseUrl, statusUrl, wholeUrls?.fast, wholeUrls?.noreverts];
 	return cutterFor(...urls.map((url) => url ?? undefined));
+}
+
+/** The setting to look at when the fallback does not answer. */
+function fallbackSetting({ baseUrl, wholeUrls }: FallbackAddresses): string {
+	if (baseUrl !== null) return "FALLBACK_URL";
+	return wholeUrls.fast === null ? "FALLBACK_NOREVERTS_URL" : "FALLBACK_FAST_URL";
 }
 
 function life(name: string, breaker: UpstreamBreaker): Component {
@@ -218,7 +248,7 @@ const PROTECT_HOST = /(^|\.)flashbots\.net$/;
 /** A transport for each URL that is set. Throws TypeError if none is. */
 export function createFallbackTransports(
 	addresses: FallbackAddresses,
-	dependencies: { readonly clock: Clock },
+	dependencies: TransportDependencies,
 	options: Omit<TransportOptions, "url"> = {},
 ): FallbackTransports {
 	const made = new Map<string, HttpTransport>();

@@ -136,7 +136,7 @@ async function makeParts(
 		metrics: registry,
 		waiting,
 	}: RelayOverrides & { clock: Clock; stopped: AbortSignal; metrics: Metrics; waiting: WaitingServers },
-	{ kv, client }: Resources,
+	{ kv, client, lookup }: Resources,
 ) {
 	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
@@ -173,7 +173,8 @@ async function makeParts(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ events: records, clock, maySend: () => kv.isHeld },
+			...{ events: records, clock, lookup, maySend: () => kv.isHeld },
+			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
@@ -227,7 +228,7 @@ async function makeParts(
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
-			...{ node, clock, log: log.child("heads"), authorityOf: senderOfAuthorization },
+			...{ node, clock, lookup, log: log.child("heads"), authorityOf: senderOfAuthorization },
 			onDifference(ms) {
 				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
 				else

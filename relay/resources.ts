@@ -1,8 +1,10 @@
 // The store and the connections to the node: opened before everything else and closed last.
 
+import type { LookupFunction } from "node:net";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { OpenStore, OpenStoreDependencies } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
+import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { RelayConfig } from "./config.ts";
 
 /** Default deadline of a call to the node, in ms. */
@@ -16,6 +18,8 @@ export interface Resources {
 	readonly client: JsonRpcClient;
 	/** For clients' reads, which must not delay what submissions need. */
 	readonly readClient: JsonRpcClient;
+	/** Finds the addresses of the node and the builders. */
+	readonly lookup: LookupFunction;
 	close(): Promise<void>;
 }
 
@@ -28,10 +32,12 @@ export async function openResources(
 	const { clock } = dependencies;
 	const kv = await openStore("relay", config, dependencies);
 	const options = { url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS };
-	const client = new JsonRpcClient(options, { clock });
-	const readClient = new JsonRpcClient({ ...options, connections: READ_CONNECTIONS }, { clock });
+	const lookup = createLookup({}, { clock });
+	const client = new JsonRpcClient(options, { clock, lookup });
+	const readClient = new JsonRpcClient({ ...options, connections: READ_CONNECTIONS }, { clock, lookup });
 	return {
 		kv,
+		lookup,
 		client,
 		readClient,
 		async close() {

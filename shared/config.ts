@@ -203,7 +203,7 @@ export function flag(text: string): boolean | undefined {
 	return text === "true" ? true : text === "false" ? false : undefined;
 }
 
-/** A URL with one of `schemes` ("http:"), without a trailing slash. Unusual spellings that URL parsers accept are refused. */
+/** A URL with one of `schemes` ("http:"), as it is written. Unusual spellings that URL parsers accept are refused. */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
 		if (!URL.canParse(text) || !/^[a-z]+:\/\/[^\s"\\]+$/i.test(text)) return undefined;
@@ -213,7 +213,7 @@ export function url(...schemes: readonly string[]): (text: string) => string | u
 		} catch {
 			return undefined;
 		}
-		return schemes.includes(new URL(text).protocol) ? text.replace(/\/$/, "") : undefined;
+		return schemes.includes(new URL(text).protocol) ? text : undefined;
 	};
 }
 

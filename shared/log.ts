@@ -28,6 +28,8 @@ export interface LogFields {
 	readonly native?: boolean;
 	readonly signal?: string;
 	readonly reason?: string;
+	/** What the operator should look at, see outgoing/advice.ts. */
+	readonly hint?: string;
 	readonly version?: string;
 	/** Made by {@link safeError}. */
 	readonly fault?: SafeError;
@@ -37,9 +39,10 @@ export interface LogFields {
 interface SafeError {
 	readonly name: string;
 	readonly code?: string;
-	/** For an upstream error: its host, and the system's error code. */
+	/** For an upstream error: its host, the system's error code, and the HTTP status. */
 	readonly host?: string;
 	readonly reason?: string;
+	readonly status?: number;
 	/** Where it was thrown in our own code, `file:line`. */
 	readonly at?: string;
 }
@@ -59,7 +62,7 @@ export interface Logger extends Record<Level, (message: string, fields?: LogFiel
 export function safeError(thrown: unknown): SafeError {
 	if (!(thrown instanceof Error)) return { name: typeof thrown };
 	const { name, message, stack = "" } = thrown;
-	const { code, host, reason } = thrown as { code?: unknown; host?: unknown; reason?: unknown };
+	const { code, host, reason, status } = thrown as Partial<Record<keyof SafeError, unknown>>;
 	// The message may look like a stack frame, so only the text after it is searched.
 	const frames = stack.slice(stack.indexOf(message) + message.length);
 	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(frames)?.[1];
@@ -68,6 +71,7 @@ export function safeError(thrown: unknown): SafeError {
 		...(typeof code === "string" && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
 		...(typeof host === "string" && /^[\w.:[\]-]{1,255}$/.test(host) ? { host } : {}),
 		...(typeof reason === "string" && /^[A-Z_]{1,40}$/.test(reason) ? { reason } : {}),
+		...(typeof status === "number" ? { status } : {}),
 		...(at === undefined ? {} : { at }),
 	};
 }

@@ -8,6 +8,7 @@ import { type Environment, helpText, misspelled, printedConfig, type SettingTabl
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
+import { VERSION } from "./version.ts";
 
 interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	/** For logs and printed texts, and the name of its npm script: "relay". */
@@ -108,9 +109,8 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	}
 	if (args.includes("--help")) return print(helpText(`npm run ${kind.name}`, kind.about, kind.settings));
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
-	if (args.includes("--version")) return print(productVersion());
+	if (args.includes("--version")) return print(VERSION);
 	const config = kind.read(env);
-	const version = productVersion();
 	setInterval(boundHeap, HEAP_CHECK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
 	for (const [setting, meant] of misspelled(kind.settings, env)) {
@@ -122,8 +122,8 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	}
 	const component = kind.create(config, {
 		log,
-		version,
-		metrics: processMetrics(version),
+		version: VERSION,
+		metrics: processMetrics(VERSION),
 		onLost() {
 			log.error("the store is another process's now, ending");
 			exit(1);
@@ -141,11 +141,6 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	setInterval(() => {}, KEEP_ALIVE_MS);
 	await component.start();
 	if (isSupervised) process.send?.(STARTED);
-}
-
-/** The version in package.json. */
-function productVersion(): string {
-	return (require("../package.json") as { version: string }).version;
 }
 
 function print(text: string): void {

@@ -213,6 +213,8 @@ export interface Breaker {
 export interface BreakerStatus {
 	readonly state: BreakerState;
 	readonly reason: TripReason | null;
+	/** What the operator should look at while it is not closed; null if nothing more is known. */
+	readonly hint: string | null;
 	/** When it entered this state, in ISO 8601. */
 	readonly since: string;
 	/** ISO 8601, or null if none is due. */

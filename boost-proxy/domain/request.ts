@@ -15,8 +15,9 @@ export type BoostPath = (typeof BOOST_PATHS)[number];
 /**
  * Why an attempt brought no verdict. `refused`: no connection, so no byte was sent. `reset`: the connection ended
  * midway. `timeout`: no answer before the deadline. `httpStatus`: 5xx, a 4xx without a JSON-RPC body, or not ready: −32603
- * with `Retry-After`. `notJsonRpc`: no JSON-RPC answer to this request. `wrongHash`: a hash other than the transaction's. `internal`: −32603.
- * `limited`: 429 or −32005 from a fallback, or a full pool. `tooLarge`: the answer exceeds the size limit.
+ * with `Retry-After`. `notJsonRpc`: no JSON-RPC answer to this request. `wrongHash`: a hash other than the transaction's.
+ * `internal`: −32603. `limited`: 429 or −32005 from a fallback, or a full pool. `tooLarge`: the answer exceeds the size limit.
+ * `loop`: the request has come back to this boost.
  */
 export const FAULTS = [
 	"refused",
@@ -28,6 +29,7 @@ export const FAULTS = [
 	"internal",
 	"limited",
 	"tooLarge",
+	"loop",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -125,6 +127,8 @@ export interface Caller {
 	readonly signer: string | null;
 	/** The `Origin` header. */
 	readonly origin: string | null;
+	/** The boosts that it came through, as their entries in `Via`; null if there were none. */
+	readonly via: string | null;
 	/** The signature header, forwarded if the body is forwarded unchanged. */
 	readonly signature: string | null;
 	readonly life: RequestLife;
@@ -133,7 +137,7 @@ export interface Caller {
 /** The caller of a transaction that boost resends or cancels: the client's limits and right to cancel apply at the relay. */
 export function onBehalfOf({ address }: { readonly address: string }): Caller {
 	const life = { bytes: 0, onGone() {} };
-	return { address, signer: null, origin: null, signature: null, life };
+	return { address, signer: null, origin: null, via: null, signature: null, life };
 }
 
 /** A client's body, unchanged, that is a single call. */

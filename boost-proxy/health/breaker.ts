@@ -41,6 +41,8 @@ export interface BreakerDependencies {
 	readonly alternative: { readonly isUnavailable: boolean } | null;
 	/** From 0 up to 1, for the jitter of the backoff. */
 	readonly random?: () => number;
+	/** What the operator should look at, by the last answer that was none; null if nothing is known. */
+	readonly hint?: () => string | null;
 	/** Called each time it opens. */
 	onTrip(reason: TripReason): void;
 	/** Called after each probe. */
@@ -51,6 +53,15 @@ export interface BreakerDependencies {
 const TICK_MS = 50;
 /** A probe that has not ended after so many times its own deadline counts as timed out. */
 const OVERDUE = 1.2;
+/** Reasons of which more was seen than they say. */
+const SEEN: ReadonlySet<TripReason | null> = new Set([
+	"refused",
+	"httpStatus",
+	"notJsonRpc",
+	"limited",
+	"faults",
+	"loop",
+]);
 /** The longest delay that a timer takes, in ms: opossum has no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
@@ -71,6 +82,8 @@ export class UpstreamBreaker implements Breaker {
 	#state: BreakerState = "closed";
 	#reason: TripReason | null = null;
 	#since: number;
+	/** The hint that was logged last. */
+	#told: string | null = null;
 	#forced: "open" | "closed" | null = null;
 	#isStopped = false;
 	/** Successful probes in a row while it is open. */
@@ -161,6 +174,7 @@ export class UpstreamBreaker implements Breaker {
 		return {
 			state: this.#state,
 			reason: this.#reason,
+			hint: this.#hint,
 			since: new Date(this.#since).toISOString(),
 			nextProbeAt: nextMs === null ? null : new Date(this.#clock.now() + nextMs).toISOString(),
 			inFlight: all.count,
@@ -176,6 +190,11 @@ export class UpstreamBreaker implements Breaker {
 		this.#prober.plan(state === null ? 0 : null);
 		this.#enter(state ?? "closed", state === null ? null : "forced");
 		if (state === "open") this.#dependencies.onTrip("forced");
+	}
+
+	/** Only for reasons that say nothing of what was seen. */
+	get #hint(): string | null {
+		return SEEN.has(this.#reason) ? (this.#dependencies.hint?.() ?? null) : null;
 	}
 
 	/** Whether attempts and probes may change the state. */
@@ -280,6 +299,7 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
+		if (outcome !== "ok") this.#tellHint(outcome);
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
 		this.#prober.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
@@ -294,9 +314,24 @@ export class UpstreamBreaker implements Breaker {
 		const history = { isProven: this.#isProven, relapses: this.#relapses };
 		this.#backoffMs = backoffMs(history, this.#settings, random());
 		this.#prober.plan(this.#backoffMs);
-		log.warn("breaker opened", { upstream: this.upstream, reason, ms: Math.round(this.#backoffMs) });
 		this.#enter("open", reason);
+		const hint = this.#hint;
+		this.#told = hint;
+		log.warn("breaker opened", {
+			upstream: this.upstream,
+			reason,
+			...(hint === null ? {} : { hint }),
+			ms: Math.round(this.#backoffMs),
+		});
 		this.#dependencies.onTrip(reason);
+	}
+
+	/** What keeps it open may be something else than what opened it: a relay that starts first refuses connections. */
+	#tellHint(reason: ProbeOutcome & TripReason): void {
+		const hint = this.#hint;
+		if (hint === null || hint === this.#told) return;
+		this.#told = hint;
+		this.#dependencies.log.warn("still out", { upstream: this.upstream, reason, hint });
 	}
 
 	#close(): void {

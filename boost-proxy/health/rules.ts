@@ -120,7 +120,7 @@ export function reasonOfAttempt(
 	const { figures, settings, isProbation } = health;
 	if (outcome === "internal") return isStorm(health) ? "storm" : null;
 	if (!countsAsFault(outcome, seen, settings)) return null;
-	if (outcome === "refused") return outcome;
+	if (outcome === "refused" || outcome === "loop") return outcome;
 	if (outcome === "timeout" && seen.noneAnswered) return "silence";
 	if (isProbation) return outcome;
 	return figures.faults[seen.kind] >= settings.faults ? "faults" : null;

@@ -165,7 +165,14 @@ export class BoostIngress {
 			!(read instanceof RpcError) &&
 			read.calls.some(({ method }) => kindOf(method) === "submission" || kindOf(method) === "sync");
 		const state: RequestState = {
-			caller: { address: client.address, signer: client.signer, origin, signature: sent.signature, life },
+			caller: {
+				address: client.address,
+				signer: client.signer,
+				origin,
+				via: client.via ?? null,
+				signature: sent.signature,
+				life,
+			},
 			path: path === "/noreverts" ? "noreverts" : "fast",
 			target: isRelays ? (search === "" ? path : `${path}?${search}`) : null,
 			search,

@@ -3,13 +3,14 @@
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent } from "node:https";
-import type { Socket } from "node:net";
+import type { LookupFunction, Socket } from "node:net";
 import httpProxy from "http-proxy";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
 import { errorAnswerTo, type HttpAnswer } from "../../shared/http/messages.ts";
 import type { ProxiedExchange, RequestProxy } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
+import { viaFor } from "../domain/loops.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 import {
@@ -27,12 +28,16 @@ export interface PassThroughOptions {
 	readonly relayUrl: string;
 	/** Authenticates boost to the relay, which then accepts the client's address. */
 	readonly boostSecret?: string | undefined;
+	/** This boost's entry in `Via`. */
+	readonly via: string;
 }
 
 export interface PassThroughDependencies {
 	/** The relay's. */
 	readonly breaker: Breaker;
 	readonly readAddress: ReadAddress;
+	/** Finds the relay's addresses. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called once for each request. */
@@ -60,7 +65,13 @@ export function createPassThrough(
 ): RelayPassThrough {
 	const { boostSecret } = options;
 	const { target, auth } = readRelayUrl(options.relayUrl);
-	const agentOptions = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS };
+	const { lookup } = dependencies;
+	const agentOptions = {
+		keepAlive: true,
+		maxFreeSockets: MAX_IDLE,
+		timeout: IDLE_MS,
+		...(lookup === undefined ? {} : { lookup }),
+	};
 	const agent = target.protocol === "https:" ? new TlsAgent(agentOptions) : new Agent(agentOptions);
 	const proxy = httpProxy.createProxyServer({
 		target,
@@ -79,8 +90,9 @@ export function createPassThrough(
 	});
 	proxy.on("proxyRes", (answer, request) => proxiedRequests.get(request)?.answer(answer));
 	const setClient = (request: IncomingMessage): void => {
-		const { address } = dependencies.readAddress(request.headers, request.socket.remoteAddress);
-		request.headers = towardsRelay(request.headers, { address, boostSecret });
+		const { address, via } = dependencies.readAddress(request.headers, request.socket.remoteAddress);
+		const sent = { address, via: viaFor(via, options.via), boostSecret };
+		request.headers = towardsRelay(request.headers, sent);
 		const { path, search } = readTarget(request.url ?? "/");
 		request.url = search === "" ? path : `${path}?${search}`;
 	};

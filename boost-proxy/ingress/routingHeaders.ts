@@ -9,6 +9,7 @@ import {
 	type RequestHead,
 	retryAfter,
 } from "../../shared/http/messages.ts";
+import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 
@@ -66,7 +67,11 @@ const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
 export function towardsRelay(
 	headers: IncomingHttpHeaders,
 	/** `boostSecret`: makes the relay accept `address` as the client's. */
-	{ address, boostSecret }: { readonly address: string; readonly boostSecret: string | undefined },
+	{
+		address,
+		via,
+		boostSecret,
+	}: { readonly address: string; readonly via: string; readonly boostSecret: string | undefined },
 ): IncomingHttpHeaders {
 	const kept: IncomingHttpHeaders = endToEnd(
 		headers,
@@ -74,6 +79,8 @@ export function towardsRelay(
 	);
 	const type = headers["content-type"];
 	if (type !== undefined && isJsonType(type)) kept["content-type"] = "application/json";
+	Object.assign(kept, OUTGOING_HEADERS);
+	kept.via = via;
 	kept["x-forwarded-for"] = address;
 	if (boostSecret !== undefined) kept["x-boost-auth"] = boostSecret;
 	return kept;

@@ -1,5 +1,6 @@
 // A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end with it.
 
+import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
@@ -13,6 +14,8 @@ export interface RelayLinkOptions {
 
 export interface RelayLinkDependencies {
 	readonly clock: Clock;
+	/** Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 	/** Called with the relay's id of the subscription and the unchanged message. */
 	readonly onNotification: (id: string, text: string) => void;
 	/** Called once when it has ended. */
@@ -77,6 +80,7 @@ export class RelayLink {
 			perMessageDeflate: false,
 			// A notification is then handled later than the answer with its subscription's id.
 			allowSynchronousEvents: false,
+			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
 		});
 		return new Promise((resolve, reject) => {
 			socket.on("error", () => reject(new LinkError()));

@@ -3,6 +3,7 @@
 // client knows.
 
 import { randomBytes } from "node:crypto";
+import type { LookupFunction } from "node:net";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
@@ -15,6 +16,8 @@ import {
 	NO_PENDING_TRANSACTIONS_TEXT,
 	PENDING_ID,
 } from "../../shared/jsonrpc/pendingTransactions.ts";
+import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { viaFor } from "../domain/loops.ts";
 import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
 import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
@@ -24,6 +27,8 @@ export interface SubscriptionsOptions {
 	readonly relayUrl: string;
 	/** Authenticates boost to the relay, which then accepts the client's address. */
 	readonly boostSecret?: string | undefined;
+	/** This boost's entry in `Via`. */
+	readonly via: string;
 }
 
 export interface SubscriptionsDependencies {
@@ -33,6 +38,8 @@ export interface SubscriptionsDependencies {
 	readonly background: Pick<Background, "run">;
 	/** Learns of the heads that the relay announces. */
 	readonly told: ToldHeads;
+	/** Finds the relay's addresses. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
 }
 
@@ -120,8 +127,10 @@ export class Subscriptions {
 	#session({ client, origin }: CallContext, connection: Connection): Session {
 		const known = this.#sessions.get(connection);
 		if (known !== undefined) return known;
-		const { relayUrl, boostSecret } = this.#options;
+		const { relayUrl, boostSecret, via } = this.#options;
 		const headers = {
+			...OUTGOING_HEADERS,
+			via: viaFor(client.via, via),
 			...(client.address === "unknown" ? {} : { "x-forwarded-for": client.address }),
 			...(boostSecret === undefined ? {} : { "x-boost-auth": boostSecret }),
 			...(origin === null ? {} : { origin }),
@@ -298,12 +307,13 @@ class Session {
 	}
 
 	#connect(): Promise<RelayLink> {
-		const { clock } = this.#dependencies;
+		const { clock, lookup } = this.#dependencies;
 		const lose = (): void => {
 			if (this.#link === opening) this.leaveRelay();
 		};
 		const opening = RelayLink.open(this.#options, {
 			clock,
+			lookup,
 			onNotification: (id, text) => this.#pass(id, text),
 			onClose: lose,
 		});

@@ -1,9 +1,12 @@
 // The HTTP client of one upstream. A request's result is the response's bytes, or why there is none and whether a byte may have
 // been sent. It pools connections and enforces deadlines; it does not interpret answers and never retries.
 
-import { Socket } from "node:net";
+import { type LookupFunction, Socket } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { type Symptom, systemCode } from "../../shared/outgoing/advice.ts";
+import { encodingsOf, OUTGOING_HEADERS, TooLargeError, unpacked } from "../../shared/outgoing/headers.ts";
+import { LOOP_HEADER, LOOP_STATUS } from "../domain/loops.ts";
 import type { Abort, Post, Transport } from "../domain/ports.ts";
 import type { ExchangeResult, Fault } from "../domain/request.ts";
 
@@ -15,6 +18,16 @@ export interface TransportOptions {
 	readonly maxAnswerBytes?: number;
 	/** Ms for connecting, TLS included; then the request is `refused`. */
 	readonly connectMs?: number;
+	/** This boost's entry in `Via`, by which it knows its own requests if they come back. */
+	readonly via?: string;
+}
+
+export interface TransportDependencies {
+	readonly clock: Clock;
+	/** Finds the upstream's addresses. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
+	/** Called for each exchange that failed, and for each answer that is not 200 with JSON. */
+	readonly onSymptom?: ((symptom: Symptom) => void) | undefined;
 }
 
 const CONNECTIONS = 256;
@@ -35,19 +48,23 @@ export class HttpTransport implements Transport {
 	readonly #newPool: () => Pool;
 	readonly #url: UpstreamUrl;
 	readonly #clock: Clock;
+	readonly #onSymptom: (symptom: Symptom) => void;
 	readonly #maxAnswerBytes: number;
 	readonly #isClosed = () => this.#closed;
 	readonly #getHeaders: string[];
 	readonly #postHeaders: string[];
 	#closed = false;
 
-	constructor(options: TransportOptions, dependencies: { readonly clock: Clock }) {
+	constructor(options: TransportOptions, dependencies: TransportDependencies) {
 		const connectMs = options.connectMs ?? CONNECT_MS;
 		this.#url = readUpstreamUrl(options.url);
 		this.#clock = dependencies.clock;
+		this.#onSymptom = dependencies.onSymptom ?? (() => {});
 		this.#maxAnswerBytes = options.maxAnswerBytes ?? MAX_ANSWER_BYTES;
 		const { authorization } = this.#url;
-		this.#getHeaders = authorization === null ? [] : ["authorization", authorization];
+		this.#getHeaders = Object.entries(OUTGOING_HEADERS).flat();
+		if (options.via !== undefined) this.#getHeaders.push("via", options.via);
+		if (authorization !== null) this.#getHeaders.push("authorization", authorization);
 		this.#postHeaders = ["content-type", "application/json", ...this.#getHeaders];
 		this.#newPool = () => {
 			const pool = new Pool(this.#url.origin, {
@@ -55,7 +72,7 @@ export class HttpTransport implements Transport {
 				// One request per connection, so that aborting one does not end another.
 				pipelining: 1,
 				allowH2: false,
-				connect: timedConnector(connectMs, dependencies.clock),
+				connect: timedConnector(connectMs, dependencies),
 				keepAliveTimeout: IDLE_MS,
 				keepAliveMaxTimeout: IDLE_MS,
 				// Each request has a deadline of its own instead.
@@ -109,6 +126,7 @@ export class HttpTransport implements Transport {
 				maxBytes: this.#maxAnswerBytes,
 				abort,
 				clock: this.#clock,
+				onSymptom: this.#onSymptom,
 				isClosed: this.#isClosed,
 				resolve,
 			});
@@ -118,13 +136,17 @@ export class HttpTransport implements Transport {
 }
 
 /** undici's connector with our clock: its own timers are half a second off. */
-function timedConnector(connectMs: number, clock: Clock): buildConnector.connector {
+function timedConnector(
+	connectMs: number,
+	{ clock, lookup }: TransportDependencies,
+): buildConnector.connector {
 	const connect: (...args: Parameters<buildConnector.connector>) => unknown = buildConnector({
 		timeout: 0,
 		allowH2: false,
 		// By default Node tries the next address after 250 ms, which is too short for distant hosts.
 		autoSelectFamily: true,
 		autoSelectFamilyAttemptTimeout: Math.max(10, Math.min(1_000, Math.floor(connectMs / 2))),
+		...(lookup === undefined ? {} : { lookup }),
 	});
 	return (options, callback) => {
 		const socket = connect(options, (...result) => {
@@ -155,6 +177,7 @@ interface ExchangeParts {
 	readonly maxBytes: number;
 	readonly abort: Abort | undefined;
 	readonly clock: Clock;
+	readonly onSymptom: (symptom: Symptom) => void;
 	/** True once the transport was closed, which then is the cause of any end. */
 	readonly isClosed: () => boolean;
 	readonly resolve: (result: ExchangeResult) => void;
@@ -179,6 +202,9 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 	#sent = false;
 	#status = 0;
 	#retryAfterS: number | undefined;
+	#type: string | undefined;
+	#encoding: string | undefined;
+	#location: string | undefined;
 	#chunks: Buffer[] = [];
 	#bytes = 0;
 
@@ -200,9 +226,10 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		if (status < 200 || this.#isFinished) return;
 		this.#status = status;
 		this.#retryAfterS = secondsOf(first(headers["retry-after"]), this.#parts.clock);
-		const encoding = first(headers["content-encoding"]);
-		// No encoding was asked for, and an encoded body can't be read.
-		if (encoding !== undefined && encoding.toLowerCase() !== "identity") this.#fail("notJsonRpc");
+		this.#type = first(headers["content-type"]);
+		this.#encoding = first(headers["content-encoding"]);
+		this.#location = first(headers.location);
+		if (status === LOOP_STATUS && headers[LOOP_HEADER] !== undefined) this.#fail("loop");
 		else if (Number(first(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
 	}
 
@@ -218,16 +245,46 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
 		// The connection is free for other requests and must not be aborted.
 		this.#controller = null;
+		if (this.#encoding === undefined) this.#answered(body);
+		else this.#decode(body, encodingsOf(this.#encoding));
+	}
+
+	/** No encoding was asked for, but proxies in between use one all the same. */
+	#decode(body: Buffer, encodings: readonly string[]): void {
+		unpacked(body, encodings, this.#parts.maxBytes).then(
+			(plain) => {
+				this.#encoding = undefined;
+				this.#answered(plain);
+			},
+			(thrown: unknown) => this.#fail(thrown instanceof TooLargeError ? "tooLarge" : "notJsonRpc"),
+		);
+	}
+
+	#answered(body: Buffer): void {
 		this.#finish({ kind: "answered", status: this.#status, retryAfterS: this.#retryAfterS, body });
+		if (this.#status !== 200 || !isJson(this.#type)) this.#note(undefined);
+	}
+
+	#note(reason: string | undefined): void {
+		const isAnswer = this.#status !== 0;
+		this.#parts.onSymptom({
+			status: isAnswer ? this.#status : undefined,
+			type: this.#type,
+			encoding: this.#encoding,
+			location: this.#location,
+			reason: isAnswer ? undefined : reason,
+		});
 	}
 
 	onResponseError(_: Controller, error: Error): void {
 		this.#controller = null;
 		if (this.#parts.isClosed()) this.#finish({ kind: "cut", sent: this.#sent });
-		else this.#fail(this.#sent ? faultOf(error) : "refused");
+		else this.#fail(this.#sent ? faultOf(error) : "refused", systemCode(error));
 	}
 
-	#fail(fault: Fault): void {
+	/** `reason`: the system's error code, if there is one. */
+	#fail(fault: Fault, reason?: string): void {
+		if (!this.#isFinished) this.#note(reason);
 		this.#finish({ kind: "failed", fault, sent: this.#sent });
 	}
 
@@ -254,6 +311,11 @@ function faultOf(error: Error): Fault {
 
 function first(value: string | string[] | undefined): string | undefined {
 	return typeof value === "string" ? value : value?.[0];
+}
+
+/** Some servers name no type. */
+function isJson(type: string | undefined): boolean {
+	return type === undefined || type.startsWith("application/json");
 }
 
 /** Seconds of a `Retry-After`: a number, or a date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after). */

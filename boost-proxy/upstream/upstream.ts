@@ -238,10 +238,12 @@ export class HttpUpstream implements Upstream {
 		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
-	/** A third party gets no headers beyond the content type. */
+	/** A third party gets no headers of the client's, only the boosts that the request came through. */
 	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
-		if (this.dialect !== null) return NONE;
+		const via = caller?.via ?? null;
+		if (this.dialect !== null) return via === null ? NONE : { via };
 		const headers: Record<string, string> = {};
+		if (via !== null) headers.via = via;
 		const { boostSecret } = this.#options;
 		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
 		if (caller === null) return headers;

@@ -2,11 +2,12 @@
 // relay's key. Builders answer in many ways, so answers are classified here.
 
 import { createHash } from "node:crypto";
-import type { Clock } from "../../shared/clock.ts";
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import { createBodySigner, keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { JsonRpcClient, type JsonRpcClientDependencies, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Logger } from "../../shared/log.ts";
+import { advice, type Symptom } from "../../shared/outgoing/advice.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../domain/bundle.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
@@ -170,11 +171,21 @@ export interface SendChecks {
 	readonly mayRepeat: () => boolean;
 }
 
+export interface BuilderClientDependencies extends JsonRpcClientDependencies {
+	readonly log: Logger;
+}
+
 /** Sends bodies to one builder. */
 export class BuilderClient {
+	readonly #name: string;
 	readonly #client: JsonRpcClient;
+	readonly #log: Logger;
+	/** What was last told of it in the log; null while it answers. */
+	#told: string | null = null;
 
-	constructor(row: BuilderRow, dependencies: { clock: Clock }) {
+	constructor(row: BuilderRow, dependencies: BuilderClientDependencies) {
+		this.#name = row.name;
+		this.#log = dependencies.log;
 		this.#client = new JsonRpcClient(
 			{
 				url: row.url,
@@ -209,16 +220,28 @@ export class BuilderClient {
 	): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
-			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, {
+			const { status, text, symptom } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, {
 				shouldSend,
 			});
-			return judge(status, text);
+			const answer = judge(status, text);
+			this.#tell(answer === "failed" ? symptom : null);
+			return answer;
 		} catch (thrown) {
 			const code = thrown instanceof UpstreamError ? thrown.code : "unreachable";
 			if (code === "withheld") return "unsent";
+			if (thrown instanceof UpstreamError) this.#tell(thrown.symptom);
 			if (code === "timeout" || code === "unreachable") return code;
 			return "failed";
 		}
+	}
+
+	/** Logs what came in the place of an answer, when it changes; null: an answer. */
+	#tell(symptom: Symptom | null): void {
+		const hint = symptom === null ? null : advice("its url in BUILDERS", symptom);
+		if (hint !== null && hint !== this.#told) {
+			this.#log.warn("a builder does not answer as one", { upstream: this.#name, hint });
+		}
+		if (symptom === null || hint !== null) this.#told = hint;
 	}
 }
 

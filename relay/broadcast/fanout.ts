@@ -16,6 +16,7 @@ import {
 	BUILDER_CONNECTIONS,
 	type BuilderCall,
 	BuilderClient,
+	type BuilderClientDependencies,
 	bundleCall,
 	cancelBundleCalls,
 	cancelPrivateCalls,
@@ -35,9 +36,8 @@ export interface FanoutOptions {
 	readonly laneCapacity: number;
 }
 
-export interface FanoutDependencies {
+export interface FanoutDependencies extends BuilderClientDependencies {
 	readonly events: EventSink;
-	readonly clock: Clock;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
 	readonly maySend: () => boolean;
 	readonly onDelivery: DeliveryListener;

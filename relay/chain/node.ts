@@ -6,6 +6,7 @@ import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import { advice } from "../../shared/outgoing/advice.ts";
 import { untilDone } from "../../shared/waiting.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import type { NodeReads } from "../domain/ports.ts";
@@ -131,17 +132,8 @@ export async function awaitNode(
 function reasonOf(thrown: unknown): string {
 	if (thrown instanceof NodeNotReadyError) return thrown.message;
 	if (!(thrown instanceof UpstreamError)) throw thrown;
-	const { code, status, reason } = thrown;
-	switch (code) {
-		case "httpStatus":
-			return `the node answers with HTTP status ${status}${status === 401 || status === 403 ? ": check the key in its URL" : ""}`;
-		case "timeout":
-			return `the node does not answer within ${PROBE_MS / 1000} s`;
-		case "notJsonRpc":
-			return "the node's answers are no JSON-RPC: check the path of its URL";
-		case "tooLarge":
-			return "the node's answers are too large";
-		default:
-			return `the node does not answer${reason === undefined ? "" : ` (${reason})`}`;
-	}
+	const hint = advice("ETH_RPC_URL", thrown.symptom);
+	if (hint !== null) return `the node does not answer as one: ${hint}`;
+	if (thrown.code === "timeout") return `the node does not answer within ${PROBE_MS / 1000} s`;
+	return `the node does not answer${thrown.reason === undefined ? "" : ` (${thrown.reason})`}`;
 }

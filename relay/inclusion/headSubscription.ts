@@ -1,9 +1,11 @@
 // Subscribes to the node's new heads over a websocket, and reconnects when the connection closes or stops answering pings. It
 // reads no blocks.
 
+import type { LookupFunction } from "node:net";
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
 import { type Fields, fieldsOf, readHash } from "../domain/nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
@@ -20,6 +22,8 @@ export interface HeadSubscriptionDependencies {
 	readonly onChange: () => void;
 	/** 0 to 1, to vary the pause before the next try. */
 	readonly random: () => number;
+	/** Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
@@ -81,10 +85,12 @@ export class HeadSubscription {
 	}
 
 	#connect(): void {
-		const { clock } = this.#deps;
+		const { clock, lookup } = this.#deps;
 		const socket = new WebSocket(this.#options.url, {
 			perMessageDeflate: false,
 			maxPayload: MAX_MESSAGE_BYTES,
+			headers: OUTGOING_HEADERS,
+			...(lookup === undefined ? {} : { lookup }),
 		});
 		this.#socket = socket;
 		this.#timer = clock.after(SETUP_MS, () => socket.terminate());

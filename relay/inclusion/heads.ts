@@ -1,10 +1,12 @@
 // Follows the chain by a subscription or by polling, and reports each change of the canonical chain block by block, with
 // reorganisations.
 
+import type { LookupFunction } from "node:net";
 import { type Clock, pause, type Timer } from "../../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { advice } from "../../shared/outgoing/advice.ts";
 import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
 import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
@@ -27,6 +29,8 @@ export interface HeadTrackerDependencies {
 	/** Describes the block after a head. */
 	readonly nextBlock: (head: Block) => Promise<NextBlock>;
 	readonly authorityOf: AuthorityOf;
+	/** For the websocket. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called when this machine's clock and the chain's begin or cease to differ, in ms as in {@link HeadTimes}. */
@@ -75,14 +79,14 @@ export class HeadTracker implements Component {
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
-		const { clock, log, random = Math.random, onDifference } = dependencies;
+		const { clock, log, lookup, random = Math.random, onDifference } = dependencies;
 		this.times = new HeadTimes({ slotMs: options.slotSeconds * 1000 }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => this.#rest.abort();
 		this.#subscription =
 			options.wsUrl === undefined
 				? null
-				: new HeadSubscription({ url: options.wsUrl }, { onHead, onChange, random, clock, log });
+				: new HeadSubscription({ url: options.wsUrl }, { onHead, onChange, random, lookup, clock, log });
 	}
 
 	/** The tracked head, or null before the first one. It changes before the listeners are called. */
@@ -137,7 +141,8 @@ export class HeadTracker implements Component {
 				this.#isUnavailable = false;
 			} catch (thrown) {
 				if (this.#stopping.signal.aborted) return;
-				if (!this.#isUnavailable) log.warn("the node does not tell its head", { fault: safeError(thrown) });
+				if (!this.#isUnavailable)
+					log.warn("the node does not tell its head", { fault: safeError(thrown), ...hintOf(thrown) });
 				this.#isUnavailable = true;
 			}
 			if (this.#stopping.signal.aborted) return;
@@ -298,6 +303,11 @@ export class HeadTracker implements Component {
 			});
 		}
 	}
+}
+
+function hintOf(thrown: unknown): { readonly hint?: string } {
+	const hint = thrown instanceof UpstreamError ? advice("ETH_RPC_URL", thrown.symptom) : null;
+	return hint === null ? {} : { hint };
 }
 
 /** Rejects as soon as `signal` is aborted, without waiting for `work`. */

@@ -18,7 +18,9 @@ export interface Client {
 	/** Whether the address comes from the proxy that knows the shared secret. */
 	readonly vouched: boolean;
 	/** Set if the address is a proxy's, which names a client but is not believed: it may be that of many clients. */
-	readonly isProxy?: true;
+	readonly isProxy?: true | undefined;
+	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
+	readonly via?: string | undefined;
 }
 
 /** A websocket connection, as far as methods may use it. */
@@ -166,7 +168,9 @@ export interface ClientAddress {
 	readonly address: string;
 	readonly vouched: boolean;
 	/** As {@link Client.isProxy}. */
-	readonly isProxy?: true;
+	readonly isProxy?: true | undefined;
+	/** Like {@link Client.via}. */
+	readonly via?: string | undefined;
 }
 
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
@@ -291,8 +295,8 @@ export function identify(
 }
 
 /** No spread: this runs for each request. */
-function clientFrom({ address, vouched, isProxy }: ClientAddress, signer: string | null): Client {
-	return isProxy === true ? { address, signer, vouched, isProxy } : { address, signer, vouched };
+function clientFrom({ address, vouched, isProxy, via }: ClientAddress, signer: string | null): Client {
+	return { address, signer, vouched, isProxy, via };
 }
 
 export interface RequestTarget {

@@ -7,7 +7,7 @@ import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
 import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
-import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
+import { type ClientAddress, ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
 import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
 import {
 	asksForPage,
@@ -48,6 +48,8 @@ export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions
 	readonly maxBufferedBytesPerClient?: number;
 	/** Requests in flight; above it they are refused. Default 10,000. */
 	readonly maxOpenRequests?: number;
+	/** What a request is answered with in the place of all else, read or not; null to handle it. */
+	readonly refuse?: (from: ClientAddress) => HttpAnswer | null;
 	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
 	/**
@@ -164,7 +166,9 @@ export class RequestHandler {
 		this.#open += 1;
 		response.on("close", () => this.end(exchange));
 		const routing = this.#route(request, target.path);
+		const refusal = this.#options.refuse?.(from) ?? null;
 		if (socket.destroyed) this.end(exchange);
+		else if (refusal !== null) this.#answerUnread(exchange, refusal);
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))

@@ -211,15 +211,14 @@ export class HttpServer implements Component {
 		const from = this.#dependencies.readAddress(request.headers, request.socket.remoteAddress);
 		const [isOverLimit, end] = connections.begin(connection, from, true);
 		socket.once("close", end);
-		if (!isOverLimit) {
+		const refusal = isOverLimit
+			? tooManyRequestsAnswer({ method: "POST", headers: {} }, connections.maxPerClient)
+			: (this.#options.refuse?.(from) ?? null);
+		if (refusal === null) {
 			this.#dependencies.websocket?.upgrade(request, socket, head, from);
 			return;
 		}
-		const {
-			status,
-			body,
-			headers = {},
-		} = tooManyRequestsAnswer({ method: "POST", headers: {} }, connections.maxPerClient);
+		const { status, body, headers = {} } = refusal;
 		endWith(socket, rawAnswer(status, String(body), [...headerLines(headers), ...this.#standingLines()]));
 	}
 

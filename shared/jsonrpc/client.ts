@@ -2,8 +2,17 @@
 // since only then may another upstream be tried. It does not retry.
 
 import { EventEmitter } from "node:events";
+import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
+import { type Symptom, systemCode } from "../outgoing/advice.ts";
+import {
+	EncodingError,
+	encodingsOf,
+	OUTGOING_HEADERS,
+	TooLargeError,
+	unpacked,
+} from "../outgoing/headers.ts";
 import { JsonText } from "./envelope.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
@@ -34,13 +43,16 @@ export class UpstreamError extends Error {
 	/** For the operator: the upstream's host, and the system's error code ("ECONNREFUSED"). */
 	readonly host: string | undefined;
 	readonly reason: string | undefined;
-	constructor(code: UpstreamFault, status?: number, host?: string, reason?: string) {
+	/** What was seen, for {@link advice}. */
+	readonly symptom: Symptom;
+	constructor(code: UpstreamFault, symptom: Symptom = {}, host?: string) {
 		super(`upstream: ${code}`);
 		this.name = "UpstreamError";
 		this.code = code;
-		this.status = status;
+		this.status = symptom.status;
 		this.host = host;
-		this.reason = reason;
+		this.reason = symptom.reason;
+		this.symptom = symptom;
 	}
 }
 
@@ -53,6 +65,12 @@ interface JsonRpcClientOptions {
 	readonly timeoutMs: number;
 	/** Maximum bytes of an answer. */
 	readonly maxAnswerBytes?: number;
+}
+
+export interface JsonRpcClientDependencies {
+	readonly clock: Clock;
+	/** Finds the upstream's addresses. Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
 }
 
 interface ExchangeOptions {
@@ -81,13 +99,14 @@ export class JsonRpcClient {
 	readonly #clock: Clock;
 	#nextId = 1;
 
-	constructor(options: JsonRpcClientOptions, dependencies: { clock: Clock }) {
+	constructor(options: JsonRpcClientOptions, dependencies: JsonRpcClientDependencies) {
 		const url = new URL(options.url);
+		const { lookup } = dependencies;
 		this.#options = options;
 		this.#clock = dependencies.clock;
 		this.#host = url.host;
 		this.#path = `${url.pathname}${url.search}`;
-		this.#headers = { "content-type": "application/json" };
+		this.#headers = { "content-type": "application/json", ...OUTGOING_HEADERS };
 		if (url.username !== "" || url.password !== "") {
 			const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
 			this.#headers.authorization = `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -98,6 +117,7 @@ export class JsonRpcClient {
 			// Each call has its own deadline.
 			headersTimeout: 0,
 			bodyTimeout: 0,
+			...(lookup === undefined ? {} : { connect: { lookup } }),
 		});
 		this.#guarded = guardStarts(this.#pool);
 	}
@@ -109,9 +129,10 @@ export class JsonRpcClient {
 	async call(call: RpcCall, timeoutMs = this.#options.timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
 		const id = this.#nextId++;
 		const body = JSON.stringify({ jsonrpc: "2.0", id, ...call });
-		const { status, text } = await this.exchange(body, {}, timeoutMs, { maxBytes });
+		const answer = await this.exchange(body, {}, timeoutMs, { maxBytes });
+		const { status, text } = answer;
 		const long = maxBytes !== undefined && status === 200 ? longResult(text, id) : null;
-		return long === null ? readAnswer(readJson(status, text), id) : { ok: true, result: long };
+		return long === null ? readAnswer(readJson(answer, this.#host), id) : { ok: true, result: long };
 	}
 
 	/** Many calls in one request; answers in the order of the calls. Throws {@link UpstreamError}. */
@@ -128,8 +149,7 @@ export class JsonRpcClient {
 
 	/** Posts `body` and returns the parsed JSON of a 200. Throws {@link UpstreamError}. */
 	async post(body: string | Buffer, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
-		const { status, text } = await this.exchange(body, headers, timeoutMs);
-		return readJson(status, text);
+		return readJson(await this.exchange(body, headers, timeoutMs), this.#host);
 	}
 
 	/** Posts `body` and returns status and text, whatever they are. Throws {@link UpstreamError}. */
@@ -138,7 +158,7 @@ export class JsonRpcClient {
 		headers: Record<string, string>,
 		timeoutMs: number,
 		{ shouldSend, maxBytes }: ExchangeOptions = {},
-	): Promise<{ status: number; text: string }> {
+	): Promise<HttpText> {
 		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
 		// An emitter serves as well as an AbortController here, at a fifth of its cost.
 		const signal = new EventEmitter();
@@ -162,19 +182,29 @@ export class JsonRpcClient {
 				signal,
 				...(shouldSend === undefined ? {} : { opaque: maySend }),
 			});
+			const { statusCode: status, headers: head } = answer;
 			const chunks: Buffer[] = [];
 			let size = 0;
 			for await (const chunk of answer.body as AsyncIterable<Buffer>) {
 				size += chunk.length;
-				if (size > limit) throw new UpstreamError("tooLarge", answer.statusCode);
+				if (size > limit) throw new UpstreamError("tooLarge", { status }, this.#host);
 				chunks.push(chunk);
 			}
-			return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
+			const encoding = first(head["content-encoding"]);
+			const symptom = { status, type: first(head["content-type"]), location: first(head.location) };
+			const bytes = Buffer.concat(chunks);
+			if (encoding === undefined) return { status, text: bytes.toString("utf8"), symptom };
+			const plain = await unpacked(bytes, encodingsOf(encoding), limit).catch((thrown: unknown) => {
+				if (thrown instanceof TooLargeError) throw new UpstreamError("tooLarge", { status }, this.#host);
+				if (!(thrown instanceof EncodingError)) throw thrown;
+				throw new UpstreamError(faultOf(status), { ...symptom, encoding }, this.#host);
+			});
+			return { status, text: plain.toString("utf8"), symptom };
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) throw thrown;
 			const code = withheld ? "withheld" : late ? "timeout" : "unreachable";
 			const reason = code === "unreachable" ? systemCode(thrown) : undefined;
-			throw new UpstreamError(code, undefined, this.#host, reason);
+			throw new UpstreamError(code, { reason }, this.#host);
 		} finally {
 			timer.cancel();
 		}
@@ -186,27 +216,35 @@ export class JsonRpcClient {
 	}
 }
 
-/** A code like "ECONNREFUSED"; if several addresses were tried, that of the first. */
-function systemCode(thrown: unknown): string | undefined {
-	const { code, errors } = (thrown ?? {}) as { code?: unknown; errors?: readonly unknown[] };
-	const found = code ?? (errors?.[0] as { code?: unknown } | undefined)?.code;
-	return typeof found === "string" ? found : undefined;
+/** An HTTP answer as it came, unpacked. */
+interface HttpText {
+	readonly status: number;
+	readonly text: string;
+	readonly symptom: Symptom;
 }
 
 /** The parsed JSON of a 200, or of a JSON-RPC error under another status. Throws {@link UpstreamError}. */
-function readJson(status: number, text: string): unknown {
+function readJson({ status, text, symptom }: HttpText, host: string): unknown {
 	let parsed: unknown;
 	try {
 		parsed = JSON.parse(text);
 	} catch {
-		throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
+		throw new UpstreamError(faultOf(status), symptom, host);
 	}
 	// Some nodes send JSON-RPC errors under 4xx: they count, unless the status is about the operator's account.
-	if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", status);
+	if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", symptom, host);
 	if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
-		throw new UpstreamError("httpStatus", status);
+		throw new UpstreamError("httpStatus", symptom, host);
 	}
 	return parsed;
+}
+
+function faultOf(status: number): UpstreamFault {
+	return status === 200 ? "notJsonRpc" : "httpStatus";
+}
+
+function first(value: string | string[] | undefined): string | undefined {
+	return typeof value === "string" ? value : value?.[0];
 }
 
 /** The unparsed result of a long answer in the usual form of nodes, with the result last; else null. */

@@ -29,7 +29,7 @@ const TABLE = {
 
 test("values, defaults and absent options are read into a frozen object", () => {
 	const settings = readSettings(TABLE, { NODE: " https://n/ ", PORT: "", OTHER: "x" });
-	assert.deepEqual(settings, { PORT: 80, NODE: "https://n", MODE: undefined, KEY: undefined });
+	assert.deepEqual(settings, { PORT: 80, NODE: "https://n/", MODE: undefined, KEY: undefined });
 	assert.ok(Object.isFrozen(settings));
 	assert.deepEqual(readSettings(TABLE, { NODE: "http://n", PORT: "0", MODE: "b", KEY: "s" }), {
 		...{ PORT: 0, NODE: "http://n", MODE: "b", KEY: "s" },
@@ -136,7 +136,7 @@ test("choices, URLs and texts", () => {
 	const parse = url("http:", "https:");
 	assert.deepEqual(
 		["http://a", "https://a/", "https://a/b/", "https://a/?q=1", "ws://a", "a", "", "http://"].map(parse),
-		["http://a", "https://a", "https://a/b", "https://a/?q=1", undefined, undefined, undefined, undefined],
+		["http://a", "https://a/", "https://a/b/", "https://a/?q=1", undefined, undefined, undefined, undefined],
 	);
 	assert.deepEqual(["", "x"].map(text), [undefined, "x"]);
 });

@@ -113,6 +113,7 @@ test("once open it is not probed during its hold, then successes in a row close 
 	assert.deepEqual(breaker.status(), {
 		state: "closed",
 		reason: null,
+		hint: null,
 		since: new Date(clock.now()).toISOString(),
 		nextProbeAt: new Date(clock.now() + 1_000).toISOString(),
 		inFlight: 0,

@@ -45,13 +45,15 @@ export class PlayedBreaker implements Breaker {
 		const { state } = this;
 		const reason = state === "closed" ? null : ("refused" as const);
 		const since = "2026-01-01T00:00:00.000Z";
-		return { state, reason, since, nextProbeAt: null, inFlight: 3, oldestInFlightMs: 20 };
+		return { state, reason, hint: null, since, nextProbeAt: null, inFlight: 3, oldestInFlightMs: 20 };
 	}
 
 	force(state: "open" | "closed" | null): void {
 		this.forced.push(state);
 	}
 }
+
+export const VIA = "1.1 boost-0123456789abcdef";
 
 export interface PassFixtureOptions {
 	/** What the relay does with a request. */
@@ -100,6 +102,7 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 		{
 			relayUrl: options.relayUrl ?? `http://127.0.0.1:${relayPort}`,
 			boostSecret,
+			via: VIA,
 		},
 		{
 			breaker,

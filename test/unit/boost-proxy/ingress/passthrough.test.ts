@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
+import { OUTGOING_HEADERS } from "../../../../shared/outgoing/headers.ts";
 import { RawConnection, requestText } from "../../../support/clients.ts";
-import { startPassFixture } from "./passFixture.ts";
+import { startPassFixture, VIA } from "./passFixture.ts";
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
 	let body = "";
@@ -60,6 +61,8 @@ test("a request arrives unchanged but for the client's address and another name 
 		"x-flashbots-signature": "0xab:0xcd",
 		"x-forwarded-for": "127.0.0.1",
 		"x-boost-auth": "sesame",
+		...OUTGOING_HEADERS,
+		via: VIA,
 	});
 	assert.equal(answer.status, 201);
 	assert.deepEqual(

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { HttpTransport, readUpstreamUrl } from "../../../../boost-proxy/upstream/transport.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { VERSION } from "../../../../shared/version.ts";
 import { httpText, RawUpstream } from "../../../support/upstreams.ts";
 
 const DEADLINE_MS = 20_000;
@@ -19,7 +20,7 @@ async function withUpstream(run: (upstream: RawUpstream) => Promise<void>): Prom
 	}
 }
 
-test("a POST has the given target, headers and body, the content type and nothing else", () =>
+test("a POST has the given target, headers and body, the content type, our name and nothing else", () =>
 	withUpstream(async (upstream) => {
 		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
 		const headers = { "x-forwarded-for": "10.1.2.3", "x-boost-auth": "s3cret" };
@@ -36,6 +37,8 @@ test("a POST has the given target, headers and body, the content type and nothin
 			`host: 127.0.0.1:${upstream.port}`,
 			"connection: keep-alive",
 			"content-type: application/json",
+			`user-agent: leeward/${VERSION}`,
+			"accept-encoding: identity",
 			"x-forwarded-for: 10.1.2.3",
 			"x-boost-auth: s3cret",
 			`content-length: ${body.length}`,

@@ -19,7 +19,7 @@ const TX = signedTransaction({});
 const SENDABLE = { hash: TX.hash, from: TX.from, raw: TX.raw, path: "noreverts", search: "a=b" } as const;
 const ASKER = {
 	...{ address: "192.0.2.9", signer: "0x00000000000000000000000000000000000000aa" },
-	...{ origin: "https://wallet.example", signature: "0xsig:0x01" },
+	...{ origin: "https://wallet.example", via: null, signature: "0xsig:0x01" },
 	life: { bytes: 0, onGone: () => {} },
 };
 const RESULT = (result: unknown, id: unknown = 1) => ({

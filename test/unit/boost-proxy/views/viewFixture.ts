@@ -192,7 +192,7 @@ export class ViewFixture {
 	state(budgetMs = 10_000): RequestState {
 		const life = new ClientLife(0);
 		return {
-			caller: { address: "192.0.2.1", signer: null, origin: null, signature: null, life },
+			caller: { address: "192.0.2.1", signer: null, origin: null, via: null, signature: null, life },
 			...{ path: "fast", target: null, search: "", whole: null, until: this.clock.monotonic() + budgetMs },
 			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		};

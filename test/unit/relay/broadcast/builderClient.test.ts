@@ -8,6 +8,7 @@ import { BuilderClient } from "../../../../relay/broadcast/builderClient.ts";
 import { DeliveryHealth } from "../../../../relay/broadcast/health.ts";
 import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { startFakeBuilder } from "./fanoutFixture.ts";
 
@@ -53,7 +54,7 @@ async function clientOf(t: TestContext, listener: RequestListener): Promise<Buil
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	const { port } = server.address() as AddressInfo;
 	const row = builder.row("b", { url: `http://127.0.0.1:${port}` });
-	const client = new BuilderClient(row, { clock: systemClock });
+	const client = new BuilderClient(row, { clock: systemClock, log: silentLogger });
 	t.after(async () => {
 		await client.close();
 		server.closeAllConnections();
@@ -63,7 +64,7 @@ async function clientOf(t: TestContext, listener: RequestListener): Promise<Buil
 }
 
 test("a body is sent unchanged with its signature, and answers are classified by the table", async () => {
-	const client = new BuilderClient(builder.row("b"), { clock: systemClock });
+	const client = new BuilderClient(builder.row("b"), { clock: systemClock, log: silentLogger });
 	for (const [status, text, expected] of TABLE) {
 		builder.answerWith({ status, text });
 		assert.equal(await client.send(BODY, "0xaddress:0xsignature", ALWAYS), expected, `${status} ${text}`);

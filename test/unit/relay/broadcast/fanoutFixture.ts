@@ -9,6 +9,7 @@ import { Fanout } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 
@@ -44,7 +45,7 @@ export function fanoutFixtures() {
 			{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
 			{
 				events: { emit: () => {} },
-				...{ clock: systemClock, maySend: () => true },
+				...{ clock: systemClock, log: silentLogger, maySend: () => true },
 				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
 			},
 		);

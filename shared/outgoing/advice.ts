@@ -1,0 +1,93 @@
+// What an upstream did in the place of an answer, in a sentence for its operator: what was seen, and which setting to look at.
+// Nothing of an upstream's own text is in it, and of a URL its scheme and host alone.
+
+/** What was seen of an upstream that gave no JSON-RPC answer. */
+export interface Symptom {
+	/** HTTP status, if there was an HTTP answer. */
+	readonly status?: number | undefined;
+	/** The answer's `Content-Type`. */
+	readonly type?: string | undefined;
+	/** The answer's `Content-Encoding`, if it could not be read. */
+	readonly encoding?: string | undefined;
+	/** The answer's `Location`. */
+	readonly location?: string | undefined;
+	/** A system's error code, "ECONNREFUSED", if there was no answer. */
+	readonly reason?: string | undefined;
+}
+
+/** By HTTP status: what to look at. `SETTING` is the setting that names the upstream. */
+const BY_STATUS: Readonly<Record<number, string>> = {
+	400: "it takes no such request: is SETTING the address of a JSON-RPC server?",
+	401: "it wants other credentials: look at the key or password in SETTING",
+	402: "the account of the key in SETTING is not paid",
+	403: "it refuses this machine: look at the key in SETTING, and at the provider's list of allowed addresses",
+	404: "it has no such path: look at the path of SETTING",
+	405: "it takes no POST there: look at the path of SETTING",
+	407: "a proxy in between wants credentials",
+	413: "it takes only smaller requests",
+	415: "it takes no JSON there: is SETTING the address of a JSON-RPC server?",
+	421: "it is not the host that SETTING names",
+	426: "it wants another protocol: look at the scheme of SETTING",
+	429: "the quota of SETTING's account or of this machine's address is used up",
+	451: "it may not serve this machine",
+	508: "requests come back: SETTING leads back to boost itself",
+};
+
+/** By the system's error code, when there was no HTTP answer. */
+const BY_REASON: Readonly<Record<string, string>> = {
+	ECONNREFUSED: "nothing listens there: is it up, and is the port of SETTING right?",
+	ENOTFOUND: "no such name: look at the host of SETTING",
+	ENODATA: "the name has no address: look at the host of SETTING",
+	EAI_AGAIN: "no name server answers for the host of SETTING",
+	ETIMEOUT: "no name server answers for the host of SETTING",
+	EHOSTUNREACH: "no way leads to the host of SETTING",
+	ENETUNREACH: "no way leads to the host of SETTING",
+	ETIMEDOUT:
+		"no connection in time: is the host of SETTING up, and does a firewall let this machine through?",
+	UND_ERR_CONNECT_TIMEOUT:
+		"no connection in time: is the host of SETTING up, and does a firewall let this machine through?",
+	CERT_HAS_EXPIRED: "its certificate has expired",
+	DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is signed by itself",
+	SELF_SIGNED_CERT_IN_CHAIN: "its certificate is signed by nobody that is trusted here",
+	UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate is signed by nobody that is trusted here",
+	ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host than SETTING's",
+	ERR_SSL_WRONG_VERSION_NUMBER: "it speaks no TLS there: look at the scheme and port of SETTING",
+	HPE_INVALID_CONSTANT: "it speaks no HTTP there: look at the scheme and port of SETTING",
+};
+
+/** The sentence, such as "HTTP 403: it refuses this machine: look at …"; null if nothing more can be said. */
+export function advice(setting: string, symptom: Symptom): string | null {
+	const { status, reason } = symptom;
+	const text = status === undefined ? (BY_REASON[reason ?? ""] ?? null) : adviceOnAnswer(status, symptom);
+	if (text === null) return null;
+	return (status === undefined ? text : `HTTP ${status}: ${text}`).replaceAll("SETTING", setting);
+}
+
+function adviceOnAnswer(status: number, { type = "", encoding, location }: Symptom): string | null {
+	if (status >= 300 && status < 400) {
+		const to = originOf(location);
+		return `a redirect${to === null ? "" : ` to ${to}`}, which is not followed: look at scheme, host and path of SETTING`;
+	}
+	const known = BY_STATUS[status];
+	if (known !== undefined) return known;
+	if (status >= 500) return "it, or a proxy in front of it, has failed";
+	if (encoding !== undefined) return "it compresses its answers in a way that was not asked for";
+	if (/^\s*(text\/html|application\/xhtml)/i.test(type)) {
+		return "a web page, no JSON-RPC: look at host and path of SETTING";
+	}
+	return status >= 400 || status < 300 ? "no JSON-RPC: look at host and path of SETTING" : null;
+}
+
+/** Scheme and host of an absolute URL; null for any other text. */
+function originOf(location: string | undefined): string | null {
+	if (location === undefined || !URL.canParse(location)) return null;
+	const { protocol, host } = new URL(location);
+	return /^https?:$/.test(protocol) ? `${protocol}//${host}` : null;
+}
+
+/** A code like "ECONNREFUSED"; if several addresses were tried, that of the first. */
+export function systemCode(thrown: unknown): string | undefined {
+	const { code, errors } = (thrown ?? {}) as { code?: unknown; errors?: readonly unknown[] };
+	const found = code ?? (errors?.[0] as { code?: unknown } | undefined)?.code;
+	return typeof found === "string" ? found : undefined;
+}

@@ -1,0 +1,84 @@
+// The headers that every request which leaves this process has, and the reading of answers that are compressed all the same.
+
+import { promisify } from "node:util";
+import { brotliDecompress, inflateRaw, unzip } from "node:zlib";
+import { VERSION } from "../version.ts";
+
+/**
+ * Hosts refuse clients without a name. No encoding is asked for: answers are short, and unpacking a long one costs more than
+ * its bytes. https://www.rfc-editor.org/rfc/rfc9110#field.user-agent
+ */
+export const OUTGOING_HEADERS = {
+	"user-agent": `leeward/${VERSION}`,
+	"accept-encoding": "identity",
+} as const;
+
+/** The answer's encoding is unknown, or its bytes are not in it. */
+export class EncodingError extends Error {
+	readonly code = "ENCODING";
+	constructor() {
+		super("an answer in an encoding that can't be read");
+		this.name = "EncodingError";
+	}
+}
+
+/** Unpacked, the answer has more bytes than it may. */
+export class TooLargeError extends Error {
+	readonly code = "TOO_LARGE";
+	constructor() {
+		super("an answer with too many bytes");
+		this.name = "TooLargeError";
+	}
+}
+
+type Unpack = (bytes: Buffer, options: { readonly maxOutputLength: number }) => Promise<Buffer>;
+
+const unzipped: Unpack = promisify(unzip);
+const inflated: Unpack = promisify(inflateRaw);
+
+/** Servers send `deflate` with and without the header of zlib. */
+const deflated: Unpack = (bytes, options) =>
+	unzipped(bytes, options).catch((thrown: unknown) => {
+		if (isTooLarge(thrown)) throw thrown;
+		return inflated(bytes, options);
+	});
+
+const UNPACK: Readonly<Record<string, Unpack>> = {
+	gzip: unzipped,
+	"x-gzip": unzipped,
+	deflate: deflated,
+	br: promisify(brotliDecompress),
+};
+
+/** The names in a `Content-Encoding`, the last one applied first; none for an answer as it is. */
+export function encodingsOf(header: string | undefined): readonly string[] {
+	if (header === undefined) return [];
+	const names = header.split(",").map((name) => name.trim().toLowerCase());
+	return names.filter((name) => name !== "" && name !== "identity").reverse();
+}
+
+/**
+ * The bytes of an answer in the encodings of {@link encodingsOf}. Throws {@link EncodingError}, or {@link TooLargeError} as
+ * soon as they are more than `maxBytes`.
+ */
+export async function unpacked(
+	bytes: Buffer,
+	encodings: readonly string[],
+	maxBytes: number,
+): Promise<Buffer> {
+	let plain = bytes;
+	for (const name of encodings) {
+		const unpack = UNPACK[name];
+		if (unpack === undefined) throw new EncodingError();
+		try {
+			plain = await unpack(plain, { maxOutputLength: maxBytes });
+		} catch (thrown) {
+			throw isTooLarge(thrown) ? new TooLargeError() : new EncodingError();
+		}
+	}
+	return plain;
+}
+
+function isTooLarge(thrown: unknown): boolean {
+	return (thrown as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
+}

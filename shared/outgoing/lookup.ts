@@ -1,0 +1,164 @@
+// Finds the addresses of upstreams by name. Node's own way blocks a thread of its pool for each question, two at a time, and
+// can't take one back, so two names that no server answers for would hold up all others. Here a question holds no thread, is
+// asked once at a time for each name, and what was found last is kept for as long as there is no newer answer.
+
+import { promises as dns, type LookupAddress, type LookupOptions } from "node:dns";
+import { readFileSync } from "node:fs";
+import { isIP, type LookupFunction } from "node:net";
+import { type Clock, within } from "../clock.ts";
+
+export interface LookupOptionsOf {
+	/** Name servers as `address:port`. Default: the system's. */
+	readonly servers?: readonly string[];
+	/** The file of names that come before those of the servers. */
+	readonly hostsFile?: string;
+}
+
+const HOSTS_FILE = "/etc/hosts";
+/** For one question to one server, and how often it is asked, in ms. */
+const ASK = { timeout: 800, tries: 2 };
+/** When no answer is expected any more, in ms. */
+const DEADLINE_MS = 5_000;
+/** How long addresses are used without asking again: by their own time to live, within these bounds, in ms. */
+const LEAST_MS = 2_000;
+const MOST_MS = 60_000;
+/** How long a question with an older answer is waited for, and one kind of address for the other, in ms. */
+const PATIENCE_MS = 200;
+const OTHER_KIND_MS = 50;
+
+interface Found {
+	readonly addresses: readonly LookupAddress[];
+	/** Monotonic ms. */
+	readonly until: number;
+}
+
+interface Name {
+	found: Found | null;
+	asking: Promise<Found> | null;
+}
+
+/** For `lookup` of sockets and of what makes them. One for a process: names are shared. */
+export function createLookup(options: LookupOptionsOf, { clock }: { readonly clock: Clock }): LookupFunction {
+	const names = new Map<string, Name>();
+	let system: Promise<unknown> = Promise.resolve();
+
+	const ask = async (host: string): Promise<Found> => {
+		const listed = inHostsFile(host, options.hostsFile ?? HOSTS_FILE);
+		if (listed.length > 0) return { addresses: listed, until: clock.monotonic() + LEAST_MS };
+		try {
+			return await askServers(host, options.servers, clock);
+		} catch (thrown) {
+			if (!isNoSuchName(thrown) || options.servers !== undefined) throw thrown;
+		}
+		// Servers answer, and don't know the name: it may be short, or known to the system in another way. One at a time, so
+		// that a thread is left for others.
+		const asked = system.then(() => dns.lookup(host, { all: true }));
+		system = asked.catch(() => {});
+		return { addresses: await asked, until: clock.monotonic() + LEAST_MS };
+	};
+	const find = async (host: string): Promise<readonly LookupAddress[]> => {
+		const name = names.get(host) ?? { found: null, asking: null };
+		names.set(host, name);
+		const { found } = name;
+		if (found !== null && clock.monotonic() < found.until) return found.addresses;
+		name.asking ??= within(clock, "lookup", DEADLINE_MS, ask(host))
+			.then((newer) => {
+				name.found = newer;
+				return newer;
+			})
+			.finally(() => {
+				name.asking = null;
+			});
+		if (found === null) return (await name.asking).addresses;
+		const newer = await within(clock, "lookup", PATIENCE_MS, name.asking).catch(() => found);
+		return newer.addresses;
+	};
+	return (host, wanted, callback) => {
+		const family = isIP(host);
+		const finding = family === 0 ? find(host) : Promise.resolve([{ address: host, family }]);
+		finding.then(
+			(addresses) => reply(addresses, host, wanted, callback),
+			(thrown: NodeJS.ErrnoException) => callback(thrown, "", 0),
+		);
+	};
+}
+
+type Reply = Parameters<LookupFunction>[2];
+
+function reply(
+	addresses: readonly LookupAddress[],
+	host: string,
+	{ all, family }: LookupOptions,
+	callback: Reply,
+): void {
+	const kind = family === "IPv4" ? 4 : family === "IPv6" ? 6 : (family ?? 0);
+	const fitting = addresses.filter((one) => kind === 0 || one.family === kind);
+	const [first] = fitting;
+	if (first === undefined) callback(noSuchName(host), "", 0);
+	else if (all === true) callback(null, fitting);
+	else callback(null, first.address, first.family);
+}
+
+/** Asks for both kinds of address; one of them is enough. Throws the servers' error, IPv4's first. */
+async function askServers(
+	host: string,
+	servers: readonly string[] | undefined,
+	clock: Clock,
+): Promise<Found> {
+	// New for each question, so that it knows the system's servers of now.
+	const resolver = new dns.Resolver(ASK);
+	if (servers !== undefined) resolver.setServers(servers);
+	const now = clock.monotonic();
+	const of = (family: 4 | 6) => {
+		const asked =
+			family === 4 ? resolver.resolve4(host, { ttl: true }) : resolver.resolve6(host, { ttl: true });
+		return asked.then((records) => records.map(({ address, ttl }) => ({ address, family, ttl })));
+	};
+	const kinds = [of(4), of(6)];
+	await Promise.any(kinds).catch(() => {});
+	const records = await Promise.all(
+		kinds.map((kind) => within(clock, "lookup", OTHER_KIND_MS, kind).catch(() => [])),
+	);
+	const all = records.flat();
+	resolver.cancel();
+	if (all.length === 0) {
+		const [failed] = await Promise.allSettled(kinds);
+		throw failed?.status === "rejected" ? failed.reason : noSuchName(host);
+	}
+	const ttlMs = 1000 * Math.min(...all.map(({ ttl }) => ttl));
+	return {
+		addresses: all.map(({ address, family }) => ({ address, family })),
+		until: now + Math.min(MOST_MS, Math.max(LEAST_MS, ttlMs)),
+	};
+}
+
+function isNoSuchName(thrown: unknown): boolean {
+	const { code } = thrown as { code?: unknown };
+	return code === "ENOTFOUND" || code === "ENODATA";
+}
+
+function noSuchName(host: string): NodeJS.ErrnoException {
+	return Object.assign(new Error("no address"), { code: "ENOTFOUND", hostname: host });
+}
+
+/** The addresses of `host` in the file; none if there is no such file. https://man7.org/linux/man-pages/man5/hosts.5.html */
+function inHostsFile(host: string, file: string): LookupAddress[] {
+	let text: string;
+	try {
+		// Small, and read when a name is asked for, which is seldom.
+		text = readFileSync(file, "utf8");
+	} catch {
+		text = "";
+	}
+	const wanted = host.toLowerCase();
+	const found: LookupAddress[] = [];
+	for (const line of text.split("\n")) {
+		const [address = "", ...aliases] = line.replace(/#.*/, "").trim().split(/\s+/);
+		const family = isIP(address);
+		if (family !== 0 && aliases.some((alias) => alias.toLowerCase() === wanted))
+			found.push({ address, family });
+	}
+	if (found.length === 0 && (wanted === "localhost" || wanted.endsWith(".localhost")))
+		return [{ address: "127.0.0.1", family: 4 }];
+	return found;
+}
