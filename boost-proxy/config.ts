@@ -1,7 +1,6 @@
 // Boost's settings, one row each, from which `--help`, `--print-config` and the tables in docs/ are made. Transactions are
 // private, so a fallback outside the operator's own network needs https.
 
-import { lookup } from "node:dns/promises";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { type Clock, withDeadline } from "../shared/clock.ts";
 import {
@@ -295,7 +294,7 @@ export async function sameUpstream(
 	dependencies: {
 		readonly clock: Clock;
 		/** All addresses of a name; rejects if it has none. */
-		readonly addressesOf?: (name: string) => Promise<readonly string[]>;
+		readonly addressesOf: (name: string) => Promise<readonly string[]>;
 	},
 ): Promise<"url" | "address" | null> {
 	const fallback = fallbackUrls(config);
@@ -306,7 +305,7 @@ export async function sameUpstream(
 	if (fallback.some((url) => relayUrls.includes(plain(url)))) return "url";
 	const samePort = fallback.map((url) => new URL(url)).filter((url) => portOf(url) === portOf(relay));
 	if (samePort.length === 0) return null;
-	const { clock, addressesOf = systemAddresses } = dependencies;
+	const { clock, addressesOf } = dependencies;
 	return withDeadline(clock, "look-up of the upstreams", LOOKUP_MS, async () => {
 		const ours = new Set(await addressesOf(nameOf(relay)));
 		const theirs = await Promise.all(samePort.map((url) => addressesOf(nameOf(url))));
@@ -333,8 +332,4 @@ function portOf({ port, protocol }: URL): string {
 
 function nameOf({ hostname }: URL): string {
 	return hostname.replace(/^\[|\]$/g, "");
-}
-
-async function systemAddresses(name: string): Promise<readonly string[]> {
-	return (await lookup(name, { all: true })).map(({ address }) => address);
 }

@@ -3,6 +3,7 @@
 import { systemClock } from "../shared/clock.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
+import { addressFinder, createLookup } from "../shared/outgoing/lookup.ts";
 import { runProcess } from "../shared/process.ts";
 import {
 	BOOST_SETTINGS,
@@ -32,7 +33,8 @@ function warning(proxy: Component, config: BoostConfig, log: Logger): Component 
 		async start() {
 			for (const text of startWarnings(config)) log.warn(text);
 			await proxy.start();
-			void sameUpstream(config, { clock: systemClock }).then((same) => {
+			const addressesOf = addressFinder(createLookup({}, { clock: systemClock }));
+			void sameUpstream(config, { clock: systemClock, addressesOf }).then((same) => {
 				if (same !== null) log.warn(sameUpstreamWarning(same));
 			});
 		},

@@ -133,7 +133,7 @@ function reasonOf(thrown: unknown): string {
 	if (thrown instanceof NodeNotReadyError) return thrown.message;
 	if (!(thrown instanceof UpstreamError)) throw thrown;
 	const hint = advice("ETH_RPC_URL", thrown.symptom);
-	if (hint !== null) return `the node does not answer as one: ${hint}`;
+	if (hint !== null) return `the node gives no JSON-RPC answer: ${hint}`;
 	if (thrown.code === "timeout") return `the node does not answer within ${PROBE_MS / 1000} s`;
 	return `the node does not answer${thrown.reason === undefined ? "" : ` (${thrown.reason})`}`;
 }

@@ -18,7 +18,7 @@ import {
 import { type Standby, UP } from "../../shared/http/standby.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { errorText } from "../../shared/jsonrpc/envelope.ts";
-import { RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { createPages, type Endpoint } from "../../shared/pages/pages.ts";
@@ -65,10 +65,7 @@ const STARTING = "the node answers now: the relay starts";
 const REFUSING_WEBSOCKET: UpgradeHandler = {
 	upgrade(_request, socket) {
 		const { code, message } = NOT_READY;
-		endWith(
-			socket,
-			rawAnswer(RPC_ERRORS.unavailable.status, errorText(null, code, message), ["retry-after: 1"]),
-		);
+		endWith(socket, rawAnswer(503, errorText(null, code, message), ["retry-after: 1"]));
 	},
 	drain() {},
 	stop: async () => {},

@@ -48,10 +48,10 @@ export function createLookup(options: LookupOptionsOf, { clock }: { readonly clo
 		try {
 			return await askServers(host, options.servers, clock);
 		} catch (thrown) {
-			if (!isNoSuchName(thrown) || options.servers !== undefined) throw thrown;
+			if (isMute(thrown) || options.servers !== undefined) throw thrown;
 		}
-		// Servers answer, and don't know the name: it may be short, or known to the system in another way. One at a time, so
-		// that a thread is left for others.
+		// Servers don't know the name, or there are none: it may be short, or known to the system in another way. One at a time,
+		// so that a thread is left for others.
 		const asked = system.then(() => dns.lookup(host, { all: true }));
 		system = asked.catch(() => {});
 		return { addresses: await asked, until: clock.monotonic() + LEAST_MS };
@@ -81,6 +81,17 @@ export function createLookup(options: LookupOptionsOf, { clock }: { readonly clo
 			(thrown: NodeJS.ErrnoException) => callback(thrown, "", 0),
 		);
 	};
+}
+
+/** All addresses of a name by `lookup`; rejects if there are none. */
+export function addressFinder(lookup: LookupFunction): (name: string) => Promise<readonly string[]> {
+	return (name) =>
+		new Promise((resolve, reject) => {
+			lookup(name, { all: true }, (error, found) => {
+				if (error === null) resolve((found as LookupAddress[]).map(({ address }) => address));
+				else reject(error);
+			});
+		});
 }
 
 type Reply = Parameters<LookupFunction>[2];
@@ -132,17 +143,23 @@ async function askServers(
 	};
 }
 
-function isNoSuchName(thrown: unknown): boolean {
+/** Whether no server said anything. */
+function isMute(thrown: unknown): boolean {
 	const { code } = thrown as { code?: unknown };
-	return code === "ENOTFOUND" || code === "ENODATA";
+	return code === "ETIMEOUT" || code === "ECANCELLED";
 }
 
 function noSuchName(host: string): NodeJS.ErrnoException {
 	return Object.assign(new Error("no address"), { code: "ENOTFOUND", hostname: host });
 }
 
+const LOOPBACK: readonly LookupAddress[] = [
+	{ address: "127.0.0.1", family: 4 },
+	{ address: "::1", family: 6 },
+];
+
 /** The addresses of `host` in the file; none if there is no such file. https://man7.org/linux/man-pages/man5/hosts.5.html */
-function inHostsFile(host: string, file: string): LookupAddress[] {
+function inHostsFile(host: string, file: string): readonly LookupAddress[] {
 	let text: string;
 	try {
 		// Small, and read when a name is asked for, which is seldom.
@@ -150,7 +167,7 @@ function inHostsFile(host: string, file: string): LookupAddress[] {
 	} catch {
 		text = "";
 	}
-	const wanted = host.toLowerCase();
+	const wanted = host.toLowerCase().replace(/\.$/, "");
 	const found: LookupAddress[] = [];
 	for (const line of text.split("\n")) {
 		const [address = "", ...aliases] = line.replace(/#.*/, "").trim().split(/\s+/);
@@ -158,7 +175,6 @@ function inHostsFile(host: string, file: string): LookupAddress[] {
 		if (family !== 0 && aliases.some((alias) => alias.toLowerCase() === wanted))
 			found.push({ address, family });
 	}
-	if (found.length === 0 && (wanted === "localhost" || wanted.endsWith(".localhost")))
-		return [{ address: "127.0.0.1", family: 4 }];
+	if (found.length === 0 && (wanted === "localhost" || wanted.endsWith(".localhost"))) return LOOPBACK;
 	return found;
 }

@@ -48,7 +48,7 @@ const ANSWERS: readonly (readonly [string, number, RegExp, Readonly<Record<strin
 	[
 		"GET /readyz",
 		503,
-		/^\{"ready":false,"draining":false,"checks":\{"node":\{"ok":false,"reason":"the node does not answer \(ECONNREFUSED\)"\}\}\}$/,
+		/^\{"ready":false,"draining":false,"checks":\{"node":\{"ok":false,"reason":"the node gives no JSON-RPC answer: nothing listens there: is it up, and is the port of ETH_RPC_URL right\?"\}\}\}$/,
 	],
 	["GET /", 200, /"ready":false/],
 	["GET /", 200, /<!doctype html>/i, { accept: "text/html" }],
@@ -72,7 +72,7 @@ test("its port says what is wrong to operators and that it is not ready to every
 			`${url}${path}`,
 			'{"jsonrpc":"2.0","id":90071992547409931,"method":"eth_chainId"}',
 		);
-		assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
+		assert.deepEqual([answer.status, answer.headers.get("retry-after")], [200, "1"]);
 		assert.equal(
 			await answer.text(),
 			`{"jsonrpc":"2.0","id":90071992547409931,"error":${JSON.stringify(NOT_READY)}}`,
@@ -103,7 +103,7 @@ test("it goes on by itself when the node comes: on its ports and open connection
 	const [open, half] = [await RawConnection.open(port), await RawConnection.open(port)];
 	const call = '{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}';
 	open.write(postText("/", call));
-	assert.equal((await open.answer()).status, 503);
+	assert.match((await open.answer()).body, /not ready yet/);
 	const text = String(postText("/", call));
 	half.write(text.slice(0, -10));
 	const chain = await startDevChain({ port: nodePort });
@@ -135,7 +135,8 @@ test("what is wrong is in the log and /readyz, in the operator's words, and with
 	node.setFault({ kind: "html", status: 401 });
 	const ETH_RPC_URL = node.url.replace("//", "//user:secretsecret@");
 	const { relay, url } = await waiting("401", { ETH_RPC_URL });
-	const reason = "the node answers with HTTP status 401: check the key in its URL";
+	const reason =
+		"the node gives no JSON-RPC answer: HTTP 401: it wants other credentials: look at the key or password in ETH_RPC_URL";
 	assert.equal((await relay.logged(WAITS)).reason, reason);
 	const { checks } = (await (await fetch(`${url}/readyz`)).json()) as { checks: object };
 	assert.deepEqual(checks, { node: { ok: false, reason } });

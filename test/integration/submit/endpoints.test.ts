@@ -290,7 +290,6 @@ describe("simulation comes before broadcast, and behind the answer", () => {
 		["answers another question", { kind: "wrongId" }],
 		["answers null", { kind: "result", result: null }],
 		["does not have the state", { kind: "error", code: -32000, message: "header not found" }],
-		["serves no simulation", { kind: "error", code: -32601, message: "the method does not exist" }],
 	];
 
 	it("while the node can't simulate only /nochecks is sent; the rest is sent once it can again", async () => {

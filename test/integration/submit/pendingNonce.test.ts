@@ -337,7 +337,10 @@ describe("a node that", () => {
 		["answers an HTTP error", { kind: "html", status: 502 }],
 		["breaks off in its answer", { kind: "truncated" }],
 		["answers another question", { kind: "wrongId" }],
-		["has an error of its own", { kind: "error", code: -32603, message: "secret-of-the-node" }],
+		[
+			"has an error of its own",
+			{ kind: "error", code: -32603, message: "error at https://secret@node.example/v3/secret" },
+		],
 		["limits its clients", { kind: "error", code: -32005, message: "secret-of-the-node", status: 429 }],
 		["knows no such state", { kind: "error", code: -32000, message: "missing trie node" }],
 		["answers null", { kind: "result", result: null }],

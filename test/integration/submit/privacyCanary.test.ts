@@ -157,10 +157,12 @@ async function scenario(): Promise<void> {
 	watch.saw("websocket", await overWebsocket(badBodies()));
 	await system.nextBlock(relay);
 	await lookAround();
-	// The node fails in its own ways, its words with it; then it is gone.
+	// The node fails in its own ways, and quotes its address; then it is gone.
+	const quoting =
+		"no answer from https://node-user-canary:node-password-canary@node.example/v3/node-key-canary";
 	for (const fault of [
-		{ kind: "error", code: -32603, message: NODE_WORDS } as const,
-		{ kind: "error", code: -32002, message: NODE_WORDS, status: 500 } as const,
+		{ kind: "error", code: -32603, message: quoting } as const,
+		{ kind: "error", code: -32002, message: quoting, status: 500 } as const,
 		{ kind: "html", status: 500 } as const,
 		{ kind: "truncated" } as const,
 	]) {

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
 import { HttpTransport, type TransportOptions } from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
@@ -14,8 +15,19 @@ const LONG_MS = 60_000;
 const post = (deadlineMs = LONG_MS, body = BODY) => ({ target: "/fast", body, headers: {}, deadlineMs });
 const failed = (fault: string, sent: boolean) => ({ kind: "failed", fault, sent });
 
+const ENCODERS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
+	gzip: (body) => gzipSync(body),
+	br: (body) => brotliCompressSync(body),
+	deflate: (body) => deflateSync(body),
+	"GZIP, deflate": (body) => deflateRawSync(gzipSync(body)),
+};
+const encodedText = (encoding: string, body: Buffer): Buffer => {
+	const lines = ["HTTP/1.1 200 OK", `content-encoding: ${encoding}`, `content-length: ${body.length}`];
+	return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), body]);
+};
+
 /** What the upstream writes, whether it then closes, and the result. Faults of the wire are in test/faults. */
-const ENDS: readonly (readonly [string, string, boolean, object])[] = [
+const ENDS: readonly (readonly [string, string | Buffer, boolean, object])[] = [
 	["an end without a byte", "", true, failed("reset", true)],
 	[
 		"an end within a chunked body",
@@ -26,11 +38,32 @@ const ENDS: readonly (readonly [string, string, boolean, object])[] = [
 	["bytes that are no HTTP", "SSH-2.0-OpenSSH_9.6\r\n", false, failed("notJsonRpc", true)],
 	["headers that are too long", head(`x: ${"x".repeat(40_000)}`, ""), false, failed("notJsonRpc", true)],
 	[
-		"a compressed body",
+		"a body that is said to be compressed",
 		httpText("zipped", "200 OK", ["content-encoding: gzip"]),
 		false,
 		failed("notJsonRpc", true),
 	],
+	[
+		"an encoding that is not known",
+		httpText("zipped", "200 OK", ["content-encoding: zstd"]),
+		false,
+		failed("notJsonRpc", true),
+	],
+	...Object.entries(ENCODERS).flatMap(
+		([encoding, encode]) =>
+			[
+				[
+					`a body in ${encoding}`,
+					encodedText(encoding, encode(Buffer.from('{"a":1}'))),
+					...([false, answered(200, '{"a":1}')] as const),
+				],
+				[
+					`a small body in ${encoding} that grows beyond the limit`,
+					encodedText(encoding, encode(Buffer.alloc(100_000, " "))),
+					...([false, failed("tooLarge", true)] as const),
+				],
+			] as const,
+	),
 	["a length beyond the limit", httpText("x".repeat(2_000)), false, failed("tooLarge", true)],
 	[
 		"chunks beyond the limit",

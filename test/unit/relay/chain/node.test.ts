@@ -45,12 +45,21 @@ describe("awaitNode", () => {
 		return { reasons, logged, clock, stop, found };
 	}
 
+	const NOT_AS_ONE = "the node gives no JSON-RPC answer";
 	/** Faults of a node at a start, and the operator's sentence. */
 	const FAULTS: readonly (readonly [NodeFault, FaultWhen, string])[] = [
 		[{ kind: "destroy" }, {}, "the node does not answer (UND_ERR_SOCKET)"],
-		[{ kind: "html", status: 503 }, {}, "the node answers with HTTP status 503"],
-		[{ kind: "html", status: 401 }, {}, "the node answers with HTTP status 401: check the key in its URL"],
-		[{ kind: "html", status: 200 }, {}, "the node's answers are no JSON-RPC: check the path of its URL"],
+		[{ kind: "html", status: 503 }, {}, `${NOT_AS_ONE}: HTTP 503: it, or a proxy in front of it, has failed`],
+		[
+			{ kind: "html", status: 401 },
+			{},
+			`${NOT_AS_ONE}: HTTP 401: it wants other credentials: look at the key or password in ETH_RPC_URL`,
+		],
+		[
+			{ kind: "html", status: 200 },
+			{},
+			`${NOT_AS_ONE}: HTTP 200: a web page, no JSON-RPC: look at host and path of ETH_RPC_URL`,
+		],
 		[
 			{ kind: "error", code: -32601, message: "secretsecret" },
 			{ methods: ["eth_chainId"] },

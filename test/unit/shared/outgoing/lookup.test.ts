@@ -2,14 +2,13 @@
 // was found last is used until there is something newer.
 
 import assert from "node:assert/strict";
-import type { LookupAddress } from "node:dns";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { LookupFunction } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { systemClock } from "../../../../shared/clock.ts";
-import { createLookup } from "../../../../shared/outgoing/lookup.ts";
+import { addressFinder, createLookup } from "../../../../shared/outgoing/lookup.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { type NameServer, startNameServer } from "../../../support/nameServer.ts";
 import { until } from "../../../support/until.ts";
@@ -26,14 +25,7 @@ after(async () => {
 });
 beforeEach(() => names.reset());
 
-function find(lookup: LookupFunction, host: string): Promise<string[]> {
-	return new Promise((resolve, reject) => {
-		lookup(host, { all: true }, (error, found) => {
-			if (error === null) resolve((found as LookupAddress[]).map(({ address }) => address));
-			else reject(error);
-		});
-	});
-}
+const find = (lookup: LookupFunction, host: string) => addressFinder(lookup)(host);
 
 function create(clock = systemClock, hosts = ""): LookupFunction {
 	const hostsFile = join(folder, "hosts");
@@ -46,7 +38,7 @@ test("both kinds of address are found, and a name of one kind only", async () =>
 	names.knows("old.test", ["10.0.0.3"]);
 	names.knows("new.test", ["fd00::2"]);
 	const lookup = create();
-	assert.deepEqual((await find(lookup, "both.test")).sort(), ["10.0.0.1", "10.0.0.2", "fd00::1"]);
+	assert.deepEqual((await find(lookup, "both.test")).toSorted(), ["10.0.0.1", "10.0.0.2", "fd00::1"]);
 	assert.deepEqual(await find(lookup, "old.test"), ["10.0.0.3"]);
 	assert.deepEqual(await find(lookup, "new.test"), ["fd00::2"]);
 	assert.deepEqual(await find(lookup, "127.0.0.9"), ["127.0.0.9"]);
@@ -61,7 +53,7 @@ test("the file of hosts comes first, and localhost needs nothing", async () => {
 		"# a comment\n10.9.9.9\tthere.test  HERE.test # behind it\n::5 here.test\n",
 	);
 	assert.deepEqual(await find(lookup, "here.test"), ["10.9.9.9", "::5"]);
-	assert.deepEqual(await find(lookup, "localhost"), ["127.0.0.1"]);
+	assert.deepEqual(await find(lookup, "localhost"), ["127.0.0.1", "::1"]);
 	assert.deepEqual(names.asked, []);
 });
 
