@@ -35,7 +35,7 @@ import type { Upstreams } from "../domain/ports.ts";
 import type { Call, ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
-import { readCalls } from "../upstream/verdict.ts";
+import { readCalls, rounded } from "../upstream/verdict.ts";
 import {
 	type BoostContext,
 	type BoostMethodDependencies,
@@ -227,9 +227,9 @@ export class BoostIngress {
 	}
 
 	/**
-	 * Forwards a body of reads, unchanged if every upstream understands it as it is. Calls that are refused without asking
-	 * anybody are left out. Null if it has other calls too; the error if no upstream answered, so that the calls are not sent
-	 * twice. What goes to `state.target` is never served otherwise: its path is not one of boost's.
+	 * Forwards a body of reads, unchanged if every upstream understands it as it is and its answers can be told apart. Calls
+	 * that are refused without asking anybody are left out. Null if it has other calls too; the error if no upstream answered,
+	 * so that the calls are not sent twice. What goes to `state.target` is never served otherwise: its path is not one of boost's.
 	 */
 	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
@@ -261,7 +261,9 @@ export class BoostIngress {
 		context.granted = granted;
 		if (granted.size === 0) return isRelays ? rateLimited(waitMs) : null;
 		const isWhole =
-			granted.size === calls.length && (calls.every(isPlain) || (relayOnly && connection === null));
+			granted.size === calls.length &&
+			haveOwnIds(calls) &&
+			(calls.every(isPlain) || (relayOnly && connection === null));
 		try {
 			return isWhole
 				? await this.#forward(read, relayOnly, state)
@@ -415,6 +417,13 @@ function isRefused(call: RpcCall): boolean {
 /** Whether any upstream reads the call as it is written, and echoes its id. */
 function isPlain({ id, isStrict }: RpcCall): boolean {
 	return isStrict && !(id instanceof ExactNumber);
+}
+
+/** Whether answers to `calls` can be told apart by their ids, as they are once they are parsed. */
+function haveOwnIds(calls: readonly RpcCall[]): boolean {
+	if (calls.length < 2) return true;
+	const ids = calls.flatMap(({ id }) => (id === undefined ? [] : [rounded(id)]));
+	return new Set(ids).size === ids.length;
 }
 
 function passedAnswer(status: number, body: Buffer | string | null): HttpAnswer {

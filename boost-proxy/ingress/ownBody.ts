@@ -1,6 +1,6 @@
-// A body of boost's own making for a client's calls that can't be forwarded as they are: only some of a batch may be made, or
-// an upstream may not read or echo what the client wrote (ids of twenty digits, params that are null). Its answer is given
-// back under the client's ids, in the order of its calls.
+// A body of boost's own making for a client's calls that can't be forwarded as they are: only some of a batch may be made, two
+// of them have the same id, or an upstream may not read or echo what the client wrote (ids of twenty digits, params that are
+// null). Its answer is given back under the client's ids, in the order of its calls.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { errorText, idText, type RpcCall, type RpcId } from "../../shared/jsonrpc/envelope.ts";

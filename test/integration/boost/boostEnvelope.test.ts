@@ -124,6 +124,25 @@ test("what a client may forget is not sent to a fallback, which may forgive noth
 	assert.equal(recorder.posts.length, 2 * rows.length);
 });
 
+test("calls that share an id, or ids that round alike, are not taken for one another", async () => {
+	const height = () => fixture.boost.result("eth_blockNumber", [], { headers: client() });
+	const before = await height();
+	const groups = [["7", "7", "7"], ["null", "null", "null"], ['"7"', '"7"', "7"], CLOSE] as const;
+	for (const [name, send] of doors.slice(0, 2)) {
+		for (const [a, b, c] of groups) {
+			const reads = [call(a, "eth_blockNumber"), call(b, "eth_chainId"), call(c, "eth_gasPrice")];
+			for (const more of [[], [call("1", "eth_accounts")]]) {
+				const reply = await send(`[${[...reads, ...more].join(",")}]`);
+				assert.deepEqual(idsOf(reply.body).slice(0, 3), [a, b, c], name);
+				const results = parsed(reply).map(({ result }) => result);
+				assert.deepEqual(results.slice(0, 2), [before, "0x7a69"], `${name}: ${a}`);
+				assert.notEqual(results[2], before, `${name}: ${a}`);
+			}
+		}
+	}
+	assert.equal(await height(), before, "nobody else's height is made of another call's answer");
+});
+
 test("params that are null are none", async () => {
 	for (const [name, send] of doors) {
 		const body = call("1", "eth_chainId", "null");
