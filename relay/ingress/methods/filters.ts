@@ -41,7 +41,8 @@ export const eth_newBlockFilter = relayMethod({
 export const eth_newPendingTransactionFilter = relayMethod({
 	name: "eth_newPendingTransactionFilter",
 	summary: "Makes a filter whose polls are refused: pending transactions are private.",
-	params: [],
+	// go-ethereum's flag for whole transactions in the place of hashes.
+	params: [{ name: "full", schema: z.unknown().optional().describe("taken, without effect") }],
 	result: z.string().describe("the filter's id"),
 	handle: () => PENDING_ID,
 });

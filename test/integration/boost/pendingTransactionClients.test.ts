@@ -125,6 +125,7 @@ test("who polls such a filter is refused, who uninstalls it is not", async () =>
 		assert.equal(code, -32601);
 		assert.match(message, WHAT_TO_DO);
 	}
-	assert.equal(await fixture.boost.result("eth_newPendingTransactionFilter", []), ID);
+	for (const params of [[], [true], [false], [null]])
+		assert.equal(await fixture.boost.result("eth_newPendingTransactionFilter", params), ID);
 	assert.equal(await fixture.boost.result("eth_uninstallFilter", [ID]), true);
 });
