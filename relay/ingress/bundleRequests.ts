@@ -184,7 +184,7 @@ export const sendBundle = bundleObject(
 	};
 });
 
-/** The parameter of eth_cancelBundle. */
+/** The parameter of eth_cancelBundle. Other keys are ignored, whatever they say: they change nothing of what is cancelled. */
 export const cancelBundle = z.object({ replacementUuid: uuid }, { error: BUNDLE });
 
 /**
@@ -244,12 +244,12 @@ const SUM = "percents of 100 in all at most";
 const validity = bundleObject(
 	{
 		refund: boundedList(
-			z.strictObject({ bodyIdx, percent }, { error: "expected {bodyIdx, percent}" }),
+			bundleObject({ bodyIdx, percent }, "expected {bodyIdx, percent}"),
 			MAX_BUNDLE_TRANSACTIONS,
 			REFUND,
 		).nullish(),
 		refundConfig: boundedList(
-			z.strictObject({ address, percent }, { error: "expected {address, percent}" }),
+			bundleObject({ address, percent }, "expected {address, percent}"),
 			MAX_BUNDLE_TRANSACTIONS,
 			REFUND_CONFIG,
 		).nullish(),

@@ -171,7 +171,8 @@ test("mev_sendBundle takes what says nothing, and refuses by name what says some
 		],
 	};
 	const silent = {
-		...{ validity: { refund: [], refundConfig: null }, privacy: { hints: [], builders: [] } },
+		validity: { refund: [{ bodyIdx: 0, percent: 90, address: null }], refundConfig: null },
+		privacy: { hints: [], builders: [] },
 		...{
 			metadata: { originId: "" },
 			replacementUuid: "",
