@@ -336,6 +336,12 @@ class Session {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		const name = chainName(params);
 		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
+		// The relay would refuse it on its return.
+		if (name === "newHeads" && params[1] != null)
+			throw new RpcError(
+				"invalidParams",
+				"invalid params: hash: expected nothing, this subscription has no such",
+			);
 		if (name === null || !(await this.#dependencies.follower.isReadable())) throw UNAVAILABLE;
 	}
 

@@ -211,7 +211,11 @@ describe("through an outage", () => {
 		const tx = (await fixture.users.actor()).sign();
 		assert.deepEqual((await hidden.ask("eth_sendRawTransaction", [tx.raw])).error, OUT);
 		assert.deepEqual((await feed.ask("eth_subscribe", [SEARCHERS])).error, OUT);
-		assert.equal((await feed.ask("eth_subscribe", ["logs", { address: 1 }])).error?.code, -32602);
+		for (const params of [
+			["logs", { address: 1 }],
+			["newHeads", {}],
+		])
+			assert.equal((await feed.ask("eth_subscribe", params)).error?.code, -32602);
 		assert.equal((await feed.ask("eth_sendBundle", [{ txs: [] }])).error?.code, -32603);
 		assert.equal(await feed.call("eth_sendRawTransaction", [tx.raw]), tx.hash);
 		const { journal } = await boost.status();
