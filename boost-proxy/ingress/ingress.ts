@@ -57,7 +57,7 @@ export interface IngressOptions {
 
 export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
-	readonly told: Pick<ToldChain, "check">;
+	readonly told: Pick<ToldChain, "watches" | "check">;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
@@ -288,7 +288,8 @@ export class BoostIngress {
 			state,
 		);
 		this.#countCalls(calls, begun);
-		return passedAnswer(answer.status, await this.#checked(calls, batch, answer, state));
+		const checked = this.#checked(calls, batch, answer, state);
+		return passedAnswer(answer.status, checked instanceof Promise ? await checked : checked);
 	}
 
 	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
@@ -322,14 +323,15 @@ export class BoostIngress {
 		return passedAnswer(others.size === 0 ? answer.status : 200, own);
 	}
 
-	/** The answer as the client gets it, who may know more than the upstream. */
+	/** The answer as the client gets it, who may know more than the upstream; at once if it is none that is checked. */
 	#checked(
 		calls: Parameters<ToldChain["check"]>[0],
 		batch: boolean,
 		answer: ReadAnswer,
 		state: RequestState,
-	): Promise<Buffer | string> {
+	): Promise<Buffer | string> | Buffer {
 		const { told, upstreams, failover } = this.#dependencies;
+		if (!told.watches(calls)) return answer.body;
 		return told.check(calls, batch, answer, async () => {
 			const deadlineMs = Math.min(ASK_HEAD_MS, failover.leftMs(state));
 			const options = { deadlineMs, caller: null, path: state.path };
