@@ -57,7 +57,7 @@ export interface IngressOptions {
 
 export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
-	readonly told: Pick<ToldChain, "watches" | "check">;
+	readonly told: Pick<ToldChain, "watches" | "checkHeight" | "check">;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
@@ -329,8 +329,10 @@ export class BoostIngress {
 		batch: boolean,
 		answer: ReadAnswer,
 		state: RequestState,
-	): Promise<Buffer | string> | Buffer {
+	): Promise<Buffer | string> | Buffer | string {
 		const { told, upstreams, failover } = this.#dependencies;
+		const [only] = calls;
+		if (!batch && only?.method === "eth_blockNumber") return told.checkHeight(only.id, answer);
 		if (!told.watches(calls)) return answer.body;
 		return told.check(calls, batch, answer, async () => {
 			const deadlineMs = Math.min(ASK_HEAD_MS, failover.leftMs(state));

@@ -89,6 +89,14 @@ export class ToldChain implements ToldHeads {
 		return calls.some(({ method }) => WATCHED.has(method));
 	}
 
+	/** The body that the client gets for one eth_blockNumber, the read that wallets make most often. */
+	checkHeight(id: RpcId | undefined, { body, status, by }: ReadAnswer): Buffer | string {
+		if (status !== 200 || body.length > SHORT_BYTES) return body;
+		const one = answerOf(parsed(body), undefined);
+		const height = one?.kind === "result" ? this.#told(one.result, by) : null;
+		return height === null ? body : (okAnswer(id, height).text ?? body);
+	}
+
 	/**
 	 * The body that the client gets for calls that are watched. `askHead` asks the same upstream for its height, and is called
 	 * only for an answer that may leave out what clients know.
@@ -107,13 +115,6 @@ export class ToldChain implements ToldHeads {
 		}
 		if (body.length > BATCH_BYTES) return body;
 		const value = parsed(body);
-		const [only] = calls;
-		// The read that wallets make most often.
-		if (!batch && only?.method === "eth_blockNumber") {
-			const one = answerOf(value, undefined);
-			const height = one?.kind === "result" ? this.#told(one.result, by) : null;
-			return height === null ? body : (okAnswer(only.id, height).text ?? body);
-		}
 		const entries = batch ? (Array.isArray(value) ? value : []) : [value];
 		const answers = new Map<unknown, Answer>();
 		for (const entry of entries) {
