@@ -1,6 +1,7 @@
 // The composition root: creates all parts from the settings, in the order in which a transaction passes them, and connects
 // them. It contains no rules.
 
+import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { senderOfAuthorization } from "../shared/ethereum/transaction.ts";
@@ -70,6 +71,8 @@ export interface RelayOverrides {
 	/** Called when another process has taken over the store: this relay must stop. */
 	readonly onLost?: () => void;
 	readonly openStore?: OpenStore;
+	/** Finds the addresses of the node and the builders. Default: by the system's name servers. */
+	readonly lookup?: LookupFunction;
 }
 
 /** Outcomes of submissions that are not refusals. */
@@ -105,7 +108,7 @@ async function assemble(
 	try {
 		resources = await openResources(config, overrides.openStore ?? openStore, {
 			...{ clock, onLost, stopped, onWait: (reason) => standby.start(reason) },
-			log: log.child("store"),
+			...{ log: log.child("store"), lookup: overrides.lookup },
 		});
 		const parts = await makeParts(config, { ...overrides, clock, stopped, metrics, waiting }, resources);
 		watch(parts, clock);

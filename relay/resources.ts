@@ -27,12 +27,11 @@ export interface Resources {
 export async function openResources(
 	config: RelayConfig,
 	openStore: OpenStore,
-	dependencies: OpenStoreDependencies,
+	dependencies: OpenStoreDependencies & { readonly lookup?: LookupFunction | undefined },
 ): Promise<Resources> {
-	const { clock } = dependencies;
+	const { clock, lookup = createLookup({}, { clock }) } = dependencies;
 	const kv = await openStore("relay", config, dependencies);
 	const options = { url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS };
-	const lookup = createLookup({}, { clock });
 	const client = new JsonRpcClient(options, { clock, lookup });
 	const readClient = new JsonRpcClient({ ...options, connections: READ_CONNECTIONS }, { clock, lookup });
 	return {

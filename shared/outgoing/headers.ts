@@ -31,6 +31,9 @@ export class TooLargeError extends Error {
 	}
 }
 
+/** Encodings of one answer at most: a header has room for thousands, each of which may cost `maxBytes` of work. */
+const MOST_ENCODINGS = 5;
+
 type Unpack = (bytes: Buffer, options: { readonly maxOutputLength: number }) => Promise<Buffer>;
 
 const unzipped: Unpack = promisify(unzip);
@@ -66,6 +69,7 @@ export async function unpacked(
 	encodings: readonly string[],
 	maxBytes: number,
 ): Promise<Buffer> {
+	if (encodings.length > MOST_ENCODINGS) throw new EncodingError();
 	let plain = bytes;
 	for (const name of encodings) {
 		const unpack = UNPACK[name];

@@ -11,6 +11,7 @@ const STATES = {
 const REASONS = {
 	refused: "connections are refused",
 	reset: "connections are reset",
+	loop: "it leads back to boost itself",
 	silence: "it does not answer",
 	timeout: "it answers too late",
 	httpStatus: "it answers with an error of HTTP",
@@ -53,6 +54,11 @@ function card(upstream, breaker) {
 	more.className = "soft";
 	more.textContent = `since ${new Date(breaker.since).toLocaleString()}, ${breaker.inFlight} requests in flight`;
 	box.append(line, more);
+	if (breaker.hint) {
+		const hint = document.createElement("p");
+		hint.textContent = breaker.hint;
+		line.after(hint);
+	}
 	for (const to of ["open", "close", "auto"]) {
 		const button = document.createElement("button");
 		button.className = "plain";

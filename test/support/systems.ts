@@ -2,6 +2,7 @@
 // free ports. A block is built when the test asks for it.
 
 import { mkdtempSync, rmSync } from "node:fs";
+import type { LookupFunction } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readRelayConfig } from "../../relay/config.ts";
@@ -30,6 +31,8 @@ export interface SystemOptions extends SurroundingsOptions {
 	readonly proxied?: boolean;
 	/** The relay's clock. */
 	readonly clock?: Clock;
+	/** Finds the addresses of node and builders, instead of the system's name servers. */
+	readonly lookup?: LookupFunction;
 }
 
 export interface TestSystem extends Omit<Surroundings, "folder"> {
@@ -57,6 +60,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 			log: options.log ?? silentLogger,
 			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
 			...(options.clock === undefined ? {} : { clock: options.clock }),
+			...(options.lookup === undefined ? {} : { lookup: options.lookup }),
 		});
 		await relay.start();
 		await until("the relay is ready", async () => (await readyStatus(urlOf(relay.port))) === 200);
