@@ -52,6 +52,8 @@ const QUOTED_CHARS = 64;
 const MAX_DEPTH = 64;
 /** Maximum values of one call. */
 const MAX_CALL_VALUES = 5_000;
+/** A batch of at most so many bytes is parsed at once: looking for its entries would take as long again. */
+const SHORT_BATCH = 64 * 1024;
 /** Maximum values of the calls that are parsed in one turn of the event loop, unless it is one call. */
 const TURN_VALUES = 1_000;
 /**
@@ -100,6 +102,8 @@ function readSingle(bytes: Buffer): RpcBody | RpcError {
 function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promise<RpcBody | RpcError> {
 	const isAllAscii = isAscii(bytes);
 	if (!isAllAscii && !isUtf8(bytes)) return NOT_UTF8;
+	const short = isAllAscii && bytes.length <= SHORT_BATCH ? readShortBatch(bytes, maxBatch) : null;
+	if (short !== null) return short;
 	const entries = scanList(bytes, maxBatch);
 	if (entries === null) return NOT_JSON;
 	if (entries.length === 0) return invalid("empty batch");
@@ -111,6 +115,27 @@ function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promis
 		Math.max(MAX_VALUES, VALUES_PER_ENTRY * maxBatch),
 	);
 	return reading.readTurn() ?? reading.readRest();
+}
+
+/** Null if an entry must be looked at by itself: its id is written in an unusual way, or it may have too many values. */
+function readShortBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | null {
+	const text = bytes.toString("latin1");
+	let entries: unknown;
+	try {
+		entries = JSON.parse(text);
+	} catch {
+		return NOT_JSON;
+	}
+	if (!Array.isArray(entries) || entries.length > maxBatch || entries.length === 0) return null;
+	if (!arePlainlyIn(text, entries)) return null;
+	const calls: RpcCall[] = [];
+	for (const entry of entries) {
+		const call = readCall(entry, bytes, null, null);
+		// A value has two characters with its comma.
+		if (call.paramsSize > MAX_CALL_VALUES) return null;
+		calls.push(call);
+	}
+	return { batch: true, calls, bytes };
 }
 
 /** Parses the entries of a batch, in turns of the event loop. */
@@ -245,8 +270,11 @@ function refused(id: RpcId, message: string): RpcCall {
 	return { id, isStrict: true, method: "", params: null, paramsSize: 0, fault: invalid(message) };
 }
 
-/** Reads an entry, which was parsed from `text`; `span`, if it is known already, is where it is in `bytes`. */
-function readCall(entry: unknown, bytes: Buffer, text: string, span: Span | null): RpcCall {
+/**
+ * Reads an entry, which was parsed from `text`, or null if its id is known to be written as JavaScript writes it; `span`, if
+ * it is known already, is where it is in `bytes`.
+ */
+function readCall(entry: unknown, bytes: Buffer, text: string | null, span: Span | null): RpcCall {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
 		return refused(null, "expected an object with jsonrpc, id, method and params");
 	}
@@ -255,7 +283,7 @@ function readCall(entry: unknown, bytes: Buffer, text: string, span: Span | null
 	if (!isId(parsedId)) return refused(null, "id: expected a string, a number or null");
 	let id: RpcId | undefined = parsedId;
 	if (typeof id === "number") {
-		if (span !== null || !isPlainlyIn(text, id)) {
+		if (text !== null && (span !== null || !isPlainlyIn(text, id))) {
 			const exact = numberIn(bytes, span ?? scanValue(bytes, 0), id);
 			if (exact === null) return refused(null, LONG_ID);
 			id = exact;
@@ -295,10 +323,28 @@ function isId(id: unknown): id is string | number | null | undefined {
  */
 function isPlainlyIn(text: string, id: number): boolean {
 	const at = text.indexOf(ID_KEY);
-	const member = `"id":${id}`;
-	if (at === -1 || !Number.isSafeInteger(id) || !text.startsWith(member, at)) return false;
-	const next = text[at + member.length];
-	return (next === "," || next === "}") && text.indexOf(ID_KEY, at + 4) === -1 && !text.includes("\\");
+	return isIdAt(text, at, id) && text.indexOf(ID_KEY, at + 4) === -1 && !text.includes("\\");
+}
+
+/** The same for all `entries` of a batch: as many `"id"` as entries, each of which has one, are their keys in their order. */
+function arePlainlyIn(text: string, entries: readonly unknown[]): boolean {
+	let at = -1;
+	for (const entry of entries) {
+		const id =
+			typeof entry === "object" && entry !== null ? (entry as { readonly id?: unknown }).id : undefined;
+		at = text.indexOf(ID_KEY, at + 1);
+		if (typeof id === "number" ? !isIdAt(text, at, id) : typeof id !== "string" || at === -1) return false;
+	}
+	return text.indexOf(ID_KEY, at + 1) === -1 && !text.includes("\\");
+}
+
+/** Whether the key of an id is at `at`, and `id` behind it as JavaScript writes it. */
+function isIdAt(text: string, at: number, id: number): boolean {
+	if (at === -1 || !Number.isSafeInteger(id) || text[at + ID_KEY.length] !== ":") return false;
+	const digits = String(id);
+	const from = at + ID_KEY.length + 1;
+	const next = text[from + digits.length];
+	return (next === "," || next === "}") && text.startsWith(digits, from);
 }
 
 /** The id that JSON.parse reads as `id`, as it is written: a number only if every server writes it like that; null if too long. */

@@ -91,6 +91,7 @@ const BODIES: Readonly<Record<string, string>> = {
 		call("eth_getLogs", `[{"address":[${list(30, () => `"${ADDRESS}"`)}],"topics":["${HASH}"]}]`),
 	),
 	"1,000 entries of 600 empty objects": batch(1_000, call("nope", `[${list(600, () => "{}")}]`)),
+	"1,000 objects of different kinds": `[${list(1_000, (i) => call("eth_call", `[{},"latest",{${list(12, (j) => `"k${i}_${j}":{"z${i}_${j}":1}`)}}]`))}]`,
 	"20 entries of 4,900 keys": batch(20, call("mev_sendBundle", `[${members(4_900)}]`)),
 	"300 entries with too many values": batch(300, call("nope", `[${list(3_400, () => "0")}]`)),
 	"1,000 ids of a great many digits": `[${list(1_000, (i) => `{"id":${i}${"1".repeat(2_000)},"method":"nope"}`)}]`,

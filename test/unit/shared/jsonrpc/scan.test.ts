@@ -107,10 +107,41 @@ test("a number is kept as its text unless JavaScript writes it the same", () => 
 	for (const id of ["7", "-7", "0", "999999999999999", "9007199254740991", "1.5", "0.1"]) {
 		assert.equal((readBody(`{"id":${id},"method":"m"}`, 1) as RpcBody).calls[0]?.id, Number(id), id);
 	}
+	const misleading = ['{"id":7,"id":7.0,"method":"m"}', '{"params":[{"id":7}],"\\u0069d":7.0,"method":"m"}'];
+	for (const body of [...misleading, ...misleading.map((one) => `[${one}]`)]) {
+		assert.deepEqual((readBody(body, 1) as RpcBody).calls[0]?.id, new ExactNumber("7.0"), body);
+	}
 	for (const id of ["9007199254740992", "-0", "7.0", "70e-1", "1e21", "100000000000000000000"]) {
 		for (const body of [`{"id":${id},"method":"m"}`, `{"id" : ${id}\n,"method":"m","params":["\\\\"]}`]) {
 			assert.deepEqual((readBody(body, 1) as RpcBody).calls[0]?.id, new ExactNumber(id), body);
 			assert.deepEqual((readBody(`[${body}]`, 1) as RpcBody).calls[0]?.id, new ExactNumber(id), body);
 		}
 	}
+});
+
+test("a short batch, which is parsed at once, is read as a long one", async () => {
+	const id = fc.oneof({ arbitrary: fc.nat().map(String), weight: 9 }, number, text, literal);
+	const params = fc.oneof({ arbitrary: fc.constantFrom("[]", '["0x1"]'), weight: 9 }, value);
+	const entry = fc
+		.tuple(fc.oneof({ arbitrary: fc.constant('"id"'), weight: 9 }, key), id, params, fc.boolean())
+		.map(([name, of, with_, isLast]) => {
+			const members = [`"method":"m","params":${with_}`, `${name}:${of}`];
+			return `{${(isLast ? members : members.reverse()).join(",")}}`;
+		});
+	const many = `{"id":1,"method":"m","params":[${Array.from({ length: 6_000 }, () => "0")}]}`;
+	const entries = fc.array(fc.oneof({ arbitrary: entry, weight: 20 }, value, fc.constant(many)), {
+		minLength: 1,
+		maxLength: 5,
+	});
+	const calls = async (json: string): Promise<unknown> => {
+		const read = await readBody(json, 4);
+		return read instanceof RpcError ? read.message : read.calls;
+	};
+	await fc.assert(
+		fc.asyncProperty(entries, async (all) => {
+			const json = `[${all.join(",")}]`;
+			assert.deepEqual(await calls(json), await calls(json + " ".repeat(70_000)), json);
+		}),
+		{ numRuns: 1_000 },
+	);
 });
