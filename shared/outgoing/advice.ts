@@ -78,11 +78,13 @@ function adviceOnAnswer(status: number, { type = "", encoding, location }: Sympt
 	return status >= 400 || status < 300 ? "no JSON-RPC: look at host and path of SETTING" : null;
 }
 
-/** Scheme and host of an absolute URL; null for any other text. */
+/** Scheme and the end of the host of an absolute URL, whose other labels may be a key; null for any other text. */
 function originOf(location: string | undefined): string | null {
 	if (location === undefined || !URL.canParse(location)) return null;
-	const { protocol, host } = new URL(location);
-	return /^https?:$/.test(protocol) ? `${protocol}//${host}` : null;
+	const { protocol, hostname } = new URL(location);
+	if (!/^https?:$/.test(protocol)) return null;
+	const labels = hostname.split(".");
+	return `${protocol}//${labels.length > 2 ? "…" : ""}${labels.slice(-2).join(".")}`;
 }
 
 /** A code like "ECONNREFUSED"; if several addresses were tried, that of the first. */
