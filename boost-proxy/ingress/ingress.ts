@@ -244,7 +244,8 @@ export class BoostIngress {
 			if (!calls.every((one) => this.#isPassable(one) || (batch && isRefused(one)))) return null;
 			if (calls.every(({ id }) => id === undefined)) return null;
 		}
-		const wanted = calls.filter((one) => !isRefused(one));
+		// A single call that is refused was returned already.
+		const wanted = batch || isRelays ? calls.filter((one) => !isRefused(one)) : calls;
 		if (wanted.length === 0) return null;
 		const kinds = wanted.map(({ method }) => kindOf(method));
 		const relayOnly = isRelays || kinds.includes("relay") || kinds.includes("byHash");
@@ -276,20 +277,19 @@ export class BoostIngress {
 	}
 
 	/** Forwards a body unchanged, and so the answer. */
-	async #forward(
-		{ calls, batch, bytes }: RpcBody,
-		relayOnly: boolean,
-		state: RequestState,
-	): Promise<HttpAnswer> {
+	#forward({ calls, batch, bytes }: RpcBody, relayOnly: boolean, state: RequestState): Promise<HttpAnswer> {
 		const begun = this.#dependencies.clock.monotonic();
 		const ids = calls.map(({ id }) => id);
-		const answer = await this.#dependencies.failover.read(
-			{ body: bytes, ids, batch, relayOnly, forFallback: this.#forFallback(calls, relayOnly, state) },
-			state,
-		);
-		this.#countCalls(calls, begun);
-		const checked = this.#checked(calls, batch, answer, state);
-		return passedAnswer(answer.status, checked instanceof Promise ? await checked : checked);
+		const forFallback = this.#forFallback(calls, relayOnly, state);
+		return this.#dependencies.failover
+			.read({ body: bytes, ids, batch, relayOnly, forFallback }, state)
+			.then((answer) => {
+				this.#countCalls(calls, begun);
+				const checked = this.#checked(calls, batch, answer, state);
+				return checked instanceof Promise
+					? checked.then((body) => passedAnswer(answer.status, body))
+					: passedAnswer(answer.status, checked);
+			});
 	}
 
 	/** Forwards the granted calls in a body of boost's own; the others are answered here. */
