@@ -1,4 +1,5 @@
-// Errors that nodes and their providers really answer to reads, as they were reported in public by their users.
+// Errors that nodes and their providers answer to reads: as their users reported them in public, but for those of Cloudflare, Besu,
+// Erigon and Nethermind, which are not checked.
 
 /** An error of a provider or node to one read. */
 export interface ProviderError {
