@@ -33,11 +33,9 @@ const FLOODS = ["bundles", "requests", "pool", "connections", "boost"].map(
  * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
  * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.
  */
-const TIMED = [
-	"test/faults/matrix.test.ts",
-	"test/integration/deploy/rolling.test.ts",
-	"test/integration/transport/eventLoop.test.ts",
-];
+const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
+/** It keeps the machine busy, by which the others of that kind would judge wrongly: after them, alone. */
+const LAST = ["test/integration/transport/eventLoop.test.ts"];
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
 const CONCURRENCY = 4;
 
@@ -76,11 +74,12 @@ process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
-const rest = files.filter((file) => !FLOODS.includes(file) && !TIMED.includes(file));
+const rest = files.filter((file) => ![...FLOODS, ...TIMED, ...LAST].includes(file));
 const rounds = [
 	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
 	{ files: each("flood", FLOODS), concurrency: 2, options: own },
 	{ files: each("timed", TIMED), concurrency: 2, options: own },
+	{ files: each("last", LAST), concurrency: 1, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
