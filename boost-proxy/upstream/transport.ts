@@ -5,7 +5,13 @@ import { type LookupFunction, Socket } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Symptom, systemCode } from "../../shared/outgoing/advice.ts";
-import { encodingsOf, OUTGOING_HEADERS, TooLargeError, unpacked } from "../../shared/outgoing/headers.ts";
+import {
+	encodingsOf,
+	firstOf,
+	OUTGOING_HEADERS,
+	TooLargeError,
+	unpacked,
+} from "../../shared/outgoing/headers.ts";
 import { LOOP_HEADER, LOOP_STATUS } from "../domain/loops.ts";
 import type { Abort, Post, Transport } from "../domain/ports.ts";
 import type { ExchangeResult, Fault } from "../domain/request.ts";
@@ -225,12 +231,12 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 		// Informational responses come before the answer.
 		if (status < 200 || this.#isFinished) return;
 		this.#status = status;
-		this.#retryAfterS = secondsOf(first(headers["retry-after"]), this.#parts.clock);
-		this.#type = first(headers["content-type"]);
-		this.#encoding = first(headers["content-encoding"]);
-		this.#location = first(headers.location);
+		this.#retryAfterS = secondsOf(firstOf(headers["retry-after"]), this.#parts.clock);
+		this.#type = firstOf(headers["content-type"]);
+		this.#encoding = firstOf(headers["content-encoding"]);
+		this.#location = firstOf(headers.location);
 		if (status === LOOP_STATUS && headers[LOOP_HEADER] !== undefined) this.#fail("loop");
-		else if (Number(first(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
+		else if (Number(firstOf(headers["content-length"])) > this.#parts.maxBytes) this.#fail("tooLarge");
 	}
 
 	onResponseData(_: Controller, chunk: Buffer): void {
@@ -307,10 +313,6 @@ function faultOf(error: Error): Fault {
 	// With data the bytes were not HTTP; without, the answer ended early.
 	const isNoHttp = name === "HTTPParserError" && data !== undefined && data !== "";
 	return isNoHttp || code === "UND_ERR_HEADERS_OVERFLOW" ? "notJsonRpc" : "reset";
-}
-
-function first(value: string | string[] | undefined): string | undefined {
-	return typeof value === "string" ? value : value?.[0];
 }
 
 /** Some servers name no type. */

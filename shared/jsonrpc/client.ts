@@ -9,6 +9,7 @@ import { type Symptom, systemCode } from "../outgoing/advice.ts";
 import {
 	EncodingError,
 	encodingsOf,
+	firstOf,
 	OUTGOING_HEADERS,
 	TooLargeError,
 	unpacked,
@@ -190,8 +191,8 @@ export class JsonRpcClient {
 				if (size > limit) throw new UpstreamError("tooLarge", { status }, this.#host);
 				chunks.push(chunk);
 			}
-			const encoding = first(head["content-encoding"]);
-			const symptom = { status, type: first(head["content-type"]), location: first(head.location) };
+			const encoding = firstOf(head["content-encoding"]);
+			const symptom = { status, type: firstOf(head["content-type"]), location: firstOf(head.location) };
 			const bytes = Buffer.concat(chunks);
 			if (encoding === undefined) return { status, text: bytes.toString("utf8"), symptom };
 			const plain = await unpacked(bytes, encodingsOf(encoding), limit).catch((thrown: unknown) => {
@@ -241,10 +242,6 @@ function readJson({ status, text, symptom }: HttpText, host: string): unknown {
 
 function faultOf(status: number): UpstreamFault {
 	return status === 200 ? "notJsonRpc" : "httpStatus";
-}
-
-function first(value: string | string[] | undefined): string | undefined {
-	return typeof value === "string" ? value : value?.[0];
 }
 
 /** The unparsed result of a long answer in the usual form of nodes, with the result last; else null. */

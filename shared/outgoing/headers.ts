@@ -13,6 +13,11 @@ export const OUTGOING_HEADERS = {
 	"accept-encoding": "identity",
 } as const;
 
+/** The value of an answer's header, the first one if it is given several times. */
+export function firstOf(value: string | string[] | undefined): string | undefined {
+	return typeof value === "string" ? value : value?.[0];
+}
+
 /** The answer's encoding is unknown, or its bytes are not in it. */
 export class EncodingError extends Error {
 	readonly code = "ENCODING";
