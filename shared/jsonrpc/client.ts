@@ -40,20 +40,24 @@ export type UpstreamFault =
 /** Thrown when no usable answer was received. `status` is the HTTP status, if there was one. */
 export class UpstreamError extends Error {
 	readonly code: UpstreamFault;
-	readonly status: number | undefined;
-	/** For the operator: the upstream's host, and the system's error code ("ECONNREFUSED"). */
+	/** For the operator. */
 	readonly host: string | undefined;
-	readonly reason: string | undefined;
 	/** What was seen, for {@link advice}. */
 	readonly symptom: Symptom;
 	constructor(code: UpstreamFault, symptom: Symptom = {}, host?: string) {
 		super(`upstream: ${code}`);
 		this.name = "UpstreamError";
 		this.code = code;
-		this.status = symptom.status;
 		this.host = host;
-		this.reason = symptom.reason;
 		this.symptom = symptom;
+	}
+	/** HTTP status, if there was an answer. */
+	get status(): number | undefined {
+		return this.symptom.status;
+	}
+	/** The system's error code ("ECONNREFUSED"), if there is one. */
+	get reason(): string | undefined {
+		return this.symptom.reason;
 	}
 }
 
