@@ -312,7 +312,7 @@ export class BoostIngress {
 		this.#countCalls(sent, begun);
 		const asSent = sent.map(({ method, params }, i) => ({ id: ids[i], method, params }));
 		const checked = await this.#checked(asSent, batch, answer, context.state);
-		const others = new Map<RpcCall, string | null>();
+		const others = new Map<RpcCall, Buffer | string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
 			const refusal = isRefused(one) ? null : rateLimited(waitMs);

@@ -5,6 +5,7 @@
 import { nextTurn } from "../../shared/clock.ts";
 import { errorText, idText, type RpcCall, type RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
+import { joinInTurns } from "../../shared/jsonrpc/longText.ts";
 import { firstEntry, idIn, isList, nextEntry, type Span, scanValue } from "../../shared/jsonrpc/scan.ts";
 import { answerOf, parsed } from "../upstream/verdict.ts";
 
@@ -37,7 +38,7 @@ export function ownBody(calls: readonly RpcCall[], batch: boolean): OwnBody {
  */
 export async function clientsAnswer(
 	calls: readonly RpcCall[],
-	others: ReadonlyMap<RpcCall, string | null>,
+	others: ReadonlyMap<RpcCall, Buffer | string | null>,
 	answer: Buffer,
 	batch: boolean,
 ): Promise<Buffer | null> {
@@ -45,31 +46,28 @@ export async function clientsAnswer(
 	// A batch may be refused as a whole by one error.
 	const whole = isList(answer) ? null : answerOf(parsedShort(answer), undefined);
 	const { code, message, data } = whole?.kind === "error" ? whole.error : NO_ANSWER;
-	const pieces: Buffer[] = [];
+	const pieces: (Buffer | string)[] = [];
 	let place = 0;
 	for (const call of calls) {
 		const other = others.get(call);
 		if (other !== undefined) {
-			if (other !== null) pieces.push(COMMA, Buffer.from(other));
+			if (other !== null) pieces.push(",", other);
 			continue;
 		}
 		const span = found.get(String(place++));
 		if (call.id === undefined) continue;
-		pieces.push(COMMA);
-		if (span === undefined) pieces.push(Buffer.from(errorText(call.id, code, message, data)));
+		pieces.push(",");
+		if (span === undefined) pieces.push(errorText(call.id, code, message, data));
 		else {
-			const own = Buffer.from(idText(call.id));
+			const own = idText(call.id);
 			pieces.push(answer.subarray(span.from, span.idFrom), own, answer.subarray(span.idTo, span.to));
 		}
 	}
 	if (pieces.length === 0) return null;
 	pieces.shift();
-	return Buffer.concat(batch ? [OPENING, ...pieces, CLOSING] : pieces);
+	return joinInTurns(batch ? ["[", ...pieces, "]"] : pieces);
 }
 
-const OPENING = Buffer.from("[");
-const COMMA = Buffer.from(",");
-const CLOSING = Buffer.from("]");
 /** An error for a whole batch is shorter. */
 const LONGEST_ERROR = 64 * 1024;
 

@@ -230,7 +230,7 @@ function rebuilt(
 	batch: boolean,
 	answers: ReadonlyMap<unknown, Answer>,
 	changed: ReadonlyMap<unknown, { readonly result: unknown } | WireVerdict>,
-): string {
+): Buffer | string {
 	const texts = calls.map((call) => {
 		const { id } = call;
 		const own = changed.get(keyOf(call));

@@ -4,6 +4,7 @@
 import { type LookupFunction, Socket } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { joinChunks } from "../../shared/jsonrpc/longText.ts";
 import { type Symptom, systemCode } from "../../shared/outgoing/advice.ts";
 import {
 	encodingsOf,
@@ -247,17 +248,20 @@ class TransportExchange implements Dispatcher.DispatchHandler {
 	}
 
 	onResponseEnd(): void {
-		const [only] = this.#chunks;
-		const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
 		// The connection is free for other requests and must not be aborted.
 		this.#controller = null;
-		if (this.#encoding === undefined) this.#answered(body);
-		else this.#decode(body, encodingsOf(this.#encoding));
+		const body = joinChunks(this.#chunks, this.#bytes);
+		if (body instanceof Promise) void body.then((whole) => this.#decode(whole));
+		else this.#decode(body);
 	}
 
 	/** No encoding was asked for, but proxies in between use one all the same. */
-	#decode(body: Buffer, encodings: readonly string[]): void {
-		unpacked(body, encodings, this.#parts.maxBytes).then(
+	#decode(body: Buffer): void {
+		if (this.#encoding === undefined) {
+			this.#answered(body);
+			return;
+		}
+		unpacked(body, encodingsOf(this.#encoding), this.#parts.maxBytes).then(
 			(plain) => {
 				this.#encoding = undefined;
 				this.#answered(plain);

@@ -220,9 +220,14 @@ export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
 
 /** A JSON-RPC answer as an HTTP answer. */
 export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
-	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
+	// Counting the bytes of a long text takes as long as making them.
+	const body = typeof text === "string" && text.length > LONG_TEXT ? Buffer.from(text) : text;
+	const answer = { status: text === null && status === 200 ? 204 : status, body };
 	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
 }
+
+/** Characters; a shorter text is written together with the head. */
+const LONG_TEXT = 64 * 1024;
 
 interface BodyLimits {
 	/** Maximum bytes, and the answer to a longer body. */

@@ -65,7 +65,7 @@ export class WebsocketConnection implements Connection {
 	/** Of the messages in flight. */
 	readonly #lives = new Set<ClientLife>();
 	/** A large frame that waits to be written, and frames sent after it. */
-	readonly #outgoing: { readonly text: string; readonly onSent: () => void }[] = [];
+	readonly #outgoing: { readonly text: Buffer | string; readonly onSent: () => void }[] = [];
 	readonly #reader: UnreadReader;
 	#inFlight = 0;
 	#bytesInFlight = 0;
@@ -115,7 +115,7 @@ export class WebsocketConnection implements Connection {
 		});
 	}
 
-	send(text: string): void {
+	send(text: Buffer | string): void {
 		const socket = this.#socket;
 		if (socket.readyState !== socket.OPEN) return;
 		if (this.#reader.isBehind) {
@@ -252,8 +252,9 @@ export class WebsocketConnection implements Connection {
 		if (this.#inFlight === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
 	}
 
-	#write(text: string, onSent: () => void): void {
-		this.#socket.send(Buffer.from(text), { binary: false }, onSent);
+	#write(text: Buffer | string, onSent: () => void): void {
+		const bytes = typeof text === "string" ? Buffer.from(text) : text;
+		this.#socket.send(bytes, { binary: false }, onSent);
 	}
 
 	/** Writing a large frame takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */

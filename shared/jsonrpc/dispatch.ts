@@ -8,6 +8,7 @@ import {
 	type CallOutcome,
 	errorAnswer,
 	INTERNAL,
+	longBatchAnswer,
 	okAnswer,
 	quotable,
 	type RpcAnswer,
@@ -65,6 +66,8 @@ const TURN_MS = 2;
 /** Maximum characters of a batch's answers, as in go-ethereum. Short answers are always sent. */
 const MAX_BATCH_CHARS = 25 * 1000 * 1000;
 const SHORT_CHARS = 4_096;
+/** A batch's answers that are longer together are joined in turns of the event loop. */
+const LONG_CHARS = 1024 * 1024;
 const UNKNOWN = "unknown";
 const TOO_MUCH = new RpcError(
 	"limit",
@@ -187,7 +190,8 @@ class CallDispatcher<Context> {
 			if (running.size >= BATCH_CONCURRENCY) await Promise.race(running);
 		}
 		await Promise.all([...running, ...ordered]);
-		return batchAnswer(answers.filter((answer) => answer !== null));
+		const made = answers.filter((answer) => answer !== null);
+		return chars > LONG_CHARS ? longBatchAnswer(made) : batchAnswer(made);
 	}
 
 	/** Starts the call at once; the promise never rejects. */

@@ -7,7 +7,19 @@ import { isAscii, isUtf8, transcode } from "node:buffer";
 import { nextTurn } from "../clock.ts";
 import { asBuffer } from "../ethereum/hex.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
-import { hasPlainId, idIn, isList, type Span, scanList, scanValue } from "./scan.ts";
+import { joinInTurns } from "./longText.ts";
+import {
+	firstEntry,
+	hasPlainId,
+	idIn,
+	isList,
+	isListEnd,
+	listStart,
+	nextEntry,
+	type Span,
+	scanList,
+	scanValue,
+} from "./scan.ts";
 
 /** A number by its text, since JavaScript would write another one: 12345678901234567890, 1.0, -0. */
 export class ExactNumber {
@@ -54,8 +66,10 @@ const MAX_DEPTH = 64;
 const MAX_CALL_VALUES = 5_000;
 /** A batch of at most so many bytes is parsed at once: looking for its entries would take as long again. */
 const SHORT_BATCH = 64 * 1024;
-/** Maximum values of the calls that are parsed in one turn of the event loop, unless it is one call. */
+/** Maximum values of the calls of a batch that are parsed in one turn of the event loop, unless it is one call. */
 const TURN_VALUES = 1_000;
+/** Maximum bytes of a batch whose entries are found in one turn, unless it is one entry: a byte takes up to ten ns. */
+const TURN_BYTES = 256 * 1024;
 /**
  * Maximum values of all calls of a batch, or more if batches may be larger: a call has about ten values. Two megabytes of
  * addresses or of words are fewer.
@@ -104,16 +118,7 @@ function readBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | Promis
 	if (!isAllAscii && !isUtf8(bytes)) return NOT_UTF8;
 	const short = isAllAscii && bytes.length <= SHORT_BATCH ? readShortBatch(bytes, maxBatch) : null;
 	if (short !== null) return short;
-	const entries = scanList(bytes, maxBatch);
-	if (entries === null) return NOT_JSON;
-	if (entries.length === 0) return invalid("empty batch");
-	if (entries.length > maxBatch) return invalid(`a batch has at most ${maxBatch} entries`);
-	const reading = new BatchReading(
-		bytes,
-		isAllAscii,
-		entries,
-		Math.max(MAX_VALUES, VALUES_PER_ENTRY * maxBatch),
-	);
+	const reading = new BatchReading(bytes, isAllAscii, maxBatch);
 	return reading.readTurn() ?? reading.readRest();
 }
 
@@ -138,47 +143,63 @@ function readShortBatch(bytes: Buffer, maxBatch: number): RpcBody | RpcError | n
 	return { batch: true, calls, bytes };
 }
 
-/** Parses the entries of a batch, in turns of the event loop. */
+/** Finds and parses the entries of a batch, in turns of the event loop. */
 class BatchReading {
 	readonly #bytes: Buffer;
 	/** The same if it is ASCII, where each byte is one character; else null. */
 	readonly #ascii: string | null;
-	readonly #entries: readonly Span[];
-	readonly #maxValues: number;
+	readonly #maxBatch: number;
 	readonly #calls: RpcCall[] = [];
+	/** The next entry to read, and where the last one ended. */
+	#entry: Span | null;
+	#end: number;
 	#values = 0;
 
-	constructor(bytes: Buffer, isAllAscii: boolean, entries: readonly Span[], maxValues: number) {
+	constructor(bytes: Buffer, isAllAscii: boolean, maxBatch: number) {
 		this.#bytes = bytes;
 		this.#ascii = isAllAscii ? bytes.toString("latin1") : null;
-		this.#entries = entries;
-		this.#maxValues = maxValues;
+		this.#maxBatch = maxBatch;
+		this.#entry = firstEntry(bytes);
+		this.#end = listStart(bytes);
 	}
 
 	/** The body or its error when all are read, else null. */
 	readTurn(): RpcBody | RpcError | null {
-		const begin = this.#values;
-		for (let i = this.#calls.length; i < this.#entries.length; i++) {
-			const entry = this.#entries[i] as Span;
-			const isTooLarge = entry.values > MAX_CALL_VALUES;
-			if (isTooLarge || this.#values + entry.values > this.#maxValues) {
-				const message = isTooLarge ? TOO_LARGE : `a batch has at most ${this.#maxValues} values`;
-				this.#calls.push(refused(unparsedId(this.#bytes, entry) ?? null, message));
-				continue;
-			}
-			if (this.#values > begin && this.#values + entry.values > begin + TURN_VALUES) return null;
-			this.#values += entry.values;
-			try {
-				const text =
-					this.#ascii?.slice(entry.from, entry.to) ??
-					textOf(this.#bytes.subarray(entry.from, entry.to)) ??
-					"";
-				this.#calls.push(readCall(JSON.parse(text), this.#bytes, text, entry));
-			} catch {
-				return NOT_JSON;
-			}
+		const bytes = this.#bytes;
+		const valuesBefore = this.#values;
+		const begin = this.#entry?.from ?? 0;
+		for (let entry = this.#entry; entry !== null; entry = this.#entry) {
+			if (this.#calls.length === this.#maxBatch)
+				return invalid(`a batch has at most ${this.#maxBatch} entries`);
+			const isNextTurns =
+				entry.to > begin + TURN_BYTES || this.#values + entry.values > valuesBefore + TURN_VALUES;
+			if (isNextTurns && entry.from > begin) return null;
+			const call = this.#read(entry);
+			if (call === null) return NOT_JSON;
+			this.#calls.push(call);
+			this.#end = entry.to;
+			this.#entry = nextEntry(bytes, entry);
 		}
-		return { batch: true, calls: this.#calls, bytes: this.#bytes };
+		if (!isListEnd(bytes, this.#end)) return NOT_JSON;
+		return this.#calls.length === 0 ? invalid("empty batch") : { batch: true, calls: this.#calls, bytes };
+	}
+
+	/** The call; null if it is not JSON. */
+	#read(entry: Span): RpcCall | null {
+		const { from, to, values } = entry;
+		const isTooLarge = values > MAX_CALL_VALUES;
+		const most = Math.max(MAX_VALUES, VALUES_PER_ENTRY * this.#maxBatch);
+		if (isTooLarge || this.#values + values > most) {
+			const message = isTooLarge ? TOO_LARGE : `a batch has at most ${most} values`;
+			return refused(unparsedId(this.#bytes, entry) ?? null, message);
+		}
+		this.#values += values;
+		try {
+			const text = this.#ascii?.slice(from, to) ?? textOf(this.#bytes.subarray(from, to)) ?? "";
+			return readCall(JSON.parse(text), this.#bytes, text, entry);
+		} catch {
+			return null;
+		}
 	}
 
 	async readRest(): Promise<RpcBody | RpcError> {
@@ -405,7 +426,7 @@ export interface RpcAnswer {
 	/** HTTP status. */
 	readonly status: number;
 	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
-	readonly text: string | null;
+	readonly text: Buffer | string | null;
 	/** Ms after which to retry, if all of it is over the rate limit or can't be served now; else 0. */
 	readonly retryMs: number;
 }
@@ -461,11 +482,20 @@ export function readError(thrown: unknown): WireError | null {
 
 /** The answer to a batch: the common status of all entries, else 200. Notifications add no text. */
 export function batchAnswer(answers: readonly RpcAnswer[]): RpcAnswer {
-	const texts = answers.flatMap((answer) => (answer.text === null ? [] : [answer.text]));
+	const texts = answers.flatMap(({ text }) => (text === null ? [] : [text]));
+	return { ...together(answers), text: texts.length === 0 ? null : `[${texts.join(",")}]` };
+}
+
+/** The same for answers that are long together; made in turns of the event loop. */
+export async function longBatchAnswer(answers: readonly RpcAnswer[]): Promise<RpcAnswer> {
+	const texts = answers.flatMap(({ text }) => (text === null ? [] : [",", text]));
+	return { ...together(answers), text: await joinInTurns(["[", ...texts.slice(1), "]"]) };
+}
+
+function together(answers: readonly RpcAnswer[]): Pick<RpcAnswer, "status" | "retryMs"> {
 	const first = answers[0]?.status ?? 200;
 	return {
 		status: answers.every((answer) => answer.status === first) ? first : 200,
-		text: texts.length === 0 ? null : `[${texts.join(",")}]`,
 		retryMs: answers.every(({ retryMs }) => retryMs > 0) ? Math.max(...answers.map((one) => one.retryMs)) : 0,
 	};
 }

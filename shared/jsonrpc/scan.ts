@@ -117,12 +117,16 @@ export function scanList(json: Buffer, max: number): readonly Span[] | null {
 		if (entries.length > max) return entries;
 		end = entry.to;
 	}
-	const isClosed = json[end] === BRACKET + CLOSING && skipSpace(json, end + 1) === json.length;
-	return isClosed ? entries : null;
+	return isListEnd(json, end) ? entries : null;
 }
 
-/** The position of what follows the opening bracket. */
-function listStart(json: Buffer): number {
+/** Whether a list closes at `at`, and nothing follows it. */
+export function isListEnd(json: Buffer, at: number): boolean {
+	return json[at] === BRACKET + CLOSING && skipSpace(json, at + 1) === json.length;
+}
+
+/** The position of what follows the opening bracket of a list. */
+export function listStart(json: Buffer): number {
 	return skipSpace(json, skipSpace(json, 0) + 1);
 }
 

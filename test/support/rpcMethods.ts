@@ -232,7 +232,7 @@ export function startDispatcher(limiter?: CallLimiter<CallContext>) {
 		const reading = dispatcher.read(Buffer.from(text));
 		const read = reading instanceof Promise ? await reading : reading;
 		const answer = await dispatcher.dispatch(read, CONTEXT, refusal);
-		return { ...answer, body: answer.text === null ? null : JSON.parse(answer.text) };
+		return { ...answer, body: answer.text === null ? null : JSON.parse(String(answer.text)) };
 	};
 	const call = (method: string, params: unknown = [], id: unknown = 1) =>
 		send({ jsonrpc: "2.0", id, method, params });

@@ -210,7 +210,7 @@ test("a body that is refused for its size is answered with the ids of its calls"
 		const bytes = Buffer.from(body);
 		const { status, text } = limiter.takeBody(client, bytes, { bytes: bytes.length, onGone() {} }) ?? {};
 		assert.equal(status, 429);
-		return (text ?? "").replace(
+		return String(text ?? "").replace(
 			/,"error":\{"code":-32005,"message":"limit exceeded: try again in 10 s"\}/g,
 			"",
 		);

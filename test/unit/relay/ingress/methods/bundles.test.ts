@@ -84,7 +84,7 @@ function startBundleMethods() {
 	);
 	const send = async (body: unknown, signer: string | null = null) => {
 		const answer = await dispatcher.dispatch(await dispatcher.read(JSON.stringify(body)), context(signer));
-		return JSON.parse(answer.text ?? "null");
+		return JSON.parse(String(answer.text));
 	};
 	return { market, charges, send };
 }
