@@ -1,7 +1,7 @@
 // Boost's metrics, each a function to count with. All series exist from the start.
 
 import { type Clock, systemClock } from "../shared/clock.ts";
-import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
+import type { CallOutcome } from "../shared/jsonrpc/answers.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import {

@@ -1,6 +1,6 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
-import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type {
 	BoostPath,
 	Call,

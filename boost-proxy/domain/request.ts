@@ -2,7 +2,7 @@
 // Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
 
 import type { RequestLife } from "../../shared/http/callContext.ts";
-import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 
 /** Our relay, and the one that is used while ours is unavailable. */
 export const UPSTREAMS = ["relay", "fallback"] as const;

@@ -13,22 +13,16 @@ import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/mes
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
+import { type CallOutcome, type RpcAnswer, rateLimited } from "../../shared/jsonrpc/answers.ts";
 import {
 	createDispatcher,
 	type Dispatcher,
 	methodNotFound,
 	oversized,
 } from "../../shared/jsonrpc/dispatch.ts";
-import {
-	type CallOutcome,
-	ExactNumber,
-	type RpcAnswer,
-	type RpcBody,
-	type RpcCall,
-	rateLimited,
-	readBody,
-} from "../../shared/jsonrpc/envelope.ts";
+import { type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";

@@ -3,8 +3,10 @@
 // null). Its answer is given back under the client's ids, in the order of its calls.
 
 import { nextTurn } from "../../shared/clock.ts";
-import { errorText, idText, type RpcCall, type RpcId } from "../../shared/jsonrpc/envelope.ts";
+import { errorText } from "../../shared/jsonrpc/answers.ts";
+import type { RpcCall } from "../../shared/jsonrpc/envelope.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
+import { idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
 import { joinInTurns } from "../../shared/jsonrpc/longText.ts";
 import { firstEntry, idIn, isList, nextEntry, type Span, scanValue } from "../../shared/jsonrpc/scan.ts";
 import { answerOf, parsed } from "../upstream/verdict.ts";

@@ -4,14 +4,9 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import {
-	batchAnswer,
-	errorAnswer,
-	okAnswer,
-	type RpcAnswer,
-	type RpcId,
-} from "../../shared/jsonrpc/envelope.ts";
+import { batchAnswer, errorAnswer, okAnswer, type RpcAnswer } from "../../shared/jsonrpc/answers.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
+import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { ToldHeads } from "../domain/ports.ts";
 import type { ReadAnswer, UpstreamName, WireVerdict } from "../domain/request.ts";

@@ -2,8 +2,8 @@
 // answers.
 
 import type { Clock } from "../../shared/clock.ts";
-import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import type { Call, ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 

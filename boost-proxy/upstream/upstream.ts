@@ -3,7 +3,7 @@
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
-import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Cutter } from "../../shared/secrets.ts";

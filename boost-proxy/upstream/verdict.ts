@@ -7,8 +7,8 @@
 // −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account), and a
 // pool that is full for everybody.
 
-import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { isOwnFault } from "../../shared/jsonrpc/errors.ts";
+import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Cutter } from "../../shared/secrets.ts";
 import { asksForLess, isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {

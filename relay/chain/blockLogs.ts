@@ -1,8 +1,8 @@
 // Reads the logs of single blocks. Each block is read once, however many clients ask for its logs.
 
 import { LRUCache } from "lru-cache";
+import { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import type { Log } from "../../shared/jsonrpc/logs.ts";
 import type { NodeReader } from "./nodeReader.ts";
 

@@ -5,6 +5,7 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { JsonText, jsonText } from "../../shared/jsonrpc/answers.ts";
 import {
 	ACCOUNT_STATUS,
 	type JsonRpcClient,
@@ -13,7 +14,6 @@ import {
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
 import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
-import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
 import {
 	ForeignRpcError,
 	isOwnFault,

@@ -11,7 +11,7 @@ import {
 	UNKNOWN_ADDRESS,
 } from "../../shared/http/callContext.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
-import type { JsonText } from "../../shared/jsonrpc/envelope.ts";
+import type { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
 import type {

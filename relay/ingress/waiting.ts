@@ -16,8 +16,8 @@ import {
 	type UpgradeHandler,
 } from "../../shared/http/server.ts";
 import { type Standby, UP } from "../../shared/http/standby.ts";
+import { errorText } from "../../shared/jsonrpc/answers.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
-import { errorText } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";

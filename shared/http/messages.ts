@@ -4,7 +4,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/envelope.ts";
+import { errorText, type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/answers.ts";
 import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";

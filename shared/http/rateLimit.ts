@@ -3,8 +3,9 @@
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
+import { type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/answers.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
-import { type RpcAnswer, type RpcCall, rateLimited, refusedAnswer } from "../jsonrpc/envelope.ts";
+import type { RpcCall } from "../jsonrpc/envelope.ts";
 import { type CallContext, type Client, clientOf, type RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {

@@ -4,8 +4,9 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { nextTurn } from "../clock.ts";
+import type { RpcAnswer } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
-import type { RpcAnswer, RpcBody } from "../jsonrpc/envelope.ts";
+import type { RpcBody } from "../jsonrpc/envelope.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import type { FairScheduler } from "../shares/scheduler.ts";
 import type { ByteBudget, Shares } from "../shares/shares.ts";

@@ -15,7 +15,7 @@ import {
 	TooLargeError,
 	unpacked,
 } from "../outgoing/headers.ts";
-import { JsonText } from "./envelope.ts";
+import { JsonText } from "./answers.ts";
 import { joinChunks } from "./longText.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */

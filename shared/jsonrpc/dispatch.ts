@@ -12,12 +12,10 @@ import {
 	okAnswer,
 	quotable,
 	type RpcAnswer,
-	type RpcBody,
-	type RpcCall,
 	rateLimited,
-	readBody,
 	readError,
-} from "./envelope.ts";
+} from "./answers.ts";
+import { type RpcBody, type RpcCall, readBody } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
 

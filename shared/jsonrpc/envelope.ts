@@ -1,36 +1,22 @@
-// Reads the calls of a JSON-RPC 2.0 body and writes the text of their answers (https://www.jsonrpc.org/specification). The
-// number of values in each call is checked before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for
-// two megabytes of "{}", and a hundredth of that for one string of the same length. A large batch is parsed in turns of the
-// event loop.
+// Reads the calls of a JSON-RPC 2.0 body (https://www.jsonrpc.org/specification). The number of values in each call is checked
+// before it is parsed: JSON.parse and the schemas need hundreds of milliseconds for two megabytes of "{}", and a hundredth of
+// that for one string of the same length. A large batch is parsed in turns of the event loop.
 
 import { isAscii, isUtf8, transcode } from "node:buffer";
 import { nextTurn } from "../clock.ts";
 import { asBuffer } from "../ethereum/hex.ts";
-import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "./errors.ts";
-import { joinInTurns } from "./longText.ts";
+import { RpcError } from "./errors.ts";
 import {
-	firstEntry,
-	hasPlainId,
-	idIn,
-	isList,
-	isListEnd,
-	listStart,
-	nextEntry,
-	type Span,
-	scanList,
-	scanValue,
-} from "./scan.ts";
-
-/** A number by its text, since JavaScript would write another one: 12345678901234567890, 1.0, -0. */
-export class ExactNumber {
-	readonly text: string;
-	constructor(text: string) {
-		this.text = text;
-	}
-}
-
-/** An id, echoed as it was written. */
-export type RpcId = string | number | null | ExactNumber;
+	arePlainlyIn,
+	isId,
+	isPlainlyIn,
+	LONG_ID,
+	MAX_ID_CHARS,
+	numberIn,
+	type RpcId,
+	unparsedId,
+} from "./ids.ts";
+import { firstEntry, isList, isListEnd, listStart, nextEntry, type Span, scanValue } from "./scan.ts";
 
 /** One entry of a request. */
 export interface RpcCall {
@@ -56,10 +42,6 @@ export interface RpcBody {
 	readonly bytes: Buffer;
 }
 
-/** Maximum characters of an id, which is echoed in the answer. */
-const MAX_ID_CHARS = 64 * 1024;
-/** Longer names are cut when an error quotes them. */
-const QUOTED_CHARS = 64;
 /** No call of the interface nests deeper; nodes stop at 128. */
 const MAX_DEPTH = 64;
 /** Maximum values of one call. */
@@ -76,8 +58,6 @@ const TURN_BYTES = 256 * 1024;
  */
 const MAX_VALUES = 50_000;
 const VALUES_PER_ENTRY = 16;
-/** Of a longer batch that is refused unparsed no ids are read: it gets one error. */
-const MAX_REFUSED = 1_000;
 const NO_PARAMS: readonly unknown[] = [];
 const TOO_LARGE = `a call has at most ${MAX_CALL_VALUES} values`;
 const NOT_UTF8 = new RpcError("parse", "parse error: not UTF-8");
@@ -211,76 +191,10 @@ class BatchReading {
 	}
 }
 
-/** The id of a call that is not parsed; undefined if it has none that can be echoed. */
-function unparsedId(bytes: Buffer, span: Span): RpcId | undefined {
-	// An escaped character takes six bytes.
-	const text = idIn(bytes, span, 6 * MAX_ID_CHARS + 2);
-	if (text === null) return undefined;
-	try {
-		const id: unknown = JSON.parse(text);
-		if (typeof id === "number") return numberIn(bytes, span, id) ?? undefined;
-		if (id === null) return null;
-		return typeof id === "string" && id.length <= MAX_ID_CHARS ? id : undefined;
-	} catch {
-		return undefined;
-	}
-}
-
-/** The refusals of a body that was not parsed, each with the id of its call as far as it can be read. */
-export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): RpcAnswer {
-	const wire = readError(error) ?? INTERNAL;
-	if (!isList(body)) return errorAnswer(unparsedId(body, scanValue(body, 0)) ?? null, wire, retryMs);
-	const entries = scanList(body, MAX_REFUSED) ?? [];
-	const answers =
-		entries.length > MAX_REFUSED
-			? []
-			: entries.flatMap((entry) => {
-					const id = unparsedId(body, entry);
-					return id === undefined ? [] : [errorAnswer(id, wire, retryMs)];
-				});
-	return answers.length === 0 ? errorAnswer(null, wire, retryMs) : batchAnswer(answers);
-}
-
-/** A result that is JSON text already, and is written unchanged. */
-export class JsonText {
-	readonly text: string;
-	constructor(text: string) {
-		this.text = text;
-	}
-}
-
-/** The text of a successful answer. An undefined result is written as null, since the member is required. */
-function resultText(id: RpcId, result: unknown): string {
-	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${jsonText(result)}}`;
-}
-
-export function jsonText(result: unknown): string {
-	return result instanceof JsonText ? result.text : (JSON.stringify(result) ?? "null");
-}
-
-/** The text of an error answer; `data` is left out if undefined. */
-export function errorText(id: RpcId, code: number, message: string, data?: unknown): string {
-	const dataText = data === undefined ? undefined : JSON.stringify(data);
-	const tail = dataText === undefined ? "" : `,"data":${dataText}`;
-	return `{"jsonrpc":"2.0","id":${idText(id)},"error":{"code":${code},"message":${JSON.stringify(message)}${tail}}}`;
-}
-
-/** `text` as an error may quote it: printable ASCII, at most 64 characters. */
-export function quotable(text: string): string {
-	const cut = text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS)}...` : text;
-	return cut.replace(/[^\x20-\x7e]/g, "?");
-}
-
 /** Decodes UTF-8, five times as fast as Node's usual method if it is not all ASCII; null if it is none. */
 function textOf(bytes: Buffer): string | null {
 	if (isAscii(bytes)) return bytes.toString("latin1");
 	return isUtf8(bytes) ? transcode(bytes, "utf8", "utf16le").toString("utf16le") : null;
-}
-
-/** An id as JSON. */
-export function idText(id: RpcId): string {
-	if (typeof id === "string") return JSON.stringify(id);
-	return id instanceof ExactNumber ? id.text : String(id);
 }
 
 function invalid(message: string): RpcError {
@@ -330,52 +244,6 @@ function badParams(expected: string): RpcError {
 	return new RpcError("invalidParams", `invalid params: params: expected ${expected}`);
 }
 
-const ID_KEY = '"id"';
-const LONG_ID = `id: expected at most ${MAX_ID_CHARS} characters`;
-
-function isId(id: unknown): id is string | number | null | undefined {
-	return id === undefined || id === null || typeof id === "string" || typeof id === "number";
-}
-
-/**
- * Whether the call in `text` has its id `id` written as JavaScript writes it, found without looking at each byte: without
- * escapes, `"id"` can only be a key or a whole string, and if there is only one it is the key of the id. False also where
- * that is not clear.
- */
-function isPlainlyIn(text: string, id: number): boolean {
-	const at = text.indexOf(ID_KEY);
-	return isIdAt(text, at, id) && text.indexOf(ID_KEY, at + 4) === -1 && !text.includes("\\");
-}
-
-/** The same for all `entries` of a batch: as many `"id"` as entries, each of which has one, are their keys in their order. */
-function arePlainlyIn(text: string, entries: readonly unknown[]): boolean {
-	let at = -1;
-	for (const entry of entries) {
-		const id =
-			typeof entry === "object" && entry !== null ? (entry as { readonly id?: unknown }).id : undefined;
-		at = text.indexOf(ID_KEY, at + 1);
-		if (typeof id === "number" ? !isIdAt(text, at, id) : typeof id !== "string" || at === -1) return false;
-	}
-	return text.indexOf(ID_KEY, at + 1) === -1 && !text.includes("\\");
-}
-
-/** Whether the key of an id is at `at`, and `id` behind it as JavaScript writes it. */
-function isIdAt(text: string, at: number, id: number): boolean {
-	if (at === -1 || !Number.isSafeInteger(id) || text[at + ID_KEY.length] !== ":") return false;
-	const digits = String(id);
-	const from = at + ID_KEY.length + 1;
-	const next = text[from + digits.length];
-	return (next === "," || next === "}") && text.startsWith(digits, from);
-}
-
-/** The id that JSON.parse reads as `id`, as it is written: a number only if every server writes it like that; null if too long. */
-function numberIn(bytes: Buffer, span: Span, id: number): number | ExactNumber | null {
-	if (hasPlainId(bytes, span)) return id;
-	const text = idIn(bytes, span) ?? String(id);
-	if (text.length > MAX_ID_CHARS) return null;
-	return Math.abs(id) <= Number.MAX_SAFE_INTEGER && String(id) === text ? id : new ExactNumber(text);
-}
-
 interface Measured {
 	/** Approximate characters as JSON; infinite if nested too deep. */
 	readonly size: number;
@@ -416,86 +284,4 @@ function measure(value: unknown, maxDepth: number): Measured {
 		level = below;
 	}
 	return { size: Number.POSITIVE_INFINITY, wellFormed: true };
-}
-
-/** How a call ended: "foreign" is an upstream's error, a kind is our own. */
-export type CallOutcome = "ok" | "foreign" | RpcErrorKind;
-
-/** The answer to a body. */
-export interface RpcAnswer {
-	/** HTTP status. */
-	readonly status: number;
-	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
-	readonly text: Buffer | string | null;
-	/** Ms after which to retry, if all of it is over the rate limit or can't be served now; else 0. */
-	readonly retryMs: number;
-}
-
-/** The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON, such as a bigint. */
-export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
-	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
-}
-
-/** When to retry unless it is known better, in ms. */
-const RETRY_MS = 1_000;
-
-export function errorAnswer(id: RpcId | undefined, error: WireError, waitMs = 0): RpcAnswer {
-	const { outcome, code, message, data, status } = error;
-	const retryMs = waitMs === 0 && (outcome === "unavailable" || outcome === "rateLimit") ? RETRY_MS : waitMs;
-	return { status, text: id === undefined ? null : errorText(id, code, message, data), retryMs };
-}
-
-/** The error for a client over its rate limit, which may retry in `waitMs`. */
-export function rateLimited(waitMs: number): RpcError {
-	return new RpcError("rateLimit", `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`);
-}
-
-/** An error as clients see it. */
-interface WireError {
-	readonly outcome: CallOutcome;
-	readonly code: number;
-	readonly message: string;
-	readonly data: unknown;
-	readonly status: number;
-}
-
-/** What clients see of our own faults. */
-export const INTERNAL: WireError = {
-	outcome: "internal",
-	...RPC_ERRORS.internal,
-	message: "internal error",
-	data: undefined,
-};
-
-/** What clients may see of a thrown error; null for our own faults. */
-export function readError(thrown: unknown): WireError | null {
-	if (thrown instanceof RpcError) {
-		const { kind, code, message, data } = thrown;
-		return { outcome: kind, code, message, data, status: RPC_ERRORS[kind].status };
-	}
-	if (thrown instanceof ForeignRpcError) {
-		const { code, message, data } = thrown;
-		return { outcome: "foreign", code, message, data, status: 200 };
-	}
-	return null;
-}
-
-/** The answer to a batch: the common status of all entries, else 200. Notifications add no text. */
-export function batchAnswer(answers: readonly RpcAnswer[]): RpcAnswer {
-	const texts = answers.flatMap(({ text }) => (text === null ? [] : [text]));
-	return { ...together(answers), text: texts.length === 0 ? null : `[${texts.join(",")}]` };
-}
-
-/** The same for answers that are long together; made in turns of the event loop. */
-export async function longBatchAnswer(answers: readonly RpcAnswer[]): Promise<RpcAnswer> {
-	const texts = answers.flatMap(({ text }) => (text === null ? [] : [",", text]));
-	return { ...together(answers), text: await joinInTurns(["[", ...texts.slice(1), "]"]) };
-}
-
-function together(answers: readonly RpcAnswer[]): Pick<RpcAnswer, "status" | "retryMs"> {
-	const first = answers[0]?.status ?? 200;
-	return {
-		status: answers.every((answer) => answer.status === first) ? first : 200,
-		retryMs: answers.every(({ retryMs }) => retryMs > 0) ? Math.max(...answers.map((one) => one.retryMs)) : 0,
-	};
 }

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { hexToBytes, parseAddress, parseHash, parseQuantity, toQuantity } from "../ethereum/hex.ts";
-import { quotable } from "./envelope.ts";
+import { quotable } from "./answers.ts";
 import { RpcError } from "./errors.ts";
 
 /**

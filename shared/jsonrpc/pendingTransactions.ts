@@ -3,7 +3,7 @@
 // that call ends programs that use ethers: nothing catches it there. So the call succeeds, and the refusal comes behind it: on a
 // websocket as an error with id null, for a filter when it is polled.
 
-import { errorText } from "./envelope.ts";
+import { errorText } from "./answers.ts";
 import { RpcError } from "./errors.ts";
 
 /** The name of the subscription. */

@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
+import type { CallOutcome } from "../../shared/jsonrpc/answers.ts";
 import { type CallLimiter, createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
-import type { CallOutcome } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import {
 	AnswerLater,

@@ -15,7 +15,7 @@ import {
 	judgeReading,
 	readCalls,
 } from "../../../../boost-proxy/upstream/verdict.ts";
-import type { RpcId } from "../../../../shared/jsonrpc/envelope.ts";
+import type { RpcId } from "../../../../shared/jsonrpc/ids.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const OTHER = `0x${"cd".repeat(32)}`;

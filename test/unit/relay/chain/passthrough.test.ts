@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/passthrough.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
-import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
+import { JsonText } from "../../../../shared/jsonrpc/answers.ts";
 import { RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
 import { cutterFor } from "../../../../shared/secrets.ts";

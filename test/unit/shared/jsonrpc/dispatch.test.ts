@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallContext } from "../../../../shared/http/callContext.ts";
 import type { CallLimiter } from "../../../../shared/jsonrpc/dispatch.ts";
-import { ExactNumber, type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
+import { type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import { ExactNumber } from "../../../../shared/jsonrpc/ids.ts";
 import { CANARY, entry, startDispatcher as start } from "../../../support/rpcMethods.ts";
 
 interface Answered {

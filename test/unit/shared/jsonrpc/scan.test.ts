@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ExactNumber, idText, type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
+import { type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import { ExactNumber, idText } from "../../../../shared/jsonrpc/ids.ts";
 import { idIn, scanList, scanValue } from "../../../../shared/jsonrpc/scan.ts";
 
 const space = fc.constantFrom("", "", " ", "\n\t", "\r  ");
