@@ -259,13 +259,38 @@ describe("a node that", () => {
 		await until("it has answered", () => abilities.bidding);
 	});
 
+	for (const [what, methods] of [
+		["simulations", [SIMULATE]],
+		["simulations and traces", [SIMULATE, TRACE]],
+		["traces", [TRACE]],
+	] as const) {
+		it(`refuses ${what} is believed when it is asked for the third time: a refusal may pass`, async () => {
+			const abilities = await abilitiesOf(node);
+			const before = abilities.report;
+			for (let round = 0; round < 2; round += 1) {
+				proxy.setRule(without({ code: -32000, message: "upstream hiccup" }, ...methods));
+				for (let left = 2; left > 0; left -= 1) await abilities.learn();
+				assert.deepEqual([abilities.report, abilities.traces], [before, true]);
+				proxy.setRule(null);
+				await abilities.learn();
+			}
+			proxy.setRule(without(GONE, ...methods));
+			for (let left = 3; left > 0; left -= 1) await abilities.learn();
+			assert.notDeepEqual([abilities.report, abilities.traces], [before, true]);
+		});
+	}
+
 	it("has come in place of another is found out when it surprises, or in time", async () => {
 		const clock = new ManualClock();
 		const abilities = await abilitiesOf(node, clock);
 		assert.equal(abilities.bidding, true);
 		proxy.setRule(without(GONE, SIMULATE));
-		abilities.doubt();
-		await until("it has lost it", () => abilities.report.method === TRACE);
+		// Each simulation that it refuses has it asked, at most every two seconds.
+		await until("it has lost it", async () => {
+			abilities.doubt();
+			await clock.advance(2_000);
+			return abilities.report.method === TRACE;
+		});
 		assert.equal(abilities.bidding, false);
 		proxy.setRule(null);
 		abilities.headCame();
