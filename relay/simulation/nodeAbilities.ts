@@ -190,6 +190,8 @@ export class LearntAbilities implements NodeAbilities {
 	doubt(): void {
 		const { clock, background } = this.#deps;
 		this.#isDoubted = true;
+		// It was not asked since, for nothing was refused: what it refused before has passed.
+		if (!this.#isAsking && clock.monotonic() - this.#askedAt > 2 * AGAIN_MS) this.#faults = 0;
 		const afterMs = this.#faults > 0 ? AGAIN_MS : SOON_MS;
 		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < afterMs) return;
 		this.#doubtedAt = clock.monotonic();

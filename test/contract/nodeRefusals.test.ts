@@ -5,9 +5,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { BlockContext } from "../../relay/domain/simulation.ts";
-import type { AbilitiesReport } from "../../relay/simulation/nodeAbilities.ts";
+import { type AbilitiesReport, LearntAbilities } from "../../relay/simulation/nodeAbilities.ts";
+import { Background } from "../../shared/background.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { silentLogger as log } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { ManualClock } from "../support/manualClock.ts";
@@ -279,6 +281,24 @@ describe("a node that", () => {
 			assert.notDeepEqual([abilities.report, abilities.traces], [before, true]);
 		});
 	}
+
+	it("refuses for some seconds, now and then, has lost nothing", async () => {
+		const clock = new ManualClock();
+		const background = new Background({}, { log });
+		const abilities = new LearntAbilities({ node, clock, background, log });
+		await abilities.learn();
+		proxy.setRule(without(GONE, SIMULATE, TRACE));
+		// Simulations are refused for two seconds, then no more until the next block.
+		for (const pauseMs of [2_000, 10_000, 2_000, 10_000, 2_000, 2_000]) {
+			abilities.doubt();
+			await background.join();
+			assert.equal(abilities.bidding, true);
+			await clock.advance(pauseMs);
+		}
+		abilities.doubt();
+		await background.join();
+		assert.equal(abilities.bidding, false, "it goes on refusing");
+	});
 
 	it("has come in place of another is found out when it surprises, or in time", async () => {
 		const clock = new ManualClock();
