@@ -11,8 +11,8 @@ import type { QueueReason } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
+	askAgainMs,
 	blockContext,
-	isImpossible,
 	type SimulationError,
 	type SimulationErrorCode,
 	type SimulationOutcome,
@@ -130,15 +130,15 @@ export class SenderRunner {
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
-			this.#retry(sender);
+			this.#retry(sender, NODE_RETRY_MS);
 		} finally {
 			this.#jobs.delete(sender);
 		}
 	}
 
-	#retry(sender: string): void {
+	#retry(sender: string, afterMs: number): void {
 		if (this.#retries.has(sender) || this.#stopped) return;
-		const timer = this.#deps.clock.after(NODE_RETRY_MS, () => {
+		const timer = this.#deps.clock.after(afterMs, () => {
 			this.#retries.delete(sender);
 			this.run(sender, "held", true);
 		});
@@ -173,8 +173,10 @@ export class SenderRunner {
 		}
 		this.#carryOut(ready, outcomes, planTransactions(facts, outcomes), next);
 		searchers.senderPlanned(all);
-		const unavailable = outcomes.some((one) => one?.ok === false && one.error.code === "NODE_UNAVAILABLE");
-		if (unavailable && !outcomes.some(isImpossible)) this.#retry(sender);
+		for (const outcome of outcomes) {
+			const againMs = askAgainMs(outcome, NODE_RETRY_MS);
+			if (againMs !== null) this.#retry(sender, againMs);
+		}
 	}
 
 	/** The outcomes, as far as they are needed. The first transaction whose fees are too low for the block fails unsimulated. */

@@ -62,7 +62,7 @@ export class Auctioneer {
 		this.#market = market;
 		this.#checks = new BidChecks(dependencies, market, {
 			onVerdict: (bid, verdict) => this.#judged(bid, verdict),
-			onRetry: (targets) => this.reconcile(targets),
+			onRetry: (target) => this.reconcile([target]),
 		});
 	}
 

@@ -4,27 +4,24 @@
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Bid } from "../auction/bids.ts";
-import type { BidVerdict } from "./bundleSimulation.ts";
+import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
 import type { MarketDependencies, SearcherMarket } from "./market.ts";
 
 /** Receives the results. */
 export interface BidChecksListener {
 	/** Called with the result for a bid that is still live, after its basis and value were set. */
 	readonly onVerdict: (bid: Bid, verdict: BidVerdict) => void;
-	/** Called with targets whose bids may be checked again. */
-	readonly onRetry: (targets: readonly string[]) => void;
+	/** Called with a target whose bids may be checked again. */
+	readonly onRetry: (target: string) => void;
 }
-
-/** Delay between attempts while the node gives no result, in ms. */
-const RETRY_MS = 500;
 
 /** Runs the checks. */
 export class BidChecks {
 	readonly #deps: Pick<MarketDependencies, "tip" | "background" | "clock">;
 	readonly #market: Pick<SearcherMarket, "bids" | "simulation">;
 	readonly #listener: BidChecksListener;
-	readonly #waiting = new Set<string>();
-	#timer: Timer | null = null;
+	/** By target. */
+	readonly #retries = new Map<string, Timer>();
 	#stopped = false;
 
 	constructor(
@@ -64,7 +61,7 @@ export class BidChecks {
 	/** Starts no further check. */
 	stop(): void {
 		this.#stopped = true;
-		this.#timer?.cancel();
+		for (const timer of this.#retries.values()) timer.cancel();
 	}
 
 	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
@@ -72,20 +69,19 @@ export class BidChecks {
 		bid.basis = isValid ? basis : null;
 		bid.inconclusive = isValid ? null : { basis, targetFailed: verdict.kind === "targetFails" };
 		if (isValid) bid.value = verdict.value;
-		if (verdict.kind === "unavailable" || verdict.kind === "outdated") this.#retry(bid.target);
+		const againMs = retryMs(verdict);
+		if (againMs !== null) this.#retry(bid.target, againMs);
 		this.#listener.onVerdict(bid, verdict);
 	}
 
-	#retry(target: string): void {
-		if (this.#stopped) return;
-		this.#waiting.add(target);
-		this.#timer ??= this.#deps.clock.after(RETRY_MS, () => {
-			this.#timer = null;
-			const targets = [...this.#waiting];
-			this.#waiting.clear();
-			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.inconclusive = null;
-			this.#listener.onRetry(targets);
+	#retry(target: string, afterMs: number): void {
+		if (this.#retries.has(target) || this.#stopped) return;
+		const timer = this.#deps.clock.after(afterMs, () => {
+			this.#retries.delete(target);
+			for (const bid of this.#market.bids.of(target)) bid.inconclusive = null;
+			this.#listener.onRetry(target);
 		});
+		this.#retries.set(target, timer);
 	}
 }
 

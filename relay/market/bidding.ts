@@ -18,10 +18,10 @@ import {
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { type BidVerdict, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
+import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
-/** Most simulations of one bid when the target's state or the sender's account changes meanwhile. */
+/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node refuses. */
 const MAX_TRIES = 3;
 
 /** The refusal for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */
@@ -89,12 +89,9 @@ export class Bidding {
 			// The head or the target's chain has changed meanwhile: the result is stale.
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
-			if (verdict.kind === "outdated") {
-				await pause(clock, LATER_HEAD_MS);
-				continue;
-			}
-			if (verdict.kind !== "valid") return refusalOf(verdict);
-			return this.#accept(one, verdict.value, basis);
+			if (verdict.kind === "valid") return this.#accept(one, verdict.value, basis);
+			if (!isTransient(verdict) || left === 1) return refusalOf(verdict);
+			await pause(clock, LATER_HEAD_MS);
 		}
 		throw nodeUnavailable();
 	}
@@ -199,8 +196,9 @@ function barred(bar: Bar | null): BundleOutcome | null {
 }
 
 /** The refusal that follows from a simulation's result. Throws if there was none. */
-function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>): BundleOutcome {
+function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" }>): BundleOutcome {
 	switch (verdict.kind) {
+		case "outdated":
 		case "unavailable":
 			throw nodeUnavailable();
 		case "impossible":

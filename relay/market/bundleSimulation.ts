@@ -42,8 +42,8 @@ type NoVerdict =
 	| { readonly kind: "outdated" }
 	/** The node gave no result. */
 	| { readonly kind: "unavailable" }
-	/** The node can't simulate it. */
-	| { readonly kind: "impossible"; readonly why: string };
+	/** The node can't simulate it; to be asked again in `againMs`, or not for the same block. */
+	| { readonly kind: "impossible"; readonly why: string; readonly againMs: number | null };
 
 /** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
@@ -75,8 +75,10 @@ export interface PlainTrial {
 	readonly signal: AbortSignal;
 }
 
-/** Roughly how long it takes to process a head that the node already has, in ms: the delay before a retry. */
+/** Delay before a bundle is simulated again in ms: roughly how long it takes to process a head that the node already has. */
 export const LATER_HEAD_MS = 200;
+/** The same where the node gave no result of a bundle that was accepted. */
+const NO_RESULT_MS = 500;
 
 /** Failures that may be due to a cached account. */
 const OF_ACCOUNT: ReadonlySet<SimulationErrorCode> = new Set([
@@ -164,10 +166,11 @@ export class BundleSimulation implements SharedTransactions {
 		const last = outcomes.at(-1);
 		if (last === undefined) return { kind: "unavailable" };
 		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return withoutVerdict(last);
-		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
+		const targetFails = outcomes.length <= target.chain.length;
 		if (!last.ok) {
-			const isOld = await this.#isOutdated(backrun.from, client, last.error);
-			return isOld ? { kind: "outdated" } : { kind: "failed", error: last.error };
+			if (await this.#isOutdated(targetFails ? from : backrun.from, client, last.error))
+				return { kind: "outdated" };
+			return targetFails ? { kind: "targetFails" } : { kind: "failed", error: last.error };
 		}
 		if (last.paid === null) return { kind: "unavailable" };
 		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
@@ -259,7 +262,18 @@ export function isMendable({ code }: SimulationError): boolean {
 
 function withoutVerdict(outcome: SimulationOutcome | undefined): NoVerdict {
 	if (outcome?.ok !== false || !isImpossible(outcome)) return { kind: "unavailable" };
-	return { kind: "impossible", why: outcome.error.message };
+	return { kind: "impossible", why: outcome.error.message, againMs: outcome.againMs ?? null };
+}
+
+/** In how many ms an accepted bundle is simulated again for the same block; null: not at all. */
+export function retryMs(verdict: BidVerdict | PlainVerdict): number | null {
+	if (verdict.kind === "impossible") return verdict.againMs;
+	return verdict.kind === "outdated" || verdict.kind === "unavailable" ? NO_RESULT_MS : null;
+}
+
+/** Whether a new bundle is simulated again before it is answered. */
+export function isTransient(verdict: BidVerdict | PlainVerdict): boolean {
+	return verdict.kind !== "unavailable" && retryMs(verdict) !== null;
 }
 
 /** A revert's message, starting with `what`. */

@@ -22,9 +22,11 @@ import type { ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
 import {
 	isMendable,
+	isTransient,
 	LATER_HEAD_MS,
 	type PlainVerdict,
 	readTransactions,
+	retryMs,
 	revertMessage,
 } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
@@ -34,10 +36,8 @@ const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
 /** Repeated simulations at the same time: thousands may be due at a head, and other work must not wait for all. */
 const RETRIALS_AT_ONCE = 16;
-/** Most simulations of a new bundle when heads or accounts change meanwhile. */
+/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node refuses. */
 const MAX_TRIES = 3;
-/** Delay between attempts while the node gives no result, in ms. */
-const RETRY_MS = 500;
 
 /** Blocks for which an included bundle is kept at least, in case its block is reorganised away. */
 const REORG_BLOCKS = 8;
@@ -145,7 +145,9 @@ export class PlainBundles {
 					else this.#fail(bundle, next.number, verdict.error);
 					return;
 				}
-				await pause(clock, RETRY_MS, signal);
+				const againMs = retryMs(verdict);
+				if (againMs === null) return;
+				await pause(clock, againMs, signal);
 			}
 		});
 	}
@@ -214,13 +216,13 @@ export class PlainBundles {
 			if (submission.withdrawn !== null) return this.#take(one, covered, verdict);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
-			if (verdict.kind === "unavailable") throw nodeUnavailable();
-			if (verdict.kind === "impossible")
-				return refusedBundle("NO_BIDDING", `bidding is not available with this bundle: ${verdict.why}`, true);
-			if (verdict.kind === "outdated") {
+			if (left > 1 && isTransient(verdict)) {
 				await pause(clock, LATER_HEAD_MS);
 				continue;
 			}
+			if (verdict.kind === "unavailable" || verdict.kind === "outdated") throw nodeUnavailable();
+			if (verdict.kind === "impossible")
+				return refusedBundle("NO_BIDDING", `bidding is not available with this bundle: ${verdict.why}`, true);
 			const isLast = covered.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
 			// Synchronous from here on, so that nothing changes in between.

@@ -29,6 +29,8 @@ export type Dispensable = "prevRandao" | "beaconRoot";
 export interface NodeAbilities extends RequestLimits {
 	/** Whether its `eth_simulateV1` supports all that simulations need. */
 	readonly simulates: boolean;
+	/** Whether its `debug_traceCall` does, one transaction after another. Absent: not known. */
+	readonly traces?: boolean | undefined;
 	/** Block overrides that it refuses. */
 	readonly without?: ReadonlySet<Dispensable>;
 }
@@ -67,7 +69,12 @@ const GAS = 100_000n;
 const SOON_MS = 10_000;
 const TRACES_MS = 60_000;
 const SIMULATES_MS = 600_000;
-/** A node that knows its head but fails to answer so many probes in a row can't simulate. */
+/** The same at a refusal, when the last answer is not believed yet. */
+const AGAIN_MS = 2_000;
+/**
+ * A node that knows its head but fails to answer so many probes in a row can't simulate; and what it refuses in so many, it does no
+ * longer: a refusal may pass.
+ */
 const MAX_FAULTS = 3;
 
 /** What was learnt. */
@@ -75,7 +82,8 @@ interface Learnt {
 	readonly version: string;
 	readonly simulates: boolean;
 	readonly traces: boolean;
-	readonly gasCap: bigint;
+	/** Null: the node does not say. */
+	readonly gasCap: bigint | null;
 	readonly maxBlocks: number | undefined;
 	readonly maxBlockGas: bigint | undefined;
 	readonly without: ReadonlySet<Dispensable>;
@@ -109,6 +117,10 @@ export class LearntAbilities implements NodeAbilities {
 		return this.#learnt?.simulates ?? true;
 	}
 
+	get traces(): boolean {
+		return this.#learnt?.traces === true;
+	}
+
 	get gasCap(): bigint {
 		return this.#learnt?.gasCap ?? DEFAULT_GAS_CAP;
 	}
@@ -138,7 +150,7 @@ export class LearntAbilities implements NodeAbilities {
 			return { method: null, gasCap: null, blocksAhead: null, missing: [] };
 		return {
 			method,
-			gasCap: learnt.gasCap < MUCH_GAS ? Number(learnt.gasCap) : null,
+			gasCap: this.gasCap < MUCH_GAS ? Number(this.gasCap) : null,
 			blocksAhead: learnt.maxBlocks === undefined ? MAX_BLOCKS_AHEAD : learnt.maxBlocks - 1,
 			missing: learnt.missing,
 		};
@@ -150,10 +162,14 @@ export class LearntAbilities implements NodeAbilities {
 		this.#isAsking = true;
 		this.#isDoubted = false;
 		try {
-			const found = await learnAbilities(this.#deps.node, this.#faults >= MAX_FAULTS - 1);
+			const mustEnd = this.#faults >= MAX_FAULTS - 1;
+			const found = await learnAbilities(this.#deps.node, mustEnd);
 			// A node that does not answer now is what it was.
-			if (found.kind === "learnt") this.#learnt = found;
-			this.#faults = found.kind === "fault" ? this.#faults + 1 : 0;
+			const known = this.#learnt;
+			const isLoss = found.kind === "learnt" && known !== null && isLess(found, known);
+			const isUnsure = found.kind === "fault" || (isLoss && !mustEnd);
+			if (found.kind === "learnt" && !isUnsure) this.#learnt = found;
+			this.#faults = isUnsure ? this.#faults + 1 : 0;
 			this.#say();
 		} finally {
 			this.#askedAt = this.#deps.clock.monotonic();
@@ -164,7 +180,7 @@ export class LearntAbilities implements NodeAbilities {
 	/** Called at each head: asks again if it is time. */
 	headCame(): void {
 		const { clock, background } = this.#deps;
-		const isUnsure = this.#isDoubted || this.report.method === null;
+		const isUnsure = this.#isDoubted || this.#faults > 0 || this.report.method === null;
 		const afterMs = isUnsure ? SOON_MS : this.#learnt?.simulates ? SIMULATES_MS : TRACES_MS;
 		if (this.#isAsking || clock.monotonic() - this.#askedAt < afterMs) return;
 		background.run("abilities", () => this.learn());
@@ -174,7 +190,10 @@ export class LearntAbilities implements NodeAbilities {
 	doubt(): void {
 		const { clock, background } = this.#deps;
 		this.#isDoubted = true;
-		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < SOON_MS) return;
+		// It was not asked since, for nothing was refused: what it refused before has passed.
+		if (!this.#isAsking && clock.monotonic() - this.#askedAt > 2 * AGAIN_MS) this.#faults = 0;
+		const afterMs = this.#faults > 0 ? AGAIN_MS : SOON_MS;
+		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < afterMs) return;
 		this.#doubtedAt = clock.monotonic();
 		background.run("abilities", () => this.learn());
 	}
@@ -212,6 +231,14 @@ export class LearntAbilities implements NodeAbilities {
 	}
 }
 
+/** Whether the node does less than what was known of it. */
+function isLess(found: Learnt, known: Learnt): boolean {
+	if ((known.traces && !found.traces) || (known.gasCap !== null && found.gasCap === null)) return true;
+	if (!known.simulates) return false;
+	const isNearer = (found.maxBlocks ?? Infinity) < (known.maxBlocks ?? Infinity);
+	return !found.simulates || isNearer || found.missing.length > known.missing.length;
+}
+
 type Found = ({ readonly kind: "learnt" } & Learnt) | { readonly kind: "silent" | "fault" };
 
 /**
@@ -232,9 +259,10 @@ async function learnAbilities(node: SimulationNode, mustEnd: boolean): Promise<F
 					.replace(/[^\x20-\x7e]/g, "?")
 					.slice(0, 100)
 			: "unknown";
-	const lower = gasCap < head.gasLimit ? [undefined, gasCap] : [undefined];
+	const most = gasCap ?? DEFAULT_GAS_CAP;
+	const lower = most < head.gasLimit ? [undefined, most] : [undefined];
 	const shapes = lower.flatMap((maxBlockGas) =>
-		DISPENSED.map((without) => ({ gasCap, maxBlockGas, without: new Set(without) })),
+		DISPENSED.map((without) => ({ gasCap: most, maxBlockGas, without: new Set(without) })),
 	);
 	let able: { readonly shape: Shape; readonly ignored: readonly string[] } | null = null;
 	for (const shape of shapes) {
@@ -346,8 +374,8 @@ function probePart(head: Header, ahead: number, without: ReadonlySet<Dispensable
 	};
 }
 
-/** The gas that the node gives one request, by a call that asks for more than any node gives. */
-async function readGasCap(node: SimulationNode): Promise<bigint> {
+/** The gas that the node gives one request, by a call that asks for more than any node gives; null if it does not say. */
+async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	const call = { from: PROBE_CALLER, to: PROBE_ADDRESS, gas: toQuantity(MUCH_GAS) };
 	const state = { [PROBE_ADDRESS]: { code: GAS_CODE } };
 	const block = {
@@ -364,8 +392,9 @@ async function readGasCap(node: SimulationNode): Promise<bigint> {
 	return capOf(called.kind === "result" ? readHex(called.value) : null);
 }
 
-function capOf(left: string | null): bigint {
-	const cap = left?.length === 66 ? BigInt(left) + USED_BEFORE : DEFAULT_GAS_CAP;
+function capOf(left: string | null): bigint | null {
+	if (left?.length !== 66) return null;
+	const cap = BigInt(left) + USED_BEFORE;
 	return cap < MUCH_GAS ? cap : MUCH_GAS;
 }
 

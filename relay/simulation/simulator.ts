@@ -38,6 +38,7 @@ import {
 	stopsAt,
 } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
+import { Refusals } from "./refusals.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
@@ -64,6 +65,7 @@ export interface SimulatorDependencies {
 const NONE: ReadonlySet<string> = new Set();
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
+	const refusals = new Refusals(dependencies.clock);
 	return {
 		async simulate(request) {
 			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
@@ -81,7 +83,11 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
-			return outcomes;
+			// A node of which it is known that it simulates nothing is asked by `LearntAbilities` alone.
+			const isAble = options.simulates || options.traces === true;
+			if (last !== REFUSED || !isAble) return outcomes;
+			const againMs = refusals.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
+			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...REFUSED, againMs }];
 		},
 	};
 }
@@ -137,9 +143,11 @@ async function runAll(
 			const reason = answer.unexplained ? await explain(part, finalCount - 1, ask) : null;
 			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
 		}
-		const next = finalCount === 0 ? "refused" : await stateAfter(part, finalCount, ask);
-		if (next === null || next === "refused") {
-			const short = next === null ? NO_VERDICT : aboveCap(gasCap);
+		const next = finalCount === 0 ? "capped" : await stateAfter(part, finalCount, ask);
+		if (next === null || typeof next === "string") {
+			// Where it is known to trace, the refusal may pass.
+			const isRefused = next === "refused" && options.traces === true;
+			const short = next === null ? NO_VERDICT : isRefused ? REFUSED : aboveCap(gasCap);
 			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
 		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));

@@ -5,9 +5,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { BlockContext } from "../../relay/domain/simulation.ts";
-import type { AbilitiesReport } from "../../relay/simulation/nodeAbilities.ts";
+import { type AbilitiesReport, LearntAbilities } from "../../relay/simulation/nodeAbilities.ts";
+import { Background } from "../../shared/background.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { silentLogger as log } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { ManualClock } from "../support/manualClock.ts";
@@ -259,13 +261,56 @@ describe("a node that", () => {
 		await until("it has answered", () => abilities.bidding);
 	});
 
+	for (const [what, methods] of [
+		["simulations", [SIMULATE]],
+		["simulations and traces", [SIMULATE, TRACE]],
+		["traces", [TRACE]],
+	] as const) {
+		it(`refuses ${what} is believed when it is asked for the third time: a refusal may pass`, async () => {
+			const abilities = await abilitiesOf(node);
+			const before = abilities.report;
+			for (let round = 0; round < 2; round += 1) {
+				proxy.setRule(without({ code: -32000, message: "upstream hiccup" }, ...methods));
+				for (let left = 2; left > 0; left -= 1) await abilities.learn();
+				assert.deepEqual([abilities.report, abilities.traces], [before, true]);
+				proxy.setRule(null);
+				await abilities.learn();
+			}
+			proxy.setRule(without(GONE, ...methods));
+			for (let left = 3; left > 0; left -= 1) await abilities.learn();
+			assert.notDeepEqual([abilities.report, abilities.traces], [before, true]);
+		});
+	}
+
+	it("refuses for some seconds, now and then, has lost nothing", async () => {
+		const clock = new ManualClock();
+		const background = new Background({}, { log });
+		const abilities = new LearntAbilities({ node, clock, background, log });
+		await abilities.learn();
+		proxy.setRule(without(GONE, SIMULATE, TRACE));
+		// Simulations are refused for two seconds, then no more until the next block.
+		for (const pauseMs of [2_000, 10_000, 2_000, 10_000, 2_000, 2_000]) {
+			abilities.doubt();
+			await background.join();
+			assert.equal(abilities.bidding, true);
+			await clock.advance(pauseMs);
+		}
+		abilities.doubt();
+		await background.join();
+		assert.equal(abilities.bidding, false, "it goes on refusing");
+	});
+
 	it("has come in place of another is found out when it surprises, or in time", async () => {
 		const clock = new ManualClock();
 		const abilities = await abilitiesOf(node, clock);
 		assert.equal(abilities.bidding, true);
 		proxy.setRule(without(GONE, SIMULATE));
-		abilities.doubt();
-		await until("it has lost it", () => abilities.report.method === TRACE);
+		// Each simulation that it refuses has it asked, at most every two seconds.
+		await until("it has lost it", async () => {
+			abilities.doubt();
+			await clock.advance(2_000);
+			return abilities.report.method === TRACE;
+		});
 		assert.equal(abilities.bidding, false);
 		proxy.setRule(null);
 		abilities.headCame();

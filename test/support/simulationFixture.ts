@@ -113,9 +113,9 @@ const WAYS: Readonly<Record<string, NodeAbilities>> = {
 
 /** A simulator on this node that assumes these abilities of it. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
-	const { simulates, gasCap, maxBlocks, maxBlockGas, without = new Set() } = abilities;
+	const { simulates, traces, gasCap, maxBlocks, maxBlockGas, without = new Set() } = abilities;
 	return createSimulator(
-		{ simulates, gasCap, maxBlocks, maxBlockGas, without, timeoutMs: 10_000 },
+		{ simulates, traces, gasCap, maxBlocks, maxBlockGas, without, timeoutMs: 10_000 },
 		{ node, clock: systemClock, onRun() {} },
 	);
 }

@@ -268,7 +268,7 @@ describe("a target after its sender's lower nonces", () => {
 		const { user, gate, target } = await behind({ path: "/fast" });
 		const best = await fixture.offer(target, 50n * GWEI, { to: gate });
 		const next = await fixture.offer(target, 5n * GWEI);
-		await fixture.out(target, best.backrun);
+		await fixture.out(target, [best.backrun, next.backrun]);
 		const other = user.sign({ nonce: 0, ...BUMPED });
 		await fixture.submit("/maxbackruns", other);
 		await best.bidder.reaches(best.hash, "DROPPED reverted");

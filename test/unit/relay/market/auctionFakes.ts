@@ -10,13 +10,30 @@ import type {
 } from "../../../../relay/domain/simulation.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
-/** A backrun's result: wei that it pays, an error, a failing target, an unavailable trace, or a thrown error. */
-export type Pays = bigint | SimulationErrorCode | "targetFails" | "blind" | "throws";
+/**
+ * A backrun's result: wei that it pays, an error, a target that fails or whose nonce is not the next one, an unavailable trace, a
+ * refusal that may pass or that won't, or a thrown error.
+ */
+export type Pays =
+	| bigint
+	| SimulationErrorCode
+	| "targetFails"
+	| "targetGap"
+	| "blind"
+	| "refused"
+	| "impossible"
+	| "throws";
 
 /** One simulation that waits. */
 interface Held {
 	readonly label: string;
 	readonly go: () => void;
+}
+
+/** A refusal that may pass, or one that won't. */
+function withoutVerdict(what: "refused" | "impossible"): SimulationOutcome {
+	const error = { code: "NODE_UNAVAILABLE", message: what } as const;
+	return { ok: false, isImpossible: true, error, ...(what === "refused" ? { againMs: 2_000 } : {}) };
 }
 
 /** Simulations by the backruns' labels. */
@@ -30,7 +47,7 @@ export class FakeSimulations implements Simulations {
 	/** Those of plain bundles, with their transactions' labels. */
 	readonly plain: (SimulationRequest & { readonly labels: string })[] = [];
 	/** Why transactions of plain bundles fail. */
-	readonly fails = new Map<string, SimulationErrorCode>();
+	readonly fails = new Map<string, SimulationErrorCode | "refused" | "impossible">();
 	/** Labels whose simulations wait for {@link finish}. */
 	readonly holding = new Set<string>();
 	/** Simulations of plain bundles answer even after they were aborted. */
@@ -56,8 +73,10 @@ export class FakeSimulations implements Simulations {
 			error: { code, message: messageOf(code) },
 		});
 		if (pays === "targetFails") return [failed("EXECUTION_REVERTED")];
+		if (pays === "targetGap") return [failed("NONCE_GAP")];
 		const before = request.transactions.slice(1).map(() => passed(null));
 		if (pays === "blind") return [...before, passed(null)];
+		if (pays === "refused" || pays === "impossible") return [...before, withoutVerdict(pays)];
 		return [...before, typeof pays === "bigint" ? passed(pays) : failed(pays)];
 	}
 
@@ -72,6 +91,7 @@ export class FakeSimulations implements Simulations {
 		for (const [i, { hash }] of request.transactions.entries()) {
 			const fails = this.fails.get(labels[i] ?? "");
 			if (fails === "NODE_UNAVAILABLE") return [...outcomes, unavailable("down")];
+			if (fails === "refused" || fails === "impossible") return [...outcomes, withoutVerdict(fails)];
 			if (fails === undefined) {
 				outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: true, paid: null });
 				continue;

@@ -126,6 +126,38 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 	});
 }
 
+test("what the node refuses is tried again when that is said, and for the next head if it is not", async () => {
+	const { fixture, target, a } = await atNextHead("refused");
+	await fixture.look(target);
+	fixture.simulations.take();
+	await fixture.clock.advance(1_900);
+	assert.deepEqual(fixture.simulations.take(), []);
+	fixture.simulations.pays.set("A", "impossible");
+	await fixture.clock.advance(200);
+	assert.deepEqual(fixture.simulations.take(), ["A 102 101"]);
+	fixture.simulations.pays.set("A", 8n);
+	await fixture.clock.advance(12_000);
+	assert.deepEqual([fixture.simulations.take(), fixture.builders.take()], [[], []]);
+	assert.equal(fixture.status(a, 102), "ACCEPTED");
+});
+
+test("a target that fails by an account that has changed meanwhile is no verdict: the bid is tried again", async () => {
+	for (const [changes, sent] of [
+		[true, ["send T A for 102 to a,b"]],
+		[false, []],
+	] as const) {
+		const { fixture, target } = await atNextHead("targetGap");
+		fixture.accounts.onFresh = () => {
+			if (changes) fixture.accounts.nonces.set(target.tx.from, 1n);
+			return fixture.head.number;
+		};
+		await fixture.look(target);
+		fixture.simulations.pays.set("A", 8n);
+		await fixture.clock.advance(600);
+		assert.deepEqual(fixture.builders.take(), sent);
+	}
+});
+
 test("a failure in the state before a new head is ignored, and the bid is simulated again", async () => {
 	const { fixture, target } = await atNextHead("EXECUTION_REVERTED");
 	fixture.simulations.holding.add("A");

@@ -38,6 +38,26 @@ test("if the node gives no result, the bid fails and nothing is kept", async () 
 	}
 });
 
+test("what may be otherwise in a moment is asked again before the bid is refused", async () => {
+	for (const [pays, answer] of [
+		["refused", "NO_BIDDING bidding is not available with this target: refused"],
+		["targetGap", NOT_FOUND],
+	] as const) {
+		for (const passes of [true, false]) {
+			const { fixture, target } = withTarget();
+			fixture.accounts.onFresh = () => {
+				if (passes) fixture.accounts.nonces.set(target.tx.from, 1n);
+				return 100;
+			};
+			const bid = fixture.bid("A", target, pays);
+			await fixture.turn();
+			if (passes) fixture.simulations.pays.set("A", 5n);
+			await fixture.clock.advance(1_000);
+			assert.deepEqual(resultOf(await bid), [passes ? "accepted" : answer, true]);
+		}
+	}
+});
+
 test("a failing simulation decides the refusal, and a refused bid replaces nothing", async () => {
 	for (const [pays, answer] of [
 		["OUT_OF_GAS", "BACKRUN_REVERTED backrun reverted: it is OUT_OF_GAS"],

@@ -243,6 +243,30 @@ for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as co
 }
 
 describe("at each head", () => {
+	test("what the node refuses is tried again when that is said, and for the next head if it is not", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], RANGE);
+		fixture.tried();
+		const rows = [
+			["refused", ["t1 in 102", "t1 in 102", "t1 in 102"], "NOT_INCLUDED notSimulated"],
+			["impossible", ["t1 in 103"], "NOT_INCLUDED notSimulated"],
+			[null, ["t1 in 104"], "SENT"],
+		] as const;
+		for (const [fails, tried] of rows) {
+			if (fails === null) fixture.simulations.fails.clear();
+			else fixture.simulations.fails.set("t1", fails);
+			await fixture.block();
+			await fixture.clock.advance(2_000);
+			await fixture.clock.advance(2_000);
+			assert.deepEqual(fixture.tried(), tried);
+		}
+		const stages = [102, 103, 104].map((block) => fixture.status(hash, block));
+		assert.deepEqual(
+			stages,
+			rows.map(([, , stage]) => stage),
+		);
+	});
+
 	test("it is simulated again: if it fails it is not sent for that block, and is tried again for the next", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], RANGE);
