@@ -232,7 +232,9 @@ class Run {
 		this.#chain.pop();
 		this.seen.add("reorganised");
 		const mined = gone.transactions.map(({ hash, from }) => ({ tx: { hash, from } }));
-		this.#advance(new Set(), []);
+		// What had landed was out for that block, and may not be in the one that came instead.
+		const was = this.#bids.filter((one) => one.landed === gone.hash).map(({ label }) => label);
+		this.#advance(new Set(was), keeps ? mined.map(({ tx }) => tx.hash) : []);
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
@@ -309,11 +311,12 @@ class Run {
 			const behind = hashes[hashes.indexOf(target.tx.hash) + 1];
 			for (const one of this.#bids) {
 				if (one.target !== i) continue;
-				if (behind === one.hash && !one.over) {
-					one.landed = block.hash;
+				if (behind === one.hash) {
 					const paid = this.fixture.transfers.get(one.hash) ?? null;
 					this.#payments.push({ block, by: { ...one }, paid });
-				} else if (one.landed === null) this.#over(one, "target mined");
+				}
+				if (behind === one.hash && !one.over) one.landed = block.hash;
+				else if (one.landed === null) this.#over(one, "target mined");
 			}
 			this.#targets[i] = null;
 		}
