@@ -51,11 +51,11 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 			"Searchers' bundles by kind and outcome",
 			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REFUSALS] }),
 		),
-		/** What a bidder did in a block: see relay/auction/conduct.ts. */
-		conduct: metrics.counter(
+		/** See relay/auction/payments.ts. */
+		payment: metrics.counter(
 			"relay_bids_in_blocks_total",
-			"Bids that landed, paid short, or lost to a lower one",
-			labelSets({ fact: ["landed", "short", "lost"] }),
+			"Bids that landed right behind their target, and paid in full or short",
+			labelSets({ fact: ["landed", "short"] }),
 		),
 		call: metrics.counter(
 			"relay_calls_total",
@@ -65,7 +65,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "conduct"] }),
+			labelSets({ task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "payments"] }),
 		),
 	};
 }

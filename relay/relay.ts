@@ -192,7 +192,7 @@ async function makeParts(
 	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
 	const market = new SearcherMarket(
 		{
-			...{ rules, feeRecipientOf, feeRecipient: config.FEE_RECIPIENT, bidding: () => abilities.bidding },
+			...{ rules, feeRecipientOf, bidding: () => abilities.bidding },
 			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
@@ -200,11 +200,10 @@ async function makeParts(
 		},
 		{
 			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
-			clockDifferenceMs: () => heads.times.differenceMs(),
 			payments: paymentReader({ node, received: receivedByFrames }),
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
-			onFact: (fact) => metrics.conduct({ fact }),
+			onPayment: (fact) => metrics.payment({ fact }),
 			log: log.child("market"),
 		},
 	);
@@ -305,8 +304,13 @@ function watch(parts: RelayParts, clock: Clock): void {
 	registry.gauge("relay_bids", "Live bids", () => market.bids.size);
 	registry.gauge(
 		"relay_barred_bidders",
-		"Owners, senders and contracts that are barred",
-		() => market.conduct.barred,
+		"Signers, senders and network addresses that are barred",
+		() => market.ledger.counts.barred,
+	);
+	registry.gauge(
+		"relay_proven_bidders",
+		"Senders of backruns that are proven by what they have paid",
+		() => market.ledger.counts.proven,
 	);
 	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
 	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
@@ -339,7 +343,7 @@ function inOrder(
 			name: "pool",
 			async start() {
 				await transactions.load();
-				await market.conduct.load();
+				await market.ledger.load();
 				log.info("pending transactions restored", { count: transactions.pool.size });
 			},
 			async stop() {

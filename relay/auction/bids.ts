@@ -1,5 +1,4 @@
-// The live bids by target, with their limits; the pure rule that ranks them and picks the winners; and the bundle in which a
-// winner is sent.
+// The live bids by target, with their limits, and the bundle in which a bid is sent.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
@@ -8,6 +7,7 @@ import type { Bidder, BundleRecord } from "../domain/bundleStatus.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { Submission } from "./bundleTable.ts";
+import { compare } from "./places.ts";
 
 /**
  * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee recipient when it runs directly
@@ -56,6 +56,8 @@ export interface BidsOptions {
 	readonly maxPerClient: number;
 	readonly maxPerTarget: number;
 	readonly maxOwnPerTarget: number;
+	/** Most bids of one backruns' sender: what its bids compete for is worked out together. */
+	readonly maxPerSender: number;
 	/** Most bytes of raw backruns in all and of one client. */
 	readonly maxBytes: number;
 	readonly maxClientBytes: number;
@@ -66,6 +68,7 @@ export const BID_LIMITS: BidsOptions = {
 	maxPerClient: 2_000,
 	maxPerTarget: 1_000,
 	maxOwnPerTarget: 32,
+	maxPerSender: 64,
 	maxBytes: 128 * 1024 * 1024,
 	maxClientBytes: 16 * 1024 * 1024,
 };
@@ -74,7 +77,7 @@ export const BID_LIMITS: BidsOptions = {
 export class Bids {
 	readonly #options: BidsOptions;
 	readonly #byTarget = new Map<string, Set<Bid>>();
-	readonly #byNonce = new Map<string, Set<Bid>>();
+	readonly #bySender = new Map<string, Set<Bid>>();
 	readonly #count: Shares;
 	readonly #bytes: Shares;
 
@@ -115,18 +118,26 @@ export class Bids {
 		// The loop also visits targets that are added during it.
 		for (const target of found) {
 			for (const bid of this.#byTarget.get(target) ?? []) {
-				for (const other of this.#byNonce.get(nonceOf(bid)) ?? []) found.add(other.target);
+				for (const other of this.#bySender.get(bid.backrun.from) ?? [])
+					if (other.backrun.nonce === bid.backrun.nonce) found.add(other.target);
 			}
 		}
 		return [...found];
 	}
 
 	/** The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are removed; or null. */
-	full(client: string, target: string, bytes: number, freed: number): string | null {
-		const { maxPerClient, maxOwnPerTarget, maxClientBytes } = this.#options;
+	full(
+		client: string,
+		target: string,
+		{ from, size: bytes }: DecodedTransaction,
+		freed: number,
+	): string | null {
+		const { maxPerClient, maxOwnPerTarget, maxPerSender, maxClientBytes } = this.#options;
 		if (this.#count.refusal(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
 		if (this.#bytes.refusal(client, bytes) === "client")
 			return `${maxClientBytes} bytes of one client's bids`;
+		if ((this.#bySender.get(from)?.size ?? 0) - freed >= maxPerSender)
+			return `${maxPerSender} bids of one sender`;
 		const own = this.of(target).filter((bid) => bid.client === client).length;
 		return own - freed < maxOwnPerTarget ? null : `${maxOwnPerTarget} bids of one client on one transaction`;
 	}
@@ -156,7 +167,7 @@ export class Bids {
 
 	add(bid: Bid): void {
 		addTo(this.#byTarget, bid.target, bid);
-		addTo(this.#byNonce, nonceOf(bid), bid);
+		addTo(this.#bySender, bid.backrun.from, bid);
 		this.#count.takeAnyway(bid.client, 1);
 		this.#bytes.takeAnyway(bid.client, bid.backrun.size);
 	}
@@ -165,7 +176,7 @@ export class Bids {
 	remove(bid: Bid): boolean {
 		if (!this.holds(bid)) return false;
 		removeFrom(this.#byTarget, bid.target, bid);
-		removeFrom(this.#byNonce, nonceOf(bid), bid);
+		removeFrom(this.#bySender, bid.backrun.from, bid);
 		this.#count.release(bid.client, 1);
 		this.#bytes.release(bid.client, bid.backrun.size);
 		return true;
@@ -175,10 +186,6 @@ export class Bids {
 /** Whether a bid is for `block`. */
 export function isFor({ firstBlock, lastBlock }: Bid, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
-}
-
-function nonceOf({ backrun }: Bid): string {
-	return `${backrun.from} ${backrun.nonce}`;
 }
 
 function addTo(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
@@ -193,70 +200,9 @@ function removeFrom(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
 	if (bids?.size === 0) index.delete(key);
 }
 
-export interface WinnersOptions {
-	/** Most bids of one target at one builder. */
-	readonly places: number;
-	/** Names of the refunding builders that have the target. */
-	readonly buildersOf: (target: string) => readonly string[];
-	/** Whether the bid ranks behind all others because of its bidder's losses. */
-	readonly isBehind: (bid: Bid) => boolean;
-}
-
-/** The builders that shall have a winning bid. */
-export interface Award {
-	readonly builders: readonly string[];
-	/** Whether it is the best bid at one of them. */
-	readonly isBest: boolean;
-}
-
-/**
- * The best bids of each target at each builder. They must differ in owner, backrun sender and called contract, so that one
- * bidder can't take all places. A builder gets a sender's nonce once: of two targets whose bids share a nonce, the
- * higher-ranked bid wins.
- */
-export function winners(
-	bids: readonly Bid[],
-	{ places, buildersOf, isBehind }: WinnersOptions,
-): ReadonlyMap<Bid, Award> {
-	const behind = new Set(bids.filter(isBehind));
-	const ranked = [...bids].sort((a, b) => Number(behind.has(a)) - Number(behind.has(b)) || compare(a, b));
-	const names = new Set(ranked.flatMap(({ target }) => buildersOf(target)));
-	const won = new Map<Bid, { builders: string[]; isBest: boolean }>();
-	for (const name of names) {
-		const taken = new Set<string>();
-		const counts = new Map<string, number>();
-		for (const bid of ranked) {
-			const { target, bidder, builders } = bid;
-			const count = counts.get(target) ?? 0;
-			if (count >= places || builders?.includes(name) === false || !buildersOf(target).includes(name))
-				continue;
-			const claims = [
-				`nonce ${nonceOf(bid)}`,
-				`owner ${target} ${bidder.owner}`,
-				`sender ${target} ${bidder.sender}`,
-				`contract ${target} ${bidder.contract}`,
-			];
-			if (claims.some((claim) => taken.has(claim))) continue;
-			for (const claim of claims) taken.add(claim);
-			counts.set(target, count + 1);
-			const award = won.get(bid) ?? { builders: [], isBest: false };
-			award.builders.push(name);
-			award.isBest ||= count === 0;
-			won.set(bid, award);
-		}
-	}
-	return won;
-}
-
-/** Sort order: the higher value first, then the earlier bid. */
-export function compare(a: Bid, b: Bid): number {
-	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
-	return a.seq - b.seq;
-}
-
-/** The bundle's name at builders: an owner has one bid per target there, and the next one replaces it. */
-export function backrunName(target: string, owner: string): string {
-	return `backrun ${target} ${owner}`;
+/** The bundle's name at builders: a client has one bid per target there, and the next one replaces it. */
+export function backrunName(target: string, client: string): string {
+	return `backrun ${target} ${client}`;
 }
 
 /** The bundle for `block`; `refundPercent` is the user's share of the backrun's proceeds. */
@@ -267,7 +213,7 @@ export function backrunBundle(
 	refundPercent: number,
 ): OutgoingBundle {
 	return {
-		name: backrunName(bid.target, bid.owner),
+		name: backrunName(bid.target, bid.client),
 		transactions: [
 			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },

@@ -25,8 +25,8 @@ export type BundleStage = (typeof BUNDLE_STAGES)[number];
 export const BUNDLE_REASONS = [
 	/** A better bid is in the block, or better ones were sent and none is in it. */
 	"outbid",
-	/** Its bidder ranks behind others because of repeated losses. */
-	"rankedBehind",
+	/** Bidders that have paid before, or have had fewer places in vain, stood before it. */
+	"unproven",
 	/** Its bidder is barred for having paid less than was bid. */
 	"barred",
 	/** A better bid on another target uses the backrun's nonce. */
@@ -88,7 +88,7 @@ export interface Winner {
 	readonly paid: bigint | null;
 }
 
-/** The parties under which a bid's conduct is counted. */
+/** The parties under which a bid's payments are counted. */
 export interface Bidder {
 	/** The bundle's owner; null if no longer known. */
 	readonly owner: string | null;
@@ -96,8 +96,6 @@ export interface Bidder {
 	readonly client: string | null;
 	/** The backrun's signer. */
 	readonly sender: string;
-	/** The contract that the backrun calls. */
-	readonly contract: string;
 }
 
 /** A bar: the bidder's bids are refused. */
@@ -110,11 +108,13 @@ export interface Bar {
 	readonly block: number;
 }
 
-/** A bidder's standing by its conduct in canonical blocks (auction/conduct.ts). */
+/** How a bidder stands by what it has paid (auction/payments.ts) and the places that it has had (auction/placesHad.ts). */
 export interface Standing {
 	readonly bar: Bar | null;
-	/** The last block for which its bids rank behind all others; null: they do not. */
-	readonly behindUntil: number | null;
+	/** The highest bid in wei for which it is proven; 0: none. */
+	readonly provenUpTo: bigint;
+	/** The last block for which its bids that it is not proven for stand behind all others; null: they do not. */
+	readonly spentUntil: number | null;
 }
 
 /** The status record of an owner's bundle. */

@@ -64,13 +64,14 @@ export function bundleBlockView(
 	};
 }
 
-/** The bidder's standing; absent if it is normal. */
+/** The bidder's standing; absent if it stands like everybody else. */
 function standingFields(standing: Standing | null) {
 	if (standing === null) return {};
-	const { bar, behindUntil } = standing;
+	const { bar, provenUpTo, spentUntil } = standing;
+	if (bar === null && provenUpTo === 0n && spentUntil === null) return {};
 	const barred =
 		bar === null ? null : { until: bar.until, bid: `${bar.bid}`, paid: `${bar.paid}`, block: bar.block };
-	return { barred, rankedBehindUntil: behindUntil };
+	return { barred, provenUpTo: `${provenUpTo}`, spentUntil };
 }
 
 /** Wei by which the payment of the included bid exceeded this one; null if it did not, or is not known. */

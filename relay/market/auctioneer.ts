@@ -1,8 +1,11 @@
-// The auction. A target is a user's shared transaction behind which searchers bid to run. On each event of a target its winners
-// are recomputed from the live bids and the builders' bundles are updated to match. Only this file sends and cancels bids.
+// The auction. A target is a user's shared transaction behind which searchers bid to run. After each event of a target the
+// places of its bids are worked out anew from all that are live, and the builders' bundles are updated to match. Only this file
+// sends and cancels bids.
 
-import { type Award, type Bid, backrunBundle, backrunName, isFor, winners } from "../auction/bids.ts";
+import { nextTurn } from "../../shared/clock.ts";
+import { type Bid, backrunBundle, backrunName, isFor } from "../auction/bids.ts";
 import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
+import { type Award, placesOf } from "../auction/places.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
@@ -28,19 +31,22 @@ interface TargetState {
 	readonly builders: ReadonlySet<string>;
 }
 
-/** Bids that are simulated beyond the winners, so that a winner that fails can be replaced at once. */
+/** Bids that are simulated beyond those with places, so that one that fails can be replaced at once. */
 const RESERVE = 2;
+/** How long working out places may keep the event loop before other work is done, in ms. */
+const TURN_MS = 10;
 /** Blocks for which landed bids are kept, for reorganisations and for a settlement that comes late. */
 const KEPT_BLOCKS = 64;
 
 /** Keeps the best bids of each target at the builders. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
-	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "clock">;
-	readonly #market: Pick<SearcherMarket, "bids" | "table" | "conduct" | "simulation" | "refundingBuilders">;
+	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "background" | "clock">;
+	readonly #market: Pick<SearcherMarket, "bids" | "table" | "ledger" | "simulation" | "refundingBuilders">;
 	readonly #checks: BidChecks;
-	/** Targets that changed since their winners were computed. */
+	/** Targets that changed since the places of their bids were worked out. */
 	readonly #changed = new Set<string>();
+	#isWorking = false;
 	/** Bids that have ended and may still be with builders. */
 	readonly #leaving = new Set<Bid>();
 	/** Bids that are in a block, with the block. */
@@ -86,9 +92,7 @@ export class Auctioneer {
 			bid.lastBlock = landed.number;
 			this.#market.table.freeUuid(bid.submission);
 		}
-		// Its replacement is added in the same tick and replaces it at the builders, so no cancel may be sent before.
-		if (how === "REPLACED") queueMicrotask(() => this.reconcile([]));
-		else this.reconcile([]);
+		this.reconcile([]);
 	}
 
 	/** Removes a bid that has been merged into an identical one; its status does not change. */
@@ -109,11 +113,11 @@ export class Auctioneer {
 		this.reconcile([target]);
 	}
 
-	/** Standings may have changed: ends the bids of barred bidders and ranks the others again. */
-	conductChanged(): void {
-		const { bids, conduct } = this.#market;
+	/** Something was paid: ends the bids of barred bidders, and works out all places again. */
+	paymentsChanged(): void {
+		const { bids, ledger } = this.#market;
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
-			if (conduct.standing(bid.bidder)?.bar) this.#end(bid, "DROPPED", "barred");
+			if (ledger.bar(bid.bidder) !== null) this.#end(bid, "DROPPED", "barred");
 		}
 		this.reconcile(bids.targets());
 	}
@@ -177,14 +181,36 @@ export class Auctioneer {
 		this.#checks.stop();
 	}
 
-	/** Recomputes the winners of these targets and of all that have changed. */
+	/** Works out the places on these targets, and on all that have changed, in the next turn of the event loop. */
 	reconcile(targets: Iterable<string>): void {
-		const { bids, conduct, refundingBuilders } = this.#market;
-		const { bidsPerTarget } = this.#options;
 		for (const target of targets) this.#changed.add(target);
-		if (this.#changed.size === 0) return;
-		const affected = bids.targetsSharingNonces(this.#changed);
-		this.#changed.clear();
+		if (this.#changed.size === 0 || this.#isWorking) return;
+		this.#isWorking = true;
+		this.#deps.background.run("bids", () => this.#work());
+	}
+
+	async #work(): Promise<void> {
+		const { clock } = this.#deps;
+		try {
+			while (this.#changed.size > 0) {
+				// What is replaced, or comes meanwhile, is seen at once.
+				await nextTurn();
+				const until = clock.monotonic() + TURN_MS;
+				for (const target of this.#changed) {
+					this.#reconcile(this.#market.bids.targetsSharingNonces([target]));
+					if (clock.monotonic() >= until) break;
+				}
+			}
+		} finally {
+			this.#isWorking = false;
+		}
+	}
+
+	/** Works out the places on `affected`, which share no nonce with other targets. */
+	#reconcile(affected: readonly string[]): void {
+		const { bids, ledger, refundingBuilders } = this.#market;
+		const { bidsPerTarget } = this.#options;
+		for (const target of affected) this.#changed.delete(target);
 		const block = this.#nextBlock();
 		const states = new Map<string, TargetState>();
 		for (const target of affected) {
@@ -195,20 +221,22 @@ export class Auctioneer {
 			states.has(target) ? bids.of(target).filter((bid) => isFor(bid, block)) : [],
 		);
 		const isSimulated = (bid: Bid) => bid.basis === states.get(bid.target)?.basis;
-		const rank = (from: readonly Bid[], places: number) =>
-			winners(from, {
+		const place = (from: readonly Bid[], places: number) =>
+			placesOf(from, {
 				places,
 				buildersOf: (target) => refundingBuilders.filter((name) => states.get(target)?.builders.has(name)),
-				isBehind: ({ bidder }) => (conduct.standing(bidder)?.behindUntil ?? null) !== null,
+				provenUpTo: ({ bidder }) => ledger.provenUpTo(bidder),
+				isSpent: ({ bidder }) => ledger.spentUntil(bidder) !== null,
 			});
-		const wanted = rank(candidates.filter(isSimulated), bidsPerTarget);
-		const leaving = [...this.#leaving];
-		this.#leaving.clear();
+		const wanted = place(candidates.filter(isSimulated), bidsPerTarget);
+		const leaving = new Map<string, Bid[]>(affected.map((target) => [target, []]));
+		for (const bid of this.#leaving) {
+			if (!leaving.has(bid.target)) continue;
+			this.#leaving.delete(bid);
+			leaving.get(bid.target)?.push(bid);
+		}
 		for (const target of affected) {
-			this.#applyWinners(target, block, wanted, [
-				...bids.of(target),
-				...leaving.filter((b) => b.target === target),
-			]);
+			this.#applyPlaces(target, block, wanted, [...bids.of(target), ...(leaving.get(target) ?? [])]);
 		}
 		// Where a simulation in this state gave no result, none follows: of all bids on a target that fails, or of the client's.
 		const blocked = new Set<string>();
@@ -217,12 +245,12 @@ export class Auctioneer {
 				blocked.add(inconclusive.targetFailed ? target : `${target} ${client}`);
 		}
 		const isBlocked = ({ target, client }: Bid) => blocked.has(target) || blocked.has(`${target} ${client}`);
-		// Bids not yet simulated in this state are ranked as if valid; those that would win, and a reserve, are simulated next.
-		const ranked = candidates.every(isSimulated)
+		// Bids not yet simulated in this state are placed as if valid; those that would get places, and a reserve, are simulated.
+		const likely = candidates.every(isSimulated)
 			? []
 			: candidates.filter((bid) => isSimulated(bid) || !isBlocked(bid));
 		for (const places of [bidsPerTarget, bidsPerTarget + RESERVE]) {
-			for (const bid of rank(ranked, places).keys()) {
+			for (const bid of place(likely, places).keys()) {
 				const basis = states.get(bid.target)?.basis;
 				if (basis !== undefined && !isSimulated(bid)) this.#checks.check(bid, basis);
 			}
@@ -239,34 +267,34 @@ export class Auctioneer {
 		return { basis: simulation.basis(target), builders: entry.sentForBlockTo };
 	}
 
-	/** Sends and cancels bundles so that builders hold exactly the winning bids, then updates the status of `all` bids. */
-	#applyWinners(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
+	/** Sends and cancels bundles so that builders hold exactly the bids with places, then updates the status of `all` bids. */
+	#applyPlaces(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
 		const { table, bids } = this.#market;
 		const { sender } = this.#deps;
-		// An owner's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
-		const winningOwners = new Set<string>();
+		// A client's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
+		const placedClients = new Set<string>();
 		const targetBuilders = [...(this.#deps.pool.get(target)?.sentForBlockTo ?? [])];
 		for (const bid of all) {
 			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];
-			for (const name of builders) winningOwners.add(`${name} ${bid.owner}`);
+			for (const name of builders) placedClients.add(`${name} ${bid.client}`);
 			const added = builders.filter((name) => !had.includes(name));
 			if (added.length > 0) this.#send(bid, added, block);
 		}
 		for (const bid of all) {
 			const builders = wanted.get(bid)?.builders ?? [];
 			const left = buildersHolding(bid, block).filter(
-				(name) => !builders.includes(name) && !winningOwners.has(`${name} ${bid.owner}`),
+				(name) => !builders.includes(name) && !placedClients.has(`${name} ${bid.client}`),
 			);
 			bid.placement = builders.length === 0 ? null : { block, builders, targetBuilders };
 			if (left.length === 0) continue;
-			sender.cancelBundle(backrunName(target, bid.owner), block, left, (delivery) => {
+			sender.cancelBundle(backrunName(target, bid.client), block, left, (delivery) => {
 				table.delivered(bid.record, block, delivery);
 				this.#recordCancelOnTarget(target, block, delivery);
 			});
 		}
 		// If no bid is sent, none is outbid: they wait for their target or a simulation.
-		const unsentStage = winningOwners.size === 0 ? "ACCEPTED" : "OUTBID";
+		const unsentStage = placedClients.size === 0 ? "ACCEPTED" : "OUTBID";
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
 			const award = wanted.get(bid);
@@ -313,23 +341,29 @@ export class Auctioneer {
 
 	/** Sets the status of each bid for a new block. Settlement adds the winner and its payment later. */
 	#applyBlock(block: Block): void {
-		const { bids, table } = this.#market;
+		const { bids, table, ledger } = this.#market;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
 		for (const target of bids.targets()) {
 			const place = places.get(target);
 			const all = bids.of(target);
-			// A backrun before its target was not mined through its bundle.
-			const isIn = ({ backrun }: Bid) => place !== undefined && (places.get(backrun.hash) ?? -1) > place;
+			// Anywhere else in the block it was not mined through its bundle.
+			const isIn = ({ backrun }: Bid) => place !== undefined && places.get(backrun.hash) === place + 1;
 			const missed = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
 			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
+			for (const bid of sent) if (!isIn(bid)) ledger.hadPlace(bid.bidder, bid.value, number);
 			if (place !== undefined)
 				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: missed });
 			for (const bid of missed) {
-				const reason = place === undefined ? "targetNotIncluded" : this.#lossReason(bid, sent, landed);
+				const isMined = places.has(bid.backrun.hash);
+				const reason = isMined
+					? "transactionMined"
+					: place === undefined
+						? "targetNotIncluded"
+						: this.#lossReason(bid, sent, landed);
 				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
-				if (bid.lastBlock <= number) this.#remove(bid);
+				if (bid.lastBlock <= number || isMined) this.#remove(bid);
 			}
 			for (const bid of landed) {
 				table.change(bid.record, number, { stage: "INCLUDED", reason: null, blockHash: hash, winner: null });
@@ -346,7 +380,8 @@ export class Auctioneer {
 		if (bid.basis === null || bid.runningCheck !== null) return "notSimulated";
 		if (sent.length === 0) return "notChosen";
 		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
-		return this.#market.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
+		const { provenUpTo } = this.#market.ledger.standing(bid.bidder);
+		return bid.value > provenUpTo ? "unproven" : "nonceTaken";
 	}
 
 	/** Counts the bid in the target's record, each bundle once. */

@@ -6,7 +6,6 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { Bid } from "../auction/bids.ts";
 import type { Submission, Withdrawal } from "../auction/bundleTable.ts";
-import { bidderOf } from "../auction/conduct.ts";
 import {
 	type BidRequest,
 	type BundleOutcome,
@@ -16,7 +15,7 @@ import {
 	type Range,
 	refusedBundle,
 } from "../domain/bundle.ts";
-import type { Bidder, Standing } from "../domain/bundleStatus.ts";
+import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
@@ -42,7 +41,7 @@ interface Considered {
 
 /** Accepts or refuses bids. */
 export class Bidding {
-	readonly #options: Pick<MarketOptions, "rules" | "bidding" | "feeRecipient">;
+	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "clock">;
 	readonly #market: SearcherMarket;
 	#seq = 0;
@@ -56,14 +55,14 @@ export class Bidding {
 	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
 	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
-		const { simulation, conduct } = this.#market;
-		const { rules, feeRecipient } = this.#options;
-		const early = this.#unavailable(request) ?? barred(conduct.standingOfOwner(request.owner));
+		const { simulation, ledger } = this.#market;
+		const { rules } = this.#options;
+		const early = this.#unavailable(request) ?? barred(ledger.barOfBringer(request.owner, request.network));
 		if (early !== null) return early;
 		const decoded = decodeTransaction(request.backrun);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
-		const bidder = bidderOf(tx, request, feeRecipient);
+		const bidder: Bidder = { owner: request.owner, client: request.network, sender: tx.from };
 		const head = tip.head();
 		if (head === null) throw nodeUnavailable();
 		const asked = blockRange(request.blocks, head.number);
@@ -112,12 +111,12 @@ export class Bidding {
 
 	/** The refusal if its bidder is barred or a limit is reached; else null. */
 	#refusal(one: Considered): BundleOutcome | null {
-		const { bids, table, conduct } = this.#market;
+		const { bids, table, ledger } = this.#market;
 		const { request, backrun, bidder, submission } = one;
-		const isBarred = barred(conduct.standing(bidder));
+		const isBarred = barred(ledger.bar(bidder));
 		if (isBarred !== null) return isBarred;
 		const freed = this.#twins(one).length + (table.replaces(submission) ? 1 : 0);
-		const full = bids.full(request.network, request.target, backrun.size, freed);
+		const full = bids.full(request.network, request.target, backrun, freed);
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
@@ -187,9 +186,9 @@ export class Bidding {
 }
 
 /** The refusal if the bidder is barred; else null. */
-function barred(standing: Standing | null): BundleOutcome | null {
-	if (!standing?.bar) return null;
-	const { until, bid, paid, block } = standing.bar;
+function barred(bar: Bar | null): BundleOutcome | null {
+	if (bar === null) return null;
+	const { until, bid, paid, block } = bar;
 	return refusedBundle(
 		"BARRED",
 		`bidder is barred until block ${until}: bid ${bid} wei, paid ${paid} wei in block ${block}`,

@@ -9,8 +9,8 @@ import type { Logger } from "../../shared/log.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids, type BidsOptions } from "../auction/bids.ts";
 import { BundleTable, type BundleTableOptions, type Submission } from "../auction/bundleTable.ts";
-import type { ConductFact } from "../auction/conduct.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
+import type { Payment } from "../auction/payments.ts";
 import type { PlainLimits } from "../auction/plainBundle.ts";
 import type {
 	BidRequest,
@@ -39,9 +39,9 @@ import type { ChainRules } from "../domain/transactionRules.ts";
 import type { Pool, SenderTransactions } from "../transactions/pool.ts";
 import type { TransactionRecords } from "../transactions/records.ts";
 import { Auctioneer } from "./auctioneer.ts";
-import { BidderConduct } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
 import { BundleSimulation } from "./bundleSimulation.ts";
+import { PaymentLedger } from "./ledger.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
 
@@ -53,8 +53,6 @@ export interface MarketOptions {
 	readonly bidsPerTarget: number;
 	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
 	readonly bidding: () => boolean;
-	/** The coinbase of all blocks, if it is fixed. */
-	readonly feeRecipient: string | undefined;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
 	readonly limits: {
@@ -73,15 +71,13 @@ export interface MarketDependencies {
 	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
 	readonly payments: PaymentReader;
 	readonly publisher: Publisher;
-	/** Keeps what bidders did. */
+	/** Keeps what bidders have paid. */
 	readonly kv: KeyValueStore;
 	/** How subscribers see a bundle. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
-	/** Told of each fact about a bidder. */
-	readonly onFact: (kind: ConductFact["kind"]) => void;
-	/** How far this machine's clock is ahead of the chain's, in ms. Default: not at all. */
-	readonly clockDifferenceMs?: () => number;
+	/** Told of each payment of a bid in a block. */
+	readonly onPayment: (kind: Payment["kind"]) => void;
 	/** Called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly background: Background;
@@ -94,7 +90,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	/** Names of the builders that pay refunds: bids go to no others. */
 	readonly refundingBuilders: readonly string[];
 	readonly bids: Bids;
-	readonly conduct: BidderConduct;
+	readonly ledger: PaymentLedger;
 	readonly table: BundleTable;
 	readonly simulation: BundleSimulation;
 	readonly auctioneer: Auctioneer;
@@ -113,7 +109,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 			.filter((name) => sender.terms(name, options.refundPercent) !== null);
 		this.#canSimulate = options.bidding;
 		this.bids = new Bids(options.limits.bids);
-		this.conduct = new BidderConduct(dependencies);
+		this.ledger = new PaymentLedger(dependencies);
 		this.table = new BundleTable(options.limits.table, {
 			...{ clock, publisher },
 			view: (record, status) => view(record, status, this.standing(record)),
@@ -151,7 +147,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	}
 
 	standing({ bidder }: BundleRecord): Standing | null {
-		return bidder === null ? null : this.conduct.standing(bidder);
+		return bidder === null ? null : this.ledger.standing(bidder);
 	}
 
 	shared(hash: string): DecodedTransaction | null {
@@ -174,7 +170,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 
 	/** Must be called for each change of the chain after the tip was set. */
 	onChainUpdate(update: ChainUpdate): void {
-		this.conduct.onChainUpdate(update);
+		this.ledger.onChainUpdate(update);
 		this.auctioneer.onChainUpdate(update);
 		this.#plain.onChainUpdate(update);
 		this.#settlement.run();

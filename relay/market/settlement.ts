@@ -1,10 +1,8 @@
-// For each block that contains a transaction with bids, reads from the chain which backrun landed, what it brought, and what
-// refund was due and paid; then updates the bidders' status and records their conduct.
+// For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
+// and what refund was due and paid; then updates the bidders' status and records what was paid.
 
 import { safeError } from "../../shared/log.ts";
-import type { Bid } from "../auction/bids.ts";
-import { statusIn } from "../auction/bundleTable.ts";
-import { bidderOf, mayHave, type RoundBid } from "../auction/conduct.ts";
+import { paymentOf } from "../auction/payments.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
@@ -13,7 +11,7 @@ import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
 
-/** A backrun that was mined behind its target. */
+/** A backrun that was mined right behind its target. */
 export interface Landed {
 	readonly record: TransactionRecord;
 	readonly bundled: Bundled;
@@ -22,8 +20,6 @@ export interface Landed {
 	/** The backrun's index in the block. */
 	readonly index: number;
 	readonly from: string;
-	/** Null for a creation. */
-	readonly to: string | null;
 	readonly recipient: string;
 	/** Wei that it brought by transfers; null: the node can't trace it. */
 	readonly transfers: bigint | null;
@@ -34,12 +30,12 @@ export interface Landed {
 
 /** Reads refunds from the chain. */
 export class Settlement {
-	readonly #options: Pick<MarketOptions, "refundPercent" | "feeRecipient">;
+	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"records" | "payments" | "sender" | "background" | "clock" | "log" | "clockDifferenceMs"
+		"records" | "payments" | "sender" | "background" | "clock" | "log"
 	>;
-	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "conduct">;
+	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "ledger">;
 	/** The inclusion event of each record that was settled last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	/** Whether there may be something to settle that the current run has not seen. */
@@ -100,7 +96,7 @@ export class Settlement {
 		for (const record of targets) {
 			const one = await this.#landed(record, block);
 			if (one !== null) landed.push(one);
-			await this.#report(record, { ...block, hash: blockHash }, one);
+			await this.#report(record, { number: block.number, hash: blockHash }, one);
 		}
 		const refunds = refundsOf(block, landed);
 		for (const record of targets) {
@@ -114,82 +110,50 @@ export class Settlement {
 		}
 	}
 
-	/** The backrun that was mined behind the transaction; null if none of those that were sent was. */
+	/** The backrun right behind the transaction, if its bundle was out for that block; else null. */
 	async #landed(record: TransactionRecord, block: PaidBlock): Promise<Landed | null> {
 		const { payments, sender } = this.#deps;
-		const hashes = block.transactions.map((tx) => tx.hash);
-		const place = hashes.indexOf(record.hash);
-		const all = bundledFor(record);
-		for (const bundled of all) {
-			const index = hashes.indexOf(bundled.backrun);
-			const tx = block.transactions[index];
-			if (place < 0 || index < place || tx === undefined) continue;
-			const recipient = record.refundRecipient ?? record.from;
-			const { fees, transfers } = await payments.brought(bundled.backrun, block);
-			const same = all.filter(({ bundle }) => bundle === bundled.bundle);
-			const builders = [...new Set(same.flatMap((one) => one.builders))];
-			const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
-			const brought = fees + (transfers ?? BigInt(bundled.bid));
-			const { from, to } = tx;
-			return { record, bundled, builders, index, from, to, recipient, transfers, brought, terms };
-		}
-		return null;
+		const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
+		const index = place + 1;
+		const tx = place < 0 ? undefined : block.transactions[index];
+		const all = bundledFor(record).filter(({ backrun }) => backrun === tx?.hash);
+		const [bundled] = all;
+		if (tx === undefined || bundled === undefined) return null;
+		const recipient = record.refundRecipient ?? record.from;
+		const { fees, transfers } = await payments.brought(tx.hash, block);
+		const builders = [...new Set(all.flatMap((one) => one.builders))];
+		const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
+		const brought = fees + (transfers ?? BigInt(bundled.bid));
+		return { record, bundled, builders, index, from: tx.from, recipient, transfers, brought, terms };
 	}
 
 	/**
-	 * Updates the status of the bids on a target in a block, and records the bidders' conduct, from the chain alone and not from
-	 * simulations. Resolves when that is on disk. Repeating it adds nothing.
+	 * Updates the status of the bids on a target in a block, and records what the one behind it has paid. Resolves when that is on
+	 * disk. Repeating it adds nothing.
 	 */
 	async #report(
 		record: TransactionRecord,
-		block: Pick<PaidBlock, "number" | "timestamp"> & { readonly hash: string },
+		block: { readonly number: number; readonly hash: string },
 		landed: Landed | null,
 	): Promise<void> {
-		const { table, auctioneer, conduct } = this.#market;
-		const { number, hash } = block;
-		const round = auctioneer.finalRound(record.hash, hash);
-		const { sent = [], lost = [] } = round ?? {};
-		const won = round?.landed.filter(({ backrun }) => backrun.hash === landed?.bundled.backrun) ?? [];
-		const bids = [...sent.filter((bid) => !won.includes(bid)), ...won].map((bid) => roundBid(bid, number));
-		if (landed !== null && won.length === 0) {
-			// Its bundle was sent before a restart and is no longer known.
-			const { bundle, backrun, bid } = landed.bundled;
-			const bidder = bidderOf(landed, null, this.#options.feeRecipient);
-			bids.push({ bundle, backrun, bidder, value: BigInt(bid), deliveries: [] });
+		if (landed === null) return;
+		const { table, auctioneer, ledger } = this.#market;
+		const { transfers, bundled } = landed;
+		const round = auctioneer.finalRound(record.hash, block.hash);
+		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];
+		const placed = won.find((bid) => round?.sent.includes(bid));
+		// Its bundle may have been sent before a restart and be no longer known.
+		const bidder = placed?.bidder ?? { owner: null, client: null, sender: landed.from };
+		const bid = placed?.value ?? BigInt(bundled.bid);
+		const fresh = await ledger.record(block, [paymentOf(bundled.bundle, bidder, bid, transfers)]);
+		for (const one of won) table.change(one.record, block.number, { paid: transfers });
+		const winner = { backrun: bundled.backrun, paid: transfers };
+		for (const one of round?.lost ?? []) {
+			const isDearer = round?.sent.includes(one) && transfers !== null && transfers < one.value;
+			table.change(one.record, block.number, { winner, ...(isDearer ? { reason: "notChosen" } : {}) });
 		}
-		const ofTarget = record.deliveries.filter((delivery) => delivery.block === number);
-		const answers = landed === null ? ofTarget : won.flatMap((bid) => deliveriesOf(bid, number));
-		const answerOf = (name: string) =>
-			answers.findLast(({ builder, kind }) => builder === name && kind === "bundle")?.answer;
-		// A bid landed that was not sent for this block: its builder is unknown.
-		const isStrange = landed === null && (round?.landed.length ?? 0) > 0;
-		const candidates = landed?.builders ?? sent[0]?.placement?.targetBuilders ?? [];
-		const makers = isStrange ? [] : candidates.filter((name) => mayHave(answerOf(name)));
-		const inBlock = landed && {
-			...{ backrun: landed.bundled.backrun, transfers: landed.transfers, brought: landed.brought },
-		};
-		// By this machine's clock, since deliveries have its times.
-		const time = block.timestamp * 1000 + (this.#deps.clockDifferenceMs?.() ?? 0);
-		await conduct.judge({ number, hash }, { time, makers, bids, landed: inBlock });
-		for (const bid of won) table.change(bid.record, number, { paid: landed?.transfers ?? null });
-		if (landed !== null) {
-			const winner = { backrun: landed.bundled.backrun, paid: landed.transfers };
-			for (const bid of lost) {
-				const isDearer = sent.includes(bid) && winner.paid !== null && winner.paid < bid.value;
-				table.change(bid.record, number, { winner, ...(isDearer ? { reason: "notChosen" } : {}) });
-			}
-		}
-		auctioneer.conductChanged();
+		if (fresh.length > 0) auctioneer.paymentsChanged();
 	}
-}
-
-function roundBid(bid: Bid, block: number): RoundBid {
-	const { record, backrun, bidder, value } = bid;
-	return { bundle: record.hash, backrun: backrun.hash, bidder, value, deliveries: deliveriesOf(bid, block) };
-}
-
-function deliveriesOf({ record }: Bid, block: number) {
-	return statusIn(record, block)?.deliveries ?? [];
 }
 
 /** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */

@@ -232,13 +232,17 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 			"all of it": cheat,
 			"its key": { ...fresh, key: cheat.key },
 			"its account": { ...fresh, account: cheat.account, nonce: cheat.nonce },
-			"its contract": { ...fresh, contract: cheat.contract },
+			"its address": { ...fresh, from: cheat.from },
 		};
 		for (const [what, searcher] of Object.entries(others)) {
 			const answer = await auction.bid(searcher, await auction.target(), cheatsBackrun(searcher, OWNER));
 			assert.equal(answer.error?.code, -32000, `${what}: ${JSON.stringify(answer)}`);
 			assert.match(answer.error?.message ?? "", barred, what);
 		}
+		const user = await auction.honest();
+		const through = { ...user, contract: cheat.contract };
+		const answer = await auction.bid(through, await auction.target(), cheatsBackrun(through, OWNER));
+		assert.equal(answer.error, undefined, "nobody is barred for the contract that he calls");
 	});
 
 	it("against an honest bid it does not land", async () => {
@@ -274,24 +278,98 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 		}
 	});
 
-	it("a bidder whose bids lose three blocks to lower payments ranks behind all others", async () => {
+	it("three free keys of one address have one place", async () => {
+		const [first, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
+		const cheats = [
+			first,
+			await auction.cheater(undefined, first.from),
+			await auction.cheater(undefined, first.from),
+		];
+		for (const cheat of cheats) await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+		const honest = await honestBid(target);
+		await auction.delivered(honest);
+		for (const cheat of cheats) await nameBlock(owner, cheat);
+		await assertHonestWon(await auction.nextBlock(), target, honest);
+	});
+
+	it("ten addresses keep out nobody who has paid before, at a price of nothing", async () => {
+		const searcher = await auction.honest();
+		const proof = await auction.target();
+		const paying = auction.backrun(searcher, HONEST_WEI);
+		assert.equal((await auction.bid(searcher, proof, paying)).error, undefined);
+		await auction.delivered(paying);
+		await auction.nextBlock();
+		searcher.nonce += 1;
+		const owner = await auction.honest();
+		const cheats: Searcher[] = [];
+		for (let i = 0; i < 10; i += 1) cheats.push(await auction.cheater());
+		for (let block = 0; block < 3; block += 1) {
+			const target = await auction.target();
+			for (const cheat of cheats) await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+			const honest = auction.backrun(searcher, HONEST_WEI);
+			const { result, error } = await auction.bid(searcher, target, honest);
+			assert.equal(error, undefined);
+			await auction.delivered(honest);
+			const told = await auction.told(searcher, String(result));
+			assert.equal(told.provenUpTo, String(8n * HONEST_WEI));
+			for (const cheat of cheats) await nameBlock(owner, cheat);
+			await assertHonestWon(await auction.nextBlock(), target, honest);
+			searcher.nonce += 1;
+		}
+	});
+
+	it("what is mined elsewhere in the block is judged by nothing: the one right behind the target has paid", async () => {
+		const [cheat, target] = [await auction.cheater(), await auction.target()];
+		const searcher = await auction.honest();
+		const decoy = { ...cheat, contract: searcher.contract };
+		const lowPaying = auction.backrun(decoy, 1n);
+		assert.equal((await auction.bid(decoy, target, lowPaying)).error, undefined);
+		const honest = auction.backrun(searcher, HONEST_WEI);
+		const { result } = await auction.bid(searcher, target, honest);
+		for (const one of [lowPaying, honest]) await auction.delivered(one);
+		// By itself, as from the public mempool, behind everything else.
+		await auction.sendToBuilder([lowPaying.raw]);
+		const block = await auction.nextBlock();
+		await assertHonestWon(block, target, honest);
+		assert.ok(block.transactions.indexOf(lowPaying.hash) > block.transactions.indexOf(honest.hash));
+		const told = await until("what was paid", async () => {
+			const now = await auction.told(searcher, String(result));
+			return now.provenUpTo !== undefined && now;
+		});
+		assert.equal(told.provenUpTo, String(8n * HONEST_WEI));
+		assert.ok(!told.barred);
+	});
+
+	it("a newcomer with places in three blocks that it did not land in stands behind everybody for 64", async () => {
 		const [cheat, owner] = [await auction.cheater(), await auction.honest()];
+		let bundle = "";
 		for (let block = 0; block < 3; block++) {
 			const target = await auction.target();
 			const cheats = cheatsBackrun(cheat, OWNER);
-			assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
+			const { result, error } = await auction.bid(cheat, target, cheats);
+			assert.equal(error, undefined);
+			bundle = String(result);
 			const honest = await honestBid(target);
 			for (const backrun of [cheats, honest]) await auction.delivered(backrun);
 			await nameBlock(owner, cheat);
 			await assertHonestWon(await auction.nextBlock(), target, honest);
 		}
+		const { number } = await auction.head();
+		assert.equal((await auction.told(cheat, bundle)).spentUntil, number + 64);
 		const target = await auction.target();
 		const { result } = await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
-		await honestBid(target);
-		const told = await until("it stands behind a bid that is lower", async () => {
+		// As many newcomers as there are places, at other addresses.
+		for (let i = 0; i < ALL_PLACES; i += 1) {
+			const newcomer = await auction.cheater();
+			const paying = { ...newcomer, contract: owner.contract };
+			const bid = auction.backrun(paying, BigInt(i + 1));
+			assert.equal((await auction.bid(paying, target, bid)).error, undefined);
+			await auction.delivered(bid);
+		}
+		const told = await until("it has no place though it bids the most", async () => {
 			const now = await auction.told(cheat, String(result));
-			return now.blocks.at(-1)?.status === "RUNNER_UP" && now;
+			return now.blocks.at(-1)?.status === "OUTBID" && now;
 		});
-		assert.ok(Number(told.rankedBehindUntil) > (await auction.head()).number, JSON.stringify(told));
+		assert.equal(told.provenUpTo, "0");
 	});
 });

@@ -205,7 +205,7 @@ describe("the bundles that builders receive", () => {
 		const second = high.backrun(5n * GWEI);
 		const privacy = { builders: ["share"], hints: ["hash"] };
 		const secondHash = await high.share(target, second, { first: block, last: block, privacy });
-		await fixture.out(target, second, fixture.builder("share"));
+		await fixture.out(target, [first, second], fixture.builder("share"));
 		for (const name of ["dev", "capped"]) await fixture.out(target, first, fixture.builder(name));
 		assert.deepEqual(await high.stages(secondHash), ["BEST"]);
 		assert.deepEqual(await fixture.stagesOf([low]), ["BEST"], "the best of those that the others may have");

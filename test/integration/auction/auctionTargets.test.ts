@@ -137,11 +137,13 @@ describe("a target that has ended", () => {
 		it(`${name}: its bids end, builders get cancels, and it then looks like an unknown hash`, async () => {
 			const target = await fixture.target(path);
 			const lost = await fixture.offer(target, 5n * GWEI);
-			const best = await fixture.offerOut(target, 20n * GWEI);
+			const best = await fixture.offer(target, 20n * GWEI);
+			for (const builder of fixture.system.builders)
+				await fixture.out(target, [lost.backrun, best.backrun], builder);
 			const ending = await end(target);
 			const gone = ["DROPPED targetGone", "DROPPED targetGone"];
 			assert.deepEqual(await fixture.stagesOf([best, lost]), gone);
-			await withdrawn(target, target, best.backrun);
+			await withdrawn(target, target, best.backrun, lost.backrun);
 			for (const { bidder, backrun } of [best, lost])
 				for (const hash of [NEVER_SEEN, target.hash])
 					assert.deepEqual(await asked(bidder, hash, backrun), [NOT_FOUND, NOT_FOUND, NOT_FOUND]);

@@ -1,5 +1,5 @@
 // The fixture of auctions with cheats: a relay in a process of its own, a chain whose last 64 blocks are the dev builder's,
-// users, honest searchers at 127.0.0.1, and cheats at 127.0.0.2, each with its own key, account and contract.
+// users, honest searchers at 127.0.0.1, and cheats at addresses of their own, each with its own key, account and contract.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,7 +67,8 @@ interface ToldBundle {
 	}[];
 	/** Absent if the searcher is not barred. */
 	readonly barred?: unknown;
-	readonly rankedBehindUntil?: number | null;
+	readonly provenUpTo?: string;
+	readonly spentUntil?: number | null;
 }
 
 interface CheatAuctionOptions {
@@ -83,6 +84,7 @@ export class CheatAuction {
 	readonly tellsRandomness: Contract;
 	readonly #folder: string;
 	#accounts = 700_000;
+	#cheats = 0;
 
 	constructor(
 		{ chain, builder, relay }: Pick<CheatAuction, "chain" | "builder" | "relay">,
@@ -123,10 +125,10 @@ export class CheatAuction {
 		};
 	}
 
-	/** A new cheat, with a new contract, account and key. */
-	async cheater(code = this.cheat.runtime): Promise<Searcher> {
+	/** A new cheat, with a new contract, account, key and, unless it is given, network address. */
+	async cheater(code = this.cheat.runtime, from = attackerAddress(this.#cheats++)): Promise<Searcher> {
 		return {
-			...{ account: await this.#account(), from: attackerAddress(), key: createKey() },
+			...{ account: await this.#account(), from, key: createKey() },
 			...{ contract: await this.place(code), nonce: 0 },
 		};
 	}

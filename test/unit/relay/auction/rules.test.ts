@@ -1,20 +1,9 @@
-// Tests the auction's rules as tables: block ranges, bundle names, facts about bidders' conduct and their consequences, and the
-// fields of a shared transaction that searchers see.
+// Tests the auction's rules as tables: block ranges, bundle names, and the fields of a shared transaction that searchers see.
+// payments.test.ts and places.test.ts have those about payments and places.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backrunName } from "../../../../relay/auction/bids.ts";
-import {
-	bidderOf,
-	type ConductFact,
-	type DatedFact,
-	factsOf,
-	isKept,
-	mayHave,
-	type Round,
-	type RoundBid,
-	standingOf,
-} from "../../../../relay/auction/conduct.ts";
 import { partialPendingTransaction } from "../../../../relay/auction/feed.ts";
 import { nameOf } from "../../../../relay/auction/plainBundle.ts";
 import { blockRange, bundleHash, comingOf } from "../../../../relay/domain/bundle.ts";
@@ -75,7 +64,7 @@ test("a bundle's hash is the keccak256 of its transactions' concatenated hashes"
 	assert.equal(bundleHash([]), "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
 });
 
-test("a bid is named by owner and target, a plain bundle by its uuid or its content, and no two names collide", () => {
+test("a bid is named by client and target, a plain bundle by its uuid or its content, and no two names collide", () => {
 	const names = [
 		...[backrunName("0xt", "me"), backrunName("0xu", "me"), backrunName("0xt", "you")],
 		nameOf("me", "u", ["0xb", 101, 101]),
@@ -88,133 +77,6 @@ test("a bid is named by owner and target, a plain bundle by its uuid or its cont
 	];
 	assert.equal(new Set(names).size, names.length, "names collide");
 	assert.equal(nameOf("me", "u", ["0xb"]), nameOf("me", "u", ["0xc"]));
-});
-
-const BIDDER = { owner: "me", client: "net", sender: "0xs", contract: "0xc" };
-const BLOCK_TIME_MS = 100_000;
-
-function bid(
-	backrun: string,
-	value: bigint,
-	took: Record<string, string> = { a: "accepted", b: "accepted" },
-): RoundBid {
-	const deliveries = Object.entries(took).map(([builder, answer]) => {
-		const late = answer === "late";
-		const at = late ? BLOCK_TIME_MS - 999 : BLOCK_TIME_MS - 1_000;
-		return { at, builder, kind: "bundle" as const, answer: late ? "accepted" : (answer as "accepted") };
-	});
-	return { bundle: `of ${backrun}`, backrun, bidder: BIDDER, value, deliveries } as RoundBid;
-}
-
-/** `kind backrun` of each fact, with what was paid. */
-function facts(round: Partial<Round>): readonly string[] {
-	const whole: Round = { time: BLOCK_TIME_MS, makers: ["a", "b"], bids: [], landed: null, ...round };
-	return factsOf(whole).map(({ kind, bundle, paid }) => `${kind} ${bundle} ${paid}`);
-}
-
-const landed = (backrun: string, transfers: bigint | null, brought = transfers ?? 0n) => ({
-	backrun,
-	transfers,
-	brought,
-});
-
-/** Wei that a bid of 100 brought by transfers (null: the node can't tell), and in all; what that is. */
-const PAID: readonly (readonly [bigint | null, bigint, string])[] = [
-	[100n, 100n, "landed"],
-	[99n, 99n, "landed"],
-	[98n, 98n, "short"],
-	[1_000n, 1_000n, "landed"],
-	// Priority fees are no payment.
-	[1n, 1_000n, "short"],
-	[null, 100n, "landed"],
-];
-test("a bid that pays more than a hundredth less than was bid is short", () => {
-	for (const [transfers, brought, kind] of PAID) {
-		const found = facts({ bids: [bid("x", 100n)], landed: landed("x", transfers, brought) });
-		assert.deepEqual(found, [`${kind} of x ${transfers}`]);
-	}
-});
-
-const LOST: readonly (readonly [string, Partial<Round>, boolean])[] = [
-	["to a lower one", { landed: landed("y", 50n) }, true],
-	["to none", {}, true],
-	["to a dearer one", { landed: landed("y", 101n) }, false],
-	["to one that brought as much with its fees", { landed: landed("y", 50n, 100n) }, false],
-	["where the maker of the block is unknown", { makers: [] }, false],
-	[
-		"where one of those who may have made it refused it",
-		{ bids: [bid("x", 100n, { a: "accepted", b: "rejected" })] },
-		false,
-	],
-	["where it failed to reach one of them", { bids: [bid("x", 100n, { a: "accepted", b: "failed" })] }, false],
-	["where one of them has not answered", { bids: [bid("x", 100n, { a: "accepted" })] }, false],
-	["where one of them had it late", { bids: [bid("x", 100n, { a: "accepted", b: "late" })] }, false],
-	[
-		"where one that it did not reach can't have made the block",
-		{ makers: ["a"], bids: [bid("x", 100n, { a: "accepted" })] },
-		true,
-	],
-];
-test("a bid has lost if every possible maker of the block had it in time and took less", () => {
-	for (const [name, round, isLoss] of LOST) {
-		assert.deepEqual(facts({ bids: [bid("x", 100n)], ...round }), isLoss ? ["lost of x null"] : [], name);
-	}
-});
-
-test("a builder does not have what failed, was rejected or was never sent", () => {
-	assert.deepEqual(
-		(["accepted", "timeout", undefined, "failed", "rejected", "unsent"] as const).map(mayHave),
-		[true, true, true, false, false, false],
-	);
-});
-
-const dated = (kind: ConductFact["kind"], block: number): DatedFact => ({
-	...{ kind, block, bundle: "b", bidder: BIDDER, bid: "100", paid: kind === "short" ? "1" : null },
-});
-
-test("a short bid bars for 32 blocks, each further one twice as long, 7,200 at most", () => {
-	const blocks = Array.from({ length: 10 }, (_, i) => 1_000_000 + i * 10_000);
-	for (const [i, block] of blocks.entries()) {
-		const known = blocks.slice(0, i + 1).map((one) => dated("short", one));
-		const until = block + Math.min(32 * 2 ** i, 7_200);
-		assert.deepEqual(standingOf(known, until)?.bar, { until, bid: 100n, paid: 1n, block });
-		assert.equal(standingOf(known, until + 1), null);
-	}
-});
-
-const BEHIND: readonly (readonly [string, readonly DatedFact[], number | null])[] = [
-	["two losses", [dated("lost", 1), dated("lost", 2)], null],
-	["three", [1, 2, 3].map((n) => dated("lost", n)), 67],
-	["three in 64 blocks", [1, 2, 64].map((n) => dated("lost", n)), 128],
-	["three in 65", [1, 2, 65].map((n) => dated("lost", n)), null],
-	["landing between", [dated("lost", 1), dated("lost", 2), dated("landed", 3), dated("lost", 4)], null],
-	["a short one between", [dated("lost", 1), dated("lost", 2), dated("short", 3), dated("lost", 4)], 68],
-	["many, the last three count", [1, 30, 60, 90].map((n) => dated("lost", n)), 154],
-];
-test("three losses in 64 blocks without a landed bid rank a bidder behind for 64", () => {
-	for (const [name, known, until] of BEHIND) {
-		assert.equal(standingOf(known, 66)?.behindUntil ?? null, until, name);
-		if (until !== null) assert.equal(standingOf(known, until + 1)?.behindUntil ?? null, null, name);
-	}
-});
-
-test("a creation and a transfer to the fixed coinbase call no contract: they count by their sender", () => {
-	const by = { owner: "me", network: "net" };
-	const contract = (to: string | null, fixed?: string) => bidderOf({ from: "0xs", to }, by, fixed).contract;
-	assert.deepEqual(
-		[contract("0xc"), contract(null), contract("0xf", "0xf"), contract("0xf")],
-		["0xc", "0xs", "0xs", "0xf"],
-	);
-	assert.deepEqual(bidderOf({ from: "0xs", to: "0xc" }, null, undefined), {
-		...BIDDER,
-		owner: null,
-		client: null,
-	});
-});
-
-test("facts that can't count any more are not kept", () => {
-	assert.deepEqual([isKept({ kind: "lost" }, 100, 291), isKept({ kind: "lost" }, 100, 292)], [true, false]);
-	assert.ok(isKept({ kind: "short" }, 100, 50_000) && !isKept({ kind: "short" }, 100, 50_500));
 });
 
 /** What an authorization lets an account run. */

@@ -44,19 +44,24 @@ const record: BundleRecord = {
 	blocks: [outbid, waiting],
 };
 
-test("one whose bidder is barred or ranks behind says so, and why", () => {
+test("one whose bidder is barred, proven or spent says so", () => {
 	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };
 	const barred = { until: 40, bid: "10", paid: "1", block: 8 };
 	const plain = bundleView(record, null) as object;
 	for (const [standing, told] of [
 		[
-			{ bar, behindUntil: null },
-			{ barred, rankedBehindUntil: null },
+			{ bar, provenUpTo: 0n, spentUntil: null },
+			{ barred, provenUpTo: "0", spentUntil: null },
 		],
 		[
-			{ bar: null, behindUntil: 72 },
-			{ barred: null, rankedBehindUntil: 72 },
+			{ bar: null, provenUpTo: 80n, spentUntil: null },
+			{ barred: null, provenUpTo: "80", spentUntil: null },
 		],
+		[
+			{ bar: null, provenUpTo: 0n, spentUntil: 72 },
+			{ barred: null, provenUpTo: "0", spentUntil: 72 },
+		],
+		[{ bar: null, provenUpTo: 0n, spentUntil: null }, {}],
 	] as const satisfies readonly (readonly [Standing, object])[]) {
 		assert.deepEqual(bundleView(record, standing), { ...plain, ...told });
 	}

@@ -1,6 +1,7 @@
-// Tests the auction against a small model with random bids, replacements, cancels, heads, reorganisations, failing or missing
-// simulations, restricted builders, barred bidders, and targets that fail, end or come back. After each step each builder must
-// have exactly the best distinct valid bids, which the model finds by brute force.
+// Tests the auction against a small model with random bids, replacements, cancels, heads, payments in full and short, backruns
+// elsewhere in the block, reorganisations, restarts, failing or missing simulations, restricted builders, and targets that fail,
+// end or come back. After each step each builder must have exactly the bids that the rules give a place, which the model finds
+// by brute force: the dearest proven bid is out, and nobody is barred who has not paid short right behind its target.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +9,7 @@ import fc from "fast-check";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { type Command, command, OWNERS, TARGETS } from "./auctionCommands.ts";
+import { CLIENTS, type Command, command, OWNERS, TARGETS } from "./auctionCommands.ts";
 import type { Pays } from "./auctionFakes.ts";
 import { AuctionFixture } from "./auctionFixture.ts";
 
@@ -21,8 +22,8 @@ interface ModelBid {
 	readonly hash: string;
 	readonly target: number;
 	readonly owner: string;
+	readonly client: string;
 	readonly sender: string;
-	readonly contract: string;
 	readonly nonce: number;
 	readonly uuid: string | null;
 	readonly builders: readonly string[] | null;
@@ -38,29 +39,41 @@ interface ModelBid {
 	over: boolean;
 }
 
+/** What a bid paid right behind its target. */
+interface ModelPayment {
+	readonly block: Block;
+	readonly by: ModelBid;
+	/** Null: not traced. */
+	readonly paid: bigint | null;
+}
+
+/** The contract that all backruns call. */
+const ROUTER = `0x${"c".repeat(40)}`;
+/** Wei of one of the commands' values: hundredths of it are whole. */
+const UNIT = 100n;
+
 /** Fixture and model side by side. */
 class Run {
 	readonly fixture = new AuctionFixture({ places: 3, refunding: BUILDERS });
 	readonly seen = new Set<string>();
 	#targets: (PrivateTransaction | null)[] = [];
+	/** The newest target in the place of each that a command can name. */
+	readonly #newest: number[] = [];
 	readonly #entries: PrivateTransaction[] = [];
 	#bids: ModelBid[] = [];
 	#seq = 0;
 	/** Clients whose bids the node gives no verdict on, and targets that fail there: as from the last head on, and the next. */
 	#out = { now: new Set<string>(), coming: new Set<string>() };
 	#failing = { now: new Set<number>(), coming: new Set<number>() };
-	/** Facts by the hash of their block. */
-	#facts: { readonly block: string; readonly kind: "short" | "lost"; readonly bid: ModelBid }[] = [];
+	readonly #payments: ModelPayment[] = [];
+	/** Blocks for which a sender or an address had a place in vain with a bid that was not proven. */
+	readonly #had: { readonly party: string; readonly block: number }[] = [];
 	#chain: Block[] = [];
 	/** What each builder would put behind a target: by builder and name, with the block. */
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
 
 	constructor() {
-		for (let i = 0; i < TARGETS; i += 1) {
-			const target = this.fixture.target(`T${i}`);
-			this.#targets.push(target);
-			this.#entries.push(target);
-		}
+		for (let i = 0; i < TARGETS; i += 1) this.#come(i);
 		const { builders } = this.fixture;
 		builders.sendBundle = (bundle, names, _answered, leaves) => {
 			leaves?.();
@@ -77,16 +90,27 @@ class Run {
 		};
 	}
 
-	async step(one: Command): Promise<void> {
+	/** Another target comes where the last one has gone. */
+	#come(place: number): void {
+		if (this.#targets[this.#newest[place] ?? -1]) return;
+		const target = this.fixture.target(`T${this.#targets.length}`);
+		this.#newest[place] = this.#targets.length;
+		this.#targets.push(target);
+		this.#entries.push(target);
+	}
+
+	async step(command: Command): Promise<void> {
+		if (command.do === "comes") this.#come(command.target);
+		const one = "target" in command ? { ...command, target: this.#newest[command.target] ?? 0 } : command;
 		if (one.do === "bid") await this.#bid(one);
 		if (one.do === "cancel") await this.#cancel(OWNERS[one.owner] ?? "", `u${one.uuid}`);
-		if (one.do === "head") await this.#head(one.mines);
+		if (one.do === "head") await this.#head(one.mines === null ? null : (this.#newest[one.mines] ?? 0));
 		if (one.do === "reorg") await this.#reorganise(one.keeps);
 		if (one.do === "falls") this.#fall(one.bid, one.value);
-		if (one.do === "out") this.#set(this.#out.coming, OWNERS[one.owner] ?? "", one.isUnavailable);
+		if (one.do === "out") this.#set(this.#out.coming, CLIENTS[one.client] ?? "", one.isUnavailable);
 		if (one.do === "fails") this.#set(this.#failing.coming, one.target, one.fails);
-		if (one.do === "short" || one.do === "loses")
-			await this.#judge(one.bid, one.do === "short" ? "short" : "lost");
+		if (one.do === "mined") await this.#mine(one);
+		if (one.do === "restart") await this.#restart();
 		if (one.do === "ends") await this.#end(one.target);
 		await this.fixture.turn();
 		this.#compare(JSON.stringify(one));
@@ -97,16 +121,11 @@ class Run {
 		const target = this.#targets[one.target];
 		if (!target) return;
 		const label = `B${this.#seq}`;
-		const contract = `0x${"c".repeat(39)}${one.contract}`;
-		const tx = {
-			by: testAccount(700 + one.signer),
-			nonce: one.nonce,
-			to: contract,
-			value: BigInt(this.#seq),
-		};
+		const tx = { by: testAccount(700 + one.signer), nonce: one.nonce, to: ROUTER, value: BigInt(this.#seq) };
 		const { hash, from } = signedTransaction(tx);
 		fixture.label(hash, label);
 		const owner = OWNERS[one.owner] ?? "";
+		const client = CLIENTS[one.client] ?? "";
 		const uuid = one.uuid === null ? null : `u${one.uuid}`;
 		const first = fixture.next + one.ahead;
 		const modelBid: ModelBid = {
@@ -115,26 +134,26 @@ class Run {
 				hash,
 				target: one.target,
 				owner,
+				client,
 				sender: from,
-				contract,
 				nonce: one.nonce,
 				uuid,
 				seq: this.#seq,
 			},
-			...{ builders: one.builders, first, last: first + one.span, coming: BigInt(one.value) },
-			...{ value: BigInt(one.value), landed: null, over: false },
+			...{ builders: one.builders, first, last: first + one.span, coming: UNIT * BigInt(one.value) },
+			...{ value: UNIT * BigInt(one.value), landed: null, over: false },
 		};
 		this.#seq += 1;
 		fixture.simulations.pays.set(label, this.#pays(modelBid));
 		const outcome = await fixture
 			.send({
-				...{ owner, network: owner, uuid, builders: one.builders, target: target.tx.hash },
+				...{ owner, network: client, uuid, builders: one.builders, target: target.tx.hash },
 				blocks: { first: BigInt(first), last: BigInt(first + one.span) },
 				backrun: rawTransaction(tx),
 			})
 			.catch((thrown: Error) => ({ outcome: "refused" as const, code: thrown.message }));
-		const isBarred = this.#isParty(modelBid, "short");
-		const isUnknown = this.#out.now.has(owner) || this.#failing.now.has(one.target);
+		const isBarred = this.#isBarred(modelBid);
+		const isUnknown = this.#out.now.has(client) || this.#failing.now.has(one.target);
 		const expected = isBarred || isUnknown ? "refused" : "accepted";
 		assert.equal(outcome.outcome, expected, JSON.stringify(outcome));
 		if (outcome.outcome === "refused") {
@@ -152,10 +171,58 @@ class Run {
 		this.fixture.table.cancel(owner, uuid);
 	}
 
+	/** The next block holds the target alone, or nothing of ours. */
 	async #head(mines: number | null): Promise<void> {
-		this.#advance();
-		await this.fixture.block(this.#mined(mines));
+		const target = mines === null ? null : this.#targets[mines];
+		await this.#next(target ? [target] : []);
+	}
+
+	/** The next block holds a target with one of the backruns that are out behind it. */
+	async #mine({ target: at, which, pays, isLater }: Extract<Command, { do: "mined" }>): Promise<void> {
+		const target = this.#targets[at];
+		if (!target) return;
+		const { next } = this.fixture;
+		const labels = [...this.#held]
+			.filter(([name, one]) => name.startsWith("a ") && one.block === next && one.target === `T${at}`)
+			.map(([, { label }]) => label)
+			.sort();
+		const bids = labels.map((label) => this.#bids.find((one) => one.label === label));
+		const chosen = bids[which % Math.max(1, bids.length)];
+		if (chosen === undefined) return this.#next([target]);
+		const other = isLater ? bids.find((one) => one !== chosen) : undefined;
+		if (pays !== null) this.fixture.transfers.set(chosen.hash, ((chosen.value ?? 0n) * BigInt(pays)) / 100n);
+		if (other !== undefined) this.fixture.transfers.set(other.hash, other.value ?? 0n);
+		const decoy = { hash: `0xd${this.#seq++}`, from: "0xsomebody" };
+		const between = isLater
+			? [{ tx: other === undefined ? decoy : { hash: other.hash, from: other.sender } }]
+			: [];
+		if (isLater) this.seen.add("later");
+		await this.#next([target, ...between, { tx: { hash: chosen.hash, from: chosen.sender } }]);
+	}
+
+	async #next(mined: readonly { tx: { hash: string; from: string } }[]): Promise<void> {
+		const { next } = this.fixture;
+		const out = new Set(
+			[...this.#held.values()].filter(({ block }) => block === next).map(({ label }) => label),
+		);
+		this.#advance(
+			out,
+			mined.map(({ tx }) => tx.hash),
+		);
+		await this.fixture.block(mined);
 		await this.#worked();
+	}
+
+	/** A ledger that is loaded from the disk answers the same. */
+	async #restart(): Promise<void> {
+		const ledger = await this.fixture.restartedLedger();
+		for (const { owner, client, sender } of this.#bids) {
+			const bidder = { owner, client, sender };
+			const now = this.fixture.market.ledger;
+			assert.deepEqual(ledger.bar(bidder), now.bar(bidder));
+			assert.equal(ledger.provenUpTo(bidder), now.provenUpTo(bidder));
+		}
+		this.seen.add("restarted");
 	}
 
 	async #reorganise(keeps: boolean): Promise<void> {
@@ -165,7 +232,9 @@ class Run {
 		this.#chain.pop();
 		this.seen.add("reorganised");
 		const mined = gone.transactions.map(({ hash, from }) => ({ tx: { hash, from } }));
-		this.#advance();
+		// What had landed was out for that block, and may not be in the one that came instead.
+		const was = this.#bids.filter((one) => one.landed === gone.hash).map(({ label }) => label);
+		this.#advance(new Set(was), keeps ? mined.map(({ tx }) => tx.hash) : []);
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
@@ -182,43 +251,18 @@ class Run {
 		const block = fixture.chain.make(keeps ? mined : [], `r${this.#seq++}`);
 		await fixture.came({ applied: [block], reverted: [gone] });
 		this.#land(block);
-		// It passes over its number and comes back: the same facts count again with the same block only.
 		await this.#worked();
 	}
 
 	/** Less from the next head on. Not more: a bid that by what is known can't win is not simulated again. */
 	#fall(index: number, value: number): void {
 		const one = this.#bids[index];
-		if (one !== undefined && value < one.coming) one.coming = BigInt(value);
+		if (one !== undefined && UNIT * BigInt(value) < one.coming) one.coming = UNIT * BigInt(value);
 	}
 
 	#set<T>(set: Set<T>, value: T, isIn: boolean): void {
 		if (isIn) set.add(value);
 		else set.delete(value);
-	}
-
-	/** What one has bid is found short, or lost three times, in the head. */
-	async #judge(index: number, kind: "short" | "lost"): Promise<void> {
-		const { fixture } = this;
-		const one = this.#bids[index];
-		const head = this.#chain.at(-1);
-		if (one === undefined || head === undefined) return;
-		const bidder = { owner: one.owner, client: one.owner, sender: one.sender, contract: one.contract };
-		const accepted = [{ at: 0, builder: "a", kind: "bundle" as const, answer: "accepted" as const }];
-		const times = kind === "short" ? ["x"] : ["x", "y", "z"];
-		await fixture.market.conduct.judge(head, {
-			...{ time: 10_000, makers: ["a"] },
-			bids: times.map((n) => ({
-				...{ bundle: `${one.label} ${kind} ${n}`, backrun: one.hash + kind, bidder, value: 100n },
-				deliveries: accepted,
-			})),
-			landed: kind === "lost" ? null : { backrun: one.hash + kind, transfers: 1n, brought: 1n },
-		});
-		this.#facts.push({ block: head.hash, kind, bid: one });
-		this.seen.add(kind);
-		fixture.market.auctioneer.conductChanged();
-		for (const other of this.#bids)
-			if (this.#isLive(other) && this.#isParty(other, "short")) this.#over(other, "left");
 	}
 
 	async #end(target: number): Promise<void> {
@@ -237,8 +281,14 @@ class Run {
 		one.over = true;
 	}
 
-	/** What the next head brings. */
-	#advance(): void {
+	/** What the next head brings, with these bids out for it and these transactions in it. */
+	#advance(out: ReadonlySet<string>, mined: readonly string[]): void {
+		for (const one of this.#bids) {
+			const target = this.#entries[one.target]?.tx.hash ?? "";
+			const isNext = mined.includes(target) && mined[mined.indexOf(target) + 1] === one.hash;
+			if (!out.has(one.label) || isNext || this.#isProven(one)) continue;
+			for (const party of [one.sender, one.client]) this.#had.push({ party, block: this.fixture.next });
+		}
 		this.#out.now = new Set(this.#out.coming);
 		this.#failing.now = new Set(this.#failing.coming);
 		for (const one of this.#bids) {
@@ -248,21 +298,9 @@ class Run {
 	}
 
 	#pays(one: ModelBid): Pays {
-		if (this.#out.now.has(one.owner)) return "NODE_UNAVAILABLE";
+		if (this.#out.now.has(one.client)) return "NODE_UNAVAILABLE";
 		if (this.#failing.now.has(one.target)) return "targetFails";
 		return one.value ?? "EXECUTION_REVERTED";
-	}
-
-	/** A target and what the first builder holds behind it: the block that it makes. */
-	#mined(mines: number | null) {
-		const target = mines === null ? null : this.#targets[mines];
-		if (!target) return [];
-		const next = this.fixture.next;
-		const held = [...this.#held].find(
-			([name, one]) => name.startsWith("a ") && one.block === next && one.target === `T${mines}`,
-		);
-		const backrun = this.#bids.find(({ label }) => label === held?.[1].label);
-		return [target, ...(backrun === undefined ? [] : [{ tx: { hash: backrun.hash, from: backrun.sender } }])];
 	}
 
 	#land(block: Block): void {
@@ -270,15 +308,21 @@ class Run {
 		const hashes = block.transactions.map(({ hash }) => hash);
 		for (const [i, target] of this.#targets.entries()) {
 			if (!target || !hashes.includes(target.tx.hash)) continue;
+			const behind = hashes[hashes.indexOf(target.tx.hash) + 1];
 			for (const one of this.#bids) {
 				if (one.target !== i) continue;
-				if (hashes.includes(one.hash) && !one.over) one.landed = block.hash;
+				if (behind === one.hash) {
+					const paid = this.fixture.transfers.get(one.hash) ?? null;
+					this.#payments.push({ block, by: { ...one }, paid });
+				}
+				if (behind === one.hash && !one.over) one.landed = block.hash;
 				else if (one.landed === null) this.#over(one, "target mined");
 			}
 			this.#targets[i] = null;
 		}
 		for (const one of this.#bids)
 			if (one.landed === null && (one.last <= block.number || !this.#targets[one.target])) one.over = true;
+		for (const one of this.#bids) if (this.#isLive(one) && this.#isBarred(one)) this.#over(one, "left");
 	}
 
 	async #worked(): Promise<void> {
@@ -293,46 +337,83 @@ class Run {
 		return !one.over && one.landed === null && this.#targets[one.target] !== null;
 	}
 
-	/** Whether by facts of the chain as it stands something is held against one of its bidder's names. */
-	#isParty(one: ModelBid, kind: "short" | "lost"): boolean {
-		return this.#facts.some(
-			(fact) =>
-				fact.kind === kind &&
-				this.#chain.some(({ hash }) => hash === fact.block) &&
-				(fact.bid.owner === one.owner ||
-					fact.bid.sender === one.sender ||
-					fact.bid.contract === one.contract),
+	/** The payments of whoever `is` in the chain as it stands. */
+	#paid(is: (by: ModelBid) => boolean): readonly (ModelPayment & { readonly isShort: boolean })[] {
+		return this.#payments
+			.filter(({ block, by }) => this.#chain.some(({ hash }) => hash === block.hash) && is(by))
+			.map((one) => ({
+				...one,
+				isShort: one.paid !== null && one.paid < ((one.by.value ?? 0n) * 99n) / 100n,
+			}));
+	}
+
+	/** Whether its sender, its address or its signer has paid short lately. */
+	#isBarred({ owner, client, sender }: ModelBid): boolean {
+		const isBarred = (is: (by: ModelBid) => boolean) => {
+			const short = this.#paid(is).filter(({ isShort }) => isShort);
+			return short.some(({ block }, i) => block.number + 32 * 2 ** i >= this.fixture.next);
+		};
+		return (
+			isBarred((by) => by.owner === owner) ||
+			isBarred((by) => by.client === client) ||
+			isBarred((by) => by.sender === sender)
 		);
 	}
 
+	#isProven({ sender, value }: ModelBid): boolean {
+		const all = this.#paid((by) => by.sender === sender);
+		const since = all.slice(all.findLastIndex(({ isShort }) => isShort) + 1);
+		return since.some(({ paid }) => (value ?? 0n) <= 8n * (paid ?? 0n));
+	}
+
+	#isSpent(one: ModelBid): boolean {
+		return [one.sender, one.client].some((party) => {
+			const landed =
+				this.#paid((by) => by.sender === party || by.client === party).at(-1)?.block.number ?? -1;
+			const vain = this.#had
+				.filter((had) => had.party === party && had.block > landed)
+				.map(({ block }) => block);
+			return new Set(vain).size >= 3;
+		});
+	}
+
 	#isValid(one: ModelBid): boolean {
-		const isKnown = !this.#out.now.has(one.owner) && !this.#failing.now.has(one.target) && one.value !== null;
+		const isKnown =
+			!this.#out.now.has(one.client) && !this.#failing.now.has(one.target) && one.value !== null;
 		const { next } = this.fixture;
 		return this.#isLive(one) && isKnown && one.first <= next && next <= one.last;
 	}
 
-	/** The best distinct three of each target at a builder: the next best of what is left, again and again. */
+	/** What a builder shall have: of each target the best proven bid, then the next best of what is left, again and again. */
 	#best(builder: string): readonly ModelBid[] {
+		const valid = this.#bids.filter((one) => this.#isValid(one) && (one.builders?.includes(builder) ?? true));
+		const spent = new Set(valid.filter((one) => !this.#isProven(one) && this.#isSpent(one)));
+		if (spent.size > 0) this.seen.add("spent");
 		const chosen: ModelBid[] = [];
-		for (;;) {
-			const free = this.#bids.filter(
-				(one) =>
-					this.#isValid(one) &&
-					(one.builders?.includes(builder) ?? true) &&
-					chosen.every((other) => !isRival(one, other)),
-			);
-			const left = free.filter(({ target }) => chosen.filter((one) => one.target === target).length < 3);
-			if (left.length < free.length) this.seen.add("no place");
-			const [first] = left;
-			if (first === undefined) return chosen;
-			const rank = (one: ModelBid) => (this.#isParty(one, "lost") ? 0 : 1);
-			const isBetter = (one: ModelBid, than: ModelBid) => {
-				if (rank(one) !== rank(than)) return rank(one) > rank(than);
-				const [a, b] = [one.value ?? 0n, than.value ?? 0n];
-				return a === b ? one.seq < than.seq : a > b;
-			};
-			chosen.push(left.reduce((best, one) => (isBetter(one, best) ? one : best), first));
+		const choose = (from: readonly ModelBid[], most: number): void => {
+			for (;;) {
+				const free = from.filter((one) => chosen.every((other) => !isRival(one, other)));
+				const left = free.filter(({ target }) => chosen.filter((one) => one.target === target).length < most);
+				if (left.length < free.length && most > 1) this.seen.add("no place");
+				const [first] = left;
+				if (first === undefined) return;
+				chosen.push(left.reduce((best, one) => (isBetter(one, best) ? one : best), first));
+			}
+		};
+		const proven = valid.filter((one) => this.#isProven(one));
+		choose(proven, 1);
+		if (chosen.length > 0) this.seen.add("proven");
+		choose(
+			valid.filter((one) => !spent.has(one)),
+			3,
+		);
+		choose([...spent], 3);
+		for (const dearest of proven) {
+			const rivals = valid.filter((one) => one.target === dearest.target || one.sender === dearest.sender);
+			if (rivals.every((one) => one === dearest || isBetter(dearest, one)))
+				assert.ok(chosen.includes(dearest), "a proven bid that is the dearest is out");
 		}
+		return chosen;
 	}
 
 	#compare(where: string): void {
@@ -345,8 +426,9 @@ class Run {
 				.map(([, { target, label }]) => `${target} ${label}`);
 			const wanted = expected.map(({ target, label }) => `T${target} ${label}`);
 			assert.deepEqual(out.sort(), wanted.sort(), `${where}: at ${builder}, for ${next}`);
-			for (const [i, { owner, target, label, seq }] of expected.entries()) {
-				const isFirst = expected.findIndex((one) => one.target === target) === i;
+			for (const one of expected) {
+				const { owner, target, label, seq } = one;
+				const isFirst = expected.every((other) => other.target !== target || !isBetter(other, one));
 				const outcome = this.fixture.bids
 					.of(this.#entries[target]?.tx.hash ?? "")
 					.find((one) => one.backrun.hash === this.#bids.find((each) => each.seq === seq)?.hash);
@@ -364,7 +446,12 @@ class Run {
 function isRival(a: ModelBid, b: ModelBid): boolean {
 	const isSame = a === b || (a.sender === b.sender && a.nonce === b.nonce);
 	if (isSame || a.target !== b.target) return isSame;
-	return a.owner === b.owner || a.sender === b.sender || a.contract === b.contract;
+	return a.client === b.client || a.sender === b.sender;
+}
+
+function isBetter(one: ModelBid, than: ModelBid): boolean {
+	const [a, b] = [one.value ?? 0n, than.value ?? 0n];
+	return a === b ? one.seq < than.seq : a > b;
 }
 
 /** What the runs must have come to: one that never did would prove nothing about it. */
@@ -373,14 +460,16 @@ const CORNERS = [
 	"cancelled",
 	"reorganised",
 	"came back",
-	"short",
-	"lost",
 	"barred",
+	"proven",
+	"spent",
+	"later",
+	"restarted",
 	"left",
 	"refused",
 ];
 
-test("what is out is always the best distinct three of what is valid", async () => {
+test("what is out is always what the rules give a place", async () => {
 	const seen = new Set<string>();
 	await fc.assert(
 		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), async (commands) => {

@@ -1,16 +1,17 @@
-// The steps that the auction's model goes through, at random: few owners, senders, contracts and values, so that many meet.
+// The steps that the auction's model goes through, at random: few owners, addresses, senders and values, so that many meet.
 
 import fc from "fast-check";
 
 export const TARGETS = 2;
 export const OWNERS = ["o0", "o1", "o2", "o3", "o4", "o5", "o6"];
+export const CLIENTS = ["n0", "n1", "n2", "n3", "n4"];
 
 const bid = fc.record({
 	do: fc.constant("bid" as const),
 	target: fc.nat(TARGETS - 1),
 	owner: fc.nat(OWNERS.length - 1),
 	signer: fc.nat(7),
-	contract: fc.nat(7),
+	client: fc.nat(CLIENTS.length - 1),
 	nonce: fc.nat(1),
 	value: fc.integer({ min: 1, max: 9 }),
 	uuid: fc.option(fc.nat(1)),
@@ -29,6 +30,19 @@ export const command = fc.oneof(
 		weight: 3,
 		arbitrary: fc.record({ do: fc.constant("head" as const), mines: fc.option(fc.nat(TARGETS - 1)) }),
 	},
+	{
+		weight: 5,
+		arbitrary: fc.record({
+			do: fc.constant("mined" as const),
+			target: fc.nat(TARGETS - 1),
+			/** Which of the backruns that the first builder has. */
+			which: fc.nat(2),
+			/** Hundredths of its bid that it pays; null: the node can't trace it. */
+			pays: fc.constantFrom(100, 100, 100, 99, 98, 0, null),
+			/** Not right behind its target: another backrun, or anything else, is there. */
+			isLater: fc.constantFrom(false, false, false, true),
+		}),
+	},
 	{ weight: 2, arbitrary: fc.record({ do: fc.constant("reorg" as const), keeps: fc.boolean() }) },
 	{
 		weight: 2,
@@ -36,7 +50,7 @@ export const command = fc.oneof(
 	},
 	{
 		weight: 1,
-		arbitrary: fc.record({ do: fc.constant("out" as const), owner: fc.nat(4), isUnavailable: fc.boolean() }),
+		arbitrary: fc.record({ do: fc.constant("out" as const), client: fc.nat(4), isUnavailable: fc.boolean() }),
 	},
 	{
 		weight: 1,
@@ -46,8 +60,11 @@ export const command = fc.oneof(
 			fails: fc.boolean(),
 		}),
 	},
-	{ weight: 2, arbitrary: fc.record({ do: fc.constant("short" as const), bid: fc.nat(15) }) },
-	{ weight: 1, arbitrary: fc.record({ do: fc.constant("loses" as const), bid: fc.nat(15) }) },
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
+	{
+		weight: 4,
+		arbitrary: fc.record({ do: fc.constant("comes" as const), target: fc.nat(TARGETS - 1) }),
+	},
 	{
 		weight: 1,
 		arbitrary: fc.record({ do: fc.constant("ends" as const), target: fc.nat(TARGETS - 1) }),

@@ -2,7 +2,7 @@
 
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";
-import type { BundleAnswered, BundleSender, Simulations } from "../../../../relay/domain/ports.ts";
+import type { BundleAnswered, BundleSender, PaidBlock, Simulations } from "../../../../relay/domain/ports.ts";
 import type {
 	SimulationErrorCode,
 	SimulationOutcome,
@@ -252,6 +252,15 @@ export class FakeChain {
 		const block = blockOf(number, this.head.hash, `0x${number}${fork}`, transactions);
 		this.#blocks.push(block);
 		return block;
+	}
+
+	/** A block as the node gives it, or null if it has gone. */
+	paid(hash: string): PaidBlock | null {
+		const block = this.#blocks.find((one) => one.hash === hash);
+		if (block === undefined) return null;
+		const { number, timestamp, baseFee, transactions } = block;
+		const rows = transactions.map((tx) => ({ hash: tx.hash, from: tx.from, to: null, value: 0n }));
+		return { number, timestamp, coinbase: "0xminer", baseFee, transactions: rows };
 	}
 
 	/** The hash of the block with this number, or null. */

@@ -9,7 +9,8 @@ import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { SearcherMarket } from "../../../../relay/market/market.ts";
+import { PaymentLedger } from "../../../../relay/market/ledger.ts";
+import { type MarketDependencies, SearcherMarket } from "../../../../relay/market/market.ts";
 import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
@@ -58,6 +59,9 @@ export interface BidOptions {
 	readonly builders?: readonly string[];
 }
 
+/** Turns of the event loop within which all work that waits for nothing has ended. */
+const TURNS = 8;
+
 /** All of it, and one target that may be bid on. */
 export function withTarget(options: FixtureOptions = {}) {
 	const fixture = new AuctionFixture(options);
@@ -73,6 +77,9 @@ export class AuctionFixture {
 	readonly chain = new FakeChain();
 	readonly tip = new ChainTip();
 	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
+	readonly disk = new FakeDisk();
+	/** Wei that backruns pay by transfers in their blocks, by hash; the node can't trace the others. */
+	readonly transfers = new Map<string, bigint>();
 	/** Logged errors. */
 	readonly faults: string[] = [];
 	/** What subscribers of bundles received: `label block STAGE reason`. */
@@ -82,6 +89,7 @@ export class AuctionFixture {
 	laterHeads = 0;
 	readonly records: TransactionRecords;
 	readonly market: SearcherMarket;
+	readonly #deps: MarketDependencies;
 	/** Names of transactions and bundles, by hash. */
 	readonly #labels = new Map<string, string>();
 	readonly #signers = new Map<string, number>();
@@ -96,6 +104,22 @@ export class AuctionFixture {
 		simulations.names = names;
 		builders.labelOf = names;
 		builders.refunding = options.refunding ?? ["a", "b"];
+		this.#deps = {
+			...{ pool, records: this.records, accounts, tip, simulations, clock, log },
+			...{ sender: builders, background: new Background({}, { log }), kv: this.disk },
+			payments: {
+				block: async (hash) => this.chain.paid(hash),
+				brought: async (hash) => ({ fees: 0n, transfers: this.transfers.get(hash) ?? null }),
+				canonicalHash: async (number) => this.chain.hashAt(number),
+			},
+			publisher: { publish: (_topic, make) => void make() },
+			view: ({ hash }, { block, stage, reason }) => {
+				this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
+			},
+			onBundle: (_, outcome) => void this.outcomes.push(outcome),
+			onPayment: () => {},
+			onLaterHead: () => void this.laterHeads++,
+		};
 		this.market = new SearcherMarket(
 			{
 				rules: { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 },
@@ -107,22 +131,7 @@ export class AuctionFixture {
 					plain: options.plain ?? PLAIN_LIMITS,
 				},
 			},
-			{
-				...{ pool, records: this.records, accounts, tip, simulations, clock, log },
-				...{ sender: builders, background: new Background({}, { log }), kv: new FakeDisk() },
-				payments: {
-					block: async () => null,
-					brought: async () => ({ fees: 0n, transfers: null }),
-					canonicalHash: async (number) => this.chain.hashAt(number),
-				},
-				publisher: { publish: (_topic, make) => void make() },
-				view: ({ hash }, { block, stage, reason }) => {
-					this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
-				},
-				onBundle: (_, outcome) => void this.outcomes.push(outcome),
-				onFact: () => {},
-				onLaterHead: () => void this.laterHeads++,
-			},
+			this.#deps,
 		);
 		tip.set(this.head, nextOf(this.head));
 	}
@@ -222,8 +231,9 @@ export class AuctionFixture {
 			target: target.tx.hash,
 			backrun: rawTransaction(tx),
 		};
-		return this.send(request).then((one) => {
+		return this.send(request).then(async (one) => {
 			if (one.outcome === "accepted") this.label(one.hash, label);
+			await this.turn();
 			return one;
 		});
 	}
@@ -297,15 +307,24 @@ export class AuctionFixture {
 		return block;
 	}
 
+	/** The ledger as a relay has it that is started again. */
+	async restartedLedger(): Promise<PaymentLedger> {
+		const ledger = new PaymentLedger(this.#deps);
+		await ledger.load();
+		ledger.onChainUpdate({ head: this.head, applied: [], reverted: [], gap: true });
+		await this.turn();
+		return ledger;
+	}
+
 	/** The events of one type of a target. */
 	events<T extends TxEvent["type"]>({ tx }: PrivateTransaction, type: T) {
 		const events = this.records.get(tx.hash)?.record.events ?? [];
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 
-	/** Runs everything that is ready. */
-	turn(): Promise<void> {
-		return this.clock.advance(0);
+	/** Runs everything that is ready: places are worked out in a turn of their own, what they need is simulated, and so on. */
+	async turn(): Promise<void> {
+		for (let i = 0; i < TURNS; i += 1) await this.clock.advance(0);
 	}
 }
 

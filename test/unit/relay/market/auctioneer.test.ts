@@ -68,7 +68,7 @@ describe("what a block says of the bids on a target", () => {
 		[
 			"the best before its target",
 			["A", "T"],
-			"NOT_INCLUDED notChosen",
+			"NOT_INCLUDED transactionMined",
 			"NOT_INCLUDED outbid",
 			"DROPPED targetGone",
 		],
@@ -120,6 +120,7 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		assert.notEqual(fixture.status(a, 102), "BEST");
 		fixture.simulations.pays.set("A", 8n);
 		await fixture.clock.advance(600);
+		await fixture.turn();
 		assert.equal(fixture.builders.take()[0], "send T A for 102 to a,b");
 		assert.deepEqual([fixture.status(a, 102), fixture.status(b, 102, "you")], ["BEST", "OUTBID"]);
 	});

@@ -1,0 +1,84 @@
+// The rule by which bids get places at builders. Pure.
+
+import type { Bid } from "./bids.ts";
+
+export interface PlacesOptions {
+	/** Most bids of one target at one builder. */
+	readonly places: number;
+	/** Names of the refunding builders that have the target. */
+	readonly buildersOf: (target: string) => readonly string[];
+	/** The highest bid in wei for which the bid's sender is proven by what it has paid; 0: it is not. */
+	readonly provenUpTo: (bid: Bid) => bigint;
+	/** Whether its bidder is spent, unless it is proven. */
+	readonly isSpent: (bid: Bid) => boolean;
+}
+
+/** The builders that shall have a bid. */
+export interface Award {
+	readonly builders: readonly string[];
+	/** Whether it is the dearest of its target at one of them. */
+	readonly isBest: boolean;
+}
+
+/**
+ * The bids that are with each builder. The first place of a target is the dearest proven bid's; the others go by the bid alone,
+ * those of spent bidders last. A network address has one place of a target, and so has a backrun's sender. A builder gets a
+ * sender's nonce once: of two targets whose bids share a nonce, the bid that is placed first keeps it.
+ */
+export function placesOf(
+	bids: readonly Bid[],
+	{ places, buildersOf, provenUpTo, isSpent }: PlacesOptions,
+): ReadonlyMap<Bid, Award> {
+	const proven = bids.filter((bid) => bid.value <= provenUpTo(bid)).sort(compare);
+	const known = new Set(proven);
+	const others = bids.filter((bid) => !known.has(bid));
+	const spent = new Set(others.filter(isSpent));
+	const unspent = bids.filter((bid) => !spent.has(bid)).sort(compare);
+	const last = [...spent].sort(compare);
+	const targets = new Set(bids.map(({ target }) => target));
+	const buildersAt = new Map([...targets].map((target) => [target, buildersOf(target)]));
+	const claims = new Map(bids.map((bid) => [bid, claimsOf(bid)]));
+	const placed = new Map<Bid, { builders: string[]; isBest: boolean }>();
+	for (const name of new Set([...buildersAt.values()].flat())) {
+		const taken = new Set<string>();
+		const byTarget = new Map<string, Bid[]>();
+		for (const [from, most] of [
+			[proven, 1],
+			[unspent, places],
+			[last, places],
+		] as const) {
+			for (const bid of from) {
+				const { target, builders } = bid;
+				const its = byTarget.get(target) ?? [];
+				const isFor = buildersAt.get(target)?.includes(name) === true && builders?.includes(name) !== false;
+				if (its.length >= most || !isFor) continue;
+				const own = claims.get(bid) ?? [];
+				if (own.some((claim) => taken.has(claim))) continue;
+				for (const claim of own) taken.add(claim);
+				its.push(bid);
+				byTarget.set(target, its);
+			}
+		}
+		for (const its of byTarget.values()) {
+			const best = its.reduce((high, bid) => (compare(bid, high) < 0 ? bid : high));
+			for (const bid of its) {
+				const award = placed.get(bid) ?? { builders: [], isBest: false };
+				award.builders.push(name);
+				award.isBest ||= bid === best;
+				placed.set(bid, award);
+			}
+		}
+	}
+	return placed;
+}
+
+/** What only one bid at a builder can have. */
+function claimsOf({ target, client, backrun: { from, nonce } }: Bid): readonly string[] {
+	return [`nonce ${from} ${nonce}`, `client ${target} ${client}`, `sender ${target} ${from}`];
+}
+
+/** Sort order: the higher value first, then the earlier bid. */
+export function compare(a: Bid, b: Bid): number {
+	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
+	return a.seq - b.seq;
+}

@@ -1,0 +1,121 @@
+// Tests as tables what follows from what bids have paid in blocks, and from places that were had in vain.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	barOf,
+	type DatedPayment,
+	isKept,
+	partiesOf,
+	paymentOf,
+	provenBy,
+} from "../../../../relay/auction/payments.ts";
+import { PlacesHad } from "../../../../relay/auction/placesHad.ts";
+
+const BIDDER = { owner: "me", client: "net", sender: "0xs" };
+
+/** Wei that a bid of 100 paid by transfers (null: the node can't tell), and what that is. */
+const PAID: readonly (readonly [bigint | null, string])[] = [
+	[100n, "landed"],
+	[99n, "landed"],
+	[98n, "short"],
+	[0n, "short"],
+	[1_000n, "landed"],
+	[null, "landed"],
+];
+test("a bid that pays more than a hundredth less than was bid is short", () => {
+	for (const [paid, kind] of PAID) {
+		const expected = { kind, bundle: "b", bidder: BIDDER, bid: "100", paid: paid?.toString() ?? null };
+		assert.deepEqual(paymentOf("b", BIDDER, 100n, paid), expected);
+	}
+});
+
+const dated = (block: number, bid: bigint, paid: bigint | null): DatedPayment => ({
+	...paymentOf("b", BIDDER, bid, paid),
+	block,
+});
+
+test("a short payment bars for 32 blocks, each further one twice as long, 7,200 at most", () => {
+	const blocks = Array.from({ length: 10 }, (_, i) => 1_000_000 + i * 10_000);
+	for (const [i, block] of blocks.entries()) {
+		const known = blocks.slice(0, i + 1).map((one) => dated(one, 100n, 1n));
+		const until = block + Math.min(32 * 2 ** i, 7_200);
+		assert.deepEqual(barOf(known, until), { until, bid: 100n, paid: 1n, block });
+		assert.equal(barOf(known, until + 1), null);
+	}
+	assert.equal(barOf([dated(1, 100n, 100n)], 2), null);
+});
+
+const PROOFS: readonly (readonly [string, readonly DatedPayment[], number, bigint])[] = [
+	["nothing paid", [], 10, 0n],
+	["one payment counts eight times", [dated(1, 10n, 10n)], 10, 80n],
+	["what was paid counts, not what was bid", [dated(1, 10n, 25n)], 10, 200n],
+	["the highest one", [dated(1, 10n, 10n), dated(2, 30n, 30n), dated(3, 20n, 20n)], 10, 240n],
+	["for 7,200 blocks", [dated(1, 10n, 10n)], 7_201, 80n],
+	["and no longer", [dated(1, 10n, 10n)], 7_202, 0n],
+	["one that was not traced proves nothing", [dated(1, 10n, null)], 10, 0n],
+	["a short one ends all proofs before it", [dated(1, 10n, 10n), dated(2, 80n, 1n)], 10, 0n],
+	["and proves nothing itself", [dated(1, 1_000n, 500n)], 10, 0n],
+	["which are earned anew", [dated(1, 10n, 10n), dated(2, 80n, 1n), dated(40, 2n, 2n)], 50, 16n],
+];
+test("a sender is proven up to eight times the most that it has paid in full since it last paid short", () => {
+	for (const [name, payments, block, upTo] of PROOFS) assert.equal(provenBy(payments, block), upTo, name);
+});
+
+test("payments are counted by sender, network address and signer, never by a contract", () => {
+	assert.deepEqual(partiesOf(BIDDER), ["sender 0xs", "client net", "owner me"]);
+	assert.deepEqual(partiesOf({ owner: null, client: null, sender: "0xs" }), ["sender 0xs"]);
+});
+
+test("payments that can't count any more are not kept", () => {
+	assert.ok(isKept({ kind: "landed" }, 100, 7_299) && !isKept({ kind: "landed" }, 100, 7_300));
+	assert.ok(isKept({ kind: "short" }, 100, 50_000) && !isKept({ kind: "short" }, 100, 50_500));
+});
+
+/** Blocks with places, of which sender and address; the last block in which each landed; until when the bidder is spent at 70. */
+const SPENT: readonly (readonly [string, readonly number[], number, number | null])[] = [
+	["two", [1, 2], -1, null],
+	["three", [1, 2, 10], -1, 74],
+	["three in 64 blocks", [5, 6, 68], -1, 132],
+	["three in 65", [4, 6, 68], -1, null],
+	["one block twice", [7, 7, 8], -1, null],
+	["landed after the first", [10, 11, 12], 10, null],
+	["landed before them", [10, 11, 12], 9, 76],
+	["three, then 64 blocks", [1, 2, 5], -1, null],
+	["many: the last three count", [1, 20, 40, 60, 61, 62], -1, 126],
+	["after a reorganisation a block comes again", [10, 11, 10, 11], -1, null],
+];
+test("a bidder with places in three blocks of 64 without landing is spent for 64 blocks, or until it lands", () => {
+	for (const [name, blocks, landedAt, until] of SPENT) {
+		for (const by of ["sender", "client"] as const) {
+			const had = new PlacesHad();
+			const other = { ...BIDDER, [by]: "another" };
+			for (const [i, block] of blocks.entries())
+				had.note(by === "sender" ? { ...BIDDER, sender: `0x${i}` } : { ...BIDDER, client: `n${i}` }, block);
+			const spent = had.spentUntil(BIDDER, 70, () => landedAt);
+			// Its address had them all, or its sender.
+			assert.equal(spent, until, `${name}, by ${by}`);
+			const stranger = { owner: "me", client: "elsewhere", sender: "0xelse" };
+			assert.equal(
+				had.spentUntil(stranger, 70, () => -1),
+				null,
+				`${name}: ${other.owner} alone`,
+			);
+		}
+	}
+});
+
+test("who is spent is forgotten when it can't count any more", () => {
+	const had = new PlacesHad();
+	for (const block of [1, 2, 3]) had.note(BIDDER, block);
+	had.forget(67);
+	assert.equal(
+		had.spentUntil(BIDDER, 67, () => -1),
+		67,
+	);
+	had.forget(200);
+	assert.equal(
+		had.spentUntil(BIDDER, 60, () => -1),
+		null,
+	);
+});
