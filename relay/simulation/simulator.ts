@@ -73,8 +73,8 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const { without = NONE } = options;
 			const asked: EngineRequest = {
 				...{ block, accounts, mayFail, mayWait },
-				prevRandao: without.has("prevRandao") ? null : drawn(),
-				beaconRoot: without.has("beaconRoot") ? null : drawn(),
+				prevRandao: without.has("prevRandao") ? null : (block.published?.prevRandao ?? drawn()),
+				beaconRoot: without.has("beaconRoot") ? null : (block.published?.beaconRoot ?? drawn()),
 				chain: transactions.slice(0, runnable),
 				measured: measured && problem === null,
 			};
