@@ -52,6 +52,12 @@ export const RELAY_SETTINGS = {
 		"ws://127.0.0.1:8545",
 		url("ws:", "wss:"),
 	),
+	BEACON_URL: optional(
+		"a consensus node: simulations have the next slot's real PREVRANDAO and beacon root",
+		"an http or https URL",
+		"http://127.0.0.1:5052",
+		url("http:", "https:"),
+	),
 	HEAD_POLL_MS: row(
 		"how often the head is polled without a subscription",
 		"milliseconds, 10 to 60000",

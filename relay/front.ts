@@ -68,7 +68,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				const record = records.get(hash)?.record;
 				return record !== undefined && isMined(record.stage);
 			},
-			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL),
+			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL, config.BEACON_URL),
 		},
 	);
 	return createIngress(
@@ -80,6 +80,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				infoReport(config, {
 					...{ version, chainId: rules.chainId, maxPendingPerSender: MAX_PER_SENDER },
 					...{ bidding: market.isOpen, simulation: abilities.report },
+					isPublished: tip.next()?.published !== undefined,
 				}),
 		},
 		{

@@ -26,6 +26,7 @@ import { BlockLoop } from "./blockLoop.ts";
 import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
+import { BeaconNode } from "./chain/beaconNode.ts";
 import { BlockLogs } from "./chain/blockLogs.ts";
 import { Coinbases } from "./chain/coinbases.ts";
 import { createHeadFeed, createLogFeed } from "./chain/feeds.ts";
@@ -163,7 +164,20 @@ async function makeParts(
 	const store = new TransactionDisk({ kv, log: log.child("store") });
 	const records = new TransactionRecords({ log: log.child("records") });
 	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
-	const tip = new ChainTip();
+	const beacon =
+		config.BEACON_URL === undefined
+			? null
+			: new BeaconNode(
+					{ url: config.BEACON_URL, slotSeconds: config.SLOT_SECONDS },
+					{
+						...{ clock, lookup, log: log.child("beacon") },
+						onAttributes() {
+							if (tip.refresh()) market.nextBlockChanged();
+						},
+					},
+				);
+	const attributesAfter = (hash: string) => beacon?.attributesAfter(hash) ?? null;
+	const tip = new ChainTip(attributesAfter);
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
@@ -256,6 +270,7 @@ async function makeParts(
 				simulations.setHead(update.head.number);
 				abilities.headCame();
 				coinbases.blocksCame(update);
+				beacon?.headCame(update.head.hash);
 				const next = heads.next();
 				if (next !== null) rules.setNext(next);
 				fanout.setHead(update.head.number);
@@ -277,6 +292,7 @@ async function makeParts(
 	return {
 		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
 		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
+		...{ beacon, attributesAfter },
 	};
 }
 
@@ -324,7 +340,7 @@ function watch(parts: RelayParts, clock: Clock): void {
 
 /** The components in the order in which they start; they stop in reverse order. */
 function inOrder(
-	{ transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip }: RelayParts,
+	parts: RelayParts,
 	ingress: Component,
 	{
 		resources,
@@ -333,6 +349,8 @@ function inOrder(
 		log,
 	}: { resources: Resources; waiting: WaitingServers; clock: Clock; log: Logger },
 ): readonly Component[] {
+	const { transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip, beacon } =
+		parts;
 	return [
 		// If the start fails before the ingress has taken over the ports, no request keeps waiting.
 		sink("waiting", () => waiting.stop()),
@@ -353,6 +371,7 @@ function inOrder(
 				await background.join();
 			},
 		},
+		...(beacon === null ? [] : [beacon]),
 		heads,
 		sink("blocks", async () => blockLoop.stop()),
 		{

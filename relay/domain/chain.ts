@@ -69,16 +69,45 @@ export interface Inclusion {
 	readonly reverted: boolean;
 }
 
-/** The fees and limits of the next block, as computed from the head. */
+/** What the consensus layer has published of the block on top of another one. */
+export interface PayloadAttributes {
+	/** Hash of that other block, lower case. */
+	readonly parentHash: string;
+	/** Seconds since the epoch. */
+	readonly timestamp: number;
+	/** 32 bytes of hex, as is the next one. */
+	readonly prevRandao: string;
+	/** The parent beacon block's root. https://eips.ethereum.org/EIPS/eip-4788 */
+	readonly beaconRoot: string;
+}
+
+/** The next block as computed from the head, and what was published of it. */
 export interface NextBlock {
 	readonly number: number;
-	/** Seconds since the epoch: the head's plus a slot. */
+	/** Seconds since the epoch: the head's plus a slot, unless another one was published. */
 	readonly timestamp: number;
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
 	/** The head's hash, which the next block makes available to contracts; absent if unknown. */
 	readonly parentHash?: string;
+	/** Absent if nothing was, so that PREVRANDAO and the beacon root are not known. */
+	readonly published?: PayloadAttributes;
+}
+
+/** What was published of the block on top of the one with this hash; null if nothing was. */
+export type AttributesAfter = (hash: string) => PayloadAttributes | null;
+
+/** `next`, the block on top of `head`, with what was published of it; the same object if there is nothing new. */
+export function withPublished(
+	next: NextBlock,
+	head: Pick<Header, "hash" | "timestamp">,
+	attributesAfter: AttributesAfter,
+): NextBlock {
+	const published = attributesAfter(head.hash);
+	if (published === null || published === next.published || published.timestamp <= head.timestamp)
+		return next;
+	return { ...next, timestamp: published.timestamp, published };
 }
 
 /** The head that has been processed: what was mined up to it has left the pool. */
@@ -88,7 +117,12 @@ export type Tip = Pick<ChainTip, "head" | "next">;
 export class ChainTip {
 	#head: Block | null = null;
 	#next: NextBlock | null = null;
+	readonly #attributesAfter: AttributesAfter;
 	readonly #onFirst = new AbortController();
+
+	constructor(attributesAfter: AttributesAfter = () => null) {
+		this.#attributesAfter = attributesAfter;
+	}
 
 	head(): Block | null {
 		return this.#head;
@@ -100,8 +134,16 @@ export class ChainTip {
 
 	set(head: Block, next: NextBlock | null): void {
 		this.#head = head;
-		this.#next = next;
+		this.#next = next && withPublished(next, head, this.#attributesAfter);
 		this.#onFirst.abort();
+	}
+
+	/** Takes what was published since of the next block; whether there was anything. */
+	refresh(): boolean {
+		const before = this.#next;
+		if (this.#head !== null && before !== null)
+			this.#next = withPublished(before, this.#head, this.#attributesAfter);
+		return this.#next !== before;
 	}
 
 	/** Resolves once there is a head, or after `ms` milliseconds. */

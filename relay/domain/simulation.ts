@@ -94,8 +94,12 @@ export function blockContext(
 	number = next.number,
 	slotSeconds = 0,
 ): BlockContext {
+	const stateBlock = next.number - 1;
+	if (number === next.number) return { ...next, stateBlock, feeRecipient };
+	// Of a later block nothing is published.
+	const { published: _, ...rest } = next;
 	const timestamp = next.timestamp + (number - next.number) * slotSeconds;
-	return { ...next, number, timestamp, stateBlock: next.number - 1, feeRecipient };
+	return { ...rest, number, timestamp, stateBlock, feeRecipient };
 }
 
 /** An account in the state that a block builds on, before any of its transactions. */

@@ -21,6 +21,8 @@ export interface InfoFacts {
 	readonly maxPendingPerSender: number;
 	/** Whether bids are taken now. */
 	readonly bidding: boolean;
+	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
+	readonly isPublished: boolean;
 	/** What the node can simulate, as JSON. */
 	readonly simulation: unknown;
 }
@@ -28,7 +30,7 @@ export interface InfoFacts {
 /** The JSON of `GET /info`. */
 export function infoReport(
 	settings: InfoSettings,
-	{ version, chainId, maxPendingPerSender, bidding, simulation }: InfoFacts,
+	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation }: InfoFacts,
 ): unknown {
 	return {
 		name: "leeward",
@@ -37,6 +39,7 @@ export function infoReport(
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
 		bidding,
+		randomness: isPublished ? "real" : "random",
 		simulation,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,

@@ -131,8 +131,10 @@ export class BundleSimulation implements SharedTransactions {
 
 	/** Identifies the state behind the target. A bid that was simulated in a different state must be simulated again. */
 	basis(target: BidTarget): string {
-		const head = this.#deps.tip.head()?.hash ?? "";
-		return [head, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
+		const { tip } = this.#deps;
+		const next = tip.next();
+		const block = [tip.head()?.hash, next?.timestamp, next?.published?.prevRandao];
+		return [...block, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
 	}
 
 	/**

@@ -176,6 +176,11 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.#settlement.run();
 	}
 
+	/** More is known of the next block: bids must be simulated in it again. Must be called after the tip was refreshed. */
+	nextBlockChanged(): void {
+		this.auctioneer.reconcile(this.bids.targets());
+	}
+
 	/** Starts no further work; running work is awaited through `background`. */
 	stop(): void {
 		this.auctioneer.stop();

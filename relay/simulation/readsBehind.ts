@@ -69,7 +69,7 @@ async function stateBehind(
 	for (const { tx, mayFail } of chain) {
 		if (feeProblem(tx, block) !== null) break;
 		const part = {
-			...{ block, prevRandao: block.parentHash ?? ZERO_WORD, beaconRoot: ZERO_WORD, chain: [tx] },
+			...{ block, prevRandao: block.parentHash ?? ZERO_WORD, beaconRoot: null, chain: [tx] },
 			...{ accounts: new Map(), mayFail: NONE, measured: false, mayWait: false, state: state ?? {} },
 		};
 		const traced = await traceFirst(part, ask, true);

@@ -26,7 +26,7 @@ import type {
 	SimulationNode,
 	StateOverrides,
 } from "./engines/engine.ts";
-import { systemWrites } from "./engines/nodeObjects.ts";
+import { beaconRootWrite, systemWrites } from "./engines/nodeObjects.ts";
 import { countWithin, simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
 import {
@@ -71,14 +71,16 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
 			const { runnable, problem } = checkTransactions(request);
 			const { without = NONE } = options;
+			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
 			const asked: EngineRequest = {
 				...{ block, accounts, mayFail, mayWait },
-				prevRandao: without.has("prevRandao") ? null : drawn(),
-				beaconRoot: without.has("beaconRoot") ? null : drawn(),
+				prevRandao: without.has("prevRandao") ? null : prevRandao,
+				beaconRoot: without.has("beaconRoot") ? null : beaconRoot,
 				chain: transactions.slice(0, runnable),
 				measured: measured && problem === null,
 			};
-			const outcomes = await runAll(asked, options, dependencies);
+			const state = systemState(block, without.has("beaconRoot") ? beaconRoot : null);
+			const outcomes = await runAll(asked, state, options, dependencies);
 			// Nothing after a failure has an outcome.
 			const last = outcomes.at(-1);
 			const isOver = last !== undefined && stopsAt(asked, last, outcomes.length - 1);
@@ -97,16 +99,17 @@ function drawn(): string {
 	return `0x${randomBytes(32).toString("hex")}`;
 }
 
-/** Runs the whole chain, or up to the first that fails and must not. */
+/** Runs the whole chain on the changed state `before`, or up to the first that fails and must not. */
 async function runAll(
 	request: EngineRequest,
+	before: StateOverrides,
 	options: SimulatorOptions,
 	{ node, clock, onRun, onSurprise = () => {} }: SimulatorDependencies,
 ): Promise<SimulationOutcome[]> {
 	const ask = askWithin(node, clock, options.timeoutMs ?? timeoutFor(request));
 	const { gasCap } = options;
 	const outcomes: SimulationOutcome[] = [];
-	let state = systemState(request.block);
+	let state = before;
 	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
 	let isSplit = false;
 	while (outcomes.length < request.chain.length) {
@@ -191,10 +194,17 @@ async function runSome(
 	return [...taken, REFUSED];
 }
 
-/** State changes that the block makes before its first transaction; some nodes apply them by themselves. */
-function systemState({ stateBlock, parentHash, timestamp }: BlockContext): StateOverrides {
-	if (parentHash === undefined) return {};
-	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
+/**
+ * State changes that the block makes before its first transaction; some nodes apply them by themselves. With a `beaconRoot`
+ * that can't be given to the node in another way.
+ */
+function systemState(
+	{ stateBlock, parentHash, timestamp }: BlockContext,
+	beaconRoot: string | null,
+): StateOverrides {
+	const root = beaconRoot === null ? {} : beaconRootWrite(timestamp, beaconRoot);
+	if (parentHash === undefined) return root;
+	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot });
 }
 
 /**

@@ -8,6 +8,7 @@ import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import { type Symptom, systemCode } from "../outgoing/advice.ts";
 import {
+	authorizationOf,
 	EncodingError,
 	encodingsOf,
 	firstOf,
@@ -114,10 +115,8 @@ export class JsonRpcClient {
 		this.#host = url.host;
 		this.#path = `${url.pathname}${url.search}`;
 		this.#headers = { "content-type": "application/json", ...OUTGOING_HEADERS };
-		if (url.username !== "" || url.password !== "") {
-			const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-			this.#headers.authorization = `Basic ${Buffer.from(pair).toString("base64")}`;
-		}
+		const authorization = authorizationOf(url);
+		if (authorization !== null) this.#headers.authorization = authorization;
 		this.#pool = new Pool(url.origin, {
 			connections: options.connections ?? 32,
 			keepAliveTimeout: 20_000,

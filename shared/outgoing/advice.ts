@@ -15,17 +15,32 @@ export interface Symptom {
 	readonly reason?: string | undefined;
 }
 
-/** By HTTP status: what to look at. `SETTING` is the setting that names the upstream. */
+/** What an upstream should be: a kind of server, what it speaks, and the method of the requests to it. */
+interface Expected {
+	readonly server: string;
+	readonly speech: string;
+	readonly method: string;
+}
+
+const JSON_RPC: Expected = { server: "a JSON-RPC server", speech: "JSON-RPC", method: "POST" };
+/** For {@link advice} on a consensus node's events. */
+export const EVENT_STREAM: Expected = {
+	server: "a consensus node",
+	speech: "event stream",
+	method: "GET",
+};
+
+/** By HTTP status: what to look at. `SETTING` is the setting that names the upstream; SERVER, SPEECH and METHOD are what it should be. */
 const BY_STATUS: Readonly<Record<number, string>> = {
-	400: "it takes no such request: is SETTING the address of a JSON-RPC server?",
+	400: "it takes no such request: is SETTING the address of SERVER?",
 	401: "it wants other credentials: look at the key or password in SETTING",
 	402: "the account of the key in SETTING is not paid",
 	403: "it refuses this machine: look at the key in SETTING, and at the provider's list of allowed addresses",
 	404: "it has no such path: look at the path of SETTING",
-	405: "it takes no POST there: look at the path of SETTING",
+	405: "it takes no METHOD there: look at the path of SETTING",
 	407: "a proxy in between wants credentials",
 	413: "it takes only smaller requests",
-	415: "it takes no JSON there: is SETTING the address of a JSON-RPC server?",
+	415: "it takes no JSON there: is SETTING the address of SERVER?",
 	421: "it is not the host that SETTING names",
 	426: "it wants another protocol: look at the scheme of SETTING",
 	429: "the quota of SETTING's account or of this machine's address is used up",
@@ -56,11 +71,16 @@ const BY_REASON: Readonly<Record<string, string>> = {
 };
 
 /** The sentence, such as "HTTP 403: it refuses this machine: look at …"; null if nothing more can be said. */
-export function advice(setting: string, symptom: Symptom): string | null {
+export function advice(setting: string, symptom: Symptom, expected = JSON_RPC): string | null {
 	const { status, reason } = symptom;
 	const text = status === undefined ? (BY_REASON[reason ?? ""] ?? null) : adviceOnAnswer(status, symptom);
 	if (text === null) return null;
-	return (status === undefined ? text : `HTTP ${status}: ${text}`).replaceAll("SETTING", setting);
+	const { server, speech, method } = expected;
+	return (status === undefined ? text : `HTTP ${status}: ${text}`)
+		.replace("SERVER", server)
+		.replace("SPEECH", speech)
+		.replace("METHOD", method)
+		.replaceAll("SETTING", setting);
 }
 
 function adviceOnAnswer(status: number, { type = "", encoding, location }: Symptom): string | null {
@@ -73,9 +93,9 @@ function adviceOnAnswer(status: number, { type = "", encoding, location }: Sympt
 	if (status >= 500) return "it, or a proxy in front of it, has failed";
 	if (encoding !== undefined) return "it compresses its answers in a way that was not asked for";
 	if (/^\s*(text\/html|application\/xhtml)/i.test(type)) {
-		return "a web page, no JSON-RPC: look at host and path of SETTING";
+		return "a web page, no SPEECH: look at host and path of SETTING";
 	}
-	return status >= 400 || status < 300 ? "no JSON-RPC: look at host and path of SETTING" : null;
+	return status >= 400 || status < 300 ? "no SPEECH: look at host and path of SETTING" : null;
 }
 
 /** Scheme and the end of the host of an absolute URL, whose other labels may be a key; null for any other text. */

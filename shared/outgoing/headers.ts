@@ -13,6 +13,13 @@ export const OUTGOING_HEADERS = {
 	"accept-encoding": "identity",
 } as const;
 
+/** The `Authorization` by the credentials in a URL; null if there are none. */
+export function authorizationOf({ username, password }: URL): string | null {
+	if (username === "" && password === "") return null;
+	const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+	return `Basic ${Buffer.from(pair).toString("base64")}`;
+}
+
 /** The value of an answer's header, the first one if it is given several times. */
 export function firstOf(value: string | string[] | undefined): string | undefined {
 	return typeof value === "string" ? value : value?.[0];

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { BlockContext } from "../../relay/domain/simulation.ts";
+import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
 import { type AbilitiesReport, LearntAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { Background } from "../../shared/background.ts";
 import { systemClock } from "../../shared/clock.ts";
@@ -14,6 +15,7 @@ import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { PAYS_COINBASE, REVERTS } from "../support/contracts.ts";
 import { ManualClock } from "../support/manualClock.ts";
 import { type NodeProxy, type NodeRule, startNodeProxy } from "../support/nodes.ts";
+import { ASKS_BEACON_ROOT, payingWhere } from "../support/simulationCheats.ts";
 import {
 	abilitiesOf,
 	addressOf,
@@ -30,6 +32,11 @@ import { until } from "../support/until.ts";
 
 const PAYS = addressOf(1);
 const FAILS = addressOf(2);
+/** Pays five ether where no beacon root is known for the block's time, else one wei. */
+const ROOTLESS = addressOf(3);
+/** https://eips.ethereum.org/EIPS/eip-4788#bytecode */
+const BEACON_ROOTS =
+	"0x3373fffffffffffffffffffffffffffffffffffffffe14604d57602036146024575f5ffd5b5f35801560495762001fff810690815414603c575f5ffd5b62001fff01545f5260205ff35b5f5ffd5b62001fff42064281555f359062001fff015500";
 const BID = 1_234_567n;
 const NOT_POSSIBLE = "simulation not possible: the node refuses it";
 
@@ -247,6 +254,21 @@ describe("a node that", () => {
 			}
 		});
 	}
+
+	it("refuses the beacon root has it in the state, where a contract reads it", async () => {
+		const rule = ROWS.find(([title]) => title === "refuses the beacon root")?.[1];
+		await placeContracts(chain, {
+			[BEACON_ROOTS_ADDRESS]: BEACON_ROOTS,
+			[ROOTLESS]: payingWhere(`${ASKS_BEACON_ROOT} 15`),
+		});
+		proxy.setRule(rule ?? {});
+		const target = await signed(chain.wallet(0), { to: addressOf(99) });
+		const backrun = await signed(chain.wallet(1), { to: ROOTLESS, value: 5n * ETHER });
+		const request = requestFor(await blockAhead(1), 10n * ETHER, [target]);
+		const simulator = simulatorOn(node, await abilitiesOf(node));
+		const last = (await simulator.simulate(backrunRequest(request, backrun, 10n * ETHER))).at(-1);
+		assert.equal(last?.ok === true && last.paid, 1n);
+	});
 
 	it("does not answer is not said to take bids until it has, and then at the next head", async () => {
 		const clock = new ManualClock();

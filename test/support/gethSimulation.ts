@@ -2,7 +2,8 @@
 
 import { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
-import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import type { AccountOverride, SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
@@ -14,11 +15,13 @@ export const COINBASE = "0x00000000000000000000000000000000facade02";
 
 /** What the relay draws is the same each time, so that the recorded answers are to these questions. */
 function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
+	const word = `0x${"5a".repeat(32)}`;
 	const fixed = (call: RpcCall): RpcCall =>
 		JSON.parse(
-			JSON.stringify(call, (name, value) =>
-				name === "prevRandao" || name === "beaconRoot" ? `0x${"5a".repeat(32)}` : value,
-			),
+			JSON.stringify(call, (name, value) => {
+				if (name === "prevRandao" || name === "beaconRoot") return word;
+				return name === BEACON_ROOTS_ADDRESS ? withRoot(value.stateDiff, word) : value;
+			}),
 		) as RpcCall;
 	const none = {
 		ok: false,
@@ -26,6 +29,12 @@ function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
 	} as const;
 	const call = async (asked: RpcCall) => (asked.method === refused ? none : geth.node.call(fixed(asked)));
 	return { call, batch: (calls) => Promise.all(calls.map(call)) };
+}
+
+/** The beacon roots' contract with the block's time, and another root. */
+function withRoot(stateDiff: Readonly<Record<string, string>>, root: string): AccountOverride {
+	const [[timeSlot, time] = ["", ""], [rootSlot] = [""]] = Object.entries(stateDiff);
+	return { stateDiff: { [timeSlot]: time, [rootSlot]: root } };
 }
 
 /** A go-ethereum, and the node that simulations ask. */

@@ -14,6 +14,8 @@ const ask = (address: string, argument: string) =>
 	`5f 610fe0 52 ${argument} 610fc0 52 6020 610fe0 6020 610fc0 73${address} 5a fa 50 610fe0 51`;
 
 const LAST = "6001 43 03";
+/** Pushes the parent beacon root of the block's own time, or 0. */
+export const ASKS_BEACON_ROOT = ask(BEACON_ROOTS, "42");
 
 /** All that code can observe, each as code that pushes one word. */
 const SIGHTS: Readonly<Record<string, string>> = {
@@ -39,7 +41,7 @@ const SIGHTS: Readonly<Record<string, string>> = {
 	hashOfHead: `${LAST} 40`,
 	hashBeforeHead: "6002 43 03 40",
 	historyOfHead: ask(HISTORY, LAST),
-	beaconRoot: ask(BEACON_ROOTS, "42"),
+	beaconRoot: ASKS_BEACON_ROOT,
 	calldata: "5f 35",
 };
 

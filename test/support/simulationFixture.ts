@@ -5,6 +5,7 @@ import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
 import { LearntAbilities, type NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { createSimulator } from "../../relay/simulation/simulator.ts";
 import { Background } from "../../shared/background.ts";
@@ -169,7 +170,7 @@ async function startOnAnvil(): Promise<SimulationChain> {
 
 async function startOnGeth(tests: string): Promise<SimulationChain> {
 	// The engine draws both at random for each call.
-	const geth = await startRecordedGeth(tests, {}, ["prevRandao", "beaconRoot"]);
+	const geth = await startRecordedGeth(tests, {}, ["prevRandao", "beaconRoot", BEACON_ROOTS_ADDRESS]);
 	const alloc: Record<string, GenesisAccount> = {};
 	const blocks: GethBlock[] = [];
 	let pool: string[] = [];

@@ -27,7 +27,7 @@ export interface AccountOverride {
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: BlockContext;
-	/** 32 random bytes of hex each: the real block's values are not known beforehand. Null where the node refuses it. */
+	/** 32 bytes of hex each: the published ones, or random ones while these are not known. Null where the node refuses it. */
 	readonly prevRandao: string | null;
 	readonly beaconRoot: string | null;
 	readonly chain: readonly DecodedTransaction[];

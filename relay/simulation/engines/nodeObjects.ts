@@ -71,7 +71,7 @@ export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
 /** https://eips.ethereum.org/EIPS/eip-2935#specification */
 const HISTORY_ADDRESS = "0x0000f90827f1c53a10cb7a02335b175320002935";
 /** https://eips.ethereum.org/EIPS/eip-4788#specification */
-const BEACON_ROOTS_ADDRESS = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
+export const BEACON_ROOTS_ADDRESS = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
 /** Slots of both contracts' rings. */
 const RING_SLOTS = 8191;
 
@@ -88,10 +88,14 @@ export function systemWrites(
 	{ timestamp, beaconRoot }: SystemBlock,
 ): StateOverrides {
 	const history = { [HISTORY_ADDRESS]: { stateDiff: { [word(parent.number % RING_SLOTS)]: parent.hash } } };
-	if (beaconRoot === null) return history;
+	return beaconRoot === null ? history : { ...history, ...beaconRootWrite(timestamp, beaconRoot) };
+}
+
+/** Of these changes, the block's time and the root of its parent beacon block. */
+export function beaconRootWrite(timestamp: number, beaconRoot: string): StateOverrides {
 	const slot = timestamp % RING_SLOTS;
 	const stateDiff = { [word(slot)]: word(timestamp), [word(slot + RING_SLOTS)]: beaconRoot };
-	return { ...history, [BEACON_ROOTS_ADDRESS]: { stateDiff } };
+	return { [BEACON_ROOTS_ADDRESS]: { stateDiff } };
 }
 
 /** 32 bytes of hex. */

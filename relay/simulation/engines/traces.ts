@@ -12,6 +12,7 @@ import { findFundsProblem } from "../simulator.ts";
 import type { Ask, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 import {
 	applyDiff,
+	beaconRootWrite,
 	blockOverrides,
 	emitsEvents,
 	firstBalance,
@@ -83,12 +84,14 @@ export interface TracedCall {
 }
 
 function tracedIn(
-	{ block, prevRandao }: Part,
-	stateOverrides: StateOverrides,
+	{ block, prevRandao, beaconRoot }: Part,
+	state: StateOverrides,
 	tx: DecodedTransaction,
 ): TracedCall {
+	// No node writes it before a traced call.
+	const written = beaconRoot === null ? {} : beaconRootWrite(block.timestamp, beaconRoot);
 	return {
-		...{ object: signedCall(tx), number: block.stateBlock, stateOverrides },
+		...{ object: signedCall(tx), number: block.stateBlock, stateOverrides: { ...state, ...written } },
 		blockOverrides: prevRandao === null ? blockOverrides(block) : { ...blockOverrides(block), prevRandao },
 	};
 }

@@ -38,6 +38,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 		"http://u:100%@host/",
 	],
 	ETH_WS_URL: ["http://127.0.0.1:8545", "127.0.0.1"],
+	BEACON_URL: ["ws://127.0.0.1:5052", "127.0.0.1:5052", "http://u:100%@host/"],
 	HEAD_POLL_MS: ["9", "60001", "1s"],
 	CHAIN_ID: ["0", "mainnet", "0x1", "-5"],
 	SLOT_SECONDS: ["0", "61", "1.5"],

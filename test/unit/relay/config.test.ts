@@ -15,7 +15,12 @@ test("with nothing but what is required, everything else has its documented defa
 	const { BUILDERS, ...rest } = readRelayConfig(NEEDED);
 	assert.deepEqual(rest, {
 		...{ PORT: 8080, HOST: "0.0.0.0", SEARCHER_PORT: undefined, METRICS_PORT: undefined },
-		...{ ETH_RPC_URL: "http://127.0.0.1:8545", ETH_WS_URL: undefined, HEAD_POLL_MS: 1_000 },
+		...{
+			ETH_RPC_URL: "http://127.0.0.1:8545",
+			ETH_WS_URL: undefined,
+			BEACON_URL: undefined,
+			HEAD_POLL_MS: 1_000,
+		},
 		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
 		...{
 			REFUND_PERCENT: 90,

@@ -1,0 +1,249 @@
+// Follows a consensus node's `payload_attributes` events, which tell PREVRANDAO, the parent beacon block's root and the time of
+// the next block, so that simulations run with the real ones. What the relay can't use is left out: without the consensus node
+// these values are random, as they are for everybody who does not ask one.
+// https://ethereum.github.io/beacon-APIs/#/Events/eventstream
+
+import { EventEmitter } from "node:events";
+import type { LookupFunction } from "node:net";
+import { Pool } from "undici";
+import { type Clock, pause } from "../../shared/clock.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import { advice, EVENT_STREAM, systemCode } from "../../shared/outgoing/advice.ts";
+import { authorizationOf, encodingsOf, firstOf, OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import type { PayloadAttributes } from "../domain/chain.ts";
+import { fieldsOf, readHash } from "../domain/nodeJson.ts";
+import { EventStreamReader, type StreamEvent } from "./eventStream.ts";
+
+export interface BeaconNodeOptions {
+	/** http(s) address; path, query and credentials in it are kept and never printed. */
+	readonly url: string;
+	readonly slotSeconds: number;
+}
+
+export interface BeaconNodeDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
+	/** Called after the attributes for a parent have become known, or changed. */
+	readonly onAttributes: () => void;
+	/** 0 to 1, to vary the pause before the next try; Math.random unless given. */
+	readonly random?: () => number;
+}
+
+const TOPIC = "payload_attributes";
+/** Time to the first bytes of the answer, in ms. */
+const OPEN_MS = 10_000;
+/** A stream that says nothing for so many slots, and at least so many ms, is opened again: nodes send comments or each slot's event. */
+const SILENT_SLOTS = 4;
+const MIN_SILENCE_MS = 60_000;
+/** Pauses between two tries, doubled each time, in ms. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+/** An event with sixteen withdrawals is 3 KB. */
+const MAX_EVENT_CHARS = 64 * 1024;
+/** Parents whose attributes are kept: the node may be ahead of the relay, and go back. */
+const KEPT = 16;
+/** Heads in a row without attributes, after which the operator is told. */
+const MISSED_HEADS = 3;
+const SETTING = "BEACON_URL";
+const UNUSABLE = "the consensus node can't be used: simulations have a random PREVRANDAO and beacon root";
+
+/** One event stream at a time, and what it has told of the last heads. */
+export class BeaconNode implements Component {
+	readonly name = "beacon node";
+	readonly #options: BeaconNodeOptions;
+	readonly #deps: BeaconNodeDependencies;
+	readonly #pool: Pool;
+	readonly #path: string;
+	readonly #host: string;
+	readonly #authorization: string | null;
+	readonly #stopping = new AbortController();
+	#running: Promise<void> = Promise.resolve();
+	/** By the parent's hash, oldest first. */
+	readonly #known = new Map<string, PayloadAttributes>();
+	#head: string | null = null;
+	#missed = 0;
+	#isOpen = false;
+	/** Whether this stream has told something of use. */
+	#hasTold = false;
+	/** Why it can't be used, as the operator was told; null: it can, "": nothing was told yet. */
+	#told: string | null = "";
+
+	constructor(options: BeaconNodeOptions, dependencies: BeaconNodeDependencies) {
+		const url = new URL(options.url);
+		const { lookup } = dependencies;
+		this.#options = options;
+		this.#deps = dependencies;
+		this.#host = url.host;
+		const own = url.search === "" ? "?" : `${url.search}&`;
+		this.#path = `${url.pathname.replace(/\/+$/, "")}/eth/v1/events${own}topics=${TOPIC}`;
+		this.#authorization = authorizationOf(url);
+		this.#pool = new Pool(url.origin, {
+			headersTimeout: 0,
+			bodyTimeout: 0,
+			...(lookup === undefined ? {} : { connect: { lookup } }),
+		});
+	}
+
+	/** What was published of the block on top of the block with this hash; null if nothing of use was. */
+	attributesAfter(hash: string): PayloadAttributes | null {
+		return this.#known.get(hash) ?? null;
+	}
+
+	/** The relay's head is now the block with this hash. */
+	headCame(hash: string): void {
+		const isMissing = this.#head !== null && !this.#known.has(this.#head);
+		this.#missed = isMissing ? this.#missed + 1 : 0;
+		this.#head = hash;
+		if (this.#known.has(hash)) this.#tellWell();
+		else if (this.#isOpen && this.#missed >= MISSED_HEADS) {
+			const hint = `it publishes nothing of this chain's next slots: is ${SETTING} a node of this chain that is in sync and publishes ${TOPIC} for each slot?`;
+			this.#tellProblem(hint, { hint });
+		}
+	}
+
+	/** Starts to follow the node, without waiting for it. */
+	async start(): Promise<void> {
+		this.#running = this.#follow();
+	}
+
+	/** Closes the connection, and resolves when it is closed. */
+	async stop(): Promise<void> {
+		this.#stopping.abort();
+		await this.#pool.destroy();
+		await this.#running;
+	}
+
+	async #follow(): Promise<void> {
+		const { clock, random = Math.random } = this.#deps;
+		const { signal } = this.#stopping;
+		let failures = 0;
+		while (!signal.aborted) {
+			let fault: unknown = new UpstreamError("unreachable", {}, this.#host);
+			try {
+				await this.#readStream();
+			} catch (thrown) {
+				fault = thrown;
+			}
+			this.#isOpen = false;
+			if (signal.aborted) return;
+			// A stream that told something and ended, as balancers end each after a while, is only opened again.
+			failures = this.#hasTold ? 0 : Math.min(failures + 1, 16);
+			if (failures > 0) this.#tellFault(fault);
+			const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
+			// Half of it is random, so that many relays do not reconnect at the same time.
+			await pause(clock, pauseMs * (0.5 + random() / 2), signal);
+		}
+	}
+
+	/** Reads one stream to its end. Throws UpstreamError. */
+	async #readStream(): Promise<void> {
+		const { clock } = this.#deps;
+		const silenceMs = Math.max(MIN_SILENCE_MS, SILENT_SLOTS * this.#options.slotSeconds * 1000);
+		this.#hasTold = false;
+		const signal = new EventEmitter();
+		let isLate = false;
+		const giveUp = (): void => {
+			isLate = true;
+			signal.emit("abort");
+		};
+		let timer = clock.after(OPEN_MS, giveUp);
+		try {
+			const { statusCode, headers, body } = await this.#pool.request({
+				method: "GET",
+				path: this.#path,
+				headers: {
+					...OUTGOING_HEADERS,
+					accept: "text/event-stream",
+					...(this.#authorization === null ? {} : { authorization: this.#authorization }),
+				},
+				signal,
+			});
+			const type = firstOf(headers["content-type"]);
+			const [encoding] = encodingsOf(firstOf(headers["content-encoding"]));
+			if (statusCode !== 200 || encoding !== undefined || !/^\s*text\/event-stream\b/i.test(type ?? "")) {
+				body.on("error", () => {});
+				body.destroy();
+				const symptom = { status: statusCode, type, encoding, location: firstOf(headers.location) };
+				throw new UpstreamError("httpStatus", symptom, this.#host);
+			}
+			this.#isOpen = true;
+			const reader = new EventStreamReader({ maxChars: MAX_EVENT_CHARS });
+			for await (const bytes of body as AsyncIterable<Buffer>) {
+				timer.cancel();
+				timer = clock.after(silenceMs, giveUp);
+				for (const event of reader.push(bytes)) this.#read(event);
+			}
+		} catch (thrown) {
+			if (thrown instanceof UpstreamError) throw thrown;
+			const reason = isLate ? undefined : systemCode(thrown);
+			if (!isLate && reason === undefined) throw thrown;
+			throw new UpstreamError(isLate ? "timeout" : "unreachable", { reason }, this.#host);
+		} finally {
+			timer.cancel();
+		}
+	}
+
+	#read({ name, data }: StreamEvent): void {
+		const attributes = name === TOPIC ? readAttributes(data) : null;
+		if (attributes === null) return;
+		const { parentHash, timestamp } = attributes;
+		const known = this.#known.get(parentHash);
+		// Of the same parent only a later slot's are news: the slot before it has passed without a block.
+		if (known !== undefined && timestamp <= known.timestamp) return;
+		this.#hasTold = true;
+		this.#known.delete(parentHash);
+		this.#known.set(parentHash, attributes);
+		const [oldest] = this.#known.keys();
+		if (this.#known.size > KEPT && oldest !== undefined) this.#known.delete(oldest);
+		if (parentHash === this.#head) this.#tellWell();
+		this.#deps.onAttributes();
+	}
+
+	#tellFault(thrown: unknown): void {
+		const hint = thrown instanceof UpstreamError ? advice(SETTING, thrown.symptom, EVENT_STREAM) : null;
+		const fault = safeError(thrown);
+		this.#tellProblem(JSON.stringify(fault), { fault, ...(hint === null ? {} : { hint }) });
+	}
+
+	/** Logs a problem, each once until another one comes or it is over. */
+	#tellProblem(problem: string, fields: Parameters<Logger["warn"]>[1]): void {
+		if (this.#told === problem) return;
+		this.#told = problem;
+		this.#deps.log.warn(UNUSABLE, fields);
+	}
+
+	#tellWell(): void {
+		if (this.#told === null) return;
+		const isFirst = this.#told === "";
+		this.#told = null;
+		this.#deps.log.info(
+			`the consensus node ${isFirst ? "tells" : "tells again"} PREVRANDAO and the beacon root of the next slot`,
+		);
+	}
+}
+
+/**
+ * The attributes in the data of a `payload_attributes` event; null if they are malformed. The fee recipient in them is the
+ * operator's own or none, and the builders' coinbase is another.
+ */
+export function readAttributes(data: string): PayloadAttributes | null {
+	let event: unknown;
+	try {
+		event = JSON.parse(data);
+	} catch {
+		return null;
+	}
+	const { parent_block_hash, payload_attributes } = fieldsOf(fieldsOf(event)?.data) ?? {};
+	const { timestamp, prev_randao, parent_beacon_block_root } = fieldsOf(payload_attributes) ?? {};
+	const [parentHash, prevRandao, beaconRoot] = [parent_block_hash, prev_randao, parent_beacon_block_root].map(
+		readHash,
+	);
+	// Integers are decimals in quotation marks.
+	if (typeof timestamp !== "string" || !/^\d{1,15}$/.test(timestamp)) return null;
+	if (!parentHash || !prevRandao || !beaconRoot) return null;
+	return { parentHash, timestamp: Number(timestamp), prevRandao, beaconRoot };
+}
