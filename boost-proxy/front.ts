@@ -102,6 +102,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		upstreams,
 		failover,
 		cancels,
+		chainId: parts.chainId,
 		clock,
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
