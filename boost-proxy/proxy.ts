@@ -123,6 +123,8 @@ async function connect(
 	});
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
+	// A fallback may be of another chain by mistake, or lie: its word ends no row.
+	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const parts = { rows, upstreams, chain, clock, background };
 	const reconciler = new Reconciler(
 		{
@@ -133,10 +135,8 @@ async function connect(
 	);
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
-		{ ...parts, log: log.child("observer") },
+		{ ...parts, chain: ours, log: log.child("observer") },
 	);
-	// Not from the fallback, which may be of another chain by mistake.
-	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
 		relay: upstreams.relay,

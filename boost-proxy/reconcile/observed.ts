@@ -20,6 +20,7 @@ import type { Rows } from "../rows/rows.ts";
 export interface ObserverContext {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
+	/** The independent node and our relay alone: what a fallback tells of the chain ends no row. */
 	readonly chain: ChainReads;
 	readonly clock: Clock;
 	readonly log: Logger;
