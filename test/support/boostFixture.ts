@@ -13,7 +13,7 @@ import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
-import { METRICS_TOKEN, type WireAnswer } from "./relayClient.ts";
+import { AUTHORIZED, type WireAnswer } from "./relayClient.ts";
 import { RelayFixture } from "./relayFixture.ts";
 import { openBoth } from "./storeEngines.ts";
 import { type SystemOptions, startSystem } from "./systems.ts";
@@ -150,8 +150,10 @@ export class BoostClient {
 		return this.send({ verb: "GET", path });
 	}
 
+	/** As its operator sees it. */
 	async status(): Promise<BoostStatus> {
-		return (await this.get("/status")).json as BoostStatus;
+		const { json } = await this.send({ verb: "GET", path: "/status", headers: AUTHORIZED });
+		return json as BoostStatus;
 	}
 
 	/** Waits until `/status` satisfies `is`. */
@@ -219,7 +221,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
-			...{ BOOST_SECRET, ADMIN_TOKEN, METRICS_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
 			// With few boosts and hardly any traffic they may probe more often than in the fault matrix.
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
 			...options.boost,

@@ -45,3 +45,18 @@ describe("a self-transfer that was signed for another chain with the same nonce"
 		});
 	}
 });
+
+it("/status, polled by a searcher, is the same before, with and after a hidden transaction", async () => {
+	const polled = async () => {
+		const { json } = await fixture.boost.get("/status");
+		return JSON.stringify(json, (key, value) => (key === "nextProbeAt" ? undefined : value));
+	};
+	const before = await polled();
+	const { sign } = await fixture.users.actor();
+	const tx = sign();
+	await fixture.boost.result("eth_sendRawTransaction", [tx.raw]);
+	assert.ok((await fixture.boost.status()).journal.depth > 0, "its operator sees it");
+	assert.equal(await polled(), before);
+	assert.equal(await fixture.boost.result("eth_cancelTransaction", [tx.hash]), true);
+	assert.equal(await polled(), before);
+});

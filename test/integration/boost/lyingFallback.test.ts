@@ -17,7 +17,7 @@ const SEEDS = [1, 2, 3, 4];
 /** Transactions of each boost that are submitted in each state of the relay. */
 const EACH = 4;
 /** Pages that each liar tells before the relay comes back. */
-const PAGES = 8;
+const PAGES = 5;
 const SOFT = { path: "/noreverts?softCancellations=true" };
 
 const STAGES = [
