@@ -27,6 +27,7 @@ import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
+import { ChainTime } from "./rows/chainTime.ts";
 import { Rows } from "./rows/rows.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
@@ -112,9 +113,10 @@ async function connect(
 	const via = newVia();
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
+	const chainTime = new ChainTime({ clock });
 	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
-		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
+		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
 	const told = new ToldChain({ slotMs }, { clock });
 	const pool = createUpstreams(config, {
@@ -168,6 +170,7 @@ async function connect(
 		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
+		chainTime.follow(slotMs, { chain: ours, background, clock }),
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
 		observer,

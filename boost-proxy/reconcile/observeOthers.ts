@@ -6,7 +6,7 @@ import { nextTurn } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
-import { isHolder, type Row } from "../domain/row.ts";
+import { isHolder, type Row, UNDATED } from "../domain/row.ts";
 import {
 	countNoRecord,
 	currentRow,
@@ -122,9 +122,10 @@ export class ChainObserver {
 
 	/** Expires a row whose time has been over for `ms`. */
 	#expire(asked: Row, ms: number): void {
-		const { rows, clock } = this.#context;
-		const row = clock.now() < asked.aliveUntil + ms ? null : currentRow(this.#context, asked);
-		if (row !== null && clock.now() >= row.aliveUntil + ms) rows.end(row, "expired");
+		const { rows } = this.#context;
+		if (asked.aliveUntil === UNDATED) rows.extendLife(asked.hash);
+		const row = rows.isOver(asked, ms, ms > 0) ? currentRow(this.#context, asked) : null;
+		if (row !== null && rows.isOver(row, ms, ms > 0)) rows.end(row, "expired");
 	}
 
 	/** Reopens mined rows whose receipt has disappeared in a reorganisation. */

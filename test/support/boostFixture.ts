@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
 import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { boostEnv } from "../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
@@ -36,6 +37,7 @@ interface BoostOptions {
 	/** Overrides the fixture's settings; undefined removes one. */
 	readonly env?: Readonly<Record<string, string | undefined>>;
 	readonly log?: Logger;
+	readonly clock?: Clock;
 }
 
 /** An answer with its body parsed as JSON; undefined if it has none. */
@@ -235,10 +237,14 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 	for (const one of stops.splice(0).reverse()) await one();
 }
 
-async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {
+async function startBoost(
+	parts: Parts,
+	{ env, log = silentLogger, clock }: BoostOptions,
+): Promise<BoostClient> {
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
 	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
-	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth });
+	const clocked = clock === undefined ? {} : { clock };
+	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth, ...clocked });
 	await proxy.start();
 	const client = new BoostClient(proxy.port);
 	parts.stops.push(async () => {

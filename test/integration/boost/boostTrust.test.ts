@@ -3,9 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { type Clock, systemClock } from "../../../shared/clock.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
+import { startRecordingFallback } from "../../support/upstreams.ts";
 
 let fixture: BoostFixture;
 before(async () => {
@@ -60,3 +62,32 @@ it("/status, polled by a searcher, is the same before, with and after a hidden t
 	assert.equal(await fixture.boost.result("eth_cancelTransaction", [tx.hash]), true);
 	assert.equal(await polled(), before);
 });
+
+for (const days of [8, -8]) {
+	it(`a machine's clock that is ${days} days wrong for a while expires nothing that boost has acknowledged`, async () => {
+		let wrongBy = 0;
+		const clock: Clock = { ...systemClock, now: () => systemClock.now() + wrongBy };
+		const fallback = await startRecordingFallback();
+		const boost = await fixture.startBoost({
+			clock,
+			env: { FALLBACK_URL: fallback.url, TX_TTL_BLOCKS: "25" },
+		});
+		await fixture.fails(undefined, boost);
+		const before = (await fixture.users.actor()).sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [before.raw]), before.hash);
+		wrongBy = days * 24 * 3600 * 1000;
+		const during = (await fixture.users.actor()).sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [during.raw]), during.hash);
+		const pages = () => fallback.posts.filter(({ target }) => target.startsWith("/tx/")).length;
+		for (const wrong of [wrongBy, 0]) {
+			wrongBy = wrong;
+			const seen = pages();
+			// Each pass of the observers looks at ages first.
+			await until("some passes", () => pages() >= seen + 4);
+		}
+		assert.equal((await boost.status()).journal.depth, 2);
+		await fixture.recovers(boost);
+		await fallback.stop();
+		for (const tx of [before, during]) await fixture.users.reaches(tx, "BROADCAST");
+	});
+}
