@@ -39,10 +39,11 @@ export const BOOST_SETTINGS = {
 		"http://127.0.0.1:8080",
 		baseUrl,
 	),
+	// Without it all clients are one to the relay, and any may cancel for any.
 	BOOST_SECRET: {
-		...optional(
+		...row(
 			"shared with the relay, which then believes boost about who the client is",
-			"any text of printable ASCII",
+			"the relay's own BOOST_SECRET, any text of printable ASCII",
 			"a long random text",
 			headerText,
 		),
@@ -263,13 +264,8 @@ function isPrivateHost(hostname: string): boolean {
 }
 
 /** Warnings for the log. No setting's value is quoted, since it may be secret. */
-export function startWarnings(config: Pick<BoostConfig, "fallback" | "BOOST_SECRET">): readonly string[] {
+export function startWarnings(config: Pick<BoostConfig, "fallback">): readonly string[] {
 	const warnings: string[] = [];
-	if (config.BOOST_SECRET === undefined) {
-		warnings.push(
-			"BOOST_SECRET is not set: the relay sees boost's address in the place of its clients', for limits and cancels",
-		);
-	}
 	const refusals = fallbackRefusals(config.fallback);
 	for (const path of BOOST_PATHS) {
 		const why = refusals[path];

@@ -102,6 +102,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		upstreams,
 		failover,
 		cancels,
+		chainId: parts.chainId,
 		clock,
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
@@ -181,7 +182,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 	const routes: readonly Route[] = [
 		status,
 		...operatorRoutes(
-			{ adminToken: config.ADMIN_TOKEN },
+			{ adminToken: config.ADMIN_TOKEN, metricsToken: config.METRICS_TOKEN },
 			{
 				relay: relay.breaker,
 				fallback: upstreams.fallback?.breaker ?? null,

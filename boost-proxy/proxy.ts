@@ -27,6 +27,7 @@ import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
+import { ChainTime } from "./rows/chainTime.ts";
 import { Rows } from "./rows/rows.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
@@ -112,9 +113,10 @@ async function connect(
 	const via = newVia();
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
+	const chainTime = new ChainTime({ clock });
 	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
-		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
+		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
 	const told = new ToldChain({ slotMs }, { clock });
 	const pool = createUpstreams(config, {
@@ -123,6 +125,8 @@ async function connect(
 	});
 	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
+	// A fallback may be of another chain by mistake, or lie: its word ends no row.
+	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const parts = { rows, upstreams, chain, clock, background };
 	const reconciler = new Reconciler(
 		{
@@ -133,10 +137,8 @@ async function connect(
 	);
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
-		{ ...parts, log: log.child("observer") },
+		{ ...parts, chain: ours, log: log.child("observer") },
 	);
-	// Not from the fallback, which may be of another chain by mistake.
-	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
 	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
 		relay: upstreams.relay,
@@ -168,6 +170,7 @@ async function connect(
 		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
+		chainTime.follow(slotMs, { chain: ours, background, clock }),
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
 		observer,

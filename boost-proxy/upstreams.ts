@@ -167,7 +167,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		);
 	}
 	const probe = relayProbe(
-		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG },
+		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG, slotMs },
 		{
 			...{ transport: ours.probes.transports.fast.transport, reference, clock },
 			onHead: (number) => dependencies.told.sawHead(number, "relay"),

@@ -209,7 +209,7 @@ export interface Breaker {
 	force(state: "open" | "closed" | null): void;
 }
 
-/** What `/status` shows of it. */
+/** What `/status` shows of it to the operator. */
 export interface BreakerStatus {
 	readonly state: BreakerState;
 	readonly reason: TripReason | null;

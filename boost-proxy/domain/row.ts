@@ -35,6 +35,8 @@ export interface Standing {
 
 /** What observers remember of a row, in memory only and changed in place. Times are monotonic ms. */
 export interface Notes {
+	/** When it arrived, or was read from the journal. */
+	readonly openedAt: number;
 	/** When the relay last reported a stage of it, or when it arrived. */
 	relayAnsweredAt: number;
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
@@ -77,14 +79,17 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
 	readonly id: number;
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
-	/** When it expires unless the relay reports it as live, in ms since the epoch. */
+	/**
+	 * When it expires unless the relay reports it as live, in ms since the epoch by the chain; {@link UNDATED} until the chain's
+	 * time is known.
+	 */
 	readonly aliveUntil: number;
 	/** False if its client got an error although an upstream may have it: it is observed, but never sent again. */
 	readonly acknowledged: boolean;
 	/** Client requests about it in progress; the reconciler leaves it alone until they end. In memory only. */
 	readonly requests: number;
 	readonly desired: Desired;
-	/** Ms since the epoch; 0 while it is live. */
+	/** Ms since the epoch by the chain; 0 while it is live, and until the chain's time is known. */
 	readonly endedAt: number;
 	readonly at: Readonly<Record<UpstreamName, Standing>>;
 	readonly notes: Notes;
@@ -95,6 +100,9 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
  * new epoch.
  */
 export const NO_RETRY = Number.POSITIVE_INFINITY;
+
+/** The end of a life that has not begun, since the chain's time is not known. */
+export const UNDATED = Number.MAX_SAFE_INTEGER;
 
 /** The first wait after a failed delivery, doubling, and the longest one, in ms. */
 const FIRST_WAIT_MS = 1_000;
@@ -142,6 +150,7 @@ export interface Moment {
 export function newNotes(monotonic: number): Notes {
 	const never = Number.NEGATIVE_INFINITY;
 	return {
+		openedAt: monotonic,
 		relayAnsweredAt: monotonic,
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
@@ -157,7 +166,18 @@ export function openRow(
 	entry: NewRow,
 	first: UpstreamName,
 	before: Row | null,
-	{ id, ttlMs, monotonic }: { readonly id: number; readonly ttlMs: number; readonly monotonic: number },
+	{
+		id,
+		aliveUntil,
+		notBefore,
+		monotonic,
+	}: {
+		readonly id: number;
+		readonly aliveUntil: number;
+		/** When the latest other one of its nonce arrived: it comes after that one, though the machine's clock went back. */
+		readonly notBefore: number;
+		readonly monotonic: number;
+	},
 ): Row {
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
 	// One literal, without a spread: that would take ten times as long.
@@ -170,9 +190,9 @@ export function openRow(
 		search: entry.search,
 		softCancellations: entry.softCancellations,
 		address: entry.address,
-		receivedAt: entry.receivedAt,
+		receivedAt: Math.max(entry.receivedAt, notBefore),
 		bytes: entry.raw.length,
-		aliveUntil: entry.receivedAt + ttlMs,
+		aliveUntil,
 		acknowledged: true,
 		requests: (before?.requests ?? 0) + 1,
 		desired: "live",

@@ -20,11 +20,15 @@ type Asked = { readonly result: "ok"; readonly quantity: bigint } | Failed;
  */
 export function relayProbe(
 	/** `maxHeadLag`: the most blocks that its head may be behind the reference. */
-	{ timeoutMs, maxHeadLag }: { readonly timeoutMs: number; readonly maxHeadLag: number },
+	{
+		timeoutMs,
+		maxHeadLag,
+		slotMs,
+	}: { readonly timeoutMs: number; readonly maxHeadLag: number; readonly slotMs: number },
 	dependencies: {
 		/** Used by probes alone: the connections of the traffic may all hang. */
 		readonly transport: Transport;
-		readonly reference: Pick<HeadReference, "head" | "headOf">;
+		readonly reference: Pick<HeadReference, "head" | "headOf" | "isThirdParty">;
 		/** Told of each head that the relay has. */
 		readonly onHead?: (number: bigint) => void;
 		readonly clock: Clock;
@@ -33,6 +37,8 @@ export function relayProbe(
 	const { transport, reference, clock, onHead } = dependencies;
 	/** Read when first needed, and again after a failed probe, since the relay may be another one then. */
 	let chainId: bigint | null = null;
+	/** The relay's head, and since when (monotonic ms). */
+	let last = { head: -1n, since: 0 };
 
 	const judge = async (thorough: boolean): Promise<ProbeResult> => {
 		const until = clock.monotonic() + timeoutMs;
@@ -46,6 +52,7 @@ export function relayProbe(
 		if (head.result === "limited") return "ok";
 		if (head.result !== "ok") return head.result;
 		onHead?.(head.quantity);
+		if (head.quantity !== last.head) last = { head: head.quantity, since: clock.monotonic() };
 		if (thorough) {
 			const result = await askSubmission(transport, left());
 			if (result !== "ok") return result;
@@ -57,7 +64,10 @@ export function relayProbe(
 			chainId = asked.quantity;
 		}
 		const compared = reference.headOf(chainId);
-		return compared !== null && compared - head.quantity > BigInt(maxHeadLag) ? "staleHead" : "ok";
+		if (compared === null || compared - head.quantity <= BigInt(maxHeadLag)) return "ok";
+		// A fallback's word alone makes no relay stale whose head moves: it would get all of its traffic.
+		const standsMs = clock.monotonic() - last.since;
+		return reference.isThirdParty && standsMs <= maxHeadLag * slotMs ? "ok" : "staleHead";
 	};
 	return async (thorough) => {
 		const result = await judge(thorough);
@@ -83,6 +93,8 @@ export function fallbackProbe(
 export interface HeadReference extends Component {
 	/** Block number; null if no recent one is known. */
 	readonly head: bigint | null;
+	/** Whether it is the fallback, whose word alone does not suffice. */
+	readonly isThirdParty: boolean;
 	/** The head, or null if the reference is of another chain. */
 	headOf(chainId: bigint): bigint | null;
 }
@@ -134,6 +146,7 @@ export function createHeadReference(
 			: null;
 	return {
 		...repeated("head reference", slotMs, { clock, log }, update),
+		isThirdParty: node === null,
 		get head() {
 			return freshHead();
 		},

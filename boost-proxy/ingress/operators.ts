@@ -30,7 +30,7 @@ interface BreakerChange {
 /** The most changes kept, in memory only. */
 const MAX_CHANGES = 100;
 
-/** The answer of `GET /status`. */
+/** The operator's answer of `GET /status`. */
 export interface BoostStatus {
 	readonly relay: BreakerStatus;
 	readonly fallback: BreakerStatus | null;
@@ -44,18 +44,34 @@ export interface BoostStatus {
 	};
 }
 
+/**
+ * What everybody gets: states and reasons. Counts, polled beside the searchers' feed, would tell of hidden transactions and
+ * their cancels.
+ */
+export interface PublicStatus {
+	readonly relay: PublicBreakerStatus;
+	readonly fallback: PublicBreakerStatus | null;
+	readonly journal: Pick<BoostStatus["journal"], "durable">;
+}
+
+type PublicBreakerStatus = Omit<BreakerStatus, "inFlight" | "oldestInFlightMs">;
+
 /** The forced state by path. */
 const FORCES = { open: "open", close: "closed", auto: null } as const;
-/** Weight in the rate limit: /status goes through the whole journal. */
+/** Weight in the rate limit: the operator's status goes through the whole journal. */
 const WEIGHT = 1;
 
 /** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
 export function operatorRoutes(
-	/** Without a token the /admin paths do not exist. */
-	{ adminToken }: { readonly adminToken: string | undefined },
+	/** Without an admin token the /admin paths do not exist. Either token shows the counts in /status. */
+	{
+		adminToken,
+		metricsToken,
+	}: { readonly adminToken: string | undefined; readonly metricsToken: string | undefined },
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
 	const isAllowed = bearerCheck(adminToken);
+	const mayCount = [isAllowed, bearerCheck(metricsToken)];
 	const historyOf = historyReader(dependencies);
 	const admin = (
 		path: string,
@@ -71,7 +87,14 @@ export function operatorRoutes(
 		},
 	});
 	return [
-		{ path: "/status", weight: WEIGHT, handle: () => jsonAnswer(200, statusOf(dependencies)) },
+		{
+			path: "/status",
+			weight: WEIGHT,
+			handle({ headers: { authorization } }) {
+				const isOperator = mayCount.some((check) => check?.(authorization) === true);
+				return jsonAnswer(200, isOperator ? statusOf(dependencies) : publicStatusOf(dependencies));
+			},
+		},
 		admin("state", "GET", () => {
 			const state = { history: historyOf(), latency: dependencies.latency() };
 			return jsonAnswer(200, { status: statusOf(dependencies), ...state });
@@ -126,13 +149,30 @@ const UNAUTHORIZED: HttpAnswer = jsonAnswer(
 	{ "www-authenticate": 'Bearer realm="boost"' },
 );
 
+function publicStatusOf({ relay, fallback, rows }: OperatorRoutesDependencies): PublicStatus {
+	return {
+		relay: publicBreakerStatus(relay),
+		fallback: fallback === null ? null : publicBreakerStatus(fallback),
+		journal: { durable: isDurable(rows) },
+	};
+}
+
+function publicBreakerStatus(breaker: Breaker): PublicBreakerStatus {
+	const { state, reason, hint, since, nextProbeAt } = breaker.status();
+	return { state, reason, hint, since, nextProbeAt };
+}
+
+function isDurable(rows: Rows): boolean {
+	return rows.isDurable && !rows.isFull;
+}
+
 function statusOf({ relay, fallback, rows }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
 	for (const row of rows.allLive()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
-		journal: { depth: rows.liveCount, durable: rows.isDurable && !rows.isFull, held },
+		journal: { depth: rows.liveCount, durable: isDurable(rows), held },
 	};
 }
 

@@ -70,9 +70,9 @@ export class ChainBinding {
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 
-	/** Null until it is known. */
+	/** As the node or our relay answered, else as the journal has it: never by a fallback's word. Null until it is known. */
 	get chainId(): bigint | null {
-		return this.#chainId;
+		return this.#chainId ?? (this.#kept === null ? null : BigInt(this.#kept));
 	}
 
 	/** Asks once, and goes on in the background if there is no answer. Rejects for a journal of another chain. */

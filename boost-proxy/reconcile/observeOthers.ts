@@ -1,15 +1,15 @@
 // Observes rows that the relay does not answer for. The chain shows which were mined, replaced, dropped or expired. The
-// fallback's status pages show which their users ended there, and which it has abandoned or lost.
+// fallback's status pages show which it no longer has, by its own word: those are handed over again, and end by nothing that a
+// third party says.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
-import { isHolder, markAbandoned, type Row } from "../domain/row.ts";
+import { isHolder, type Row, UNDATED } from "../domain/row.ts";
 import {
 	countNoRecord,
 	currentRow,
-	endByUser,
 	endingOf,
 	type ObserverContext,
 	QUESTION_MS,
@@ -122,9 +122,10 @@ export class ChainObserver {
 
 	/** Expires a row whose time has been over for `ms`. */
 	#expire(asked: Row, ms: number): void {
-		const { rows, clock } = this.#context;
-		const row = clock.now() < asked.aliveUntil + ms ? null : currentRow(this.#context, asked);
-		if (row !== null && clock.now() >= row.aliveUntil + ms) rows.end(row, "expired");
+		const { rows } = this.#context;
+		if (asked.aliveUntil === UNDATED) rows.extendLife(asked.hash);
+		const row = rows.isOver(asked, ms, ms > 0) ? currentRow(this.#context, asked) : null;
+		if (row !== null && rows.isOver(row, ms, ms > 0)) rows.end(row, "expired");
 	}
 
 	/** Reopens mined rows whose receipt has disappeared in a reorganisation. */
@@ -181,7 +182,7 @@ export class PageObserver {
 	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
 	async ask(): Promise<void> {
 		const { rows, clock, slotMs, stopping } = this.#context;
-		// Pages of other dialects don't show whether its user ended it.
+		// Pages of other dialects don't show for certain that it is there no longer.
 		if (this.#fallback.dialect?.name !== "mevblocker") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
@@ -200,22 +201,20 @@ export class PageObserver {
 		}
 	}
 
-	/** Only a relay like ours has pages with a stage; of other pages only "unknown" is used. */
+	/**
+	 * A page that calls it ended, or has no record, shows that it is lost there if that is so often enough. It may be wrong, or a
+	 * lie: it ends nothing, and a cancel still goes there. Only a relay like ours has pages with a stage.
+	 */
 	async #readPage(asked: Row): Promise<void> {
 		const page = await this.#fallback.statusPage(asked.hash, OPTIONS);
 		const row = currentRow(this.#context, asked);
-		if (typeof page !== "object" || page === null || row === null) return;
+		if (typeof page !== "object" || page === null || row === null || !isOnlyAtFallback(row)) return;
 		const { status, stage = null } = page as { status?: unknown; stage?: unknown };
-		const ending = status === "FAILED" ? endingOf(stage) : undefined;
-		if (ending === "cancelled" || ending === "replaced") endByUser(this.#context, row, ending, FALLBACK);
-		else if (!isOnlyAtFallback(row)) return;
+		const ending = endingOf(stage);
+		const isEnded = status === "FAILED" && (stage === null || (ending !== undefined && ending !== "mined"));
+		if (isEnded) countNoRecord(this.#context, row, FALLBACK);
 		else if (status === "UNKNOWN" && stage === null) await this.#takeBlankPage(row);
-		else {
-			row.notes.unknown[FALLBACK] = 0;
-			// The fallback no longer tries it, so that another upstream may get it.
-			if (ending === "expired" || ending === "dropped")
-				this.#context.rows.change(row.hash, (one) => markAbandoned(one, FALLBACK));
-		}
+		else row.notes.unknown[FALLBACK] = 0;
 	}
 
 	/** The page has no record. It is lost if that was so often enough and the hash is unknown too. */

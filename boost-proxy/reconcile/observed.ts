@@ -20,6 +20,7 @@ import type { Rows } from "../rows/rows.ts";
 export interface ObserverContext {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
+	/** The independent node and our relay alone: what a fallback tells of the chain ends no row. */
 	readonly chain: ChainReads;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -74,7 +75,7 @@ export function wouldBelieveNoRecord({ unknown, losses }: Notes, by: UpstreamNam
  * is not acknowledged does not count as lost, just as not there.
  */
 export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: UpstreamName): void {
-	const { hash, notes, acknowledged, receivedAt } = row;
+	const { hash, notes, acknowledged } = row;
 	const isLoss = wouldBelieveNoRecord(notes, by);
 	notes.unknown[by] += 1;
 	if (!isLoss) return;
@@ -82,7 +83,7 @@ export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: Up
 		notes.unknown[by] = 0;
 		notes.losses[by] += 1;
 		rows.change(hash, (one) => markLost(one, by));
-	} else if (clock.now() - receivedAt >= LATE_MS) {
+	} else if (clock.monotonic() - notes.openedAt >= LATE_MS) {
 		rows.change(hash, (one) => markNotHeld(one, by));
 	}
 }

@@ -24,7 +24,7 @@ export interface UpstreamHealth {
 export type UpstreamHealths = Readonly<Partial<Record<UpstreamName, UpstreamHealth>>>;
 
 export interface PlanTime extends Moment {
-	/** Ms since the epoch. */
+	/** Ms since the epoch by the chain. */
 	readonly now: number;
 }
 

@@ -278,7 +278,9 @@ export class Reconciler {
 				healthOf(upstream, this.#pausedUntil[upstream.name]),
 			]),
 		);
-		return { health, time: { now: clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch } };
+		// While the chain's time is not known, what looks old by the machine's clock is kept, but not handed over.
+		const now = this.#dependencies.rows.chainNow ?? clock.now();
+		return { health, time: { now, monotonic: clock.monotonic(), epoch: this.#epoch } };
 	}
 
 	/** Changes a row only while it is live. */

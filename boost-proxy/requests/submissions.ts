@@ -7,6 +7,13 @@
 
 import { type Clock, DeadlineError, within } from "../../shared/clock.ts";
 import {
+	belowFloorGas,
+	belowIntrinsicGas,
+	nonceAtMax,
+	tipAboveFeeCap,
+	wrongChain,
+} from "../../shared/ethereum/protocolRules.ts";
+import {
 	type DecodedTransaction,
 	decodeTransaction,
 	isSelfTransfer,
@@ -57,6 +64,8 @@ export interface SubmissionsDependencies {
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
 	readonly cancels: Cancels;
+	/** Null until it is known. */
+	readonly chainId: () => bigint | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
@@ -64,6 +73,8 @@ export interface SubmissionsDependencies {
 
 /** The relay's own message when a client has used up its share of the pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
+/** Why a transaction can be mined in no block, by its own fields. */
+const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, belowFloorGas, nonceAtMax];
 /** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
@@ -141,6 +152,7 @@ export class Submissions {
 			return { tx, cancels: stored.desired === "cancelled" };
 		}
 		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
+		this.#check(tx, siblings.length > 0, state);
 		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#report(state, tx.hash, "cancels");
@@ -148,6 +160,24 @@ export class Submissions {
 		}
 		await this.#tryUpstreams(tx, siblings, softCancellations, state);
 		return { tx, cancels: false };
+	}
+
+	/**
+	 * Throws RpcError `rejected` for a transaction of another chain, which anybody may bring here. One that `ends` an earlier
+	 * transaction must be able to be mined itself: no upstream's word is taken for that, and it waits until the chain is known.
+	 */
+	#check(tx: DecodedTransaction, ends: boolean, state: RequestState): void {
+		const chainId = this.#dependencies.chainId();
+		if (chainId === null && ends) {
+			this.#report(state, tx.hash, "unavailable");
+			throw unavailable("the chain's id is not known yet, which a cancel or replacement is checked against");
+		}
+		let refusal = chainId === null ? null : wrongChain(tx, chainId);
+		if (ends) for (const rule of OWN_FAULTS) refusal ??= rule(tx);
+		if (refusal === null) return;
+		state.routing.answeredBy.add("boost");
+		this.#report(state, tx.hash, "rejected", { code: refusal.code });
+		throw new RpcError("rejected", refusal.message, { reason: refusal.code });
 	}
 
 	/** Sends it to one upstream after another until one acknowledges or rejects it. */

@@ -16,13 +16,20 @@ import {
 	keepsBytes,
 	type NewRow,
 	needsWork,
+	newNotes,
 	openRow,
 	type Row,
 	reopenRow,
 	stripRow,
+	UNDATED,
 } from "../domain/row.ts";
 import { Journal, type JournalDependencies } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
+
+export interface RowsDependencies extends JournalDependencies {
+	/** In ms since the epoch; null until it is known. */
+	readonly chainTime: { now(): number | null };
+}
 
 /** The table's bounds, with their defaults in brackets. */
 export interface RowLimits {
@@ -71,7 +78,7 @@ const NONE: readonly Row[] = Object.freeze([]);
  */
 export class Rows {
 	readonly #limits: Required<RowLimits>;
-	readonly #dependencies: JournalDependencies;
+	readonly #dependencies: RowsDependencies;
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
@@ -93,7 +100,7 @@ export class Rows {
 	#sweeping: Timer | null = null;
 	#closed = false;
 
-	private constructor(limits: RowLimits, dependencies: JournalDependencies) {
+	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
 		this.#dependencies = dependencies;
 		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
@@ -103,15 +110,36 @@ export class Rows {
 	}
 
 	/** Reads the rows from the store. Rejects if the store fails. */
-	static async load(limits: RowLimits, dependencies: JournalDependencies): Promise<Rows> {
+	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
 		const { rows: found, lastId } = await rows.#journal.read();
 		rows.#nextId = lastId + 1;
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
-			if (isLive(row)) row.notes.relayAnsweredAt = dependencies.clock.monotonic();
-			rows.#replaceInMemory(null, row);
+			const now = dependencies.clock.monotonic();
+			rows.#replaceInMemory(null, isLive(row) ? { ...row, notes: newNotes(now) } : row);
 		}
 		return rows;
+	}
+
+	/** The chain's time in ms since the epoch, by which rows age; null until it is known. */
+	get chainNow(): number | null {
+		return this.#dependencies.chainTime.now();
+	}
+
+	/** The end of a life that begins now. */
+	#freshLife(): number {
+		const { chainNow } = this;
+		return chainNow === null ? UNDATED : chainNow + this.#limits.ttlMs;
+	}
+
+	/**
+	 * Whether the life of a live row has been over for `graceMs`. While the chain's time is not known only what this process has
+	 * held for that long is, if `elseByOwn`.
+	 */
+	isOver({ aliveUntil, notes }: Row, graceMs: number, elseByOwn: boolean): boolean {
+		const { chainNow } = this;
+		if (chainNow !== null) return aliveUntil !== UNDATED && chainNow >= aliveUntil + graceMs;
+		return elseByOwn && this.#dependencies.clock.monotonic() - notes.openedAt >= this.#limits.ttlMs + graceMs;
 	}
 
 	/** Number of live rows. */
@@ -211,8 +239,15 @@ export class Rows {
 		const before = this.get(entry.hash);
 		const wasLive = before !== null && isLive(before);
 		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
-		const times = { ttlMs: this.#limits.ttlMs, monotonic: this.#dependencies.clock.monotonic() };
-		const row = openRow(entry, first, before, { id: before?.id ?? this.#nextId++, ...times });
+		let notBefore = 0;
+		for (const { receivedAt } of this.liveOf(entry.from, entry.nonce))
+			notBefore = Math.max(notBefore, receivedAt);
+		const row = openRow(entry, first, before, {
+			id: before?.id ?? this.#nextId++,
+			aliveUntil: this.#freshLife(),
+			notBefore,
+			monotonic: this.#dependencies.clock.monotonic(),
+		});
 		this.#replaceInMemory(before, row);
 		// If the row was already live, its bytes are on disk, or being written.
 		this.#journal.write(row, row, wasLive ? undefined : { raw, isNew: before === null });
@@ -232,7 +267,6 @@ export class Rows {
 	/** Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow` in row.ts. */
 	end(one: Omit<EndedOne, "id">, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
 		const { clock, log } = this.#dependencies;
-		const now = clock.now();
 		const before = this.get(one.hash);
 		if (before !== null && isLive(before)) {
 			const { hash, path, receivedAt, notes } = before;
@@ -241,25 +275,26 @@ export class Rows {
 				notes.missingReceipts = 0;
 				notes.byChain = false;
 			}
-			log.info("transaction ended", { hash, path, stage: ending, ms: now - receivedAt });
+			log.info("transaction ended", { hash, path, stage: ending, ms: clock.now() - receivedAt });
 		}
-		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, now, cancelAt);
+		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, this.chainNow ?? 0, cancelAt);
 		if (row !== before) this.#replaceAndWrite(before, row);
 	}
 
 	/** The relay reports it as live: at least half a life is left. Most reports change nothing, since changes are written. */
 	extendLife(hash: string): void {
 		const { ttlMs } = this.#limits;
-		const aliveUntil = this.#dependencies.clock.now() + ttlMs;
+		const aliveUntil = this.#freshLife();
 		const row = this.live(hash);
-		if (row !== null && aliveUntil - row.aliveUntil >= ttlMs / 2)
+		if (row === null || aliveUntil === UNDATED) return;
+		if (row.aliveUntil === UNDATED || aliveUntil - row.aliveUntil >= ttlMs / 2)
 			this.change(hash, () => ({ ...row, aliveUntil }));
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
 		const { clock } = this.#dependencies;
-		const until = clock.now() + this.#limits.ttlMs;
+		const until = this.#freshLife();
 		this.change(hash, (row) => (this.#mined.has(hash) ? reopenRow(row, until, clock.monotonic()) : row));
 	}
 
@@ -358,7 +393,17 @@ export class Rows {
 	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago. */
 	#sweep(): void {
 		const { reorgMs, endedKeepMs } = this.#limits;
-		const now = this.#dependencies.clock.now();
+		const now = this.chainNow;
+		if (now === null) {
+			this.#sweeping = null;
+			this.#sweepIn(SWEEP_MS);
+			return;
+		}
+		// What ended before the chain's time was known is kept as long as any other.
+		for (const hashes of [this.#endedByUser, this.#endedOtherwise]) {
+			for (const { hash } of [...this.#all(hashes)].filter(({ endedAt }) => endedAt === 0))
+				this.change(hash, (row) => ({ ...row, endedAt: now }));
+		}
 		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
 			const found: string[] = [];
 			for (const { hash, endedAt } of this.#all(hashes)) {

@@ -1,7 +1,14 @@
 // The rules of admission as lists of pure functions: about the transaction alone, and about its sender's account. Each returns
 // null or a refusal. The pool has its own rules (replacement, shares).
 
-import { floorDataGas, intrinsicGas, transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import {
+	belowFloorGas,
+	belowIntrinsicGas,
+	nonceAtMax,
+	tipAboveFeeCap,
+	wrongChain,
+} from "../../shared/ethereum/protocolRules.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccountState, NextBlock } from "./chain.ts";
 import { type Rejection, rejection } from "./rejection.ts";
@@ -30,13 +37,8 @@ export const MAX_BLOB_TX_BYTES = 1024 * 1024;
 const MAX_BLOBS_PER_TX = 6;
 /** Most nonces that a transaction may be ahead of its account. */
 const MAX_NONCE_AHEAD = 64n;
-/** The first invalid nonce (EIP-2681). */
-const MAX_NONCE = 2n ** 64n - 1n;
 
-const chainId: ProtocolRule = (tx, chain) =>
-	tx.chainId === chain.chainId
-		? null
-		: rejection("WRONG_CHAIN", `invalid chain id for signer: have ${tx.chainId} want ${chain.chainId}`);
+const chainId: ProtocolRule = (tx, chain) => wrongChain(tx, chain.chainId);
 
 const size: StaticRule = (tx) => {
 	const limit = tx.type === 3 ? MAX_BLOB_TX_BYTES : MAX_TX_BYTES;
@@ -51,14 +53,6 @@ const initcode: ProtocolRule = (tx, chain) =>
 		: rejection(
 				"INITCODE_SIZE",
 				`max initcode size exceeded: code size ${tx.data.length}, limit ${chain.maxInitCodeBytes}`,
-			);
-
-const feeOrder: ProtocolRule = (tx) =>
-	tx.maxPriorityFeePerGas <= tx.maxFeePerGas
-		? null
-		: rejection(
-				"TIP_ABOVE_FEE_CAP",
-				`max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas: ${tx.maxPriorityFeePerGas}, maxFeePerGas: ${tx.maxFeePerGas}`,
 			);
 
 const blobs: StaticRule = (tx) => {
@@ -91,26 +85,6 @@ const transactionGas: ProtocolRule = (tx, chain) =>
 				`transaction gas limit too high (cap: ${chain.maxTxGas}, tx: ${tx.gasLimit})`,
 			);
 
-const intrinsic: ProtocolRule = (tx) => {
-	const needed = intrinsicGas(tx);
-	return tx.gasLimit >= needed
-		? null
-		: rejection("INTRINSIC_GAS", `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${needed}`);
-};
-
-const floor: ProtocolRule = (tx) => {
-	const needed = floorDataGas(tx);
-	return tx.gasLimit >= needed
-		? null
-		: rejection(
-				"FLOOR_DATA_GAS",
-				`floor data gas cost not covered: gas ${tx.gasLimit}, minimum needed ${needed}`,
-			);
-};
-
-const maxNonce: ProtocolRule = (tx) =>
-	tx.nonce < MAX_NONCE ? null : rejection("NONCE_MAX", `nonce has max value: ${tx.nonce}`);
-
 const eoa: AccountRule = (tx, account) =>
 	account.code !== "contract"
 		? null
@@ -141,25 +115,25 @@ export const STATIC_RULES: readonly StaticRule[] = [
 	chainId,
 	size,
 	initcode,
-	feeOrder,
+	tipAboveFeeCap,
 	blobs,
 	authorizations,
 	transactionGas,
 	blockGas,
-	intrinsic,
-	floor,
-	maxNonce,
+	belowIntrinsicGas,
+	belowFloorGas,
+	nonceAtMax,
 ];
 /** The rules that hold in every block: without those of pools (size, blob count) and of the next block (gas limit). */
 export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	chainId,
 	initcode,
-	feeOrder,
+	tipAboveFeeCap,
 	authorizations,
 	transactionGas,
-	intrinsic,
-	floor,
-	maxNonce,
+	belowIntrinsicGas,
+	belowFloorGas,
+	nonceAtMax,
 ];
 export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];
 

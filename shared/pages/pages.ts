@@ -32,7 +32,7 @@ const HEADERS = {
 	// The same path answers JSON to other clients.
 	vary: "accept",
 };
-const ASSETS = ["style.css", "common.js", "home.js", "transaction.js", "operator.js"];
+const ASSETS = ["style.css", "common.js", "keccak.js", "home.js", "transaction.js", "operator.js"];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
 	js: "text/javascript; charset=utf-8",

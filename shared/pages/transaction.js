@@ -1,6 +1,7 @@
 // The page of one transaction: its state, its events as they happen, and what the user can do.
 
-import { call, element, ether, get, repeat, say, walletButtons } from "./common.js";
+import { element, ether, get, repeat, say, walletButtons } from "./common.js";
+import { hexOf, keccak256 } from "./keccak.js";
 
 const hash = location.pathname.split("/")[2] ?? "";
 const POLL_MS = 3_000;
@@ -124,10 +125,11 @@ async function cancel(provider) {
 	try {
 		const [account] = await provider.request({ method: "eth_requestAccounts" });
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [hash] });
-		const hex = (text) =>
-			`0x${[...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-		const digest = await call("web3_sha3", [hex(body)]);
-		const signature = await provider.request({ method: "personal_sign", params: [hex(digest), account] });
+		const utf8 = (text) => new TextEncoder().encode(text);
+		// Made here: whoever answered for it could choose what the wallet signs.
+		const digest = keccak256(utf8(body));
+		const message = hexOf(utf8(digest));
+		const signature = await provider.request({ method: "personal_sign", params: [message, account] });
 		const headers = {
 			"content-type": "application/json",
 			"x-flashbots-signature": `${account}:${signature}`,

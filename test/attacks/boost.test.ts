@@ -19,6 +19,7 @@ import { attackerAddress, HONEST, resultOf, send } from "../support/attacks/wire
 import { type BoostProcess, startBoostProcess } from "../support/processes.ts";
 import { rawTransaction, testAccount } from "../support/txFactory.ts";
 
+const BOOST_SECRET = "shared by relay and boost";
 const MIB = 1024 * 1024;
 /** Of the journal's 256 MiB, what one client may have, and what each entry counts beside its bytes. */
 const [CLIENT_BYTES, ENTRY_BYTES] = [16 * MIB, 512];
@@ -34,12 +35,12 @@ describe("before a relay", () => {
 	let attacker: Attacker;
 	let folder: string;
 	before(async () => {
-		fixture = await startAttackFixture();
+		fixture = await startAttackFixture({ env: { BOOST_SECRET } });
 		folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 		boost = await startBoostProcess({
 			env: {
 				...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: fixture.relay.url, DATA_DIR: folder },
-				...{ ETH_RPC_URL: fixture.chain.url, FALLBACK_URL: "none" },
+				...{ ETH_RPC_URL: fixture.chain.url, FALLBACK_URL: "none", BOOST_SECRET },
 			},
 		});
 		attacker = new Attacker(boost.url);
@@ -76,7 +77,7 @@ describe("the journal", () => {
 		const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
 		boost = await startBoostProcess({
 			env: {
-				...{ PORT: "0", HOST: "127.0.0.1", DATA_DIR: folder, RATE_LIMIT_RPS: "0" },
+				...{ PORT: "0", HOST: "127.0.0.1", DATA_DIR: folder, RATE_LIMIT_RPS: "0", BOOST_SECRET },
 				...{
 					RELAY_URL: "http://127.0.0.1:9",
 					FALLBACK_URL: url,

@@ -151,8 +151,8 @@ async function provePrivate({ scenario, node, builder }: Stage, hashes: readonly
 	);
 }
 
-function statusOf({ boostUrl }: Stage): Promise<BoostStatus> {
-	return page<BoostStatus>(`${boostUrl}/status`);
+function statusOf({ boostUrl, metricsToken }: Stage): Promise<BoostStatus> {
+	return page<BoostStatus>(`${boostUrl}/status`, { authorization: `Bearer ${metricsToken}` });
 }
 
 function mined(stage: Stage, hash: string): Promise<Landed> {

@@ -36,7 +36,7 @@ interface RefundedEvent {
 	readonly recipient: string;
 }
 
-/** The fields of boost's `GET /status` that the demo reads. */
+/** The fields of boost's `GET /status` that the demo reads, as its operator. */
 export interface BoostStatus {
 	readonly relay: { readonly state: string; readonly reason: string | null };
 	readonly fallback: { readonly state: string };
@@ -74,8 +74,8 @@ export async function call(url: string, method: string, ...params: readonly unkn
 }
 
 /** The JSON of a route. */
-export async function page<T>(url: string): Promise<T> {
-	return (await fetched(url)).json as T;
+export async function page<T>(url: string, headers: Readonly<Record<string, string>> = {}): Promise<T> {
+	return (await fetched(url, { headers })).json as T;
 }
 
 /** The outcome of the backrun after it; null until the relay shows it. */

@@ -126,6 +126,8 @@ export interface Stage {
 	readonly searcherKey: string;
 	readonly relayUrl: string;
 	readonly boostUrl: string;
+	/** Shows its operator boost's counts. */
+	readonly metricsToken: string;
 	readonly relay: QuietServer;
 	/** Starts fallback and boost, and prints their addresses once they are ready. */
 	readonly startBoost: () => Promise<void>;
@@ -193,16 +195,16 @@ async function startServers(scenario: Scenario, stops: Stops, system: DevSystem)
 	const [ours, others] = [relaySettings(system), fallbackSettings(system)];
 	// The one setting that may be given: what a relay that refunds otherwise does to the scenario.
 	const percent = process.env.REFUND_PERCENT ?? String(REFUND_PERCENT);
-	const BOOST_SECRET = hexlify(randomBytes(32));
+	const [BOOST_SECRET, METRICS_TOKEN] = [hexlify(randomBytes(32)), hexlify(randomBytes(32))];
 	const settings = { ...ours, REFUND_PERCENT: percent, BOOST_SECRET };
 	const relay = launch("relay", settings, ports.relay);
 	await relay.ready();
 	scenario.tell(`relay       ${urls.relay}, a process of its own (${relay.pid})`);
 	return {
-		...{ relay, relayUrl: urls.relay, boostUrl: urlOf(ports.boost) },
+		...{ relay, relayUrl: urls.relay, boostUrl: urlOf(ports.boost), metricsToken: METRICS_TOKEN },
 		async startBoost() {
 			const fallback = launch("relay", others, ports.fallback);
-			const boostOwn = { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET };
+			const boostOwn = { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET, METRICS_TOKEN };
 			const boost = launch("boost", boostOwn, ports.boost);
 			await Promise.all([fallback.ready(), boost.ready()]);
 			scenario.tell(`fallback    ${urls.fallback}, another relay, which knows nothing of this one`);

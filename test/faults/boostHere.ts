@@ -8,10 +8,11 @@ import type { UpstreamName } from "../../boost-proxy/domain/request.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
+import { AUTHORIZED, METRICS_TOKEN } from "../support/relayClient.ts";
 import { openBoth } from "../support/storeEngines.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
-/** `/status` as it is on the wire. */
+/** `/status` as its operator gets it. */
 export interface BoostStatus {
 	readonly relay: BreakerStatus;
 	readonly fallback: BreakerStatus | null;
@@ -46,6 +47,7 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 		FALLBACK_URL: places.fallbackUrl,
 		FALLBACK_DIALECT: "mevblocker",
 		BOOST_SECRET,
+		METRICS_TOKEN,
 		DATA_DIR: places.folder,
 		RATE_LIMIT_RPS: "0",
 		TX_TTL_BLOCKS: "1000",
@@ -72,7 +74,7 @@ export async function startBoostHere(env: Readonly<Record<string, string>>): Pro
 
 /** What the boost at `url` says of itself. */
 export async function statusOf(url: string): Promise<BoostStatus> {
-	const { body } = await request(`${url}/status`);
+	const { body } = await request(`${url}/status`, { headers: AUTHORIZED });
 	return (await body.json()) as BoostStatus;
 }
 

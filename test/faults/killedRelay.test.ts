@@ -37,7 +37,11 @@ before(async () => {
 	world = await startWorld({ blockMs: 300, accounts: 26 });
 	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
 	builder = await startPlainBuilder();
-	parts = await startCellParts(world, "ended", { processes: ["relay"], builderUrl: builder.url });
+	parts = await startCellParts(world, "ended", {
+		...{ processes: ["relay"], builderUrl: builder.url },
+		// That something is mined boost believes the chain or the relay, never the fallback.
+		boost: { ETH_RPC_URL: world.chain.url },
+	});
 	boost = new RelayClient(parts.boost.url);
 	relay = new RelayClient(parts.relay.url);
 	accounts = [...world.accounts(20)];

@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
 import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { boostEnv } from "../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
-import { METRICS_TOKEN, type WireAnswer } from "./relayClient.ts";
+import { AUTHORIZED, type WireAnswer } from "./relayClient.ts";
 import { RelayFixture } from "./relayFixture.ts";
 import { openBoth } from "./storeEngines.ts";
 import { type SystemOptions, startSystem } from "./systems.ts";
@@ -36,6 +37,7 @@ interface BoostOptions {
 	/** Overrides the fixture's settings; undefined removes one. */
 	readonly env?: Readonly<Record<string, string | undefined>>;
 	readonly log?: Logger;
+	readonly clock?: Clock;
 }
 
 /** An answer with its body parsed as JSON; undefined if it has none. */
@@ -150,8 +152,10 @@ export class BoostClient {
 		return this.send({ verb: "GET", path });
 	}
 
+	/** As its operator sees it. */
 	async status(): Promise<BoostStatus> {
-		return (await this.get("/status")).json as BoostStatus;
+		const { json } = await this.send({ verb: "GET", path: "/status", headers: AUTHORIZED });
+		return json as BoostStatus;
 	}
 
 	/** Waits until `/status` satisfies `is`. */
@@ -219,7 +223,7 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 		const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
-			...{ BOOST_SECRET, ADMIN_TOKEN, METRICS_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
 			// With few boosts and hardly any traffic they may probe more often than in the fault matrix.
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
 			...options.boost,
@@ -233,10 +237,14 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 	for (const one of stops.splice(0).reverse()) await one();
 }
 
-async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {
+async function startBoost(
+	parts: Parts,
+	{ env, log = silentLogger, clock }: BoostOptions,
+): Promise<BoostClient> {
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
 	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
-	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth });
+	const clocked = clock === undefined ? {} : { clock };
+	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth, ...clocked });
 	await proxy.start();
 	const client = new BoostClient(proxy.port);
 	parts.stops.push(async () => {

@@ -92,7 +92,7 @@ it("do so at the fallback that took them over, which knows boost alone: boost as
 });
 
 it("see the chain alone at a relay that does not believe boost, and so takes all its clients for one", async () => {
-	const unbelieved = await fixture.startBoost({ env: { BOOST_SECRET: undefined } });
+	const unbelieved = await fixture.startBoost({ env: { BOOST_SECRET: "another one" } });
 	const user = await market.swapper();
 	const approval = user.approve();
 	await unbelieved.result("eth_sendRawTransaction", [approval.raw], { headers: HERE });

@@ -136,5 +136,5 @@ function settings(name: "relay" | "boost"): Readonly<Record<string, string>> {
 	const common = { ...IN_FOLDER, HOST: "127.0.0.1", PORT: "0" };
 	return name === "relay"
 		? { ...common, ETH_RPC_URL: NO_NODE, BUILDERS }
-		: { ...common, RELAY_URL: NO_NODE, FALLBACK_URL: "none" };
+		: { ...common, RELAY_URL: NO_NODE, FALLBACK_URL: "none", BOOST_SECRET: "shared by both" };
 }

@@ -63,9 +63,10 @@ test("the line web, with PROCESS: each serves on PORT, and SIGTERM ends it in or
 		t.after(() => started.kill());
 		return started;
 	};
-	const relay = await start({ PROCESS: "relay", PORT: String(port) });
+	const relay = await start({ PROCESS: "relay", PORT: String(port), BOOST_SECRET: "shared by both" });
 	const boost = await start({
 		...{ PROCESS: "boost", PORT: String(front), RELAY_URL: relay.url, FALLBACK_URL: "none" },
+		BOOST_SECRET: "shared by both",
 	});
 	for (const one of [boost, relay]) assert.equal(await one.client.call("eth_chainId", []), "0x7a69");
 	const exits = await Promise.all([relay.kill("SIGTERM"), boost.kill("SIGTERM")]);

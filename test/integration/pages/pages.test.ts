@@ -5,14 +5,16 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { Wallet } from "ethers";
+import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
+import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const { SCREENSHOTS } = process.env;
+const JSON_TYPE = "content-type: application/json";
 const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
 
 let browser: Browser;
@@ -236,6 +238,36 @@ describe("boost's", () => {
 		assert.deepEqual(await user.violations(), []);
 		await operator.close();
 		await user.close();
+	});
+
+	it("what a wallet signs to cancel is made by the page, whatever an upstream says to web3_sha3", async () => {
+		const lie = `0x${"66".repeat(32)}`;
+		const fallback = await startRecordingFallback();
+		const boost = await fixture.startBoost({ env: { FALLBACK_URL: fallback.url } });
+		await fixture.fails(undefined, boost);
+		const actor = await fixture.users.actor();
+		const tx = actor.sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		fallback.answerWith(({ calls: [call] }) => {
+			if (call?.method !== "web3_sha3" && call?.method !== "eth_cancelTransaction") return undefined;
+			const result = call.method === "web3_sha3" ? lie : true;
+			return httpText(JSON.stringify({ jsonrpc: "2.0", id: call.id, result }), "200 OK", [JSON_TYPE]);
+		});
+		assert.equal(await boost.result("web3_sha3", ["0x00"]), lie);
+		const signed: unknown[] = [];
+		const onRequest = (method: string, params: unknown) => {
+			if (method === "personal_sign") signed.push(params);
+		};
+		const wallet = new Wallet(actor.account.keyHex);
+		const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`, { wallet, onRequest });
+		await opened.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+		await opened.page.getByText("Cancelled", { exact: true }).waitFor();
+		const body = { jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [tx.hash] };
+		const digest = keccak256(toUtf8Bytes(JSON.stringify(body)));
+		assert.deepEqual(signed, [[hexlify(toUtf8Bytes(digest)), actor.address]]);
+		await opened.close();
+		await fallback.stop();
+		await fixture.recovers();
 	});
 
 	it("an operator forces a breaker", async () => {

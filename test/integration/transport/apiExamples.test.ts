@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { STATUS_CODES } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { PublicStatus } from "../../../boost-proxy/ingress/operators.ts";
 import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
 import { METHODS } from "../../../relay/ingress/methods/index.ts";
 import { openRpc } from "../../../shared/jsonrpc/method.ts";
@@ -230,12 +231,16 @@ test("boost: its status, its headers, and its answers while no upstream answers"
 		const status = await boost.status();
 		return status.relay.nextProbeAt !== null && status.fallback?.nextProbeAt !== null && status;
 	});
+	real.boostPublicStatus = await until("no probe under way for others", async () => {
+		const status = (await boost.get("/status")).json as PublicStatus;
+		return status.relay.nextProbeAt !== null && status.fallback?.nextProbeAt !== null && status;
+	});
 	await fixture.wires.fallback.set({ kind: "refuse" });
 	await fixture.fails();
 	real.statusHeld = (await boost.get(`/tx/${tx.hash}`)).json;
 	const other = (await auction.actor()).sign();
 	real.errorUnavailable = (await boost.call("eth_sendRawTransaction", [other.raw])).json;
-	agree("boostStatus", "statusHeld", "errorUnavailable");
+	agree("boostStatus", "boostPublicStatus", "statusHeld", "errorUnavailable");
 	for (const name of BOOST_HEADERS) assert.ok(api.includes(`\`${name}\``), name);
 });
 

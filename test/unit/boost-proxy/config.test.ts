@@ -15,12 +15,13 @@ import { ManualClock } from "../../support/manualClock.ts";
 
 type Name = keyof typeof BOOST_SETTINGS;
 
-const NEEDED = { RELAY_URL: "http://127.0.0.1:8080", FALLBACK_URL: "https://rpc.example" };
+const BOOST_SECRET = "shared by both";
+const NEEDED = { RELAY_URL: "http://127.0.0.1:8080", FALLBACK_URL: "https://rpc.example", BOOST_SECRET };
 
 test("every optional setting has its documented default", () => {
 	assert.deepEqual(readBoostConfig(NEEDED), {
 		...{ PORT: 8081, HOST: "0.0.0.0", METRICS_PORT: undefined, RELAY_URL: "http://127.0.0.1:8080" },
-		...{ BOOST_SECRET: undefined, FALLBACK_URL: "https://rpc.example", FALLBACK_FAST_URL: undefined },
+		...{ BOOST_SECRET, FALLBACK_URL: "https://rpc.example", FALLBACK_FAST_URL: undefined },
 		...{ FALLBACK_NOREVERTS_URL: undefined, FALLBACK_STATUS_URL: undefined, FALLBACK_DIALECT: "mevblocker" },
 		...{ FALLBACK_PRIVATE: undefined, FALLBACK_REVERT_PROTECTED: undefined, ETH_RPC_URL: undefined },
 		...{
@@ -82,11 +83,18 @@ test("each bad value is refused by name, with what was expected and an example",
 
 /** What is missing, or contradicts another setting. */
 const WRONG: readonly (readonly [Readonly<Record<string, string>>, Name, string])[] = [
-	[{ FALLBACK_URL: "none" }, "RELAY_URL", "is missing"],
-	[{ RELAY_URL: "http://r" }, "FALLBACK_URL", "is missing"],
-	[{ RELAY_URL: "http://r", FALLBACK_DIALECT: "plain" }, "FALLBACK_URL", "is missing"],
+	[{ BOOST_SECRET, FALLBACK_URL: "none" }, "RELAY_URL", "is missing"],
+	[{ BOOST_SECRET, RELAY_URL: "http://r" }, "FALLBACK_URL", "is missing"],
+	[{ BOOST_SECRET, RELAY_URL: "http://r", FALLBACK_DIALECT: "plain" }, "FALLBACK_URL", "is missing"],
+	...[
+		"http://relay.example",
+		"https://relay.example/base",
+		"http://127.0.0.1:8080",
+		"http://relay.internal",
+	].map((RELAY_URL) => [{ ...NEEDED, RELAY_URL, BOOST_SECRET: "" }, "BOOST_SECRET", "is missing"] as const),
+	[{ ...NEEDED, BOOST_SECRET: " " }, "BOOST_SECRET", "is missing"],
 	[
-		{ RELAY_URL: "http://r", FALLBACK_URL: "none", FALLBACK_FAST_URL: "https://f" },
+		{ BOOST_SECRET, RELAY_URL: "http://r", FALLBACK_URL: "none", FALLBACK_FAST_URL: "https://f" },
 		"FALLBACK_URL",
 		"is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL",
 	],
@@ -142,7 +150,10 @@ test("http is allowed in private networks, and to our own relay anywhere", () =>
 
 test("whole URLs are used unchanged, with or without a base", () => {
 	const FALLBACK_FAST_URL = "https://rpc.example/fast/?key=1";
-	const only = readBoostConfig({ RELAY_URL: "http://r", FALLBACK_FAST_URL, FALLBACK_DIALECT: "flashbots" });
+	const only = readBoostConfig({
+		...{ BOOST_SECRET, RELAY_URL: "http://r" },
+		...{ FALLBACK_FAST_URL, FALLBACK_DIALECT: "flashbots" },
+	});
 	assert.deepEqual(only.fallback, {
 		...{ dialect: "flashbots", baseUrl: null, statusUrl: null, isPrivate: true, isRevertProtected: true },
 		wholeUrls: { fast: FALLBACK_FAST_URL, noreverts: null },
@@ -233,7 +244,7 @@ const CASES: readonly (readonly [string, Readonly<Record<string, string>>, "url"
 ];
 for (const [RELAY_URL, fallback, expected] of CASES) {
 	test(`${RELAY_URL} and ${JSON.stringify(fallback)}: ${expected}`, async () => {
-		const config = readBoostConfig({ RELAY_URL, ...fallback });
+		const config = readBoostConfig({ BOOST_SECRET, RELAY_URL, ...fallback });
 		assert.equal(await sameUpstream(config, { clock, addressesOf }), expected);
 	});
 }
@@ -250,10 +261,6 @@ test("the warnings at the start", () => {
 		"while the relay is out nothing of /fast can be forwarded: the fallback is not private",
 		"while the relay is out nothing of /noreverts can be forwarded: the fallback is not private",
 	]);
-	assert.match(
-		warnings({ FALLBACK_URL: "https://f.example", BOOST_SECRET: "" }).join(),
-		/^BOOST_SECRET is not set: the relay sees boost's address/,
-	);
 	assert.match(sameUpstreamWarning("url"), /is the relay itself/);
 	assert.match(sameUpstreamWarning("address"), /may be the relay itself/);
 });

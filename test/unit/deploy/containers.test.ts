@@ -113,7 +113,7 @@ test("relay and boost accept .env.example, with and without its optional setting
 		Object.fromEntries(which.map(({ name, value }) => [name, value]));
 	for (const env of [values(entries.filter(({ isSet }) => isSet)), values(entries)]) {
 		assert.equal(readRelayConfig(env).BUILDERS.length > 0, true);
-		const { fallback } = readBoostConfig({ ...env, RELAY_URL: "http://relay:8080" });
+		const { fallback } = readBoostConfig({ ...env, BOOST_SECRET: "its own", RELAY_URL: "http://relay:8080" });
 		assert.equal(fallback?.isPrivate, true);
 	}
 });

@@ -140,7 +140,8 @@ test("Heroku, one app: the pair accepts its settings, and its address is checked
 	const [set, ...others] = callsOf(one, "heroku", "config:set").map(setBy);
 	assert.deepEqual(others, []);
 	assert.equal(readRelayConfig(taken(set ?? {})).TRUST_PROXY, 1);
-	assert.notEqual(readBoostConfig({ ...taken(set ?? {}), RELAY_URL: "http://127.0.0.1:1" }).fallback, null);
+	const made = { RELAY_URL: "http://127.0.0.1:1", BOOST_SECRET: "made by the pair" };
+	assert.notEqual(readBoostConfig({ ...taken(set ?? {}), ...made }).fallback, null);
 	assert.deepEqual(callsOf(one, "curl"), [[`${WEB}readyz`]]);
 });
 

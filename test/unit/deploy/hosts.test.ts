@@ -123,6 +123,7 @@ test("relay and boost accept the environment of fly.toml, and listen on its port
 	const boost = readBoostConfig({
 		...fly.env,
 		...secrets,
+		BOOST_SECRET: "shared by both",
 		RELAY_URL: "http://relay.process.a.internal:8080",
 	});
 	assert.equal(boost.PORT, fly.http_service.internal_port);
@@ -163,7 +164,11 @@ test("the variables that app.json requires suffice for relay and boost", () => {
 	);
 	const env = { ...Object.fromEntries(given), ETH_RPC_URL: "https://node.example" } as Record<string, string>;
 	assert.equal(readRelayConfig(env).TRUST_PROXY, 1);
-	assert.equal(readBoostConfig({ ...env, RELAY_URL: "http://127.0.0.1:1" }).fallback?.isPrivate, true);
+	assert.equal(
+		readBoostConfig({ ...env, BOOST_SECRET: "generated", RELAY_URL: "http://127.0.0.1:1" }).fallback
+			?.isPrivate,
+		true,
+	);
 });
 
 test("app.json has no secrets, generates BOOST_SECRET, and asks for one dyno and a database", () => {

@@ -60,14 +60,18 @@ class FakeTransport implements Transport {
 function relayFixture(head: bigint | null = null, chainId = 1n) {
 	const clock = new ManualClock();
 	const transport = new FakeTransport(clock);
-	const set = { head };
+	const set = { head, isThirdParty: false };
 	const reference = {
+		get isThirdParty() {
+			return set.isThirdParty;
+		},
 		get head() {
 			return set.head;
 		},
 		headOf: (asked: bigint) => (asked === chainId ? set.head : null),
 	};
-	const probe = relayProbe({ timeoutMs: 500, maxHeadLag: 3 }, { transport, reference, clock });
+	const options = { timeoutMs: 500, maxHeadLag: 3, slotMs: 1_000 };
+	const probe = relayProbe(options, { transport, reference, clock });
 	return { clock, transport, set, probe };
 }
 
@@ -156,6 +160,21 @@ test("a head too far behind the reference is stale; without a reference none is"
 	set.head = 200n;
 	assert.equal(await probe(false), "staleHead", "the chain it is known to be on");
 	assert.equal(await probe(false), "ok", "asked anew after a bad word: another chain is not compared");
+});
+
+test("by a fallback's word alone no relay is stale while its head moves", async () => {
+	const { clock, transport, set, probe } = relayFixture(10n ** 9n);
+	set.isThirdParty = true;
+	for (const head of ["0x64", "0x65", "0x66"]) {
+		transport.answers.eth_blockNumber = result(head);
+		assert.equal(await probe(false), "ok");
+		await clock.advance(3_000);
+		assert.equal(await probe(false), "ok");
+	}
+	await clock.advance(1);
+	assert.equal(await probe(false), "staleHead", "it stands still");
+	transport.answers.eth_blockNumber = result("0x67");
+	assert.equal(await probe(false), "ok");
 });
 
 test("a third party must answer its chain id, and the expected one if known", async () => {

@@ -22,11 +22,16 @@ function rowsOf(
 
 const WELL = { isDurable: true, isFull: false };
 
-async function fixture(adminToken: string | undefined, withFallback = true, state = WELL) {
+async function fixture(
+	adminToken: string | undefined,
+	withFallback = true,
+	state = WELL,
+	metricsToken: string | undefined = undefined,
+) {
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
-	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows, latency: () => [] });
+	const routes = operatorRoutes({ adminToken, metricsToken }, { relay, fallback, rows, latency: () => [] });
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };
@@ -36,16 +41,32 @@ async function fixture(adminToken: string | undefined, withFallback = true, stat
 	return { relay, fallback, server, post };
 }
 
-test("/status shows both breakers and what the journal holds", async () => {
-	const { relay, fallback, server } = await fixture(undefined);
+test("/status shows everybody states and reasons without a count, and either token the counts", async () => {
+	const { relay, fallback, server } = await fixture("s3cret", true, WELL, "figures");
 	relay.state = "open";
-	const answer = await fetch(`${server.url}/status`);
-	assert.deepEqual(await answer.json(), {
-		relay: relay.status(),
-		fallback: fallback?.status(),
-		journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 } },
-	});
-	assert.equal(answer.headers.get("x-boost-breaker"), "closed", "it is the server's own");
+	const told = async (authorization?: string) => {
+		const headers = authorization === undefined ? {} : { authorization };
+		const answer = await fetch(`${server.url}/status`, { headers });
+		assert.equal(answer.headers.get("x-boost-breaker"), "closed", "it is the server's own");
+		return answer.json();
+	};
+	const shown = (breaker: typeof relay | null) => {
+		const { inFlight: _, oldestInFlightMs: __, ...states } = breaker?.status() ?? relay.status();
+		return states;
+	};
+	const open = { relay: shown(relay), fallback: shown(fallback), journal: { durable: true } };
+	for (const token of [undefined, "", "Bearer", "Bearer wrong", "Basic s3cret"]) {
+		const answer = await told(token);
+		assert.deepEqual(answer, open, token);
+		assert.doesNotMatch(JSON.stringify(answer), /depth|held|inFlight/i);
+	}
+	for (const token of ["Bearer s3cret", "Bearer figures"]) {
+		assert.deepEqual(await told(token), {
+			relay: relay.status(),
+			fallback: fallback?.status(),
+			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 } },
+		});
+	}
 	await server.stop();
 	const alone = await fixture(undefined, false);
 	const body = (await (await fetch(`${alone.server.url}/status`)).json()) as { fallback: unknown };

@@ -17,7 +17,7 @@ import {
 	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
-import { type RowLimits, Rows } from "../../../../boost-proxy/rows/rows.ts";
+import { type RowLimits, Rows, type RowsDependencies } from "../../../../boost-proxy/rows/rows.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -118,9 +118,14 @@ function endedRow(row: Row): EndedRow {
 }
 
 /** What lies in a store, opened. */
-export async function openedVerbs(...opening: Parameters<typeof Rows.load>): Promise<RowVerbs> {
-	const binding = await ChainBinding.open(opening[1].kv);
-	return new RowVerbs(await Rows.load(...opening), binding);
+export async function openedVerbs(
+	limits: RowLimits,
+	dependencies: Omit<RowsDependencies, "chainTime"> & Partial<RowsDependencies>,
+): Promise<RowVerbs> {
+	const { clock } = dependencies;
+	const binding = await ChainBinding.open(dependencies.kv);
+	const rows = await Rows.load(limits, { chainTime: { now: () => clock.now() }, ...dependencies });
+	return new RowVerbs(rows, binding);
 }
 
 /** The verbs. Each resolves when its change is on disk, and rejects where the disk failed. */

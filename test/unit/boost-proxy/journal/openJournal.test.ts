@@ -247,6 +247,13 @@ test("if none answers, or the disk fails, the start goes on and it is asked agai
 	assert.deepEqual([bound(), clock.timers], ["31337", 0]);
 });
 
+test("until an upstream answers, a journal that is bound knows its chain", async () => {
+	const { binding, start } = await bindingFixture([null], othersDisk());
+	assert.equal(binding.chainId, 1n);
+	await start();
+	assert.equal(binding.chainId, 1n);
+});
+
 test("a journal of another chain stops the start, or is logged if that shows later", async () => {
 	await assert.rejects((await bindingFixture([TOLD], othersDisk())).start(), {
 		code: "OTHER_CHAIN",

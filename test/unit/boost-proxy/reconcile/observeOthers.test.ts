@@ -130,39 +130,40 @@ scenario(
 );
 
 outage(
-	"the fallback's pages tell who ended it: a few at a time, one after another, each once a slot",
+	"the fallback's pages are read a few at a time, one after another, each once a slot, and end nothing",
 	async (fixture) => {
 		const { fallback, clock } = fixture;
 		for (let n = 1; n <= 14; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
 		await fixture.opened(15, ["fallback", "relay"], { from: senderOf(15) });
 		fallback.pages.set(hashOf(1), { status: "FAILED", stage: "CANCELLED" });
-		fallback.pages.set(hashOf(2), { status: "FAILED", stage: "REPLACED" });
+		fallback.pages.set(hashOf(2), { status: "INCLUDED", stage: "INCLUDED" });
 		fallback.pages.set(hashOf(3), { status: "FAILED", stage: "SIMULATION_FAILED" });
 		fallback.pages.set(hashOf(4), { status: "UNKNOWN", stage: "CANCELLED" });
 		fallback.pages.set(hashOf(5), "FAILED");
 		await clock.advance(1_000);
 		assert.equal(fallback.pagesAsked.length, 10);
-		const endings = [1, 2, 3, 4, 5].map((n) => endingOf(fixture, hashOf(n)));
-		assert.deepEqual(endings, ["cancelled", "replaced", null, null, null]);
 		await clock.advance(SLOT_MS - 2_000);
 		assert.equal(fallback.pagesAsked.length, 14, "the others once, and none of what the relay holds too");
+		await clock.advance(3 * SLOT_MS);
+		for (let n = 1; n <= 14; n += 1) assert.equal(endingOf(fixture, hashOf(n)), null);
+		assert.deepEqual(fallback.hashes, [hashOf(1)], "what it calls cancelled is handed over again");
 	},
 );
 
-for (const stage of ["EXPIRED", "DROPPED"]) {
-	scenario(
-		`what the fallback has ${stage} goes to the relay and not to the fallback again`,
-		async (fixture) => {
-			const { relay, fallback, clock } = fixture;
-			const hash = await fixture.opened(1, ["fallback"]);
-			fallback.pages.set(hash, { status: "FAILED", stage });
-			await clock.advance(2_000);
-			assert.deepEqual([relay.hashes, fixture.holders(hash)], [[hash], ["relay"]]);
-			relay.breaker.set(true);
-			await clock.advance(SLOT_MS);
-			assert.deepEqual(fallback.hashes, []);
-		},
-	);
+for (const page of [
+	...["CANCELLED", "REPLACED", "EXPIRED", "DROPPED"].map((stage) => ({ status: "FAILED", stage })),
+	{ status: "FAILED" },
+]) {
+	scenario(`a fallback's ${JSON.stringify(page)} is a loss there: it goes to the relay`, async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
+		fallback.pages.set(hash, page);
+		await clock.advance(SLOT_MS + 2_000);
+		assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
+		assert.deepEqual(fixture.holders(hash), ["relay", "fallback"], "a cancel reaches both");
+		await clock.advance(5 * SLOT_MS);
+		assert.equal(endingOf(fixture, hash), null);
+	});
 }
 
 scenario(

@@ -300,3 +300,57 @@ scenario("a self-transfer replaces one that allows no soft cancel", async (fixtu
 	assert.equal((await soft(fixture)).cancels, false);
 	assert.deepEqual(endOf(fixture), ["replaced"]);
 });
+
+/** What the same sender signed with the same nonce, and why it may end nothing here. */
+const OF_ANOTHER_CHAIN: readonly (readonly [string, object, RegExp])[] = [
+	[
+		"a cancel for another chain",
+		{ to: OWNER.address, chainId: 1n },
+		/^RpcError: invalid chain id for signer: have 1 want 31337$/,
+	],
+	[
+		"a legacy cancel for another chain",
+		{ to: OWNER.address, type: 0, chainId: 1n },
+		/invalid chain id for signer: have 1/,
+	],
+	["a replacement for another chain", { chainId: 5n }, /invalid chain id for signer: have 5/],
+	[
+		"a cancel without gas",
+		{ to: OWNER.address, gasLimit: 20_999n },
+		/^RpcError: intrinsic gas too low: gas 20999, minimum needed 21000$/,
+	],
+	[
+		"a replacement whose tip is above its fee cap",
+		{ maxFeePerGas: 1n, maxPriorityFeePerGas: 2n },
+		/^RpcError: max priority fee per gas higher/,
+	],
+];
+for (const [name, fields, heard] of OF_ANOTHER_CHAIN) {
+	for (const by of ["relay", "fallback"] as const) {
+		scenario(`${name} ends nothing that the ${by} holds, and goes nowhere`, async (fixture) => {
+			const { submissions, request } = fixture;
+			await held(fixture, by, SOFT);
+			const { raw } = signedTransaction({ nonce: 0n, by: OWNER, ...fields });
+			await assert.rejects(submissions.submit(raw, request()), heard);
+			assert.equal(endOf(fixture), null);
+			assert.deepEqual([...fixture.relay.hashes, ...fixture.fallback.hashes], [HASH]);
+		});
+	}
+}
+
+scenario(
+	"before the chain is known no transaction is ended by another; afterwards it is",
+	async (fixture) => {
+		const { submissions, request, chain } = fixture;
+		chain.id = null;
+		await held(fixture, "fallback", SOFT);
+		const UNKNOWN = /^RpcError: no relay available: the chain's id is not known yet/;
+		await assert.rejects(soft(fixture), UNKNOWN);
+		const { raw } = signedTransaction({ nonce: 0n, by: OWNER, maxFeePerGas: 10n ** 11n });
+		await assert.rejects(submissions.submit(raw, request()), UNKNOWN);
+		assert.deepEqual([endOf(fixture), fixture.fallback.hashes], [null, [HASH]]);
+		chain.id = 31_337n;
+		assert.equal((await soft(fixture)).cancels, true);
+		assert.deepEqual(endOf(fixture), ["cancelled"]);
+	},
+);

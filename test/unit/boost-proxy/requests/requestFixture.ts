@@ -99,8 +99,9 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const upstreams = { relay, fallback };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
 	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => true });
+	const chain: { id: bigint | null } = { id: 31_337n };
 	const submissions = new Submissions({
-		...{ rows, upstreams, failover, cancels, clock, log: silentLogger },
+		...{ rows, upstreams, failover, cancels, clock, log: silentLogger, chainId: () => chain.id },
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		caller: {
@@ -115,7 +116,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		...changed,
 	});
 	return {
-		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
+		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request },
 		triggers: () => triggers,
 	};
 }

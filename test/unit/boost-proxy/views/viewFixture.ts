@@ -172,7 +172,8 @@ export class ViewFixture {
 			},
 		};
 		const [first = "relay"] = holders;
-		const row = openRow(entry, first, null, { id: 1, ttlMs: 1, monotonic: this.clock.monotonic() });
+		const times = { aliveUntil: this.clock.now() + 1, notBefore: 0, monotonic: this.clock.monotonic() };
+		const row = openRow(entry, first, null, { id: 1, ...times });
 		const known = holders.reduce<Row>((one, by) => markHeld(one, by), row);
 		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
 	}

@@ -1,0 +1,54 @@
+// The rules about a transaction's own fields that hold in every block, which the relay's admission and boost both check: each
+// returns null or the refusal. Words as in go-ethereum, since wallets match on them.
+
+import { floorDataGas, intrinsicGas } from "./intrinsicGas.ts";
+import type { DecodedTransaction } from "./transaction.ts";
+
+/** The first invalid nonce (EIP-2681). */
+const MAX_NONCE = 2n ** 64n - 1n;
+
+/** A refusal: its code and what the client is told. */
+export interface FieldRefusal {
+	readonly code: "WRONG_CHAIN" | "TIP_ABOVE_FEE_CAP" | "INTRINSIC_GAS" | "FLOOR_DATA_GAS" | "NONCE_MAX";
+	readonly message: string;
+}
+
+/** Signed for another chain than `chainId`: anybody may bring it from there. */
+export function wrongChain(tx: Pick<DecodedTransaction, "chainId">, chainId: bigint): FieldRefusal | null {
+	if (tx.chainId === chainId) return null;
+	return {
+		code: "WRONG_CHAIN",
+		message: `invalid chain id for signer: have ${tx.chainId} want ${chainId}`,
+	};
+}
+
+export function tipAboveFeeCap(tx: DecodedTransaction): FieldRefusal | null {
+	if (tx.maxPriorityFeePerGas <= tx.maxFeePerGas) return null;
+	return {
+		code: "TIP_ABOVE_FEE_CAP",
+		message: `max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas: ${tx.maxPriorityFeePerGas}, maxFeePerGas: ${tx.maxFeePerGas}`,
+	};
+}
+
+export function belowIntrinsicGas(tx: DecodedTransaction): FieldRefusal | null {
+	const needed = intrinsicGas(tx);
+	if (tx.gasLimit >= needed) return null;
+	return {
+		code: "INTRINSIC_GAS",
+		message: `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${needed}`,
+	};
+}
+
+export function belowFloorGas(tx: DecodedTransaction): FieldRefusal | null {
+	const needed = floorDataGas(tx);
+	if (tx.gasLimit >= needed) return null;
+	return {
+		code: "FLOOR_DATA_GAS",
+		message: `floor data gas cost not covered: gas ${tx.gasLimit}, minimum needed ${needed}`,
+	};
+}
+
+export function nonceAtMax(tx: DecodedTransaction): FieldRefusal | null {
+	if (tx.nonce < MAX_NONCE) return null;
+	return { code: "NONCE_MAX", message: `nonce has max value: ${tx.nonce}` };
+}
