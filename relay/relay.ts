@@ -18,6 +18,7 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { labelSets, Metrics } from "../shared/metrics.ts";
+import { EventLoopQueue } from "../shared/shares/scheduler.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import { BID_LIMITS } from "./auction/bids.ts";
 import { TABLE_LIMITS } from "./auction/bundleTable.ts";
@@ -80,6 +81,8 @@ export interface RelayOverrides {
 const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
+/** Work for subscribers and polled filters in one turn of the event loop, in ms: less than what requests get. */
+const NOTIFYING_MS = 5;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
 /** How long the start waits for the first head while requests are held, in ms. */
@@ -142,7 +145,8 @@ async function makeParts(
 	}: RelayOverrides & { clock: Clock; stopped: AbortSignal; metrics: Metrics; waiting: WaitingServers },
 	{ kv, client, lookup }: Resources,
 ) {
-	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
+	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
+	const subscriptions = new SubscriptionHub({ turns, log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const onWait = (reason: string) => waiting.start(reason);
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
@@ -259,8 +263,8 @@ async function makeParts(
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
-	const filters = new PolledFilters({ logs: blockLogs, clock });
-	const logFeed = createLogFeed({ ...feeds, logs: blockLogs, log: log.child("logs") });
+	const filters = new PolledFilters({ logs: blockLogs, turns, clock });
+	const logFeed = createLogFeed({ ...feeds, logs: blockLogs, turns, log: log.child("logs") });
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{

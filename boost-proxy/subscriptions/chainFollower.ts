@@ -2,7 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import { type Log, type LogFilter, takes } from "../../shared/jsonrpc/logs.ts";
+import { type LogTable, readLogs } from "../../shared/jsonrpc/logTable.ts";
 import type { ChainReads, ToldHeads } from "../domain/ports.ts";
 
 /** A node's block object. */
@@ -15,7 +15,10 @@ export type ChainBlock = Readonly<Record<string, unknown>> & {
 /** The most blocks that are remembered, and that one update catches up with. */
 const KEPT_BLOCKS = 64;
 const READ_MS = 2_000;
-const ANY: LogFilter = { address: [], topics: [] };
+/** The logs of so many bytes are kept. */
+const KEPT_BYTES = 16 * 1024 * 1024;
+/** What a block without logs takes. */
+const ENTRY_BYTES = 1_024;
 
 export interface FollowerDependencies {
 	readonly chain: ChainReads;
@@ -32,7 +35,12 @@ export class ChainFollower {
 	#left: readonly ChainBlock[] = [];
 	#updating: Promise<void> | null = null;
 	/** By block: many subscribers need the same logs. */
-	readonly #logs = new LRUCache<string, Promise<readonly Log[] | null>>({ max: KEPT_BLOCKS });
+	readonly #logs = new LRUCache<string, LogTable>({
+		max: KEPT_BLOCKS,
+		maxSize: KEPT_BYTES,
+		sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
+	});
+	readonly #reading = new Map<string, Promise<LogTable | null>>();
 
 	constructor(dependencies: FollowerDependencies) {
 		this.#chain = dependencies.chain;
@@ -86,19 +94,21 @@ export class ChainFollower {
 		this.#recent = [...this.#recent.filter((one) => !left.includes(one)), ...added].slice(-KEPT_BLOCKS);
 	}
 
-	/** The logs of one block that match `filter`; null if they can't be read. */
-	async logs({ hash }: ChainBlock, filter: LogFilter): Promise<readonly Log[] | null> {
-		const asked = this.#logs.get(hash) ?? this.#ask(hash);
-		this.#logs.set(hash, asked);
-		const logs = await asked;
-		if (logs === null) this.#logs.delete(hash);
-		return logs?.filter((log) => takes(filter, log)) ?? null;
+	/** The logs of one block; null if they can't be read. */
+	async logs({ hash }: ChainBlock): Promise<LogTable | null> {
+		const known = this.#logs.get(hash) ?? this.#reading.get(hash);
+		if (known !== undefined) return known;
+		const reading = this.#ask(hash).finally(() => this.#reading.delete(hash));
+		this.#reading.set(hash, reading);
+		const table = await reading;
+		if (table !== null) this.#logs.set(hash, table);
+		return table;
 	}
 
 	/** Whether heads and logs can be read. */
 	async isReadable(): Promise<boolean> {
 		const latest = await this.#block("eth_getBlockByNumber", "latest");
-		return latest !== null && (await this.logs(latest, ANY)) !== null;
+		return latest !== null && (await this.logs(latest)) !== null;
 	}
 
 	/** Forgets the chain, when there are no subscribers left. */
@@ -108,10 +118,10 @@ export class ChainFollower {
 		this.#left = [];
 	}
 
-	async #ask(blockHash: string): Promise<readonly Log[] | null> {
+	async #ask(blockHash: string): Promise<LogTable | null> {
 		const call = { method: "eth_getLogs", params: [{ blockHash }] };
 		const [answer] = (await this.#chain.batch([call], READ_MS)) ?? [];
-		return answer?.ok === true && Array.isArray(answer.result) ? (answer.result as Log[]) : null;
+		return answer?.ok === true ? readLogs(answer.result) : null;
 	}
 
 	#indexOf(hash: string): number {

@@ -18,8 +18,8 @@ export interface RelayLinkDependencies {
 	readonly lookup?: LookupFunction | undefined;
 	/** Called with the relay's id of the subscription and the unchanged message. */
 	readonly onNotification: (id: string, text: string) => void;
-	/** Called once when it has ended. */
-	readonly onClose: () => void;
+	/** Called once when it has ended, with the relay's code. */
+	readonly onClose: (code: number) => void;
 }
 
 /** The relay did not answer on it, or it has ended. */
@@ -60,11 +60,11 @@ export class RelayLink {
 		socket.on("ping", () => {
 			this.#isAlive = true;
 		});
-		socket.on("close", () => {
+		socket.on("close", (code: number) => {
 			this.#check.cancel();
 			for (const { reject } of this.#waiting.values()) reject(new LinkError());
 			this.#waiting.clear();
-			dependencies.onClose();
+			dependencies.onClose(code);
 		});
 	}
 

@@ -8,15 +8,18 @@ import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
+import { type LaterMessages, OneMessage } from "../../shared/http/laterMessages.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type LogFilter, logCriteria, withRemoved } from "../../shared/jsonrpc/logs.ts";
+import { type LogFilter, logCriteria } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
+import { logResults, Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import {
 	NEW_PENDING_TRANSACTIONS,
 	NO_PENDING_TRANSACTIONS_TEXT,
 	PENDING_ID,
 } from "../../shared/jsonrpc/pendingTransactions.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
@@ -62,6 +65,8 @@ interface Subscription {
 const MAX_SUBSCRIPTIONS = 16;
 /** Between two reads of the chain, and two attempts to reach the relay, in ms. */
 const POLL_MS = 1_000;
+/** Work for subscribers in one turn of the event loop, in ms: less than what requests get. */
+const TURN_MS = 5;
 /** The most blocks that a subscription remembers. */
 const KEPT_HASHES = 128;
 const TRY_AGAIN_LATER = 1013;
@@ -81,6 +86,7 @@ export class Subscriptions {
 	readonly #dependencies: SubscriptionsDependencies;
 	readonly #sessions = new Map<Connection, Session>();
 	readonly #follower: ChainFollower;
+	readonly #turns: EventLoopQueue;
 	readonly #stopping = new AbortController();
 	#isRunning = false;
 
@@ -88,6 +94,7 @@ export class Subscriptions {
 		this.#options = options;
 		this.#dependencies = dependencies;
 		this.#follower = new ChainFollower(dependencies);
+		this.#turns = new EventLoopQueue(dependencies, TURN_MS);
 	}
 
 	/** Stops polling. Subscriptions end with their connections. */
@@ -137,7 +144,7 @@ export class Subscriptions {
 		};
 		const session = new Session(
 			{ relayUrl, headers },
-			{ ...this.#dependencies, connection, follower: this.#follower },
+			{ ...this.#dependencies, connection, follower: this.#follower, turns: this.#turns },
 		);
 		this.#sessions.set(connection, session);
 		connection.onClose(() => {
@@ -174,6 +181,7 @@ export class Subscriptions {
 interface SessionDependencies extends SubscriptionsDependencies {
 	readonly connection: Connection;
 	readonly follower: ChainFollower;
+	readonly turns: EventLoopQueue;
 }
 
 /** The subscriptions of one connection. */
@@ -181,8 +189,8 @@ class Session {
 	readonly #options: RelayLinkOptions;
 	readonly #dependencies: SessionDependencies;
 	readonly #all = new Map<string, Subscription>();
-	/** Notifications that wait until the answer with the subscription's id was sent. */
-	readonly #held = new Map<string, string[]>();
+	/** Notifications that wait until the answer with the subscription's id was sent, as unread bytes. */
+	readonly #held = new Map<string, { readonly messages: LaterMessages; readonly release: () => void }[]>();
 	#link: Promise<RelayLink> | null = null;
 	#isClosed = false;
 	#wantsChain = false;
@@ -211,14 +219,10 @@ class Session {
 			this.#dependencies.follower.recent.map(({ hash }) => [hash, "before" as BlockState]),
 		);
 		this.#all.set(id, { id, params, filter: filterOf(params), linkId, blocks });
-		const held: string[] = [];
-		this.#held.set(id, held);
-		const release = (): void => {
-			this.#held.delete(id);
-			for (const text of held) this.#dependencies.connection.send(text);
-		};
-		if (call.exchange === null) release();
-		else call.exchange.onAnswered(release);
+		if (call.exchange !== null) {
+			this.#held.set(id, []);
+			call.exchange.onAnswered(() => this.#release(id));
+		}
 		return id;
 	}
 
@@ -291,6 +295,16 @@ class Session {
 		this.#drop();
 	}
 
+	/** Sends what was held, now that the client has the id. */
+	#release(id: string): void {
+		const held = this.#held.get(id) ?? [];
+		this.#held.delete(id);
+		for (const { messages, release } of held) {
+			release();
+			this.#dependencies.connection.sendLater(messages);
+		}
+	}
+
 	/** The relay's id of a new subscription; null if it is unavailable. Throws its error. */
 	async #ask(params: readonly unknown[]): Promise<string | null> {
 		if (this.#dependencies.breaker.isUnavailable) return null;
@@ -307,15 +321,20 @@ class Session {
 	}
 
 	#connect(): Promise<RelayLink> {
-		const { clock, lookup } = this.#dependencies;
+		const { clock, lookup, connection } = this.#dependencies;
 		const lose = (): void => {
 			if (this.#link === opening) this.leaveRelay();
+		};
+		const end = (code: number): void => {
+			// The client has left too much unread, or its subscriptions take too much: elsewhere they would too.
+			if (code === TRY_AGAIN_LATER && this.#link === opening) connection.close(code, "too slow");
+			lose();
 		};
 		const opening = RelayLink.open(this.#options, {
 			clock,
 			lookup,
 			onNotification: (id, text) => this.#pass(id, text),
-			onClose: lose,
+			onClose: end,
 		});
 		opening.catch(lose);
 		return opening;
@@ -363,14 +382,15 @@ class Session {
 			}
 			remember(one, hash, isRemoved ? "removed" : "byRelay");
 		}
-		this.#send(one, linkId === one.id ? text : text.replace(linkId, one.id));
+		const own = linkId === one.id ? text : text.replace(linkId, one.id);
+		this.#send(one, new OneMessage(own));
 	}
 
 	/** Returns false if the block's logs can't be read now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") {
 			this.#dependencies.told.sawHead(Number(block.number), "fallback", block.hash);
-			this.#notify(one, headerOf(block));
+			this.#notify(one, oneResult(JSON.stringify(headerOf(block))));
 		} else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");
 		return true;
@@ -382,20 +402,25 @@ class Session {
 	}
 
 	async #notifyLogs(one: Subscription, block: ChainBlock, removed: boolean): Promise<boolean> {
-		const logs = await this.#dependencies.follower.logs(block, one.filter);
-		for (const log of logs ?? []) this.#notify(one, withRemoved(log, removed));
-		return logs !== null;
+		const { follower, turns, connection } = this.#dependencies;
+		const logs = await follower.logs(block);
+		if (logs === null) return false;
+		await turns.result(connection.client, () => {
+			const selected = logs.select(one.filter, removed);
+			if (selected.heads.length > 0) this.#notify(one, logResults(selected));
+		});
+		return true;
 	}
 
-	#notify(one: Subscription, result: object): void {
-		const params = { subscription: one.id, result };
-		this.#send(one, JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
+	#notify(one: Subscription, results: Results): void {
+		this.#send(one, new Notifications(one.id, results));
 	}
 
-	#send({ id }: Subscription, text: string): void {
+	#send({ id }: Subscription, messages: LaterMessages): void {
+		const { connection } = this.#dependencies;
 		const held = this.#held.get(id);
-		if (held !== undefined) held.push(text);
-		else if (this.#all.has(id)) this.#dependencies.connection.send(text);
+		if (held !== undefined) held.push({ messages, release: connection.hold(messages.bytes) });
+		else if (this.#all.has(id)) connection.sendLater(messages);
 	}
 }
 

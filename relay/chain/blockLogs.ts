@@ -1,47 +1,62 @@
 // Reads the logs of single blocks. Each block is read once, however many clients ask for its logs.
 
 import { LRUCache } from "lru-cache";
-import { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import type { Log } from "../../shared/jsonrpc/logs.ts";
+import { type LogTable, readLogs } from "../../shared/jsonrpc/logTable.ts";
+import { FairScheduler } from "../../shared/shares/scheduler.ts";
 import type { NodeReader } from "./nodeReader.ts";
 
 /** Deadline of a block's logs, in ms. */
 const LOGS_MS = 3_000;
 /** Blocks whose logs are cached; reorganisations do not go further back in practice. */
 const KEPT_BLOCKS = 64;
+/** The logs of so many bytes are cached: those of five minutes of mainnet. */
+const KEPT_BYTES = 16 * 1024 * 1024;
 /** Maximum size of an answer in bytes; mainnet blocks have under a million. */
 const MAX_BYTES = 8 * 1024 * 1024;
+/** What a block without logs takes in the cache. */
+const ENTRY_BYTES = 1_024;
+/** The feed's, which is nobody's and goes first. */
+const FEED = { client: "", urgent: true };
 
 export class BlockLogs {
 	readonly #node: Pick<NodeReader, "call">;
-	readonly #kept = new LRUCache<string, Promise<readonly Log[]>>({ max: KEPT_BLOCKS });
+	readonly #kept = new LRUCache<string, LogTable>({
+		max: KEPT_BLOCKS,
+		maxSize: KEPT_BYTES,
+		sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
+	});
+	readonly #reading = new Map<string, Promise<LogTable>>();
+	/** Answers are long, and are read in turns of the event loop. */
+	readonly #turns = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
 
 	constructor(dependencies: { readonly node: Pick<NodeReader, "call"> }) {
 		this.#node = dependencies.node;
 	}
 
-	/** All logs of the block with this hash, in order. Throws UpstreamError if the node does not answer with logs. */
-	of(blockHash: string): Promise<readonly Log[]> {
-		const known = this.#kept.get(blockHash);
+	/**
+	 * All logs of the block with this hash, for a client or the feed. Throws UpstreamError if the node does not answer with logs.
+	 */
+	async of(blockHash: string, client: string | null = null): Promise<LogTable> {
+		const known = this.#kept.get(blockHash) ?? this.#reading.get(blockHash);
 		if (known !== undefined) return known;
-		const asked = this.#ask(blockHash);
-		this.#kept.set(blockHash, asked);
-		asked.catch(() => this.#kept.delete(blockHash));
-		return asked;
+		const whose = client === null ? FEED : { client };
+		const reading = this.#turns.run({ ...whose, cost: 1 }, () => this.#ask(blockHash));
+		this.#reading.set(blockHash, reading);
+		try {
+			const table = await reading;
+			this.#kept.set(blockHash, table);
+			return table;
+		} finally {
+			this.#reading.delete(blockHash);
+		}
 	}
 
-	async #ask(blockHash: string): Promise<readonly Log[]> {
+	async #ask(blockHash: string): Promise<LogTable> {
 		const call = { method: "eth_getLogs", params: [{ blockHash }] };
 		const answer = await this.#node.call(call, LOGS_MS, MAX_BYTES);
-		const given = answer.ok ? answer.result : null;
-		const result: unknown = given instanceof JsonText ? JSON.parse(given.text) : given;
-		if (!Array.isArray(result) || !result.every(isLog)) throw new UpstreamError("notJsonRpc");
-		return result;
+		const table = answer.ok ? await readLogs(answer.result) : null;
+		if (table === null) throw new UpstreamError("notJsonRpc");
+		return table;
 	}
-}
-
-function isLog(value: unknown): value is Log {
-	const { address, topics } = (value ?? {}) as Partial<Log>;
-	return typeof address === "string" && Array.isArray(topics);
 }

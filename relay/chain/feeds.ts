@@ -2,11 +2,14 @@
 // again as removed, like go-ethereum does. Without subscribers the node is not asked.
 
 import type { Background } from "../../shared/background.ts";
+import { nextTurn } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type LogFilter, takes, withRemoved } from "../../shared/jsonrpc/logs.ts";
+import type { LogFilter } from "../../shared/jsonrpc/logs.ts";
+import { logResults, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import type { Block, ChainUpdate, Header } from "../domain/chain.ts";
 import { LOGS, NEW_HEADS } from "../domain/endpoints.ts";
 import { fieldsOf } from "../domain/nodeJson.ts";
@@ -18,8 +21,10 @@ interface FeedDependencies {
 	readonly publisher: Publisher & {
 		/** Whether `topic` has subscribers. */
 		hasSubscribers(topic: string): boolean;
-		/** The rest, after `prefix`, of each subscribed topic that begins with it. */
-		subscribedSuffixes(prefix: string): readonly string[];
+		/** Publishes results that are made already. */
+		publishAll(topic: string, results: Results): void;
+		/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
+		subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }>;
 	};
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;
@@ -29,6 +34,9 @@ interface FeedDependencies {
 const HEADERS_MS = 1_000;
 /** Heads, or chain updates, that may wait for the node; beyond that, the oldest are skipped. */
 const MAX_WAITING = 64;
+
+/** Filters for which work is queued in one turn of the event loop. */
+const FILTERS_A_TURN = 1_000;
 
 /** Passes items to `work`, one batch after another so that they stay in order; items that arrive meanwhile form the next batch. */
 function inBatches<T>(
@@ -86,20 +94,29 @@ export function createHeadFeed(
 	};
 }
 
-/** The feed of logs: its topics are `LOGS` followed by a filter as JSON. */
-export function createLogFeed(dependencies: FeedDependencies & { readonly logs: BlockLogs }) {
-	const { logs, publisher, background, log } = dependencies;
+/** The feed of logs: its topics are `LOGS` followed by a filter as JSON. Equal filters are one topic, looked for once. */
+export function createLogFeed(
+	dependencies: FeedDependencies & { readonly logs: BlockLogs; readonly turns: EventLoopQueue },
+) {
+	const { logs, publisher, background, log, turns } = dependencies;
+	const isWanted = (): boolean => {
+		for (const _ of publisher.subscribed(LOGS)) return true;
+		return false;
+	};
 	const publishBlock = async (blockHash: string, removed: boolean): Promise<void> => {
-		const filters = publisher.subscribedSuffixes(LOGS);
-		if (filters.length === 0) return;
+		if (!isWanted()) return;
 		try {
-			const all = await logs.of(blockHash);
-			for (const text of filters) {
-				const filter = JSON.parse(text) as LogFilter;
-				for (const one of all) {
-					if (takes(filter, one)) publisher.publish(`${LOGS}${text}`, () => withRemoved(one, removed));
-				}
+			const table = await logs.of(blockHash);
+			const looking: Promise<void>[] = [];
+			for (const { suffix, client } of publisher.subscribed(LOGS)) {
+				const look = turns.result(client, () => {
+					const selected = table.select(JSON.parse(suffix) as LogFilter, removed);
+					if (selected.heads.length > 0) publisher.publishAll(`${LOGS}${suffix}`, logResults(selected));
+				});
+				if (looking.push(look) % FILTERS_A_TURN === 0) await nextTurn();
 			}
+			// The next block's logs come behind these for each subscriber.
+			await Promise.all(looking);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			log.warn("subscribers miss the logs of a block", { code: thrown.code });
@@ -114,7 +131,7 @@ export function createLogFeed(dependencies: FeedDependencies & { readonly logs: 
 	return {
 		/** Publishes a chain update's logs; returns at once. */
 		onUpdate(update: ChainUpdate): void {
-			if (publisher.subscribedSuffixes(LOGS).length > 0) publish([update]);
+			if (isWanted()) publish([update]);
 		},
 	};
 }

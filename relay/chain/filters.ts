@@ -5,12 +5,15 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
+import { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type LogCriteria, takes, withRemoved } from "../../shared/jsonrpc/logs.ts";
+import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
+import type { LogTable } from "../../shared/jsonrpc/logTable.ts";
+import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import type { Filters } from "../domain/ports.ts";
+import type { Caller, Filters } from "../domain/ports.ts";
 import type { BlockLogs } from "./blockLogs.ts";
 
 interface Filter {
@@ -36,19 +39,37 @@ const LIFE_MS = 300_000;
 const MAX_FILTERS = 8_192;
 const MAX_PER_CLIENT = 64;
 const ID_BYTES = 16;
+/** Bytes of the polls of one request, as of the answer to any read; what does not fit comes with the next poll. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** Bytes of polls that are not answered yet. */
+const ANSWERS = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
+const TOO_MUCH = new RpcError(
+	"limit",
+	"limit exceeded: the filters have too much to tell, poll fewer at once",
+);
 
 export class PolledFilters implements Filters {
 	readonly #logs: BlockLogs;
+	readonly #turns: EventLoopQueue;
 	readonly #clock: Clock;
 	/** By id, least recently used first. */
 	readonly #filters = new Map<string, Filter>();
 	readonly #shares = new Shares({ total: MAX_FILTERS, perClient: MAX_PER_CLIENT });
+	/** Bytes of answers that are not sent yet. */
+	readonly #answers = new Shares(ANSWERS);
+	/** Of one request, which may be a batch. */
+	readonly #taken = new WeakMap<Caller["life"], number>();
 	/** The changes of the last {@link LIFE_MS}, and the count of older ones. */
 	#steps: Step[] = [];
 	#dropped = 0;
 
-	constructor(dependencies: { readonly logs: BlockLogs; readonly clock: Clock }) {
+	constructor(dependencies: {
+		readonly logs: BlockLogs;
+		readonly turns: EventLoopQueue;
+		readonly clock: Clock;
+	}) {
 		this.#logs = dependencies.logs;
+		this.#turns = dependencies.turns;
 		this.#clock = dependencies.clock;
 	}
 
@@ -75,26 +96,51 @@ export class PolledFilters implements Filters {
 		return id;
 	}
 
-	/** The block hashes or logs since the last poll. Throws RpcError. */
-	async changes(id: string): Promise<readonly unknown[]> {
+	/** See {@link Filters.changes}. Throws RpcError. */
+	async changes(id: string, { client, life }: Caller): Promise<JsonText> {
 		const filter = this.#use(id);
-		const steps = this.#steps.slice(Math.max(0, filter.next - this.#dropped));
-		const next = this.#dropped + this.#steps.length;
-		const { logs } = filter;
-		const found: unknown[] = [];
-		for (const { hash, number, removed } of steps) {
-			if (logs === null && !removed) found.push(hash);
-			if (
-				logs === null ||
-				BigInt(number) < (logs.from ?? 0n) ||
-				(logs.to !== null && BigInt(number) > logs.to)
-			)
-				continue;
-			for (const log of await this.#logsOf(hash))
-				if (takes(logs.filter, log)) found.push(withRemoved(log, removed));
+		const from = Math.max(filter.next, this.#dropped);
+		const steps = this.#steps.slice(from - this.#dropped);
+		let text = "";
+		for (const [i, step] of steps.entries()) {
+			const found = await this.#found(filter.logs, step, client);
+			if (found !== null) {
+				if (!this.#takes(client, life, found.bytes)) {
+					if (text === "") throw TOO_MUCH;
+					break;
+				}
+				const more = await this.#turns.result(client, found.text);
+				text = text === "" ? more : `${text},${more}`;
+			}
+			filter.next = Math.max(filter.next, from + i + 1);
 		}
-		filter.next = next;
-		return found;
+		return new JsonText(`[${text}]`);
+	}
+
+	/** What the filter takes of a step, as the elements of a list, to be made when they are counted; null if that is nothing. */
+	async #found(
+		logs: LogCriteria | null,
+		{ hash, number, removed }: Step,
+		client: string,
+	): Promise<{ readonly bytes: number; readonly text: () => string } | null> {
+		if (logs === null) return removed ? null : { bytes: hash.length, text: () => JSON.stringify(hash) };
+		if (number < (logs.from ?? 0n) || (logs.to !== null && number > logs.to)) return null;
+		const table = await this.#logsOf(hash, client);
+		return this.#turns.result(client, () => {
+			const { heads, tail, bytes } = table.select(logs.filter, removed);
+			if (heads.length === 0) return null;
+			return { bytes: bytes + heads.length, text: () => heads.join(`${tail},`) + tail };
+		});
+	}
+
+	/** Takes the bytes of an answer until its request is answered; false if the request or its client has too many. */
+	#takes(client: string, life: Caller["life"], bytes: number): boolean {
+		const taken = this.#taken.get(life);
+		if (taken !== undefined && taken + bytes > MAX_ANSWER_BYTES) return false;
+		if (this.#answers.take(client, bytes) !== null) return false;
+		this.#taken.set(life, (taken ?? 0) + bytes);
+		life.onGone(() => this.#answers.release(client, bytes));
+		return true;
 	}
 
 	/** The query of a log filter, for eth_getLogs. Throws RpcError. */
@@ -131,9 +177,9 @@ export class PolledFilters implements Filters {
 		}
 	}
 
-	async #logsOf(blockHash: string) {
+	async #logsOf(blockHash: string, client: string): Promise<LogTable> {
 		try {
-			return await this.#logs.of(blockHash);
+			return await this.#logs.of(blockHash, client);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			throw new RpcError("internal", "internal error", NODE_UNAVAILABLE);

@@ -3,6 +3,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
+import type { JsonText } from "../../shared/jsonrpc/answers.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
@@ -170,8 +171,11 @@ export interface NodeReads {
 export interface Filters {
 	/** Creates a filter of logs or (null) of blocks; returns its id. Throws RpcError `limit` if `client` has too many. */
 	open(client: string, logs: LogCriteria | null): string;
-	/** The changes since the last call: hashes of new blocks, or logs. */
-	changes(id: string): Promise<readonly unknown[]>;
+	/**
+	 * The changes since the last call as a list: hashes of new blocks, or logs; those of some blocks, where all are more than an answer
+	 * may have, and the others at the next call.
+	 */
+	changes(id: string, caller: Caller): Promise<JsonText>;
 	/** The `eth_getLogs` object of a filter of logs. */
 	query(id: string): object;
 	/** Removes a filter; false if there is none with this id. */

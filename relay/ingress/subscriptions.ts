@@ -1,31 +1,32 @@
 // Sends published results to the websocket subscriptions of a topic, as `eth_subscription`. A result is serialized once for all
-// subscribers. Which results a subscriber may see is decided elsewhere.
+// subscribers, who are served in turns of the event loop, fairly by client. Which results a subscriber may see is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
 import type { CallContext, Connection, Exchange } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { PENDING_TRANSACTIONS, transactionTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 
 /** Subscriptions of one connection at most. */
 export const MAX_SUBSCRIPTIONS = 16;
-/** Characters that one subscription may hold until the client has its id. */
-const MAX_HELD_CHARS = 8 * 1024 * 1024;
-const TRY_AGAIN_LATER = 1013;
 const ID_BYTES = 16;
 
 /** All subscriptions of the process. Those of a connection end with it. */
 export class SubscriptionHub implements Publisher {
 	readonly #log: Logger;
+	readonly #turns: EventLoopQueue;
 	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
 	readonly #connections = new Map<Connection, Map<string, Subscription>>();
 	#size = 0;
 
-	constructor(dependencies: { readonly log: Logger }) {
+	constructor(dependencies: { readonly log: Logger; readonly turns: EventLoopQueue }) {
 		this.#log = dependencies.log;
+		this.#turns = dependencies.turns;
 	}
 
 	/** The number of subscriptions. */
@@ -38,11 +39,13 @@ export class SubscriptionHub implements Publisher {
 		return this.#topics.has(topic);
 	}
 
-	/** The rest, after `prefix`, of each subscribed topic that begins with it. */
-	subscribedSuffixes(prefix: string): readonly string[] {
-		return [...this.#topics.keys()]
-			.filter((topic) => topic.startsWith(prefix))
-			.map((topic) => topic.slice(prefix.length));
+	/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
+	*subscribed(prefix: string): Iterable<{ readonly suffix: string; readonly client: string }> {
+		for (const [topic, listeners] of this.#topics) {
+			if (!topic.startsWith(prefix)) continue;
+			const [first] = listeners;
+			if (first !== undefined) yield { suffix: topic.slice(prefix.length), client: first.connection.client };
+		}
 	}
 
 	/**
@@ -60,14 +63,14 @@ export class SubscriptionHub implements Publisher {
 			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
-		const subscription: Subscription = { id, topic, connection, held: null };
+		const subscription: Subscription = { id, topic, connection, held: null, hasEnded: false };
 		own.set(id, subscription);
 		const listeners = this.#topics.get(topic);
 		if (listeners === undefined) this.#topics.set(topic, new Set([subscription]));
 		else listeners.add(subscription);
 		this.#size++;
 		if (exchange !== null) {
-			subscription.held = { texts: [], chars: 0 };
+			subscription.held = [];
 			exchange.onAnswered(() => this.#release(subscription));
 		}
 		if (known === undefined) this.#addConnection(connection, own);
@@ -85,11 +88,14 @@ export class SubscriptionHub implements Publisher {
 
 	/** See {@link Publisher.publish}. An error of `make` is logged, so that the publisher can't fail by it. */
 	publish(topic: string, make: () => unknown): void {
-		const listeners = this.#topics.get(topic);
-		if (listeners === undefined) return;
+		if (!this.#topics.has(topic)) return;
 		const text = this.#textOf(make);
-		if (text === null) return;
-		for (const subscription of listeners) this.#send(subscription, text);
+		if (text !== null) this.publishAll(topic, oneResult(text));
+	}
+
+	/** Publishes results that are made already. */
+	publishAll(topic: string, results: Results): void {
+		for (const subscription of this.#topics.get(topic) ?? []) this.#sendInTurn(subscription, results);
 	}
 
 	/** Sends a result to one subscription, unless that has ended. */
@@ -97,7 +103,7 @@ export class SubscriptionHub implements Publisher {
 		const subscription = this.#connections.get(connection)?.get(id);
 		if (subscription === undefined) return;
 		const text = this.#textOf(make);
-		if (text !== null) this.#send(subscription, text);
+		if (text !== null) this.#sendInTurn(subscription, oneResult(text));
 	}
 
 	/** Adds it until it closes. If it is closed already its subscriptions, `own`, end at once. */
@@ -114,7 +120,9 @@ export class SubscriptionHub implements Publisher {
 		const listeners = this.#topics.get(subscription.topic);
 		listeners?.delete(subscription);
 		if (listeners?.size === 0) this.#topics.delete(subscription.topic);
+		for (const { release } of subscription.held ?? []) release();
 		subscription.held = null;
+		subscription.hasEnded = true;
 		this.#size--;
 	}
 
@@ -127,18 +135,17 @@ export class SubscriptionHub implements Publisher {
 		}
 	}
 
-	/** Sends or holds a result. A failing connection must not keep others from their results, so its error is only logged. */
-	#send(subscription: Subscription, text: string): void {
-		const { id, connection, held } = subscription;
+	#sendInTurn(subscription: Subscription, results: Results): void {
+		this.#turns.run(subscription.connection.client, () => this.#send(subscription, results));
+	}
+
+	/** Sends or holds results. A failing connection must not keep others from theirs, so its error is only logged. */
+	#send({ id, connection, held, hasEnded }: Subscription, results: Results): void {
+		if (hasEnded) return;
 		try {
-			if (held === null) {
-				connection.send(frame(id, text));
-				return;
-			}
-			// All holders share the text, so the real memory use is lower than this count.
-			held.chars += text.length;
-			if (held.chars <= MAX_HELD_CHARS) held.texts.push(text);
-			else connection.close(TRY_AGAIN_LATER, "too slow");
+			const messages = new Notifications(id, results);
+			if (held === null) connection.sendLater(messages);
+			else held.push({ results, release: connection.hold(messages.bytes) });
 		} catch (thrown) {
 			this.#log.warn("a subscriber could not be told", { fault: safeError(thrown) });
 		}
@@ -149,7 +156,10 @@ export class SubscriptionHub implements Publisher {
 		const { held } = subscription;
 		if (held === null) return;
 		subscription.held = null;
-		for (const text of held.texts) this.#send(subscription, text);
+		for (const { results, release } of held) {
+			release();
+			this.#send(subscription, results);
+		}
 	}
 }
 
@@ -157,13 +167,9 @@ interface Subscription {
 	readonly id: string;
 	readonly topic: string;
 	readonly connection: Connection;
-	/** Results held until the client has the id; null afterwards, and when the subscription has ended. */
-	held: { readonly texts: string[]; chars: number } | null;
-}
-
-/** Built from text, so that the result is not serialised again for each id. */
-function frame(id: string, result: string): string {
-	return `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${result}}}`;
+	/** Results held until the client has the id, as unread bytes; null afterwards, and when the subscription has ended. */
+	held: { readonly results: Results; readonly release: () => void }[] | null;
+	hasEnded: boolean;
 }
 
 /**

@@ -7,6 +7,7 @@ import { isIP, SocketAddress } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
 import type { BodyVerification } from "../ethereum/signatures.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
+import type { LaterMessages } from "./laterMessages.ts";
 
 export interface Client {
 	/** IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. */
@@ -25,8 +26,17 @@ export interface Client {
 
 /** A websocket connection, as far as methods may use it. */
 export interface Connection {
+	/** Its client, see {@link clientOf}. */
+	readonly client: string;
 	/** Sends one message, or closes a client that has left too much unread with 1013. Does nothing after the close. */
 	send(text: string): void;
+	/**
+	 * Sends messages behind all that was sent before. They are unread bytes at once: where they are too many, none is made, and
+	 * the client is closed with 1013.
+	 */
+	sendLater(messages: LaterMessages): void;
+	/** Counts bytes that are kept for the client as unread, or closes it with 1013. Returns what ends that. */
+	hold(bytes: number): () => void;
 	/** Closes it with a code and a reason of at most 123 bytes. */
 	close(code: number, reason: string): void;
 	/** Calls `listener` once, when the connection has ended; at once if it already has. */

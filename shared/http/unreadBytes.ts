@@ -97,15 +97,29 @@ export class UnreadReader {
 		return this.#bytes > this.#max;
 	}
 
+	/** Whether so many bytes more are too much. */
+	isOver(bytes: number): boolean {
+		return this.#bytes + bytes > this.#max;
+	}
+
 	/** Counts `bytes` as unread. Returns what must be called when they were sent, or never will be. */
 	write(bytes: number): () => void {
-		this.#change(bytes);
+		this.take(bytes);
 		let left = false;
 		return () => {
 			if (left) return;
 			left = true;
-			this.#change(-bytes);
+			this.release(bytes);
 		};
+	}
+
+	/** Counts `bytes` as unread until they are released. */
+	take(bytes: number): void {
+		this.#change(bytes);
+	}
+
+	release(bytes: number): void {
+		this.#change(-bytes);
 	}
 
 	/** To be called when its connection is closed. */

@@ -34,8 +34,8 @@ export interface RpcWebsocketOptions {
 
 interface RpcWebsocketDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
-	/** Rate limits messages by size. */
-	readonly limiter: Pick<RateLimiter, "takeBody">;
+	/** Rate limits messages by size, and pings. */
+	readonly limiter: Pick<RateLimiter, "takeBody" | "takeFrom">;
 	/** Closes connections that leave too much unread with 1013. */
 	readonly unread: UnreadBytes;
 	readonly clock: Clock;
@@ -77,6 +77,8 @@ export class RpcWebsocket {
 			maxPayload: options.maxMessageBytes,
 			// Compression costs memory per connection, and hashes and signatures hardly shrink.
 			perMessageDeflate: false,
+			// Connections answer pings themselves, since these are limited.
+			autoPong: false,
 			// One message in each turn of the event loop, since a single read may hold thousands.
 			allowSynchronousEvents: false,
 			...CLOSE_TIMEOUT,

@@ -3,7 +3,7 @@
 
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { nextTurn } from "../clock.ts";
+import { type Clock, nextTurn, type Timer } from "../clock.ts";
 import type { RpcAnswer } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcBody } from "../jsonrpc/envelope.ts";
@@ -19,6 +19,7 @@ import {
 	type Exchange,
 	type RequestLife,
 } from "./callContext.ts";
+import { type LaterMessages, OneMessage } from "./laterMessages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
@@ -29,7 +30,8 @@ export interface WebsocketParts {
 	/** The raw connection under `socket`. */
 	readonly wire: Duplex;
 	readonly dispatcher: Dispatcher<CallContext>;
-	readonly limiter: Pick<RateLimiter, "takeBody">;
+	readonly limiter: Pick<RateLimiter, "takeBody" | "takeFrom">;
+	readonly clock: Clock;
 	readonly unread: UnreadBytes;
 	/** Shared with all other connections, as is `unfinished`. */
 	readonly budget: ByteBudget;
@@ -37,7 +39,7 @@ export interface WebsocketParts {
 	readonly unfinished: Shares;
 	/** Called if all clients together have too many unfinished bytes. */
 	readonly onCrowd: () => void;
-	/** Large frames of all connections, by client. */
+	/** What is not written at once of all connections, by client. */
 	readonly largeFrames: FairScheduler;
 	/** The context of each message. */
 	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
@@ -47,6 +49,14 @@ export interface WebsocketParts {
 const MAX_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
 /** Frames of at least so many characters are large. */
 const LARGE_FRAME = 16 * 1024;
+/** Bytes that are made and written in one turn of the event loop; a longer frame is written alone. */
+const TURN_BYTES = 64 * 1024;
+/** No further message is made while so many bytes are written and have not gone to the system. */
+const MAX_WRITTEN = 256 * 1024;
+/** What an unread message takes in memory beside its bytes. */
+const MESSAGE_BYTES = 256;
+/** How long a connection whose client is over its rate limit with pings is not read, in ms. */
+const PING_PAUSE_MS = 1_000;
 /** Codes of RFC 6455, section 7.4, and its registry. */
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
@@ -65,9 +75,19 @@ export class WebsocketConnection implements Connection {
 	readonly #closed = new Ending();
 	/** Of the messages in flight. */
 	readonly #lives = new Set<ClientLife>();
-	/** A large frame that waits to be written, and frames sent after it. */
-	readonly #outgoing: { readonly text: Buffer | string; readonly onSent: () => void }[] = [];
+	/** What is not written yet: a large frame, messages that are made later, and what was sent after them. */
+	readonly #outgoing: LaterMessages[] = [];
+	/** The part of `#outgoing` in the unread bytes. */
+	#outgoingBytes = 0;
+	/** Whether a job of `largeFrames` will write more of `#outgoing`. */
+	#isScheduled = false;
+	/** Bytes that were written and have not gone to the system. */
+	#writtenBytes = 0;
 	readonly #reader: UnreadReader;
+	/** Until it is over, the connection is not read, since its client pings too often. */
+	#pause: Timer | null = null;
+	/** The content of the newest ping that was not answered. */
+	#unanswered: Buffer | null = null;
 	#inFlight = 0;
 	#bytesInFlight = 0;
 	/** This connection's part of {@link WebsocketParts.unfinished}. */
@@ -100,7 +120,10 @@ export class WebsocketConnection implements Connection {
 			this.#waiting.push(data);
 			this.#work();
 		});
+		socket.on("ping", (data: Buffer) => this.#pinged(data));
 		socket.on("pong", () => {
+			// One that answers no ping of ours is as good as a ping.
+			if (this.#isAlive) this.#pinged(null);
 			this.#isAlive = true;
 		});
 		// ws itself closes with the right code after a broken frame, a message too long or invalid UTF-8.
@@ -108,7 +131,8 @@ export class WebsocketConnection implements Connection {
 		socket.on("close", () => {
 			this.#countUnfinished(-this.#unfinishedBytes);
 			this.#waiting.length = 0;
-			this.#outgoing.length = 0;
+			this.#drop();
+			this.#pause?.cancel();
 			this.#dependencies.budget.forget(this.#work);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
@@ -117,18 +141,23 @@ export class WebsocketConnection implements Connection {
 	}
 
 	send(text: Buffer | string): void {
-		const socket = this.#socket;
-		if (socket.readyState !== socket.OPEN) return;
-		if (this.#reader.isBehind) {
-			this.close(TRY_AGAIN_LATER, "too slow");
-			return;
-		}
-		const onSent = this.#reader.write(Buffer.byteLength(text));
-		if (text.length < LARGE_FRAME && this.#outgoing.length === 0) this.#write(text, onSent);
-		else if (this.#outgoing.push({ text, onSent }) === 1) this.#writeScheduled();
+		if (this.#reader.isBehind) this.#refuse();
+		else this.#take(new OneMessage(text), text.length < LARGE_FRAME);
+	}
+
+	sendLater(messages: LaterMessages): void {
+		const { count, bytes } = messages;
+		if (this.#reader.isOver(bytes + count * MESSAGE_BYTES)) this.#refuse();
+		else this.#take(messages, count === 1 && bytes < LARGE_FRAME);
+	}
+
+	hold(bytes: number): () => void {
+		if (this.#reader.isOver(bytes)) this.#refuse();
+		return this.#reader.write(bytes);
 	}
 
 	close(code: number, reason: string): void {
+		this.#drop();
 		this.#socket.close(code, reason);
 	}
 
@@ -192,7 +221,7 @@ export class WebsocketConnection implements Connection {
 			this.#bytesInFlight += message.length;
 			this.#start(message);
 		}
-		full ||= this.#isReading;
+		full ||= this.#isReading || this.#pause !== null;
 		full ||= this.#inFlight >= this.#dependencies.maxInFlight;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
@@ -253,26 +282,111 @@ export class WebsocketConnection implements Connection {
 		if (this.#inFlight === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
 	}
 
-	#write(text: Buffer | string, onSent: () => void): void {
-		const bytes = typeof text === "string" ? Buffer.from(text) : text;
-		this.#socket.send(bytes, { binary: false }, onSent);
+	#refuse(): void {
+		if (this.#socket.readyState === this.#socket.OPEN) this.close(TRY_AGAIN_LATER, "too slow");
 	}
 
-	/** Writing a large frame takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */
-	#writeScheduled(): void {
-		const cost = this.#outgoing[0]?.text.length ?? 1;
+	/** Writes `messages` at once if that is cheap and nothing waits before them, or later. */
+	#take(messages: LaterMessages, isCheap: boolean): void {
+		const socket = this.#socket;
+		if (socket.readyState !== socket.OPEN) return;
+		const bytes = messages.bytes + messages.count * MESSAGE_BYTES;
+		// Counted first, so that a connection that is closed for that makes none of them.
+		this.#outgoingBytes += bytes;
+		this.#reader.take(bytes);
+		if (socket.readyState !== socket.OPEN) return;
+		this.#outgoing.push(messages);
+		const isNext = this.#outgoing.length === 1 && !this.#isScheduled;
+		if (isNext && isCheap && this.#writtenBytes < MAX_WRITTEN) this.#writeSome();
+		else this.#writeLater();
+	}
+
+	/** Gives up what was not written yet. */
+	#drop(): void {
+		this.#reader.release(this.#outgoingBytes);
+		this.#outgoingBytes = 0;
+		this.#outgoing.length = 0;
+	}
+
+	/** Making and writing takes milliseconds and hundreds may wait, so they are scheduled fairly by client. */
+	#writeLater(): void {
+		const [first] = this.#outgoing;
+		if (first === undefined || this.#isScheduled || this.#writtenBytes >= MAX_WRITTEN) return;
+		this.#isScheduled = true;
+		const cost = Math.min(TURN_BYTES, first.bytes + MESSAGE_BYTES);
 		this.#dependencies.largeFrames.enqueue({ client: this.client, cost }, async () => {
-			const [frame] = this.#outgoing;
-			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
-				this.#write(frame.text, frame.onSent);
-			} else this.#outgoing.length = 0;
+			if (this.#socket.readyState === this.#socket.OPEN) this.#writeSome();
+			else this.#drop();
 			await nextTurn();
-			// Removed only now, so that frames sent meanwhile queue up behind it.
-			this.#outgoing.shift();
-			if (this.#outgoing.length > 0) this.#writeScheduled();
+			// Only now, so that what was sent meanwhile queues up behind it.
+			this.#isScheduled = false;
+			if (this.#outgoing.length > 0) this.#writeLater();
 			else if (this.#finishing) this.#closeIfDone();
 		});
 	}
+
+	/** Writes the next messages, as many as one turn has room for. */
+	#writeSome(): void {
+		const made: Buffer[] = [];
+		let bytes = 0;
+		for (let [first] = this.#outgoing; first !== undefined && bytes < TURN_BYTES; [first] = this.#outgoing) {
+			if (first.count > 0) {
+				const message = bytesOf(first.next());
+				bytes += message.length;
+				made.push(message);
+			}
+			if (first.count === 0) this.#outgoing.shift();
+		}
+		const last = made.pop();
+		if (last === undefined) return;
+		const unread = bytes + (made.length + 1) * MESSAGE_BYTES;
+		this.#outgoingBytes -= unread;
+		this.#writtenBytes += bytes;
+		this.#dependencies.wire.cork();
+		for (const message of made) this.#socket.send(message, TEXT);
+		this.#socket.send(last, TEXT, () => {
+			this.#reader.release(unread);
+			this.#writtenBytes -= bytes;
+			this.#writeLater();
+		});
+		this.#dependencies.wire.uncork();
+	}
+
+	/**
+	 * A ping weighs as much as a call in the client's rate limit. Over it the connection is not read for a while, and the newest ping
+	 * is answered afterwards: RFC 6455 (5.5.3) allows to answer that alone, and clients such as go-ethereum's, which end a connection
+	 * without a pong within 30 s, keep theirs. Null is a pong that was not asked for, which is not answered.
+	 */
+	#pinged(data: Buffer | null): void {
+		if (this.#pause === null && this.#dependencies.limiter.takeFrom({ address: this.#address }, 1) === 0) {
+			if (data !== null) this.#pong(data);
+			return;
+		}
+		// Copied, since it is a part of all that was read with it.
+		if (data !== null) this.#unanswered = Buffer.from(data);
+		if (this.#pause !== null) return;
+		this.#pause = this.#dependencies.clock.after(PING_PAUSE_MS, () => {
+			this.#pause = null;
+			const unanswered = this.#unanswered;
+			this.#unanswered = null;
+			if (unanswered !== null) this.#pinged(unanswered);
+			this.#work();
+		});
+		this.#work();
+	}
+
+	#pong(data: Buffer): void {
+		const socket = this.#socket;
+		if (socket.readyState !== socket.OPEN) return;
+		if (this.#reader.isBehind) this.#refuse();
+		else socket.pong(data, false, this.#reader.write(data.length + MESSAGE_BYTES));
+	}
+}
+
+const TEXT = { binary: false };
+
+function bytesOf(text: Buffer | string): Buffer {
+	return typeof text === "string" ? Buffer.from(text) : text;
 }
 
 /** The body, with id null for calls that have none and are answered all the same. */

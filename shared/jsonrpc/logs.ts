@@ -1,4 +1,4 @@
-// Filters event logs by address and topics, as `eth_getLogs` does. Pure.
+// Filters of event logs by address and topics, as `eth_getLogs` takes them. Pure.
 
 import { z } from "zod";
 import { toQuantity } from "../ethereum/hex.ts";
@@ -28,18 +28,6 @@ export interface LogCriteria {
 	readonly to: bigint | null;
 	/** The filter as a parameter of `eth_getLogs`. */
 	readonly query: object;
-}
-
-/** Whether `log` matches `filter`. */
-export function takes(filter: LogFilter, { address, topics }: Log): boolean {
-	if (filter.address.length > 0 && !filter.address.includes(address)) return false;
-	if (topics.length < filter.topics.length) return false;
-	return filter.topics.every((wanted, i) => wanted.length === 0 || wanted.includes(topics[i] ?? ""));
-}
-
-/** The log with its `removed` flag: true if its block has left the chain. */
-export function withRemoved(log: Log, removed: boolean): Log & { readonly removed: boolean } {
-	return { ...log, removed };
 }
 
 /** One value, a list of them, or null for any. */

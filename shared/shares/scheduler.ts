@@ -298,7 +298,7 @@ function earlier(a: ClientQueue, b: ClientQueue): number {
 	return a.tag - b.tag || a.seq - b.seq;
 }
 
-/** Work of one turn of the event loop, in ms; the rest waits for the next turn. */
+/** Work of one turn of the event loop, in ms, unless it is said otherwise; the rest waits for the next turn. */
 const TURN_MS = 10;
 
 /** Work that may still be queued. */
@@ -315,12 +315,15 @@ const DONE: QueuedWork = { runNow: NOTHING, drop: NOTHING };
 /** Limits the work in one turn of the event loop. Work of one client runs in order. */
 export class EventLoopQueue {
 	readonly #clock: Pick<Clock, "monotonic">;
+	readonly #turnMs: number;
 	readonly #scheduler: FairScheduler;
 	/** When the first work of this turn began; null if none was run. */
 	#began: number | null = null;
 
-	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
+	/** `turnMs`: the work of one turn, in ms. */
+	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }, turnMs = TURN_MS) {
 		this.#clock = dependencies.clock;
+		this.#turnMs = turnMs;
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: Number.POSITIVE_INFINITY,
@@ -351,8 +354,21 @@ export class EventLoopQueue {
 		};
 	}
 
+	/** As {@link run}; resolves with what `work` returns, and rejects with what it throws. */
+	result<T>(client: string, work: () => T): Promise<T> {
+		return new Promise<T>((resolve, reject) => {
+			this.run(client, () => {
+				try {
+					resolve(work());
+				} catch (thrown) {
+					reject(thrown);
+				}
+			});
+		});
+	}
+
 	#isTimeLeft(): boolean {
-		return this.#began !== null && this.#clock.monotonic() - this.#began < TURN_MS;
+		return this.#began !== null && this.#clock.monotonic() - this.#began < this.#turnMs;
 	}
 
 	#next(): void {

@@ -15,6 +15,7 @@ import {
 	type Connection,
 	type Exchange,
 } from "../../shared/http/callContext.ts";
+import type { LaterMessages } from "../../shared/http/laterMessages.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/routes.ts";
 import { createHttpServer } from "../../shared/http/server.ts";
@@ -23,6 +24,7 @@ import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../shared/jsonrpc/method.ts";
 import { silentLogger } from "../../shared/log.ts";
+import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { WsClient } from "./clients.ts";
 import { until } from "./until.ts";
 
@@ -127,6 +129,9 @@ interface Notification {
 export class Listener implements Connection {
 	readonly frames: string[] = [];
 	readonly closes: { readonly code: number; readonly reason: string }[] = [];
+	readonly client = "192.0.2.1";
+	/** Bytes that are kept for it. */
+	held = 0;
 	/** The number of listeners for its end. */
 	watchers = 0;
 	/** If set, the next sends throw it. */
@@ -137,6 +142,17 @@ export class Listener implements Connection {
 	send(text: string): void {
 		if (this.fault !== null) throw this.fault;
 		this.frames.push(text);
+	}
+
+	sendLater(messages: LaterMessages): void {
+		while (messages.count > 0) this.send(String(messages.next()));
+	}
+
+	hold(bytes: number): () => void {
+		this.held += bytes;
+		return () => {
+			this.held -= bytes;
+		};
 	}
 
 	close(code: number, reason: string): void {
@@ -195,7 +211,7 @@ export interface SubscriptionServer {
 export async function startSubscriptionServer(aliases: readonly string[]): Promise<SubscriptionServer> {
 	const log = silentLogger;
 	const clock = systemClock;
-	const hub = new SubscriptionHub({ log });
+	const hub = new SubscriptionHub({ log, turns: new EventLoopQueue({ clock }) });
 	const records = new Map<string, TransactionRecord>();
 	const followers = new Followers({ log });
 	type Needed = "subscriptions" | "subscriptionAliases" | "records" | "following" | "statusView";

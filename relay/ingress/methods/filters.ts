@@ -55,7 +55,7 @@ export const eth_getFilterChanges = relayMethod({
 	result: z
 		.array(z.unknown())
 		.describe("block hashes, or logs; those of blocks that left the chain are removed"),
-	handle: ([wanted], _, { filters }) => filters.changes(polled(wanted)),
+	handle: ([wanted], context, { filters }) => filters.changes(polled(wanted), callerOf(context)),
 });
 
 export const eth_getFilterLogs = relayMethod({

@@ -6,15 +6,12 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { rlpEncode } from "../../../shared/ethereum/rlp.ts";
 import { boostEnv } from "../../faults/boostHere.ts";
+import { heldSoFar, metered, turnLimit } from "../../support/eventLoopTime.ts";
 import { type RelayProcess, startRelayProcess } from "../../support/processes.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { rawTransaction, type TestAccount, testAccount } from "../../support/txFactory.ts";
-import { until } from "../../support/until.ts";
 
 const BYTES = 2 * 1024 * 1024 - 200;
-const LIMIT_MS = 20;
-/** The same as a multiple of what parsing such a text takes: 1 to 3 ms. */
-const TIMES = 8;
 const ROUNDS = 5;
 
 const HASH = `0x${"ab".repeat(32)}`;
@@ -136,33 +133,16 @@ before(async () => {
 	await system.chain.fund(Array.from({ length: 2 * ROUNDS }, (_, i) => testAccount(i)));
 	await system.chain.rpc("anvil_setCode", [ADDRESS, CODE]);
 	await system.chain.rpc("anvil_setCode", [GREAT, `0x${"00".repeat(4 * 1024 * 1024 - 100)}`]);
-	const entry = "test/support/meteredMain.ts";
-	const relay = await startRelayProcess({ entry, args: ["relay/main.ts"], env: system.env });
+	const relay = await startRelayProcess({ ...metered("relay/main.ts"), env: system.env });
 	const places = { relayUrl: relay.url, fallbackUrl: relay.url, folder: system.folder };
 	const env = { ...boostEnv(places), LOG_LEVEL: "info" };
-	processes = [relay, await startRelayProcess({ entry, args: ["boost-proxy/main.ts"], env })];
-	const text = Buffer.from(call("nope", `["${"a".repeat(BYTES)}"]`));
-	let least = Number.POSITIVE_INFINITY;
-	for (let round = 0; round < 8; round++) {
-		const begun = performance.now();
-		JSON.parse(text.toString());
-		least = Math.min(least, performance.now() - begun);
-	}
-	limitMs = Math.max(LIMIT_MS, TIMES * least);
+	processes = [relay, await startRelayProcess({ ...metered("boost-proxy/main.ts"), env })];
+	limitMs = turnLimit();
 });
 after(async () => {
 	for (const one of processes ?? []) await one.kill();
 	await system?.stop();
 });
-
-/** How long `one` has kept its event loop at the longest since it was asked last, in ms. */
-async function heldSoFar(one: RelayProcess): Promise<number> {
-	const figures = () => one.logs().filter(({ msg }) => msg === "event loop");
-	const { length } = figures();
-	one.signal("SIGUSR2");
-	const { heldMs } = await until("it says how long", () => figures()[length]);
-	return heldMs as number;
-}
 
 /**
  * How long `body` keeps the event loop of `one`, in ms, the shortest of some rounds: there is no further one behind a round

@@ -251,3 +251,74 @@ test("a client that disconnects during its calls leaves nothing behind", () =>
 		assert.deepEqual(await next.next(), OK);
 		next.terminate();
 	}));
+
+test("pings weigh as much as calls; over the limit the newest is answered when there is room, and the connection is kept", () => {
+	const clock = new ManualClock();
+	return within({ rps: 2, clock }, async (_transport, base) => {
+		const [client, other] = [
+			await WsClient.open(base),
+			await WsClient.open(base, { localAddress: "127.0.0.2" }),
+		];
+		const pongs: string[] = [];
+		client.socket.on("pong", (data) => pongs.push(data.toString()));
+		const texts = Array.from({ length: 30 }, (_, i) => `${i}`);
+		for (const text of texts) client.socket.ping(text);
+		await until("ten seconds' worth is answered", () => pongs.length === 20);
+		client.send(CALL);
+		other.socket.ping("free");
+		await new Promise((resolve) => other.socket.once("pong", resolve));
+		other.send(CALL);
+		assert.deepEqual(await other.next(), OK);
+		assert.deepEqual([pongs, client.unread], [texts.slice(0, 20), 0]);
+		await clock.advance(1_000);
+		await until("the newest is answered", () => pongs.length > 20);
+		assert.deepEqual(pongs, [...texts.slice(0, 20), "29"]);
+		assert.deepEqual(await client.next(), OK);
+		client.terminate();
+		other.terminate();
+	});
+});
+
+test("pongs that are not read count as unread bytes", () =>
+	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
+		const client = await WsClient.open(base);
+		client.socket.pause();
+		// More than the system's buffers on both sides take.
+		const payload = Buffer.alloc(125);
+		for (let sent = 0; sent < 80_000; sent++) client.socket.ping(payload);
+		await until("all have come", () => client.socket.bufferedAmount === 0);
+		client.socket.resume();
+		assert.deepEqual(await client.closed(), { code: 1013, reason: "too slow" });
+	}));
+
+test("messages that are made later come in order, and none is made for who has too much unread", () =>
+	within({ unread: { maxBytesEach: 1024 * 1024 } }, async ({ script }, base) => {
+		const client = await WsClient.open(base);
+		client.send(entry("test_who"));
+		await client.next();
+		const connection = script.who?.connection;
+		assert.ok(connection);
+		let made = 0;
+		const later = (count: number) => ({
+			get count() {
+				return count;
+			},
+			bytes: count * 10,
+			next() {
+				count -= 1;
+				made += 1;
+				return JSON.stringify(String(made).padStart(8, "0"));
+			},
+		});
+		connection.sendLater(later(3_000));
+		connection.send('"behind"');
+		const got: unknown[] = [];
+		while (got.at(-1) !== "behind") got.push(await client.next());
+		assert.deepEqual(
+			got.slice(0, -1),
+			Array.from({ length: 3_000 }, (_, i) => String(i + 1).padStart(8, "0")),
+		);
+		connection.sendLater(later(10_000));
+		assert.deepEqual(await client.closed(), { code: 1013, reason: "too slow" });
+		assert.equal(made, 3_000);
+	}));

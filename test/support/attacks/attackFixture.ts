@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { metered } from "../eventLoopTime.ts";
 import { type NodeProxy, startNodeProxy } from "../nodes.ts";
 import { type RelayProcess, startRelayProcess } from "../processes.ts";
 import { until } from "../until.ts";
@@ -18,6 +19,8 @@ import { HONEST, send } from "./wire.ts";
 interface AttackFixtureOptions {
 	/** Settings of the relay besides those that connect it to node and builder; all others have their defaults. */
 	readonly env?: Readonly<Record<string, string>>;
+	/** Whether the turns of its event loop are measured, see eventLoopTime.ts. */
+	readonly isMetered?: boolean;
 	/** Gets the measurements as lines of text. */
 	readonly say?: (line: string) => void;
 }
@@ -148,6 +151,7 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 		const builder = await startQuickBuilder();
 		endings.unshift(() => builder.stop());
 		const relay = await startRelayProcess({
+			...(options.isMetered === true ? metered("relay/main.ts") : {}),
 			env: {
 				PORT: "0",
 				HOST: "127.0.0.1",

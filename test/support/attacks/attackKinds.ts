@@ -4,7 +4,8 @@
 import { createBodySigner, createKey } from "../../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../txFactory.ts";
 import { type FloodRequest, flood, type Tally } from "./flood.ts";
-import { holdIdle, holdUnread } from "./heldSockets.ts";
+import { holdIdle, holdLogReaders, holdUnread, pingAll } from "./heldSockets.ts";
+import { openFilters, pollFilters } from "./polledFilters.ts";
 
 /** The parameters of an attack. */
 export interface AttackParams {
@@ -31,8 +32,12 @@ export interface AttackParams {
 	readonly accounts?: number;
 	/** Hash of the transaction that is bid on. */
 	readonly target?: string;
-	/** Address of a contract to call. */
+	/** Address of a contract to call, or whose events are wanted. */
 	readonly to?: string;
+	/** Whether all filters of logs are equal. */
+	readonly isEqual?: boolean;
+	/** Whether what comes on a websocket is read. */
+	readonly reads?: boolean;
 }
 
 const CONNECTIONS = 32;
@@ -163,6 +168,13 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 	idle: holdIdle,
 	/** Websockets with `size` subscriptions to pending transactions each, which are never read. */
 	unread: holdUnread,
+	/** Websockets with `size` subscriptions to the events of `to` each. */
+	logReaders: holdLogReaders,
+	/** Websockets that send pings without an end, for `lastingMs`. */
+	pings: pingAll,
+	/** Filters of the events of `to`; and polls of all that were opened, `count` times, `size` in a batch. */
+	filters: openFilters,
+	polls: pollFilters,
 };
 
 interface Call {

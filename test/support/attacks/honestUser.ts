@@ -36,6 +36,8 @@ interface HonestUserOptions {
 	readonly builder: QuickBuilder;
 	/** The longest wait for anything, in ms. */
 	readonly patienceMs: number;
+	/** The index of its first account; of two users of one chain each has its own. */
+	readonly accounts?: number;
 }
 
 const EMITTER = `0x${"e1".repeat(20)}`;
@@ -49,11 +51,13 @@ const FUNDED_AT_ONCE = 200;
 /** An honest user of one relay. */
 export class HonestUser {
 	readonly #options: HonestUserOptions;
-	#accounts = FIRST_ACCOUNT;
-	#funded = FIRST_ACCOUNT;
+	#accounts: number;
+	#funded: number;
 
 	private constructor(options: HonestUserOptions) {
 		this.#options = options;
+		this.#accounts = options.accounts ?? FIRST_ACCOUNT;
+		this.#funded = this.#accounts;
 	}
 
 	/** A new user, whose contracts are put on the chain. */

@@ -31,7 +31,7 @@ const MIB = 1024 * 1024;
  * are relaxed unless ATTACK_STRICT=1.
  */
 const IS_STRICT = process.env.ATTACK_STRICT === "1";
-const SLACK = IS_STRICT ? 1 : 3;
+export const SLACK = IS_STRICT ? 1 : 3;
 /** Factor for /livez, which takes 1 ms: a short pause of the machine makes a single request much slower. */
 const LIVEZ_SLACK = IS_STRICT ? 1 : 12;
 

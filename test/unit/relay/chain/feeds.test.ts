@@ -10,9 +10,11 @@ import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import type { LogCriteria } from "../../../../shared/jsonrpc/logs.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { EventLoopQueue } from "../../../../shared/shares/scheduler.ts";
 import { Listener } from "../../../support/feeds.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
@@ -35,7 +37,8 @@ const blocks = (await chain.batch(calls)).map((outcome) => {
 function fixture() {
 	const failed: string[] = [];
 	const background = new Background({ onFault: (task) => failed.push(task) }, { log: silentLogger });
-	const hub = new SubscriptionHub({ log: silentLogger });
+	const turns = new EventLoopQueue({ clock: new ManualClock() });
+	const hub = new SubscriptionHub({ log: silentLogger, turns });
 	const feed = createHeadFeed({ node: reader(), publisher: hub, background, log: silentLogger });
 	const listener = new Listener();
 	const listen = () => hub.subscribe(listener, NEW_HEADS);
@@ -82,18 +85,18 @@ describe("filters that clients poll", () => {
 	/** Each block has one log, whose address is the block's hash. */
 	function fixture() {
 		const clock = new ManualClock();
-		const node = { isDown: false, asked: 0 };
+		const node = { isDown: false, asked: 0, data: "0x" };
 		const logs = new BlockLogs({
 			node: {
 				async call({ params }) {
 					node.asked += 1;
 					if (node.isDown) throw new UpstreamError("timeout");
 					const [{ blockHash }] = params as [{ blockHash: string }];
-					return { ok: true, result: [{ address: blockHash, topics: [] }] };
+					return { ok: true, result: [{ address: blockHash, topics: [], data: node.data }] };
 				},
 			},
 		});
-		const filters = new PolledFilters({ logs, clock });
+		const filters = new PolledFilters({ logs, clock, turns: new EventLoopQueue({ clock }) });
 		const update = (applied: readonly [number, string][], reverted: readonly [number, string][] = []) => {
 			const blocks = (of: readonly [number, string][]) =>
 				of.map(([number, hash]) => ({ number, hash }) as Block);
@@ -103,17 +106,23 @@ describe("filters that clients poll", () => {
 				gap: false,
 			} as unknown as ChainUpdate);
 		};
-		return { clock, node, filters, update };
+		const changes = async (id: string): Promise<unknown> => {
+			const life = new ClientLife(0);
+			const { text } = await filters.changes(id, { client: "a", life });
+			life.end();
+			return JSON.parse(text);
+		};
+		return { clock, node, filters, update, changes };
 	}
 
 	test("a filter that is asked lives on, one that is not ends after five minutes", async () => {
-		const { clock, filters } = fixture();
+		const { clock, filters, changes } = fixture();
 		const [used, unused] = [filters.open("a", null), filters.open("a", null)];
 		for (let minute = 0; minute < 6; minute += 1) {
 			await clock.advance(MINUTE);
-			assert.deepEqual(await filters.changes(used), []);
+			assert.deepEqual(await changes(used), []);
 		}
-		await assert.rejects(filters.changes(unused), /filter not found/);
+		await assert.rejects(changes(unused), /filter not found/);
 		assert.equal(filters.close(unused), false);
 	});
 
@@ -126,8 +135,54 @@ describe("filters that clients poll", () => {
 		filters.open("a", null);
 	});
 
+	test("an answer has 8 MiB at most, and so have all polls of a batch; what does not fit comes with the next poll", async () => {
+		const MIB = 1024 * 1024;
+		const { filters, update, node } = fixture();
+		node.data = `0x${"00".repeat(MIB)}`;
+		const [one, other] = [filters.open("a", ALL), filters.open("a", ALL)];
+		const hashes = Array.from({ length: 9 }, (_, i) => `0x${i}`);
+		update(hashes.map((hash, i) => [i + 1, hash]));
+		const told: Record<string, string[]> = { [one]: [], [other]: [] };
+		const refused: string[] = [];
+		for (let batch = 0; batch < 7; batch++) {
+			const life = new ClientLife(0);
+			let bytes = 0;
+			for (const id of [one, other]) {
+				try {
+					const { text } = await filters.changes(id, { client: "a", life });
+					bytes += text.length;
+					told[id]?.push(...(JSON.parse(text) as { address: string }[]).map(({ address }) => address));
+				} catch (thrown) {
+					refused.push((thrown as Error).message);
+				}
+			}
+			assert.ok(bytes <= 8 * MIB, `${bytes} bytes`);
+			life.end();
+		}
+		assert.deepEqual(told, { [one]: hashes, [other]: hashes });
+		assert.deepEqual(
+			[...new Set(refused)],
+			["limit exceeded: the filters have too much to tell, poll fewer at once"],
+		);
+	});
+
+	test("answers that are not sent yet are bounded for a client, and others are not refused", async () => {
+		const { filters, update, node } = fixture();
+		node.data = `0x${"00".repeat(3 * 1024 * 1024)}`;
+		const ids = Array.from({ length: 8 }, () => filters.open("a", ALL));
+		update([[1, "0x1"]]);
+		const lives = ids.map(() => new ClientLife(0));
+		const poll = (i: number, client: string) =>
+			filters.changes(ids[i] ?? "", { client, life: lives[i] ?? new ClientLife(0) });
+		for (let i = 0; i < 5; i++) await poll(i, "a");
+		await assert.rejects(poll(5, "a"), /too much to tell/);
+		await poll(6, "b");
+		lives[0]?.end();
+		await poll(5, "a");
+	});
+
 	test("logs of blocks that left the chain come again as removed, those outside of the range never", async () => {
-		const { filters, update } = fixture();
+		const { filters, update, changes } = fixture();
 		const all = filters.open("a", ALL);
 		const ranged = filters.open("a", { ...ALL, from: 2n, to: 2n });
 		update([
@@ -136,7 +191,7 @@ describe("filters that clients poll", () => {
 		]);
 		update([[2, "0x2b"]], [[2, "0x2"]]);
 		const told = async (id: string) =>
-			((await filters.changes(id)) as { address: string; removed: boolean }[]).map(({ address, removed }) => [
+			((await changes(id)) as { address: string; removed: boolean }[]).map(({ address, removed }) => [
 				address,
 				removed,
 			]);

@@ -7,6 +7,7 @@ import { transactionTopic } from "../../../../relay/domain/endpoints.ts";
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
+import { EventLoopQueue } from "../../../../shared/shares/scheduler.ts";
 import { WsClient } from "../../../support/clients.ts";
 import {
 	Listener,
@@ -14,6 +15,7 @@ import {
 	type SubscriptionServer,
 	startSubscriptionServer,
 } from "../../../support/feeds.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 
@@ -21,7 +23,8 @@ function fixture() {
 	const lines: (readonly [string, LogFields | undefined])[] = [];
 	const keep = (message: string, fields?: LogFields) => void lines.push([message, fields]);
 	const log: Logger = { ...silentLogger, warn: keep, error: keep };
-	return { hub: new SubscriptionHub({ log }), lines };
+	const turns = new EventLoopQueue({ clock: new ManualClock() });
+	return { hub: new SubscriptionHub({ log, turns }), lines };
 }
 
 describe("publishing", () => {
@@ -64,17 +67,27 @@ describe("before the id was sent", () => {
 		);
 	});
 
-	test("a connection that leaves its request open while megabytes arrive is closed as too slow", () => {
+	for (const [how, end] of [
+		["its answer", ({ exchange }) => exchange.answer()],
+		["its end", ({ hub, one, id }) => void hub.unsubscribe(one, id)],
+		["the connection's", ({ one }) => one.end()],
+	] satisfies readonly [string, (of: ReturnType<typeof holding>) => void][]) {
+		test(`what is held counts for the connection, until ${how}`, () => {
+			const parts = holding();
+			const mebibyte = "x".repeat(1024 * 1024);
+			for (let sent = 0; sent < 3; sent++) parts.hub.publish("a", () => mebibyte);
+			assert.ok(parts.one.held > 3 * mebibyte.length, String(parts.one.held));
+			end(parts);
+			assert.equal(parts.one.held, 0);
+		});
+	}
+
+	function holding() {
 		const { hub } = fixture();
 		const one = new Listener();
-		hub.subscribe(one, "a", new OpenExchange());
-		const mebibyte = "x".repeat(1024 * 1024 - 2);
-		for (let sent = 0; sent < 8; sent++) hub.publish("a", () => mebibyte);
-		assert.deepEqual(one.closes, []);
-		hub.publish("a", () => mebibyte);
-		assert.deepEqual(one.closes, [{ code: 1013, reason: "too slow" }]);
-		assert.equal(one.frames.length, 0);
-	});
+		const exchange = new OpenExchange();
+		return { hub, one, exchange, id: hub.subscribe(one, "a", exchange) };
+	}
 });
 
 describe("a transaction's status", () => {

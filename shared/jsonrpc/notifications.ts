@@ -1,0 +1,48 @@
+// The messages of `eth_subscription`. Their results are texts that all subscribers share, and each message is made when it is sent.
+
+import type { LaterMessages } from "../http/laterMessages.ts";
+import type { SelectedLogs } from "./logTable.ts";
+
+/** Results of a subscription, in order; as JSON, and the same for all who get them. */
+export interface Results {
+	readonly count: number;
+	/** Of all together. */
+	readonly bytes: number;
+	readonly text: (at: number) => string;
+}
+
+export function oneResult(text: string): Results {
+	return { count: 1, bytes: Buffer.byteLength(text), text: () => text };
+}
+
+export function logResults({ heads, tail, bytes }: SelectedLogs): Results {
+	return { count: heads.length, bytes, text: (at) => `${heads[at]}${tail}` };
+}
+
+const HEAD = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';
+const MIDDLE = '","result":';
+const END = "}}";
+
+/** The notifications of one subscription. */
+export class Notifications implements LaterMessages {
+	readonly #head: string;
+	readonly #results: Results;
+	#at = 0;
+	readonly bytes: number;
+
+	constructor(id: string, results: Results) {
+		this.#head = `${HEAD}${id}${MIDDLE}`;
+		this.#results = results;
+		this.bytes = results.bytes + results.count * (this.#head.length + END.length);
+	}
+
+	get count(): number {
+		return this.#results.count - this.#at;
+	}
+
+	next(): string {
+		const text = `${this.#head}${this.#results.text(this.#at)}${END}`;
+		this.#at += 1;
+		return text;
+	}
+}
