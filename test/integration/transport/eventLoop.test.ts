@@ -12,7 +12,7 @@ import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts
 import { rawTransaction, type TestAccount, testAccount } from "../../support/txFactory.ts";
 
 const BYTES = 2 * 1024 * 1024 - 200;
-const ROUNDS = 5;
+const ROUNDS = 12;
 
 const HASH = `0x${"ab".repeat(32)}`;
 const ADDRESS = `0x${"ab".repeat(20)}`;
