@@ -117,12 +117,16 @@ export class Bids {
 		const found = new Set(targets);
 		// The loop also visits targets that are added during it.
 		for (const target of found) {
-			for (const bid of this.#byTarget.get(target) ?? []) {
-				for (const other of this.#bySender.get(bid.backrun.from) ?? [])
-					if (other.backrun.nonce === bid.backrun.nonce) found.add(other.target);
-			}
+			for (const bid of this.#byTarget.get(target) ?? [])
+				for (const other of this.targetsOfNonce(bid)) found.add(other);
 		}
 		return [...found];
+	}
+
+	/** The targets of all bids with the sender and nonce of `bid`. */
+	targetsOfNonce({ backrun: { from, nonce } }: Bid): readonly string[] {
+		const bids = [...(this.#bySender.get(from) ?? [])];
+		return bids.filter(({ backrun }) => backrun.nonce === nonce).map(({ target }) => target);
 	}
 
 	/** The limit that one more bid of `client` on `target` would exceed, after `freed` of its bids are removed; or null. */

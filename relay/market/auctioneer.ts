@@ -404,7 +404,7 @@ export class Auctioneer {
 		const { bids, table } = this.#market;
 		if (!bids.holds(bid)) return false;
 		// Its nonce is free for bids on other targets.
-		for (const target of bids.targetsSharingNonces([bid.target])) this.#changed.add(target);
+		for (const target of bids.targetsOfNonce(bid)) this.#changed.add(target);
 		bids.remove(bid);
 		table.freeUuid(bid.submission);
 		bid.runningCheck?.stop.abort();

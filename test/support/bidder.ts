@@ -271,17 +271,22 @@ export class AuctionFixture extends RelayFixture {
 		const wanted = backruns === null ? [] : "raw" in backruns ? [backruns] : backruns;
 		const raws = wanted.map(({ raw }) => raw).sort();
 		const what = `${wanted.map(({ hash }) => hash).join() || "nothing"} behind ${target.hash} for ${block}`;
-		await until(what, () => {
-			// Of each uuid the last order counts.
-			const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
-			const out = [...last.values()].filter((order) => order.kind === "bundle" && order.block === block);
-			return (
-				out
-					.map(({ backrun }) => backrun)
-					.sort()
-					.join() === raws.join()
-			);
-		});
+		await until(what, () => this.#held(target, block, builder).sort().join() === raws.join());
+	}
+
+	/** Waits until the builder has `backrun`, among others or not, behind `target` for the next block. */
+	async holds(target: Signed, backrun: Signed): Promise<void> {
+		const block = (await this.head()) + 1;
+		const what = `${backrun.hash} behind ${target.hash} for ${block}`;
+		await until(what, () => this.#held(target, block).includes(backrun.raw));
+	}
+
+	/** The raw backruns that a builder has behind `target` for `block`. */
+	#held(target: Signed, block: number, builder?: DevBuilder): string[] {
+		// Of each uuid the last order counts.
+		const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
+		const out = [...last.values()].filter((order) => order.kind === "bundle" && order.block === block);
+		return out.map(({ backrun }) => backrun);
 	}
 
 	/** The block `number`; its addresses are in lower case. */

@@ -113,7 +113,7 @@ async function bidAll(
 
 /** The next block holds the target, `best` behind it and its refund, and nothing else. */
 async function assertWins(target: Target, best: CrowdBid): Promise<void> {
-	await fixture.out(target, best.backrun);
+	await fixture.holds(target, best.backrun);
 	const { transactions, coinbase } = await fixture.block(await fixture.system.nextBlock());
 	assert.deepEqual(transactions.map(({ hash }) => hash).slice(0, 2), [target.hash, best.backrun.hash]);
 	assert.equal(transactions.length, 3);
@@ -157,7 +157,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		for (let i = 0; i < 2; i++) {
 			const target = await fixture.target();
 			const [best, next] = two(await bidAll(target, bidsOfAll(true)));
-			await fixture.out(target, best.backrun);
+			await fixture.holds(target, best.backrun);
 			await best.bidder.cancel(best.uuid);
 			await assertWins(target, next);
 			assert.deepEqual(await best.bidder.stages(bundleOf(target, best.backrun)), ["CANCELLED"]);
@@ -172,7 +172,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		const [best, next] = two(ahead);
 		// For the block before too, which another one makes.
 		const now = await best.bidder.bid(target, best.backrun, { uuid: "for now" });
-		await fixture.out(target, best.backrun);
+		await fixture.holds(target, best.backrun);
 		await fixture.publish(best.bidder.actor.sign({ nonce: best.bidder.nonce }));
 		best.bidder.nonce += 1;
 		await fixture.passBlock();

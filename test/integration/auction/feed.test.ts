@@ -363,13 +363,13 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	);
 
 	assert.equal(await high.bid(target, higher), highHash);
-	const outbid = await at(lowFeed, lowId, "OUTBID");
+	const outbid = await at(lowFeed, lowId, "RUNNER_UP");
 	assert.deepEqual([outbid.outbidBy, outbid.blockHash], [null, null], "by how much is told behind the block");
 	// Who asks later is told how it stands, at once.
 	const highId = await highFeed.subscribe(name, highHash);
 	const now = await until("the present state", () => highFeed.received(highId)[0]);
 	assert.deepEqual([now.bundleHash, now.status, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
-	await fixture.out(target, higher);
+	await fixture.out(target, [lower, higher]);
 
 	await fixture.system.nextBlock();
 	const included = await at(highFeed, highId, "INCLUDED");
@@ -381,7 +381,7 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
 	for (const [client, id] of spying) assert.deepEqual(client.received(id), []);
 	const stages = lowFeed.received(lowId).map(({ status }) => status);
-	assert.deepEqual([...new Set(stages)], ["BEST", "OUTBID", "NOT_INCLUDED"]);
+	assert.deepEqual([...new Set(stages)], ["BEST", "RUNNER_UP", "NOT_INCLUDED"]);
 	for (const { raw } of [lower, higher])
 		secrets.push(
 			{ name: "a backrun's s", value: `0x${raw.slice(-64)}` },

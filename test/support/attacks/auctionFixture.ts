@@ -11,6 +11,7 @@ import { type DevBuilder, startDevBuilder } from "../../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
 import { EMITS } from "../contracts.ts";
+import { metered } from "../eventLoopTime.ts";
 import { type RelayProcess, startRelayProcess } from "../processes.ts";
 import {
 	rawTransaction,
@@ -73,6 +74,8 @@ interface ToldBundle {
 
 interface CheatAuctionOptions {
 	readonly env?: Readonly<Record<string, string>>;
+	/** Whether the relay's event loop is measured, see eventLoopTime.ts. */
+	readonly isMetered?: boolean;
 }
 
 /** The running system. */
@@ -154,6 +157,13 @@ export class CheatAuction {
 		const { number, transactions } = await this.builder.buildBlock();
 		await until(`the relay sees block ${number}`, async () => (await this.#head()) >= number);
 		return { number, transactions };
+	}
+
+	/** Mines a block with nothing of ours, and waits until the relay has handled it. */
+	async emptyBlock(): Promise<void> {
+		const { number } = await this.head();
+		await this.chain.rpc("evm_mine", []);
+		await until("the relay sees the block", async () => (await this.#head()) > number);
 	}
 
 	/** Waits until the builder has `tx` for the next block. */
@@ -250,7 +260,7 @@ export class CheatAuction {
 }
 
 /** Starts the system. */
-export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Promise<CheatAuction> {
+export async function startCheatAuction({ env, isMetered }: CheatAuctionOptions = {}): Promise<CheatAuction> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	const contracts = compileFolder(join(dirname(fileURLToPath(import.meta.url)), "contracts"));
 	const genesisTimestamp = Math.floor(Date.now() / 1000) - (HISTORY + 1) * SLOT_SECONDS;
@@ -263,6 +273,7 @@ export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Prom
 	await chain.rpc("anvil_setCoinbase", [builder.coinbase]);
 	await chain.rpc("anvil_mine", [`0x${HISTORY.toString(16)}`, `0x${SLOT_SECONDS.toString(16)}`]);
 	const relay = await startRelayProcess({
+		...(isMetered === true ? metered("relay/main.ts") : {}),
 		env: {
 			PORT: "0",
 			HOST: "127.0.0.1",

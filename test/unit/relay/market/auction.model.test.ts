@@ -469,6 +469,15 @@ const CORNERS = [
 	"refused",
 ];
 
+/** What chance seldom brings: who is barred had another bid. */
+const LEAVES: Command[] = [
+	...[0, 1].map((at): Command => {
+		const bid = { owner: at, signer: at, client: 0, nonce: 0, value: 5, uuid: null, span: 3 };
+		return { do: "bid", target: at, builders: null, ahead: 0, ...bid };
+	}),
+	{ do: "mined", target: 0, which: 0, pays: 0, isLater: false },
+];
+
 test("what is out is always what the rules give a place", async () => {
 	const seen = new Set<string>();
 	await fc.assert(
@@ -477,7 +486,7 @@ test("what is out is always what the rules give a place", async () => {
 			for (const one of commands) await run.step(one);
 			for (const corner of run.seen) seen.add(corner);
 		}),
-		{ numRuns: RUNS },
+		{ numRuns: RUNS, examples: [[LEAVES]] },
 	);
 	for (const corner of [...CORNERS, "target ended", "target mined", "runner-up", "outbid", "no place"])
 		assert.ok(seen.has(corner), `never ${corner}`);

@@ -31,14 +31,14 @@ export const command = fc.oneof(
 		arbitrary: fc.record({ do: fc.constant("head" as const), mines: fc.option(fc.nat(TARGETS - 1)) }),
 	},
 	{
-		weight: 5,
+		weight: 8,
 		arbitrary: fc.record({
 			do: fc.constant("mined" as const),
 			target: fc.nat(TARGETS - 1),
 			/** Which of the backruns that the first builder has. */
 			which: fc.nat(2),
 			/** Hundredths of its bid that it pays; null: the node can't trace it. */
-			pays: fc.constantFrom(100, 100, 100, 99, 98, 0, null),
+			pays: fc.constantFrom(100, 100, 99, 98, 0, null),
 			/** Not right behind its target: another backrun, or anything else, is there. */
 			isLater: fc.constantFrom(false, false, false, true),
 		}),
@@ -62,7 +62,7 @@ export const command = fc.oneof(
 	},
 	{ weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
 	{
-		weight: 4,
+		weight: 7,
 		arbitrary: fc.record({ do: fc.constant("comes" as const), target: fc.nat(TARGETS - 1) }),
 	},
 	{

@@ -154,6 +154,7 @@ test("a target that fails by an account that has changed meanwhile is no verdict
 		await fixture.look(target);
 		fixture.simulations.pays.set("A", 8n);
 		await fixture.clock.advance(600);
+		await fixture.turn();
 		assert.deepEqual(fixture.builders.take(), sent);
 	}
 });
