@@ -9,19 +9,21 @@ import {
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
+import { type Owner, pastOwners, standingCount, withOwner, withoutWish } from "../shared/ownership.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
-import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
+import type { SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
 	type CancelPolicy,
 	type CancelRequest,
+	cancelRight,
 	knownOutcome,
-	mayCancelTransaction,
+	ownedTransaction,
+	ownerOf,
 	type PrivateTransaction,
-	privateTransaction,
 	type Submission,
 	type SubmitOutcome,
 	WATCH_BLOCKS,
@@ -60,8 +62,6 @@ const REFRESH = true;
 export class Pipeline implements Submitter, Canceller {
 	readonly #options: PipelineOptions;
 	readonly #deps: PipelineDependencies;
-	/** Submissions that are being written, by hash: a repeated submission of the same bytes waits for the same write. */
-	readonly #writing = new Map<string, Promise<SubmitOutcome>>();
 
 	constructor(options: PipelineOptions, dependencies: PipelineDependencies) {
 		this.#options = options;
@@ -70,14 +70,14 @@ export class Pipeline implements Submitter, Canceller {
 
 	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { onOutcome, clock, onStep } = this.#deps;
+		const { transactions, onOutcome, clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
 		const decoded = decodeTransaction(submission.raw);
 		onStep("decode", (clock.monotonic() - begun) / 1000);
 		const hash = decoded.ok ? decoded.tx.hash : null;
 		try {
 			const outcome = decoded.ok
-				? await this.#submitDecoded(decoded.tx, submission)
+				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
 				: refused(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
 			onOutcome(submission.path, label, hash);
@@ -86,13 +86,6 @@ export class Pipeline implements Submitter, Canceller {
 			onOutcome(submission.path, "failed", hash);
 			throw thrown;
 		}
-	}
-
-	#submitDecoded(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { transactions } = this.#deps;
-		return (
-			this.#writing.get(tx.hash) ?? transactions.exclusively(tx, () => this.#submitAlone(tx, submission))
-		);
 	}
 
 	/** Holds the lock of the sender and nonce: until it returns, only new blocks can change the state of that nonce. */
@@ -107,28 +100,38 @@ export class Pipeline implements Submitter, Canceller {
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
-		if (transactions.pool.get(tx.hash) !== undefined) return knownOutcome(tx.hash);
+		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
 		return this.#add(tx, submission, verdict.account, known === "readmit");
 	}
 
 	/** The outcome for a known hash; `readmit` if it has ended and may be admitted again, `new` if the hash is unknown. */
 	async #outcomeIfKnown(
 		tx: DecodedTransaction,
-		{ submitterAddress }: Submission,
+		submission: Submission,
 	): Promise<SubmitOutcome | "readmit" | "new"> {
 		const { transactions, accounts } = this.#deps;
 		const record = await transactions.record(tx.hash);
 		if (record === null) return "new";
-		if (isLive(record.stage) || isMined(record.stage)) return knownOutcome(tx.hash);
+		if (isLive(record.stage)) return this.#join(tx, submission);
+		if (isMined(record.stage)) return knownOutcome(tx.hash);
 		if (!isEndedByUser(record.stage)) return "readmit";
 		// Cancelled or replaced: never admitted again. It counts as known until its nonce is used, also while the node fails.
-		const client = clientOf(submitterAddress);
+		const client = clientOf(submission.submitterAddress);
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
 		// Before it refuses, it reads the account anew, since the known one may be old.
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
 		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
 		return isNonceUsed ? refused(verdict.rejection) : knownOutcome(tx.hash);
+	}
+
+	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
+	async #join(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+		const { transactions } = this.#deps;
+		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
+		const joined = withOwner(owners, ownerOf(tx, submission));
+		if (joined !== owners) await transactions.changeOwners(tx.hash, joined, "joined");
+		return knownOutcome(tx.hash);
 	}
 
 	/** Adds it to the pool and the disk, and has it run. */
@@ -138,19 +141,22 @@ export class Pipeline implements Submitter, Canceller {
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { transactions, runner, share, clock } = this.#deps;
-		const transaction = privateTransaction(tx, submission, clock.now());
-		const writing = transactions.add(transaction, account, isResubmitted);
-		this.#writing.set(tx.hash, writing);
-		try {
-			const outcome = await writing;
-			if (outcome.outcome !== "accepted") return outcome;
-			if (policyOf(transaction.path).shared === "always") share(transaction);
-			runner.run(tx.from, "new", REFRESH);
-			return outcome;
-		} finally {
-			this.#writing.delete(tx.hash);
-		}
+		const { transactions, runner, share } = this.#deps;
+		// What its owners asked for holds in its next life too, whoever brings it.
+		const past = isResubmitted ? ((await transactions.record(tx.hash))?.owners ?? []) : [];
+		const transaction = this.#owned(tx, submission, pastOwners(past));
+		const outcome = await transactions.add(transaction, account, isResubmitted);
+		if (outcome.outcome !== "accepted") return outcome;
+		if (transaction.shared === "always") share(transaction);
+		runner.run(tx.from, "new", REFRESH);
+		return outcome;
+	}
+
+	/** The transaction of a submission, of which `past` are the owners before. */
+	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
+		const { submitterAddress } = submission;
+		const owners = withOwner(past, ownerOf(tx, submission));
+		return ownedTransaction({ tx, submitterAddress, receivedAt: this.#deps.clock.now() }, owners);
 	}
 
 	async cancel(request: CancelRequest): Promise<boolean> {
@@ -163,20 +169,35 @@ export class Pipeline implements Submitter, Canceller {
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
 		if (owner === null) return false;
-		// Its submitter's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
+		// An owner's address authorizes a cancel only for WATCH_BLOCKS blocks after its end, in `archived.block`.
 		const head = this.#deps.tip.head()?.number ?? 0;
 		const isWatched = head < (archived?.block ?? 0) + WATCH_BLOCKS;
-		const submitterAddress = transaction?.submitterAddress ?? (isWatched ? (archived?.origin ?? null) : null);
-		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, submitterAddress }))
-			return false;
+		const owners = transaction?.owners ?? (isWatched ? (archived?.owners ?? []) : []);
+		const { cancelPolicy } = this.#options;
+		if (cancelRight(cancelPolicy, request, { from: owner.from, owners }) === null) return false;
 		// Repeating a cancel succeeds.
 		if (transaction === undefined) return archived?.stage === "CANCELLED";
-		await transactions.exclusively(transaction.tx, async () => {
-			// It may have left the pool while this waited for the lock.
-			const entry = pool.get(hash);
-			if (entry !== undefined) await transactions.cancel(entry);
-		});
-		return records.get(hash)?.record.stage === "CANCELLED";
+		return transactions.exclusively(transaction.tx, () => this.#cancelAlone(request, transaction.tx));
+	}
+
+	/** Takes back what the request may take back. Holds the lock of the sender and nonce. */
+	async #cancelAlone(request: CancelRequest, { hash, from }: DecodedTransaction): Promise<boolean> {
+		const { transactions } = this.#deps;
+		const { pool, records } = transactions;
+		// Its owners may have changed while this waited for the lock; and of one that was being written, only now there is a record.
+		const { record } = records.get(hash) ?? {};
+		if (record === undefined) return false;
+		const { owners } = record;
+		const right = cancelRight(this.#options.cancelPolicy, request, { from, owners });
+		const left = right === "own" ? withoutWish(owners, request.address ?? "") : [];
+		if (right === "own" && standingCount(left) > 0 && isLive(record.stage)) {
+			if (left !== owners) await transactions.changeOwners(hash, left, "left");
+			return isLive(record.stage);
+		}
+		// It may have left the pool by now.
+		const entry = pool.get(hash);
+		if (right !== null && entry !== undefined) await transactions.cancel(entry);
+		return record.stage === "CANCELLED";
 	}
 
 	/**
@@ -230,8 +251,7 @@ export class Pipeline implements Submitter, Canceller {
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
-		const { transactions, clock } = this.#deps;
-		await transactions.cancelBy(privateTransaction(tx, submission, clock.now()), earlier);
+		await this.#deps.transactions.cancelBy(this.#owned(tx, submission), earlier);
 		return { outcome: "cancels", hash: tx.hash };
 	}
 }

@@ -161,7 +161,7 @@ export class SenderRunner {
 		const { ready } = all;
 		// Transactions behind a gap are recorded before the simulation of the others is awaited.
 		for (const entry of all.waiting) {
-			if (policyOf(entry.transaction.path).shared === "always") searchers.share(entry.transaction);
+			if (entry.transaction.shared === "always") searchers.share(entry.transaction);
 			this.#wait(entry, "nonceGap", next);
 		}
 		const facts = ready.map((entry) => this.#factsOf(entry));
@@ -299,7 +299,7 @@ export class SenderRunner {
 	#visibility(ready: readonly PoolEntry[], outcomes: readonly MaybeOutcome[]): readonly Visibility[] {
 		let behindHidden = false;
 		return ready.map((entry, i) => {
-			const { shared } = policyOf(entry.transaction.path);
+			const { shared } = entry.transaction;
 			const outcome = outcomes[i];
 			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
 			const isShared = shared === "always" || this.#recordOf(entry)?.shared === true;

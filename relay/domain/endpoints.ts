@@ -57,6 +57,12 @@ export function policyOf(path: SubmissionPath): EndpointPolicy {
 	return ENDPOINTS[path];
 }
 
+/** When searchers see what was submitted on all of `paths`: as the strictest of them says. */
+export function sharedOn(paths: readonly SubmissionPath[]): EndpointPolicy["shared"] {
+	if (paths.some((path) => policyOf(path).shared === "never")) return "never";
+	return paths.every((path) => policyOf(path).shared === "always") ? "always" : "likely";
+}
+
 /** Whether a transaction may be sent only if it passes a simulation for this block. `passed`: whether it ever has. */
 export function mustPass(one: { readonly policy: EndpointPolicy; readonly passed: boolean }): boolean {
 	const { policy, passed } = one;

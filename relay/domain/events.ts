@@ -39,6 +39,10 @@ type BlockEvent<T extends string, Fields = unknown> = Event<T, { readonly block:
 
 export type TxEvent =
 	| BlockEvent<"received">
+	/** Another client submitted the same bytes, or one of several asked for more: what holds may be stricter now. */
+	| BlockEvent<"joined">
+	/** One of several clients took its wish back; the others have not. */
+	| BlockEvent<"left">
 	/** It waits since block `block`. */
 	| BlockEvent<"queued", { readonly reason: QueueReason }>
 	/** Its nonce is next: its lifetime starts, and `block` is the first block that it may be in. */
@@ -52,10 +56,16 @@ export type TxEvent =
 	| Event<"shared">
 	/** A new bid on it was accepted. Bids are counted, not listed. */
 	| Event<"bid", { readonly bundle: string }>
-	/** A bid behind it was sent to builders for `block`. `bid` is in wei. */
+	/**
+	 * A bid behind it was sent to builders for `block`. `bid` is in wei. `recipient`: who gets the refund; events of earlier
+	 * versions lack it.
+	 */
 	| BlockEvent<
 			"bundled",
-			Pick<Refund, "bundle" | "backrun" | "bid"> & { readonly builders: readonly string[] }
+			Pick<Refund, "bundle" | "backrun" | "bid"> & {
+				readonly builders: readonly string[];
+				readonly recipient?: string;
+			}
 	  >
 	/** The refund for the backrun behind it was read from the block. */
 	| BlockEvent<"refunded", Refund>

@@ -1,6 +1,7 @@
 // The record of one transaction: its stage, its events and what follows from them. The table of legal transitions decides each
 // change of stage. Status, store and event page show the record; it contains no raw bytes.
 
+import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
 import type { PrivateTransaction } from "./transaction.ts";
@@ -23,17 +24,14 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 export interface TransactionRecord {
 	readonly hash: string;
 	readonly receivedAt: number;
-	readonly path: PrivateTransaction["path"];
 	readonly from: string;
 	/** Null for a creation. */
 	readonly to: string | null;
 	readonly gas: string;
 	readonly nonce: string;
 	readonly value: string;
-	readonly referrer: string | null;
-	/** The network address that submitted it and may cancel it. Null once it is archived. */
-	readonly origin: string | null;
-	readonly refundRecipient: string | null;
+	/** Those who submitted it, from whom its path and refund recipient follow. Without their addresses once it is archived. */
+	owners: readonly Owner[];
 	stage: Stage;
 	/** The stage in which it had ended before it was mined anyway: a reorganisation returns it to that stage. */
 	ended: Stage | null;
@@ -77,15 +75,12 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	return {
 		hash: tx.hash,
 		receivedAt: transaction.receivedAt,
-		path: transaction.path,
 		from: tx.from,
 		to: tx.to,
 		gas: tx.gasLimit.toString(),
 		nonce: tx.nonce.toString(),
 		value: tx.value.toString(),
-		referrer: transaction.referrer,
-		origin: transaction.submitterAddress,
-		refundRecipient: transaction.refundRecipient,
+		owners: transaction.owners,
 		stage: "PENDING",
 		ended: null,
 		shared: false,
@@ -172,6 +167,8 @@ function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean):
 
 /** Events that do not set the record's block. */
 const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
+	"joined",
+	"left",
 	"simulated",
 	"notSimulated",
 	"broadcast",
@@ -265,6 +262,8 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[["PENDING"], "same"],
 		[ENDED_BY_RELAY, "PENDING"],
 	],
+	joined: [[LIVE, "same"]],
+	left: [[LIVE, "same"]],
 	queued: [[LIVE, "QUEUED"]],
 	ready: [
 		[["QUEUED"], "PENDING"],

@@ -1,37 +1,75 @@
 // Types of submissions, cancels and admitted transactions, and the rule who may cancel. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { SubmissionPath } from "./endpoints.ts";
+import { isOwnedBy, type Owner, type OwnerOptions, termsOf } from "../../shared/ownership.ts";
+import { type EndpointPolicy, type SubmissionPath, sharedOn } from "./endpoints.ts";
 import type { Rejection } from "./rejection.ts";
 
-/** The options of a submission. */
-export interface SubmissionOptions {
+/** The options of a submission; `softCancellations` is false on paths that do not support it. */
+export interface SubmissionOptions extends OwnerOptions {
 	readonly path: SubmissionPath;
-	/** Whether a self-transfer with the same nonce cancels it without a fee. False on paths that do not support it. */
-	readonly softCancellations: boolean;
-	/** Lower-case address that gets the refund; null: the sender. */
-	readonly refundRecipient: string | null;
-	readonly referrer: string | null;
 }
 
-/** An admitted transaction. */
+/** An admitted transaction. Its options are those that hold for all of its owners: see {@link ownedTransaction}. */
 export interface PrivateTransaction extends SubmissionOptions {
 	readonly tx: DecodedTransaction;
-	/** The network address that submitted it, and that may cancel it. */
+	/** Those who submitted it, the first one first. */
+	readonly owners: readonly Owner[];
+	/** When searchers may see it: as the strictest of the paths asked for. */
+	readonly shared: EndpointPolicy["shared"];
+	/** The network address that is charged for it. */
 	readonly submitterAddress: string;
 	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
 }
 
-/** Makes an admitted transaction from its submission. */
-export function privateTransaction(
-	tx: DecodedTransaction,
-	options: SubmissionOptions & { readonly submitterAddress: string },
-	receivedAt: number,
+/** The transaction of these owners: all that depends on them is worked out anew. */
+export function ownedTransaction(
+	{ tx, submitterAddress, receivedAt }: Pick<PrivateTransaction, "tx" | "submitterAddress" | "receivedAt">,
+	owners: readonly Owner[],
 ): PrivateTransaction {
-	const { path, softCancellations, refundRecipient, referrer, submitterAddress } = options;
-	return { tx, path, softCancellations, refundRecipient, referrer, submitterAddress, receivedAt };
+	const { path, paths, softCancellations, refundRecipient, referrer } = termsOf(owners);
+	const shared = sharedOn(paths);
+	return {
+		tx,
+		owners,
+		path,
+		shared,
+		softCancellations,
+		refundRecipient,
+		referrer,
+		submitterAddress,
+		receivedAt,
+	};
 }
+
+/** The owner that a submission of `tx` makes of its client. */
+export function ownerOf(tx: DecodedTransaction, submission: SubmissionOptions & OwnerProof): Owner {
+	const { path, softCancellations, refundRecipient, referrer, requester } = submission;
+	return {
+		address: requester.address,
+		signed: requester.signer === tx.from,
+		paths: ONE_PATH[path],
+		softCancellations,
+		refundRecipient,
+		referrer,
+		cancelled: false,
+	};
+}
+
+interface OwnerProof {
+	/** What the request proves about its client: an owner without an address can't take its wish back. */
+	readonly requester: Requester;
+}
+
+/** Shared by the owners of all transactions. */
+const ONE_PATH: Readonly<Record<SubmissionPath, readonly SubmissionPath[]>> = {
+	fast: ["fast"],
+	noreverts: ["noreverts"],
+	fullprivacy: ["fullprivacy"],
+	maxbackruns: ["maxbackruns"],
+	nochecks: ["nochecks"],
+};
 
 /** The transaction without raw bytes, data and lists, to save memory for one that is never sent again. */
 export function withoutBytes(transaction: PrivateTransaction): PrivateTransaction {
@@ -42,10 +80,10 @@ export function withoutBytes(transaction: PrivateTransaction): PrivateTransactio
 const NO_BYTES = Buffer.alloc(0);
 
 /** A submission as received. */
-export interface Submission extends SubmissionOptions {
+export interface Submission extends SubmissionOptions, OwnerProof {
 	/** The signed transaction as bytes; must not be changed afterwards. */
 	readonly raw: Uint8Array;
-	/** The client's network address. */
+	/** The client's network address, which is charged for it. */
 	readonly submitterAddress: string;
 }
 
@@ -82,31 +120,29 @@ export interface CancelRequest extends Requester {
 	readonly hash: string;
 }
 
-/** `origin`: only the submitter's network address or the sender's signature may cancel; `open`: anyone may. */
+/** `origin`: only owners and the sender's signature may cancel; `open`: anyone may. */
 export const CANCEL_POLICIES = ["origin", "open"] as const;
 export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
 
-/** The owner of a transaction: its sender, and the network address that submitted it (null if forgotten). */
-export interface TransactionOwner {
+/** To whom a transaction belongs: its sender, and those who submitted it (without their addresses once it is archived). */
+export interface Owned {
 	readonly from: string;
-	readonly submitterAddress: string | null;
+	readonly owners: readonly Owner[];
 }
 
-/** Whether the request comes from `owner`. */
-export function isOwner(
-	{ address, signer }: Requester,
-	{ from, submitterAddress }: TransactionOwner,
-): boolean {
-	return signer === from || (address !== null && address === submitterAddress);
+/** Whether the request comes from the sender or an owner. */
+export function isOwner({ address, signer }: Requester, { from, owners }: Owned): boolean {
+	return signer === from || isOwnedBy(owners, address);
 }
 
-/** Whether the request may cancel a transaction of `owner`. */
-export function mayCancelTransaction(
+/** What a request may take back: all of the transaction, its own wish, or (null) nothing. */
+export function cancelRight(
 	policy: CancelPolicy,
-	request: Requester,
-	owner: TransactionOwner,
-): boolean {
-	return policy === "open" || isOwner(request, owner);
+	{ address, signer }: Requester,
+	{ from, owners }: Owned,
+): "all" | "own" | null {
+	if (policy === "open" || signer === from) return "all";
+	return isOwnedBy(owners, address) ? "own" : null;
 }
 
 /** A sender's pending transaction, as one of a chain of nonces. */

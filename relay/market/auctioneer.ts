@@ -315,20 +315,25 @@ export class Auctioneer {
 		const { pool, records, sender, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
+		const { transaction } = entry;
+		const bundle = backrunBundle(bid, transaction, block, this.#options.refundPercent);
 		let isRecorded = false;
 		const recordOnce = () => {
 			// By now the target may be mined or ended.
 			if (isRecorded || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			isRecorded = true;
 			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
-			records.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what, builders: names });
+			const recipient = transaction.refundRecipient ?? transaction.tx.from;
+			records.emit(bid.target, {
+				type: "bundled",
+				at: clock.now(),
+				block,
+				...what,
+				builders: names,
+				recipient,
+			});
 		};
-		sender.sendBundle(
-			backrunBundle(bid, entry.transaction, block, this.#options.refundPercent),
-			names,
-			(delivery) => table.delivered(bid.record, block, delivery),
-			recordOnce,
-		);
+		sender.sendBundle(bundle, names, (delivery) => table.delivered(bid.record, block, delivery), recordOnce);
 	}
 
 	/** Handles the result of a simulation that a change of the target's state has made necessary. */

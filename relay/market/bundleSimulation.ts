@@ -7,7 +7,6 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
-import { policyOf } from "../domain/endpoints.ts";
 import type { SharedTransactions } from "../domain/ports.ts";
 import {
 	blockContext,
@@ -129,12 +128,17 @@ export class BundleSimulation implements SharedTransactions {
 		return chain.every((one) => this.#isShared(one)) ? { entry, chain } : null;
 	}
 
-	/** Identifies the state behind the target. A bid that was simulated in a different state must be simulated again. */
+	/**
+	 * Identifies the state behind the target, and what the target's owners ask for. A bid that was simulated in a different state
+	 * must be simulated again.
+	 */
 	basis(target: BidTarget): string {
 		const { tip } = this.#deps;
 		const next = tip.next();
 		const block = [tip.head()?.hash, next?.timestamp, next?.published?.prevRandao];
-		return [...block, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
+		const { path, refundRecipient } = target.entry.transaction;
+		const asked = [path, refundRecipient];
+		return [...block, ...asked, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
 	}
 
 	/**
@@ -234,8 +238,8 @@ export class BundleSimulation implements SharedTransactions {
 		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
 
-	#isShared({ transaction: { tx, path } }: PoolEntry): boolean {
-		return policyOf(path).shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
+	#isShared({ transaction: { tx, shared } }: PoolEntry): boolean {
+		return shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
 	}
 }
 

@@ -2,6 +2,7 @@
 // and what refund was due and paid; then updates the bidders' status and records what was paid.
 
 import { safeError } from "../../shared/log.ts";
+import { termsOf } from "../../shared/ownership.ts";
 import { paymentOf } from "../auction/payments.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import type { PaidBlock } from "../domain/ports.ts";
@@ -117,9 +118,9 @@ export class Settlement {
 		const index = place + 1;
 		const tx = place < 0 ? undefined : block.transactions[index];
 		const all = bundledFor(record).filter(({ backrun }) => backrun === tx?.hash);
-		const [bundled] = all;
+		const bundled = all.at(-1);
 		if (tx === undefined || bundled === undefined) return null;
-		const recipient = record.refundRecipient ?? record.from;
+		const recipient = bundled.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
 		const { fees, transfers } = await payments.brought(tx.hash, block);
 		const builders = [...new Set(all.flatMap((one) => one.builders))];
 		const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);

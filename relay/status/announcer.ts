@@ -3,6 +3,7 @@
 
 import { EventEmitter } from "node:events";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { termsOf } from "../../shared/ownership.ts";
 import { transactionTopic } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener, Following, Publisher } from "../domain/ports.ts";
@@ -32,6 +33,8 @@ function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent)
 	if (record.stage !== before) return true;
 	switch (event.type) {
 		case "received":
+		// Whether it is `fastMode` may have changed.
+		case "joined":
 			return true;
 		case "shared":
 			return previous(record, "shared", "received")?.type !== "shared";
@@ -109,7 +112,8 @@ const LINES: Readonly<Partial<Record<Stage, string>>> = {
  */
 export function createLifeLog({ log }: { readonly log: Logger }): EventListener {
 	return (record, before, event) => {
-		const { hash, path, stage, receivedAt, block, simulationError } = record;
+		const { hash, owners, stage, receivedAt, block, simulationError } = record;
+		const { path } = termsOf(owners);
 		if (event.type === "received") log.info("transaction accepted", { hash, path, block: event.block });
 		if (event.type === "reorged")
 			log.info("transaction out of its block", { hash, path, block: event.block });

@@ -97,8 +97,9 @@ function lifeView(
 ): object {
 	switch (event.type) {
 		case "bundled": {
-			const { bundle, backrun, bid, ...rest } = event;
-			return !isLive(record.stage) && backrun === mined ? event : rest;
+			const { recipient, ...told } = event;
+			const { bundle, backrun, bid, ...rest } = told;
+			return !isLive(record.stage) && backrun === mined ? told : rest;
 		}
 		case "broadcast": {
 			const { behindHidden, ...rest } = event;

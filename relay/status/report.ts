@@ -1,6 +1,7 @@
 // Makes the JSON of `GET /tx/{hash}` and `GET /tx/{hash}/events` from a record. Pure.
 
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import { termsOf } from "../../shared/ownership.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
@@ -8,7 +9,8 @@ import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 /** The response of `GET /tx/{hash}` for a known transaction. */
 export function statusReport(record: TransactionRecord): StatusRecord {
 	const { stage, shared } = record;
-	const { fastMode } = policyOf(record.path);
+	const { path, referrer, refundRecipient } = termsOf(record.owners);
+	const { fastMode } = policyOf(path);
 	const status = statusOf(record);
 	const held = stageReport(stage, {
 		error: stage === "SIMULATION_FAILED" ? record.simulationError : null,
@@ -31,8 +33,8 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		shared,
 		simulationError: record.simulationError,
 		backruns: record.backruns,
-		referrer: record.referrer,
-		refundRecipient: record.refundRecipient,
+		referrer,
+		refundRecipient,
 		refund: toEther(record.refund),
 		...held,
 	};

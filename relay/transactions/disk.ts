@@ -5,7 +5,7 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isSubmissionPath } from "../domain/endpoints.ts";
+import { type Owner, pastOwners, readOwner, storedOwner } from "../../shared/ownership.ts";
 import {
 	compacted,
 	endedUnsent,
@@ -14,7 +14,7 @@ import {
 	newRecord,
 	type TransactionRecord,
 } from "../domain/record.ts";
-import type { PrivateTransaction } from "../domain/transaction.ts";
+import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on. A final one is archived: it
@@ -92,9 +92,17 @@ export class TransactionDisk {
 		);
 	}
 
+	/** Writes the record of a live transaction whose owners change; `soft`: whether it allows soft cancels now. */
+	changeOwners(record: TransactionRecord, soft: boolean): Promise<void> {
+		const index = { key: nonceKey(SOFT, record), value: Buffer.from(record.hash) };
+		return this.#write(soft ? [recordChange(record), index] : [recordChange(record)]);
+	}
+
 	/** Archives final records in one commit: deletes the raw bytes, keeps the record for a week. */
 	archive(records: readonly TransactionRecord[], now: number): Promise<void> {
-		return this.#write(records.flatMap((record) => archiveChanges({ ...record, origin: null }, now)));
+		return this.#write(
+			records.flatMap((record) => archiveChanges({ ...record, owners: pastOwners(record.owners) }, now)),
+		);
 	}
 
 	/** The record of an archived transaction, or null. */
@@ -130,7 +138,8 @@ export class TransactionDisk {
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
-				yield { transaction, record: decodeRecord(own, next.value[1]) };
+				const record = decodeRecord(own, next.value[1], transaction.owners);
+				yield { transaction: ownedTransaction(transaction, record.owners), record };
 				continue;
 			}
 			const record = newRecord(transaction);
@@ -248,18 +257,20 @@ function timeKey(ms: number, hash: string): string {
 	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }
 
-/** What is stored beside the raw bytes; `origin` is the submitter's address, `block` the head at the submission's arrival. */
-type Envelope = Omit<PrivateTransaction, "tx" | "submitterAddress"> & {
+/**
+ * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival.
+ * Earlier versions wrote the only owner's options here, in place of `owners`.
+ */
+type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly origin: string;
 	readonly block: number;
+	readonly owners: readonly object[];
 };
 
 /** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
-export function encodeTransaction(
-	{ tx, submitterAddress, ...rest }: PrivateTransaction,
-	block: number,
-): Buffer {
-	const envelope: Envelope = { ...rest, origin: submitterAddress, block };
+export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
+	const { tx, owners, submitterAddress, receivedAt } = transaction;
+	const envelope: Envelope = { owners: owners.map(storedOwner), receivedAt, origin: submitterAddress, block };
 	const json = JSON.stringify(envelope);
 	const length = Buffer.byteLength(json);
 	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
@@ -273,19 +284,41 @@ export function encodeTransaction(
 export function decodeStored(key: string, bytes: Buffer): { transaction: PrivateTransaction; block: number } {
 	const { envelope, raw } = readable(key, () => {
 		const length = bytes.readUInt32BE(0);
-		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope;
+		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope & OnlyOwner;
 		// A copy, since the engine may reuse its buffer.
 		return { envelope, raw: Buffer.from(bytes.subarray(4 + length)) };
 	});
 	const decoded = decodeTransaction(raw);
-	if (!decoded.ok || envelope === null || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
-	const { block, path, origin, ...rest } = envelope;
-	return { transaction: { path, tx: decoded.tx, submitterAddress: origin, ...rest }, block };
+	if (!decoded.ok || envelope === null) throw new StoreFormatError(key);
+	const { block, origin, receivedAt, owners } = envelope;
+	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
+	const basis = { tx: decoded.tx, submitterAddress: origin, receivedAt };
+	return { transaction: ownedTransaction(basis, readOwners(key, read)), block };
+}
+
+/** What earlier versions kept of the only owner of a transaction. */
+interface OnlyOwner {
+	readonly path?: string | undefined;
+	readonly softCancellations?: boolean | undefined;
+	readonly refundRecipient?: string | null | undefined;
+	readonly referrer?: string | null | undefined;
+	readonly origin?: string | null | undefined;
+}
+
+/** The only owner as {@link storedOwner} would have written it. */
+function onlyOwner({ path, softCancellations: soft, refundRecipient, referrer, origin }: OnlyOwner): object {
+	return { paths: [path], soft, refundRecipient, referrer, address: origin };
+}
+
+function readOwners(key: string, stored: readonly object[]): readonly Owner[] {
+	const owners = stored.map(readOwner);
+	if (owners.length === 0 || owners.includes(null)) throw new StoreFormatError(key);
+	return owners as readonly Owner[];
 }
 
 /** The default values of fields, which are not stored. */
 const USUAL = {
-	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
+	...{ to: null, simulationError: null },
 	...{ ended: null, block: null, blockHash: null, firstBlock: null },
 	...{ shared: false, behindHidden: false, passed: false },
 	...{ backruns: 0, refund: "0", omitted: 0 },
@@ -294,26 +327,34 @@ const USUAL = {
 /** A record as JSON bytes, without fields that have their default. */
 export function encodeRecord(record: TransactionRecord): Buffer {
 	const usual: Readonly<Record<string, unknown>> = USUAL;
-	const fields = Object.entries(record).filter(
+	const fields = Object.entries({ ...record, owners: record.owners.map(storedOwner) }).filter(
 		([name, value]) => value !== usual[name] && !(Array.isArray(value) && value.length === 0),
 	);
 	return Buffer.from(JSON.stringify(Object.fromEntries(fields)), "utf8");
 }
 
-/** A record as stored: without fields that have their default. */
-type Stored = Omit<TransactionRecord, "events" | "deliveries" | keyof typeof USUAL> &
-	Partial<TransactionRecord>;
+/** A record as stored: without fields that have their default. Records of earlier versions are of one owner. */
+type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | keyof typeof USUAL> &
+	Partial<Omit<TransactionRecord, "owners"> & OnlyOwner & { readonly owners: readonly object[] }>;
 
-/** Decodes what {@link encodeRecord} wrote. Throws {@link StoreFormatError}. */
-export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
+/**
+ * Decodes what {@link encodeRecord} wrote; `known`: the owners in the submission, which is what a record of an earlier version
+ * is about. Throws {@link StoreFormatError}.
+ */
+export function decodeRecord(key: string, bytes: Buffer, known?: readonly Owner[]): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	const { events = [], deliveries = [], ...rest } = record;
+	const { events = [], deliveries = [], owners: stored, ...more } = record;
+	const { path, referrer, refundRecipient, origin, softCancellations: _, ...rest } = more;
+	const owners =
+		stored === undefined
+			? (known ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
+			: readOwners(key, stored);
 	// Records of earlier versions lack `builders`.
 	const whole = events.map((event) =>
 		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
 	);
-	return { ...USUAL, ...rest, events: whole, deliveries };
+	return { ...USUAL, ...rest, owners, events: whole, deliveries };
 }
 
 function readable<T>(key: string, read: () => T): T {

@@ -196,6 +196,22 @@ export class Pool implements PendingReader {
 		return true;
 	}
 
+	/**
+	 * Puts a new entry in the place of `entry`, for the same bytes with other owners, so that what was decided for the old one is
+	 * outdated. On another path it counts as not sent for the coming block.
+	 */
+	changeOwners(entry: PoolEntry, transaction: PrivateTransaction): void {
+		const sender = this.#bySender.get(transaction.tx.from);
+		if (sender === undefined || !this.holds(entry)) return;
+		const sentForBlock = transaction.path === entry.transaction.path ? entry.sentForBlock : null;
+		const changed: PoolEntry = { ...entry, transaction, sentForBlock };
+		this.#release(entry);
+		sender.entries[sender.entries.indexOf(entry)] = changed;
+		this.#byHash.set(transaction.tx.hash, changed);
+		this.#count(changed);
+		this.#updateParked(sender);
+	}
+
 	/** Removes an entry, if it is still in the pool. */
 	remove(entry: PoolEntry): void {
 		const { tx } = entry.transaction;

@@ -2,10 +2,11 @@
 // (domain/record.ts), and listeners are notified of each change.
 
 import type { Logger } from "../../shared/log.ts";
+import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener, EventSink } from "../domain/ports.ts";
-import { fold, isEndedByUser, type Stage, type TransactionRecord } from "../domain/record.ts";
-import { type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
+import { fold, isEndedByUser, isLive, type Stage, type TransactionRecord } from "../domain/record.ts";
+import { ownedTransaction, type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 
 /** A transaction and its record. */
 export interface RecordEntry {
@@ -15,7 +16,14 @@ export interface RecordEntry {
 }
 
 /** Events that must be stored although the stage stays, since a restart could not find them out again; a cancel's delivery too. */
-const KEPT: ReadonlySet<TxEvent["type"]> = new Set(["ready", "shared", "bundled", "refunded"]);
+const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
+	"ready",
+	"shared",
+	"bundled",
+	"refunded",
+	"joined",
+	"left",
+]);
 
 /** Records by hash; only `emit` changes one. */
 export class TransactionRecords implements EventSink {
@@ -105,6 +113,18 @@ export class TransactionRecords implements EventSink {
 		(real ? this.#changed : this.#annotated).add(record);
 		if (record.stage !== before) this.#reindex(entry);
 		this.#notify(record, before, event);
+	}
+
+	/** Gives a transaction other owners, as of `event`, and returns it; null if it is not there or the event is illegal. */
+	setOwners(hash: string, owners: readonly Owner[], event: TxEvent): PrivateTransaction | null {
+		const entry = this.#entries.get(hash);
+		if (entry === undefined || !isLive(entry.record.stage)) return null;
+		const { record } = entry;
+		const transaction = ownedTransaction(entry.transaction, owners);
+		record.owners = owners;
+		this.#entries.set(hash, { transaction, record });
+		this.emit(hash, event);
+		return transaction;
 	}
 
 	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */

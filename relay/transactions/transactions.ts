@@ -4,6 +4,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Owner } from "../../shared/ownership.ts";
 import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
@@ -15,6 +16,7 @@ import {
 	isOwner,
 	knownOutcome,
 	MAX_CANCELLED,
+	ownedTransaction,
 	type PrivateTransaction,
 	type Requester,
 	type SubmitOutcome,
@@ -62,10 +64,10 @@ export class Transactions implements RecordReader, KnownTransactions {
 		const chain: ChainLink[] = [];
 		if (!this.pool.isNonceKnown(sender)) return chain;
 		for (const { transaction } of this.pool.transactionsOf(sender).ready) {
-			const { tx, path, submitterAddress } = transaction;
+			const { tx, path, owners } = transaction;
 			const record = this.records.get(tx.hash)?.record;
 			if (record === undefined || record.stage === "SIMULATION_FAILED") break;
-			if (!isOwner(requester, { from: sender, submitterAddress })) break;
+			if (!isOwner(requester, { from: sender, owners })) break;
 			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
 		}
 		return chain;
@@ -152,6 +154,30 @@ export class Transactions implements RecordReader, KnownTransactions {
 		const event = this.#cancelled([...entry.everSentTo]);
 		this.records.emit(hash, event);
 		this.#deps.broadcaster.cancel(transaction, event.builders, event.block + 1);
+	}
+
+	/**
+	 * Gives a live transaction other owners, of whom one has `joined` or `left`. What holds for it may be stricter then: it is
+	 * taken from builders as it was sent, and sent again as it may be. Resolves once that is on disk. Call it within
+	 * {@link exclusively}. Throws if the store fails.
+	 */
+	async changeOwners(hash: string, owners: readonly Owner[], type: "joined" | "left"): Promise<void> {
+		const { pool, records, store } = this;
+		const { broadcaster, clock, onChange } = this.#deps;
+		const before = records.get(hash)?.transaction;
+		const block = this.#head();
+		const event = { type, at: clock.now(), block } as const;
+		const preview = records.preview(hash, event);
+		if (before === undefined || preview === null) return;
+		const { softCancellations } = ownedTransaction(before, owners);
+		await store.changeOwners({ ...preview, owners }, softCancellations);
+		// It may have been mined or have ended meanwhile.
+		const transaction = records.setOwners(hash, owners, event);
+		const entry = pool.get(hash);
+		if (transaction === null || entry === undefined) return;
+		pool.changeOwners(entry, transaction);
+		if (transaction.path !== before.path) broadcaster.cancel(before, [...entry.everSentTo], block + 1);
+		onChange(transaction.tx.from, false);
 	}
 
 	/**
@@ -275,7 +301,9 @@ export class Transactions implements RecordReader, KnownTransactions {
 
 	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
 		const { pool, broadcaster } = this.#deps;
-		const { transaction, record } = entry;
+		const { record } = entry;
+		// Its owners may have changed since.
+		const { transaction } = this.records.get(record.hash) ?? entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
 		const everSentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
@@ -410,6 +438,6 @@ type Undated<E> = E extends TxEvent ? Omit<E, "at"> : never;
 
 /** The event that `other` has replaced a transaction that `builders` must forget. `discreet`: searchers must not see `other`. */
 function replacedBy(other: PrivateTransaction, block: number, builders: readonly string[]) {
-	const discreet = policyOf(other.path).shared === "never";
+	const discreet = other.shared === "never";
 	return { type: "replaced", by: other.tx.hash, discreet, block, builders } as const;
 }

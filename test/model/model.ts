@@ -36,11 +36,16 @@ export interface SignedTx {
 
 /** A transaction that the relay has taken. */
 export interface ModelTx extends SignedTx {
+	/** The strictest that it was ever submitted on: who brings the same bytes again loosens nothing. */
 	path: Path;
 	/** Submitted with soft cancellations, where the path has them. */
 	soft: boolean;
 	/** It was submitted so at any time, also where it expired and came again otherwise. */
 	wasSoft: boolean;
+	/** It was ever submitted on a path that shows nothing. */
+	hidden: boolean;
+	/** Searchers were shown it since it was last taken. */
+	isShown: boolean;
 	/** Searchers were shown it at any time, also where it expired and came again otherwise. */
 	wasShown: boolean;
 	/** How it ended, if not by the chain. Kept while it is mined all the same. */
@@ -85,6 +90,17 @@ export type Answer = { readonly hash: string } | { readonly error: string };
 /** The paths that are simulated for each block, may not revert, and have soft cancellations. */
 export function isNoRevert(path: Path): boolean {
 	return path === "noreverts" || path === "fullprivacy";
+}
+
+/** The stricter of two paths. */
+function stricter(one: Path, other: Path): Path {
+	const order: readonly Path[] = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"];
+	return order[Math.min(order.indexOf(one), order.indexOf(other))] ?? one;
+}
+
+/** Whether searchers are never shown what comes on the path. */
+function isHidden(path: Path): boolean {
+	return path === "fullprivacy" || path === "nochecks";
 }
 
 /** 10 % more on both fees, fractions of a wei left out. */
@@ -198,7 +214,16 @@ export class ControlModel {
 		const known = this.#taken.get(tx.hash);
 		const next = this.#nonce(tx.account);
 		if (known !== undefined) {
-			if (this.isPending(known) || this.mined(known) !== undefined) return answer;
+			if (this.isPending(known)) {
+				// Its client asks for more.
+				known.path = stricter(known.path, path);
+				known.hidden ||= isHidden(path);
+				known.soft ||= soft && isNoRevert(path);
+				known.wasSoft ||= known.soft;
+				this.plan();
+				return answer;
+			}
+			if (this.mined(known) !== undefined) return answer;
 			if (this.isEndedByUser(known) && tx.nonce >= next) return answer;
 		}
 		const holder = this.holder(tx.account, tx.nonce);
@@ -310,17 +335,22 @@ export class ControlModel {
 		return all.filter((tx) => tx.end === "EXPIRED" && tx.hash !== hash);
 	}
 
-	#take(tx: SignedTx, path: Path, soft: boolean, cancels: boolean): void {
-		const isSoft = soft && isNoRevert(path);
+	#take(tx: SignedTx, asked: Path, soft: boolean, cancels: boolean): void {
 		const before = this.#taken.get(tx.hash);
+		const path = before === undefined ? asked : stricter(before.path, asked);
+		const isSoft = (soft && isNoRevert(asked)) || before?.soft === true;
 		const wasSoft = isSoft || before?.wasSoft === true;
-		const wasShown = path === "maxbackruns" || before?.wasShown === true;
+		const hidden = isHidden(asked) || before?.hidden === true;
+		const isShown = path === "maxbackruns" && !hidden;
+		const wasShown = isShown || before?.wasShown === true;
 		this.#taken.delete(tx.hash);
 		this.#taken.set(tx.hash, {
 			...tx,
 			path,
 			soft: isSoft,
 			wasSoft,
+			hidden,
+			isShown,
 			wasShown,
 			end: cancels ? "CANCELLED" : null,
 			cancels,

@@ -167,7 +167,7 @@ function statusDifferences(model: ControlModel, tx: ModelTx, shown: WireStatus):
 		status,
 		stage,
 		// A soft cancel goes nowhere, whatever its path.
-		shared: tx.path === "maxbackruns" && !tx.cancels,
+		shared: tx.isShown && !tx.cancels,
 		fastMode: tx.path === "fast",
 		nonce: isShown ? String(tx.nonce) : "",
 		received: isShown,

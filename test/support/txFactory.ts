@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
-import type { PrivateTransaction } from "../../relay/domain/transaction.ts";
+import { ownedTransaction, ownerOf, type PrivateTransaction } from "../../relay/domain/transaction.ts";
 import { type RlpItem, rlpEncode, type TransactionType, uintToBytes } from "../../shared/ethereum/rlp.ts";
 import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -101,19 +101,20 @@ export function signedTransaction(options: TxOptions = {}): DecodedTransaction {
 	return decoded.tx;
 }
 
-/** A transaction as the relay holds it. Default path `/fast`. */
+/** A transaction as the relay holds it, of the one who submitted it. Default path `/fast`. */
 export function privateTransaction(
-	options: TxOptions & Partial<Omit<PrivateTransaction, "tx">> = {},
+	options: TxOptions & Partial<Omit<PrivateTransaction, "tx" | "owners">> = {},
 ): PrivateTransaction {
-	return {
-		tx: signedTransaction(options),
+	const { submitterAddress = "127.0.0.1", receivedAt = Date.UTC(2026, 0, 1) } = options;
+	const tx = signedTransaction(options);
+	const owner = ownerOf(tx, {
 		path: options.path ?? "fast",
 		softCancellations: options.softCancellations ?? false,
 		refundRecipient: options.refundRecipient ?? null,
 		referrer: options.referrer ?? null,
-		submitterAddress: options.submitterAddress ?? "127.0.0.1",
-		receivedAt: options.receivedAt ?? Date.UTC(2026, 0, 1),
-	};
+		requester: { address: submitterAddress, signer: null },
+	});
+	return ownedTransaction({ tx, submitterAddress, receivedAt }, [owner]);
 }
 
 function fieldsOf(type: TransactionType, chainId: bigint, options: TxOptions): RlpItem[] {

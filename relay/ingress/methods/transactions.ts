@@ -139,7 +139,9 @@ type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  */
 async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<NotRefused> {
 	const options = submissionOptions(context.path, context.query);
-	const outcome = await submitter.submit({ raw, submitterAddress: context.client.address, ...options });
+	const { address: submitterAddress } = context.client;
+	const requester = requesterOf(context);
+	const outcome = await submitter.submit({ raw, submitterAddress, requester, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.

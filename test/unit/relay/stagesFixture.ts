@@ -230,10 +230,11 @@ export class StagesFixture {
 		return head;
 	}
 
-	/** Sends bytes as a client does; resolves with its answer. */
-	submit(transaction: PrivateTransaction): Promise<SubmitOutcome> {
-		const { tx, receivedAt: _, ...options } = transaction;
-		return this.pipeline.submit({ ...options, raw: tx.raw });
+	/** Sends bytes as a client does, with the sender's signature where `signer` says so; resolves with its answer. */
+	submit(transaction: PrivateTransaction, signer: string | null = null): Promise<SubmitOutcome> {
+		const { tx, receivedAt: _, owners, shared: __, ...options } = transaction;
+		const requester = { address: owners[0]?.address ?? null, signer };
+		return this.pipeline.submit({ ...options, raw: tx.raw, requester });
 	}
 
 	/** Submits, and waits for all that follows. */

@@ -46,7 +46,8 @@ for (const [name, end] of [
 			await fixture.block();
 			assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
 			for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
-			assert.equal((await fixture.store.archived(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
+			const owners = (await fixture.store.archived(tx.tx.hash))?.owners.map(({ address }) => address);
+			assert.deepEqual(owners, [null], "who submitted it is forgotten");
 			const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
 			assert.equal(await fixture.pipeline.cancel(bySender), false);
 		},

@@ -26,6 +26,8 @@ const delivery = { at, block, builder: "b", kind: "bundle", answer: "accepted", 
 
 const EVENTS = {
 	received: { type: "received", at, block },
+	joined: { type: "joined", at, block },
+	left: { type: "left", at, block },
 	queued: { type: "queued", at, block: 100, reason: "nonceGap" },
 	ready: { type: "ready", at, block },
 	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
@@ -68,6 +70,9 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	//                 P Q F S B I V R C E D
 	// Admitted, and admitted anew where it had expired or was dropped; its user's own end is never undone.
 	received: "        P . . . . . . . . P P",
+	// Of what has ended or is mined, nobody becomes an owner.
+	joined: "          P Q F S B . . . . . .",
+	left: "            P Q F S B . . . . . .",
 	queued: "          Q Q Q Q Q . . . . . .",
 	ready: "           P P F S B . . . . . .",
 	// What waits in the queue is not simulated.

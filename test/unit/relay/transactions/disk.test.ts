@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
-import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { ownedTransaction, type PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import {
 	decodeRecord,
 	decodeStored,
@@ -17,6 +17,7 @@ import {
 import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { type Owner, withOwner, withoutWish } from "../../../../shared/ownership.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../fakeDisk.ts";
 
@@ -213,8 +214,12 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	zeros: Buffer.alloc(200),
 	"an envelope that is not JSON": withEnvelope("{path: secret-path}"),
 	"an envelope that is null": withEnvelope("null"),
-	"a path that is none": changed({ path: "slow" }),
-	"a path of every object": changed({ path: "toString" }),
+	"no owner": changed({ owners: [] }),
+	"an owner that is null": changed({ owners: [null] }),
+	"a path that is none": changed({ owners: [{ paths: ["slow"] }] }),
+	"a path of every object": changed({ owners: [{ paths: ["toString"] }] }),
+	"no path": changed({ owners: [{ paths: [] }] }),
+	"an earlier version's path that is none": changed({ owners: undefined, path: "slow" }),
 };
 
 test("a damaged entry is refused, and the error names only its key", () => {
@@ -241,6 +246,8 @@ const LIFE: readonly (readonly [TxEvent, boolean])[] = [
 	[{ type: "queued", ...AT, reason: "nonceGap" }, true],
 	[{ type: "ready", ...AT }, true],
 	[{ type: "ready", ...AT }, true],
+	[{ type: "joined", ...AT }, true],
+	[{ type: "left", ...AT }, true],
 	[{ type: "shared", at: 1 }, true],
 	[{ type: "simulationFailed", ...AT, error: { code: "OUT_OF_GAS", message: "out of gas" } }, true],
 	[{ type: "simulated", ...AT, gasUsed: 1 }, true],
@@ -271,8 +278,50 @@ test("changes that a restart could not find out again are written at once, other
 test("a record is read back exactly, also one of an earlier version", () => {
 	const record = recordOf(TRANSACTION, SENT, { type: "bid", at: 1, bundle: "0xb" }, INCLUDED, REFUNDED);
 	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record)), record);
-	const { backruns, refund, ...old } = recordOf(TRANSACTION, CANCELLED);
-	const events = old.events.map((event) => ({ ...event, builders: undefined }));
-	const bytes = Buffer.from(JSON.stringify({ ...old, events }));
-	assert.deepEqual(decodeRecord("r/0xkey", bytes), recordOf(TRANSACTION, CANCELLED));
+	const { backruns, refund, owners, ...rest } = recordOf(TRANSACTION, CANCELLED);
+	const events = rest.events.map((event) => ({ ...event, builders: undefined }));
+	const old = {
+		...rest,
+		path: "noreverts",
+		referrer: "é",
+		refundRecipient: null,
+		origin: "127.0.0.1",
+		events,
+	};
+	const bytes = Buffer.from(JSON.stringify(old));
+	assert.deepEqual(decodeRecord("r/0xkey", bytes, owners), recordOf(TRANSACTION, CANCELLED));
+	// Of one that is archived, all that is known is in its record.
+	const [kept] = decodeRecord("r/0xkey", bytes).owners;
+	assert.deepEqual(kept, { ...owners[0], softCancellations: false });
+});
+
+test("a submission of an earlier version is of its only owner, and so is its record", async () => {
+	const { store, kv } = onDisk();
+	const { owners, ...options } = TRANSACTION;
+	const envelope = {
+		...{ path: "noreverts", softCancellations: true, refundRecipient: null, referrer: "é" },
+		...{ receivedAt: options.receivedAt, origin: "127.0.0.1", block: 100 },
+	};
+	const { hash } = TRANSACTION.tx;
+	kv.map.set(`p/${hash}`, withEnvelope(JSON.stringify(envelope)));
+	assert.deepEqual(await loaded(store), [{ transaction: TRANSACTION, record: recordOf(TRANSACTION) }]);
+	const { owners: _, ...record } = recordOf(TRANSACTION, SENT);
+	const old = { ...record, path: "noreverts", referrer: "é", refundRecipient: null, origin: "127.0.0.1" };
+	kv.map.set(`s/${hash}`, Buffer.from(JSON.stringify(old)));
+	assert.deepEqual(await loaded(store), [{ transaction: TRANSACTION, record: recordOf(TRANSACTION, SENT) }]);
+});
+
+test("owners come back as they were, and so does what holds", async () => {
+	const { store, restart } = onDisk();
+	const strict = privateTransaction({ path: "fullprivacy", submitterAddress: "10.0.0.2" });
+	const owners = withoutWish(
+		strict.owners.reduce<readonly Owner[]>((all, one) => withOwner(all, one), TRANSACTION.owners),
+		"10.0.0.2",
+	);
+	const transaction = ownedTransaction(TRANSACTION, owners);
+	await store.insert(TRANSACTION, recordOf(TRANSACTION), [], 1);
+	const record = { ...recordOf(TRANSACTION, { type: "joined", at: 3, block: 100 }), owners };
+	await store.changeOwners(record, true);
+	assert.deepEqual(await loaded(restart().store), [{ transaction, record }]);
+	assert.deepEqual([transaction.path, owners.map((one) => one.cancelled)], ["fullprivacy", [false, true]]);
 });

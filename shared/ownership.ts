@@ -1,0 +1,172 @@
+// Who owns a transaction, and what follows from what its owners asked for. Whoever has signed bytes can bring them, so nobody
+// owns them alone: the strictest path holds, nobody redirects another's refund, and nobody ends what another still wants. The
+// relay and boost decide by the same table of owners. Pure.
+
+/** The submission paths by strictness, the strictest first. */
+export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
+export type OwnedPath = (typeof STRICTEST_FIRST)[number];
+
+/** What a submission asks for besides its path. */
+export interface OwnerOptions {
+	/** Whether a self-transfer with the same nonce cancels it without a fee. */
+	readonly softCancellations: boolean;
+	/** Lower-case address that gets the refund; null: the sender. */
+	readonly refundRecipient: string | null;
+	readonly referrer: string | null;
+}
+
+/** One who submitted a transaction, with all that it asked for. */
+export interface Owner<P extends OwnedPath = OwnedPath> extends OwnerOptions {
+	/** Its network address, which may take its wish back; null: nobody may. */
+	readonly address: string | null;
+	/** Whether the sender's key signed the request: then its wish alone counts. */
+	readonly signed: boolean;
+	/** The paths that it asked for, each once. */
+	readonly paths: readonly P[];
+	/** Whether it has taken its wish back. What it asked for still counts, so that its end loosens nothing. */
+	readonly cancelled: boolean;
+}
+
+/** What holds for a transaction. */
+export interface Terms<P extends OwnedPath = OwnedPath> extends OwnerOptions {
+	/** The strictest path. */
+	readonly path: P;
+	/** All paths whose promises hold. */
+	readonly paths: readonly P[];
+}
+
+/** Owners that are kept by address; what others ask for is kept as if one had asked for all of it. */
+export const MAX_OWNERS = 8;
+
+/**
+ * The owners after one more submission: the same array if it changes nothing. The same address counts once, and so do the
+ * sender's signed requests, of which the last counts.
+ */
+export function withOwner<P extends OwnedPath>(
+	owners: readonly Owner<P>[],
+	owner: Owner<P>,
+): readonly Owner<P>[] {
+	let at = indexOf(owners, owner);
+	let added = owner;
+	if (at < 0 && !owner.signed && owners.length >= MAX_OWNERS) {
+		added = { ...owner, address: null };
+		at = indexOf(owners, added);
+	}
+	const before = owners[at];
+	if (before === undefined) return [...owners, added];
+	const now = owner.signed ? owner : merged(before, added);
+	return isSame(before, now) ? owners : owners.with(at, now);
+}
+
+function indexOf(owners: readonly Owner[], { signed, address }: Owner): number {
+	return owners.findIndex((one) => one.signed === signed && (signed || one.address === address));
+}
+
+/** The owners after the wish of `address` was taken back: the same array if it has none. */
+export function withoutWish<P extends OwnedPath>(
+	owners: readonly Owner<P>[],
+	address: string,
+): readonly Owner<P>[] {
+	if (!owners.some((one) => one.address === address && !one.cancelled)) return owners;
+	return owners.map((one) => (one.address === address ? { ...one, cancelled: true } : one));
+}
+
+/**
+ * The owners of a transaction that has ended, for its next life: their wishes are over and their addresses forgotten, but what
+ * they asked for still counts.
+ */
+export function pastOwners<P extends OwnedPath>(owners: readonly Owner<P>[]): readonly Owner<P>[] {
+	return owners
+		.map((one) => ({ ...one, address: null, cancelled: true }))
+		.reduce<readonly Owner<P>[]>((all, one) => withOwner(all, one), []);
+}
+
+/** Whether `address` is that of an owner, also of one that has taken its wish back. */
+export function isOwnedBy(owners: readonly Owner[], address: string | null): boolean {
+	return address !== null && owners.some((one) => one.address === address);
+}
+
+/** How many owners still want it. */
+export function standingCount(owners: readonly Owner[]): number {
+	let count = 0;
+	for (const { cancelled } of owners) if (!cancelled) count += 1;
+	return count;
+}
+
+/** What holds: the sender's signed wish, or else the strictest path and what all owners agree on. */
+export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
+	const [first] = owners;
+	if (first === undefined) throw new RangeError("a transaction without an owner");
+	const { paths, softCancellations, refundRecipient, referrer } =
+		owners.length === 1 ? first : (owners.find(({ signed }) => signed) ?? owners.reduce(merged));
+	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);
+	return { path, paths, softCancellations, refundRecipient, referrer };
+}
+
+function strictest<P extends OwnedPath>(paths: readonly P[]): P {
+	return STRICTEST_FIRST.find((path) => paths.includes(path as P)) as P;
+}
+
+/** Both wishes as one of the first's owner. What they do not agree on is null, and stays so. */
+function merged<P extends OwnedPath>(one: Owner<P>, other: Owner<P>): Owner<P> {
+	const more = other.paths.filter((path) => !one.paths.includes(path));
+	return {
+		address: one.address,
+		signed: one.signed,
+		paths: more.length === 0 ? one.paths : [...one.paths, ...more],
+		softCancellations: one.softCancellations || other.softCancellations,
+		refundRecipient: one.refundRecipient === other.refundRecipient ? one.refundRecipient : null,
+		referrer: one.referrer === other.referrer ? one.referrer : null,
+		// Its owner has ended it, and wallets send the bytes of all that they think pending again and again.
+		cancelled: one.address === null ? one.cancelled && other.cancelled : one.cancelled,
+	};
+}
+
+function isSame(one: Owner, other: Owner): boolean {
+	return (
+		one.address === other.address &&
+		one.softCancellations === other.softCancellations &&
+		one.refundRecipient === other.refundRecipient &&
+		one.referrer === other.referrer &&
+		one.cancelled === other.cancelled &&
+		one.paths.length === other.paths.length &&
+		one.paths.every((path) => other.paths.includes(path))
+	);
+}
+
+/** An owner as JSON values, without fields that have their default. */
+export function storedOwner(owner: Owner): object {
+	const { address, signed, paths, softCancellations: soft, refundRecipient, referrer, cancelled } = owner;
+	return {
+		paths,
+		...(address === null ? {} : { address }),
+		...(signed ? { signed } : {}),
+		...(soft ? { soft } : {}),
+		...(refundRecipient === null ? {} : { refundRecipient }),
+		...(referrer === null ? {} : { referrer }),
+		...(cancelled ? { cancelled } : {}),
+	};
+}
+
+/** The reverse of {@link storedOwner}; null if it is not what that wrote. */
+export function readOwner(stored: unknown): Owner | null {
+	const { paths, address = null, ...rest } = (stored ?? {}) as Record<string, unknown>;
+	const { signed = false, soft = false, cancelled = false, refundRecipient = null, referrer = null } = rest;
+	const known: readonly unknown[] = STRICTEST_FIRST;
+	const isRead =
+		Array.isArray(paths) &&
+		paths.length > 0 &&
+		paths.every((path) => known.includes(path)) &&
+		[address, refundRecipient, referrer].every((one) => one === null || typeof one === "string");
+	if (!isRead) return null;
+	const [isSigned, softCancellations, isCancelled] = [signed === true, soft === true, cancelled === true];
+	return {
+		address: address as string | null,
+		signed: isSigned,
+		paths: paths as OwnedPath[],
+		softCancellations,
+		refundRecipient: refundRecipient as string | null,
+		referrer: referrer as string | null,
+		cancelled: isCancelled,
+	};
+}
