@@ -311,14 +311,24 @@ describe("clients that may cancel", () => {
 });
 
 describe("a transaction's owner", () => {
-	it("is the first to submit it; submitting the same bytes again gives no rights", async () => {
+	it("is each who submits it while it is pending; it lives until the last one cancels", async () => {
+		const { actor, tx } = await held();
+		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
+		await submitBy(tx, THERE);
+		assert.equal(await fixture.cancel(tx, THERE), true, "its own wish is taken back");
+		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+		assert.equal(await fixture.cancel(tx, HERE), true);
+		await fixture.assertCancelled(tx);
+		await submitBy(tx, { from: "198.51.100.77" });
+		assert.equal(await fixture.cancel(tx, { from: "198.51.100.77" }), NOT_PENDING, "it came too late");
+		assert.equal(await fixture.cancel(tx, own(actor)), true);
+	});
+
+	it("who cancels by the sender's signature ends it for all", async () => {
 		const { actor, tx } = await held();
 		await submitBy(tx, THERE);
-		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
-		assert.equal(await fixture.cancel(tx, HERE), true);
-		await submitBy(tx, THERE);
-		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
 		assert.equal(await fixture.cancel(tx, own(actor)), true);
+		await fixture.assertCancelled(tx);
 	});
 
 	it("is known after a restart; once it is archived the sender's signature alone counts", async () => {
