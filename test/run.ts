@@ -26,7 +26,7 @@ const ALONE = [
  * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
  * Their limits leave room for that.
  */
-const FLOODS = ["bids", "bundles", "requests", "pool", "logs", "connections", "boost"].map(
+const FLOODS = ["bids", "bundles", "requests", "pool", "connections", "boost"].map(
 	(name) => `test/attacks/${name}.test.ts`,
 );
 /**
@@ -34,8 +34,11 @@ const FLOODS = ["bids", "bundles", "requests", "pool", "logs", "connections", "b
  * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.
  */
 const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
-/** It keeps the machine busy, by which the others of that kind would judge wrongly: after them, alone. */
-const LAST = ["test/integration/transport/eventLoop.test.ts"];
+/**
+ * They keep the machine busy, by which the others would judge wrongly, and are judged by it themselves: how much memory a process
+ * has left to be collected depends on the time that it gets. After all others, one at a time.
+ */
+const LAST = ["test/attacks/logs.test.ts", "test/integration/transport/eventLoop.test.ts"];
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
 const CONCURRENCY = 4;
 
