@@ -7,6 +7,7 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import { joinChunks } from "../../shared/jsonrpc/longText.ts";
 import { type Symptom, systemCode } from "../../shared/outgoing/advice.ts";
 import {
+	authorizationOf,
 	encodingsOf,
 	firstOf,
 	OUTGOING_HEADERS,
@@ -368,21 +369,6 @@ export function readUpstreamUrl(text: string): UpstreamUrl {
 			return writable(joined === "" ? whole : `${whole}?${joined}`);
 		},
 	};
-}
-
-function authorizationOf({ username, password }: URL): string | null {
-	if (username === "" && password === "") return null;
-	const pair = `${decoded(username)}:${decoded(password)}`;
-	return `Basic ${Buffer.from(pair).toString("base64")}`;
-}
-
-/** Decodes percent-encoding; a "%" that encodes nothing stays. */
-function decoded(text: string): string {
-	try {
-		return decodeURIComponent(text);
-	} catch {
-		return text;
-	}
 }
 
 /** Encodes characters that can't be sent. Queries come from clients and must not cause faults. */

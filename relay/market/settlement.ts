@@ -16,8 +16,6 @@ type Bundled = Extract<TxEvent, { type: "bundled" }>;
 export interface Landed {
 	readonly record: TransactionRecord;
 	readonly bundled: Bundled;
-	/** Names of the builders that it was sent to for this block. */
-	readonly builders: readonly string[];
 	/** The backrun's index in the block. */
 	readonly index: number;
 	readonly from: string;
@@ -125,7 +123,7 @@ export class Settlement {
 		const builders = [...new Set(all.flatMap((one) => one.builders))];
 		const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
 		const brought = fees + (transfers ?? BigInt(bundled.bid));
-		return { record, bundled, builders, index, from: tx.from, recipient, transfers, brought, terms };
+		return { record, bundled, index, from: tx.from, recipient, transfers, brought, terms };
 	}
 
 	/**

@@ -16,8 +16,17 @@ export const OUTGOING_HEADERS = {
 /** The `Authorization` by the credentials in a URL; null if there are none. */
 export function authorizationOf({ username, password }: URL): string | null {
 	if (username === "" && password === "") return null;
-	const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+	const pair = `${decoded(username)}:${decoded(password)}`;
 	return `Basic ${Buffer.from(pair).toString("base64")}`;
+}
+
+/** Decodes percent-encoding; a "%" that encodes nothing stays. */
+function decoded(text: string): string {
+	try {
+		return decodeURIComponent(text);
+	} catch {
+		return text;
+	}
 }
 
 /** The value of an answer's header, the first one if it is given several times. */

@@ -32,7 +32,7 @@ function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly R
 	return {
 		record: newRecord(privateTransaction({ by: testAccount(400) })),
 		bundled: { type: "bundled", at: 1, block: 101, ...event },
-		...{ builders: ["a"], index: block.transactions.findIndex((tx) => tx.hash === hash) },
+		...{ index: block.transactions.findIndex((tx) => tx.hash === hash) },
 		...{ from: "0xsome", to: null, recipient: USER, transfers: bid, brought: bid, terms },
 	};
 }
