@@ -1,7 +1,7 @@
 // The values that boost decides by: the upstreams, a client's request, and the classified result of an attempt at an upstream.
 // Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
 
-import type { RequestLife } from "../../shared/http/callContext.ts";
+import { isWebPage, type RequestLife, UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 
 /** Our relay, and the one that is used while ours is unavailable. */
@@ -134,10 +134,23 @@ export interface Caller {
 	readonly life: RequestLife;
 }
 
-/** The caller of a transaction that boost resends or cancels: the client's limits and right to cancel apply at the relay. */
-export function onBehalfOf({ address }: { readonly address: string }): Caller {
+/** The address by which the client owns what it submits; null: a web page, or an unknown address, owns nothing. */
+export function ownAddress({ address, origin }: Pick<Caller, "address" | "origin">): string | null {
+	return isWebPage(origin) || address === UNKNOWN_ADDRESS ? null : address;
+}
+
+/**
+ * The caller of a transaction that boost resends or cancels: the client's limits and right to cancel apply at the relay.
+ * `signer`: whose signature boost has seen. `owns`: whether the client owns what it submits by its address.
+ */
+export function onBehalfOf(
+	{ address }: { readonly address: string },
+	{ signer = null, owns = true }: { readonly signer?: string | null; readonly owns?: boolean } = {},
+): Caller {
 	const life = { bytes: 0, onGone() {} };
-	return { address, signer: null, origin: null, via: null, signature: null, life };
+	// The origin of a sandboxed page, which names no site.
+	const origin = owns ? null : "null";
+	return { address, signer, origin, via: null, signature: null, life };
 }
 
 /** A client's body, unchanged, that is a single call. */

@@ -2,8 +2,9 @@
 // change of a row, except of its notes, is a pure function here, named by a verb, so that all that can happen to it can be read in
 // one place.
 
-import { isWebPage } from "../../shared/http/callContext.ts";
-import { type BoostPath, type Caller, UPSTREAMS, type UpstreamName } from "./request.ts";
+import { UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import type { Owner } from "../../shared/ownership.ts";
+import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
 /** How a row can end. `dropped`: its nonce was used by another transaction, or every holder rejected it for good. */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
@@ -65,16 +66,24 @@ export interface NewRow {
 	readonly search: string;
 	/** Whether a self-transfer with its nonce cancels it for free. */
 	readonly softCancellations: boolean;
-	/** The client's network address, which may cancel it. */
+	/** The network address of the client that is charged for it. */
 	readonly address: string;
+	/** That client as an owner, with what it asks for. */
+	readonly owner: Owner<BoostPath>;
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
 	/** The upstreams that hold an earlier transaction of its nonce. */
 	readonly replacesAtUpstreams: readonly UpstreamName[];
 }
 
-/** Immutable: `Rows` replaces it as a whole. */
-export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams"> {
+/** Immutable: `Rows` replaces it as a whole. Path, query and `softCancellations` are those that hold for all owners. */
+export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner"> {
+	/** Those who submitted it. Empty once it has ended: then its only owner has the row's address. */
+	readonly owners: readonly Owner<BoostPath>[];
+	/** The relay, where it has the row, must still be told of all owners: not all of their wishes and cancels came through. */
+	readonly ownersPending: boolean;
+	/** Ended by its sender's signature, which goes over all owners. */
+	readonly bySender: boolean;
 	/** Its place on disk, after those of all rows that were there when it was made; 0 in a journal of format 1. */
 	readonly id: number;
 	/** Length of the signed transaction; 0 if that is no longer kept. */
@@ -190,6 +199,9 @@ export function openRow(
 		search: entry.search,
 		softCancellations: entry.softCancellations,
 		address: entry.address,
+		owners: [entry.owner],
+		ownersPending: false,
+		bySender: false,
 		receivedAt: Math.max(entry.receivedAt, notBefore),
 		bytes: entry.raw.length,
 		aliveUntil,
@@ -213,11 +225,6 @@ function opened(was: Standing, isFirst: boolean, replaces: boolean): Standing {
 
 export function isLive({ desired }: Row): boolean {
 	return desired === "live";
-}
-
-/** Whether `caller` is its sender, by a signature, or who submitted it, by the network address: the relay's rule. */
-export function isOwner({ from, address }: Row, { signer, origin, address: its }: Caller): boolean {
-	return signer === from || (!isWebPage(origin) && its !== "unknown" && its === address);
 }
 
 /** Whether its bytes are still needed: it is live, or mined and can be reopened. */
@@ -256,6 +263,7 @@ export function needsWork(row: Row): boolean {
 	if (relay.cancelPending || fallback.cancelPending) return true;
 	if (!isLive(row) || !row.acknowledged) return false;
 	if (relay.replacementPending || fallback.replacementPending) return true;
+	if (row.ownersPending && isHolder(relay)) return true;
 	if (relay.presence === "lost" || fallback.presence === "lost") return true;
 	return !isHolder(relay) && !isHolder(fallback);
 }
@@ -392,12 +400,17 @@ export function reopenRow(row: Row, aliveUntil: number, monotonic: number): Row 
 }
 
 const NOWHERE = standings(ABSENT, ABSENT);
+export const NO_OWNERS: Row["owners"] = Object.freeze([]);
 /** Shared: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
 /** Leaves what is kept of a row that ended and can't be reopened; the same that a restart restores. */
 export function stripRow(one: EndedOne): Row {
-	const { id, hash, from, nonce, path, address, requests = 0, desired = "dropped", endedAt = 0, at } = one;
+	const { id, hash, from, nonce, path, requests = 0, desired = "dropped", endedAt = 0, at } = one;
+	const { owners = NO_OWNERS, bySender = false } = one;
+	// Most have one owner, of whom the address is all that is needed.
+	const [only] = owners;
+	const address = owners.length === 1 ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
 	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
 	const standing = (by: UpstreamName): Standing => ({ ...ABSENT, cancelPending: isPending(by) });
 	// One literal, so that all share a hidden class in V8: there may be hundreds of thousands.
@@ -410,6 +423,9 @@ export function stripRow(one: EndedOne): Row {
 		search: "",
 		softCancellations: false,
 		address,
+		owners: owners.length === 1 ? NO_OWNERS : owners,
+		ownersPending: false,
+		bySender,
 		receivedAt: 0,
 		bytes: 0,
 		aliveUntil: 0,

@@ -1,6 +1,8 @@
 // The stored format of rows: pure functions between a row and bytes, readable across versions of boost.
 
-import { BOOST_PATHS, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
+import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
+import { onlyOwner } from "../domain/owners.ts";
+import { BOOST_PATHS, type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import {
 	ABSENT,
 	cancelsPendingAt,
@@ -10,6 +12,7 @@ import {
 	isHolder,
 	isLive,
 	keepsBytes,
+	NO_OWNERS,
 	newNotes,
 	type Row,
 	type Standing,
@@ -46,6 +49,8 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.bytes === row.bytes &&
 		before.acknowledged === row.acknowledged &&
 		before.aliveUntil === row.aliveUntil &&
+		before.owners === row.owners &&
+		before.ownersPending === row.ownersPending &&
 		isSameStanding(before.at.relay, row.at.relay) &&
 		isSameStanding(before.at.fallback, row.at.fallback)
 	);
@@ -104,9 +109,11 @@ function rawStart(value: Buffer): number {
 // Written by hand: five times as fast as JSON.stringify.
 function stateText(row: Row): string {
 	const { from, nonce, path, address, desired, endedAt } = row;
-	const both = `"from":${quoted(from)},"nonce":"${nonce}","path":"${path}","address":${quoted(address)}`;
+	const owners = isPlain(row) ? "" : `,"owners":${JSON.stringify(row.owners.map(storedOwner))}`;
+	const both = `"from":${quoted(from)},"nonce":"${nonce}","path":"${path}","address":${quoted(address)}${owners}`;
 	if (isLive(row)) return `{${both},"open":${openText(row)}}`;
-	const was = keepsBytes(row) ? `,"open":${openText(row)}` : "";
+	const signed = row.bySender ? ',"signed":true' : "";
+	const was = `${signed}${keepsBytes(row) ? `,"open":${openText(row)}` : ""}`;
 	return `{${both},"ending":"${desired}","endedAt":${endedAt},"untold":${listed(cancelsPendingAt(row))}${was}}`;
 }
 
@@ -118,8 +125,23 @@ function openText(row: Row): string {
 		`{"search":${quoted(search)},"soft":${softCancellations},"receivedAt":${receivedAt},` +
 		`"owed":${listed(owed)},"holders":${listed(holdersOf(row))},` +
 		// Records without this field are acknowledged.
-		`${acknowledged ? "" : '"unacknowledged":true,'}"aliveUntil":${aliveUntil}}`
+		`${acknowledged ? "" : '"unacknowledged":true,'}` +
+		`${row.ownersPending ? '"ownersPending":true,' : ""}"aliveUntil":${aliveUntil}}`
 	);
+}
+
+/** Whether its owners follow from the row itself: none any more, or one that is its client. */
+function isPlain({ owners, address }: Row): boolean {
+	const [only] = owners;
+	if (owners.length !== 1 || only === undefined) return owners.length === 0;
+	return only.address === address && only.paths.length === 1 && !only.signed && !only.cancelled;
+}
+
+function readOwners(stored: readonly unknown[]): Row["owners"] {
+	const owners = stored.map(readOwner);
+	const isRead = owners.every((one) => one?.paths.every((path) => BOOST_PATHS.some((own) => own === path)));
+	if (!isRead || owners.length === 0) throw new TypeError("not what was written");
+	return owners as readonly Owner<BoostPath>[];
 }
 
 const PLAIN = /^[\w=&.:%-]*$/;
@@ -141,11 +163,14 @@ interface StoredOpen {
 	readonly owed: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
 	readonly unacknowledged?: true;
+	readonly ownersPending?: true;
 }
 
 /** What {@link stateText} writes. */
 interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly nonce: string;
+	readonly owners?: readonly unknown[];
+	readonly signed?: true;
 	readonly open?: StoredOpen;
 	readonly ending?: Ending;
 	readonly endedAt?: number;
@@ -176,6 +201,10 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
 	// Without its bytes a mined row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
+	const only =
+		open === undefined
+			? NO_OWNERS
+			: [onlyOwner({ path, search: open.search, softCancellations: open.soft, address })];
 	return {
 		id,
 		hash,
@@ -185,6 +214,9 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		search: open?.search ?? "",
 		softCancellations: open?.soft === true,
 		address,
+		owners: read.owners === undefined ? only : readOwners(read.owners),
+		ownersPending: open?.ownersPending === true,
+		bySender: read.signed === true,
 		receivedAt: open?.receivedAt ?? 0,
 		aliveUntil: open?.aliveUntil ?? 0,
 		acknowledged: open?.unacknowledged === undefined,

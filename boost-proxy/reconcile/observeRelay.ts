@@ -134,6 +134,9 @@ export class RelayObserver {
 		row.notes.unknown.relay = 0;
 		const ending = endingOf(stage);
 		if (ending === undefined) rows.extendLife(row.hash);
+		// It was cancelled for those of its owners whom the relay knew.
+		else if (ending === "cancelled" && row.ownersPending)
+			rows.change(row.hash, (one) => markAbandoned({ ...one, ownersPending: false }, "relay"));
 		else if (ending === "cancelled" || ending === "replaced") {
 			endByUser(this.#context, row, ending, "relay");
 		} else if (ending !== "mined" && holdersOf(row).length > 1) {

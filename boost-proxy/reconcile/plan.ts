@@ -30,9 +30,9 @@ export interface PlanTime extends Moment {
 
 /**
  * Why an upstream must get a row. `handover`: no available upstream has it. `replacement`: this one holds an earlier row of the
- * nonce. `lost`: this one has lost it.
+ * nonce. `lost`: this one has lost it. `owners`: our relay has it, but not from all who own it.
  */
-export type Need = "handover" | "replacement" | "lost";
+export type Need = "handover" | "replacement" | "lost" | "owners";
 
 /**
  * The next action for a row at an upstream. `forget`: drop the pending replacement or cancel, which can't be done there.
@@ -105,7 +105,8 @@ export function mayNeedAction(row: Row, health: UpstreamHealths, time: PlanTime)
 
 /** Whether an available upstream must get a row although another one has it. */
 function isAlsoNeededAt(row: Row, name: UpstreamName, health: UpstreamHealths): boolean {
-	return isAvailable(health[name]) && (row.at[name].replacementPending || isLostAt(row, name, health));
+	if (!isAvailable(health[name])) return false;
+	return row.at[name].replacementPending || isLostAt(row, name, health) || lacksOwners(row, name);
 }
 
 /** One nonce at each upstream. Only the last acknowledged one of its rows is sent: it replaces those before it. */
@@ -177,6 +178,7 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 	if (upstream === undefined || upstream.isUnavailable) return null;
 	if (row.at[name].replacementPending) return "replacement";
 	if (isLostAt(row, name, health)) return "lost";
+	if (lacksOwners(row, name)) return "owners";
 	if (countsAsThere(row, name) || hasLiveHolder(row, health)) return null;
 	const isRefused = row.at[name].presence === "refused" && !isRetryDue(row, name, time);
 	if (isRefused || !upstream.acceptsPath(row.path)) return null;
@@ -213,6 +215,11 @@ function hasLiveHolder(row: Row, health: UpstreamHealths): boolean {
 /** Whether an upstream is configured and available. */
 function isAvailable(upstream: UpstreamHealth | undefined): boolean {
 	return upstream?.isUnavailable === false;
+}
+
+/** Whether our relay has it but must be told of all its owners. */
+function lacksOwners(row: Row, name: UpstreamName): boolean {
+	return name === "relay" && row.ownersPending && countsAsThere(row, name);
 }
 
 function isLostAt(row: Row, name: UpstreamName, health: UpstreamHealths): boolean {

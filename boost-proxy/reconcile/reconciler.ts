@@ -5,8 +5,17 @@ import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
+import { standingCount } from "../../shared/ownership.ts";
+import { markOwnersTold } from "../domain/owners.ts";
 import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
-import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
+import {
+	type Caller,
+	type Delivery,
+	mayHave,
+	onBehalfOf,
+	type UpstreamName,
+	type WireVerdict,
+} from "../domain/request.ts";
 import {
 	delayRetry,
 	isLive,
@@ -184,9 +193,14 @@ export class Reconciler {
 		const { onHandover, log } = this.#dependencies;
 		const { hash } = row;
 		const { name } = upstream;
-		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
+		if (need === "owners") return this.#tellOwners(upstream, row, raw);
+		const caller = upstream.dialect === null ? inNameOf(row, firstStanding(row)) : null;
 		const options = { deadlineMs: this.#deadlineMs, caller, whole: null };
 		const delivery = await upstream.deliver({ ...row, raw }, options);
+		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
+			// Those who have cancelled are not known there yet.
+			this.#changeLive(hash, (one) => ({ ...one, ownersPending: standingCount(one.owners) > 1 }));
+		}
 		const { time } = this.#healthAndTime();
 		if (delivery === null) {
 			this.#changeLive(hash, (one) => delayRetry(one, name, time));
@@ -203,6 +217,29 @@ export class Reconciler {
 			onHandover?.({ to: name, outcome: "failed" });
 			this.#markFailed(upstream, row, delivery, time);
 		}
+	}
+
+	/**
+	 * Submits it at our relay in the name of each owner, on the path that holds for all of them, and then cancels for those who
+	 * have taken their wish back. What the relay knows already changes nothing there.
+	 */
+	async #tellOwners(relay: Upstream, row: Row, raw: Buffer): Promise<void> {
+		const { hash, owners } = row;
+		for (const owner of [...owners].sort((one, other) => Number(one.cancelled) - Number(other.cancelled))) {
+			if (this.#stopped) return;
+			const caller = inNameOf(row, owner);
+			const options = { deadlineMs: this.#deadlineMs, caller, whole: null };
+			const delivery = owner.cancelled ? null : await relay.deliver({ ...row, raw }, options);
+			const isOver = owner.cancelled
+				? await this.#cancelAs(relay, row, caller)
+				: delivery?.kind === "acknowledged" ||
+					(delivery?.kind === "rejected" && isFinalVerdict(delivery.error));
+			if (isOver) continue;
+			const { time } = this.#healthAndTime();
+			this.#changeLive(hash, (one) => delayRetry(one, "relay", time));
+			return;
+		}
+		this.#changeLive(hash, (one) => markHeld(markOwnersTold(one, owners), "relay"));
 	}
 
 	#markFailed({ name, dialect }: Upstream, row: Row, delivery: Delivery, time: PlanTime): void {
@@ -244,15 +281,26 @@ export class Reconciler {
 		});
 	}
 
-	/** Whether the upstream answered for good; otherwise the cancel is sent again. */
+	/**
+	 * Whether the upstream answered for good; otherwise the cancel is sent again. Our relay is told so in the name of each owner,
+	 * or of the sender, whose own replacement counts as a signature.
+	 */
 	async #cancel(upstream: Upstream, row: Row): Promise<boolean> {
+		if (upstream.dialect !== null) return this.#cancelAs(upstream, row, null);
+		if (row.bySender || row.desired === "replaced")
+			return this.#cancelAs(upstream, row, onBehalfOf(row, { signer: row.from }));
+		if (row.owners.length === 0) return this.#cancelAs(upstream, row, onBehalfOf(row));
+		for (const owner of row.owners)
+			if (!(await this.#cancelAs(upstream, row, inNameOf(row, owner)))) return false;
+		return true;
+	}
+
+	async #cancelAs(upstream: Upstream, row: Row, caller: Caller | null): Promise<boolean> {
 		const { dialect } = upstream;
 		const method = dialect === null ? "eth_cancelTransaction" : (dialect.cancelMethod ?? "");
-		const caller = dialect === null ? onBehalfOf(row) : null;
 		const options = { deadlineMs: this.#deadlineMs, caller, path: row.path };
 		const answer = await upstream.call({ method, params: [row.hash] }, options);
-		if (answer === null) return false;
-		return answer.ok || (answer.error.code !== LIMITED_CODE && answer.error.code !== INTERNAL_CODE);
+		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
 	}
 
 	/** The next nonce of an account on the chain; null if it can't be read. */
@@ -287,6 +335,24 @@ export class Reconciler {
 	#changeLive(hash: string, change: (row: Row) => Row): void {
 		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
+}
+
+function isFinalVerdict({ code }: WireVerdict): boolean {
+	return code !== LIMITED_CODE && code !== INTERNAL_CODE;
+}
+
+type RowOwner = Row["owners"][number];
+
+/** The first owner that still wants it. */
+function firstStanding({ owners }: Row): RowOwner | undefined {
+	return owners.find(({ cancelled }) => !cancelled);
+}
+
+/** The caller in whose name the relay gets a row. One that owns nothing is charged as the row's client. */
+function inNameOf(row: Row, owner: RowOwner | undefined): Caller {
+	const { address = row.address, signed = false } = owner ?? {};
+	const signer = signed ? row.from : null;
+	return onBehalfOf({ address: address ?? row.address }, { signer, owns: address !== null });
 }
 
 function healthOf(upstream: Upstream, pausedUntil: number): UpstreamHealth {

@@ -4,11 +4,14 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { standingCount, withoutWish } from "../../shared/ownership.ts";
+import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Call,
 	type Delivery,
+	ownAddress,
 	type RequestState,
 	relayStages,
 	stagesCall,
@@ -16,15 +19,7 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import {
-	beginRequest,
-	endRequest,
-	isHolder,
-	isLive,
-	isOwner,
-	markAbandoned,
-	type Row,
-} from "../domain/row.ts";
+import { beginRequest, endRequest, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -76,8 +71,38 @@ export class Cancels {
 		}
 		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isUnavailable;
 		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
-		await this.#cancelEverywhere([row], (upstream) => this.#cancelAt(upstream, row, state, may), may);
+		const bySender = state.caller.signer === row.from;
+		if (!bySender && (await this.#takesBackOne(row, state, may))) return true;
+		const cancelAt = (upstream: Upstream) => this.#cancelAt(upstream, row, state, may);
+		await this.#cancelEverywhere([row], cancelAt, { byRight: may, bySender });
 		return true;
+	}
+
+	/** Takes back the client's own wish. Returns whether the transaction lives on, since others still want it. */
+	async #takesBackOne(row: Row, state: RequestState, may: boolean): Promise<boolean> {
+		const { rows, upstreams } = this.#dependencies;
+		const { hash } = row;
+		const own = ownAddress(state.caller) ?? "";
+		if (!may) {
+			// It is an owner at the relay, if at all; whether anybody else still wants it there, its stage tells.
+			await this.#unknown(hash, state);
+			return (await this.#stageAt(upstreams.relay, row, state)) !== "CANCELLED";
+		}
+		if (standingCount(withoutWish(row.owners, own)) === 0) return false;
+		rows.change(hash, beginRequest);
+		try {
+			const isHeld = isHolder(row.at.relay);
+			const outcome = isHeld ? await this.#cancelAt(upstreams.relay, row, state, may) : null;
+			if (outcome?.kind === "rejected") throw verdictError(outcome.error);
+			const isTold = outcome === null || (outcome.kind === "done" && !row.ownersPending);
+			rows.change(hash, (one) => (isLive(one) ? takeBackWish(one, own, isTold) : one));
+			await rows.written(hash);
+		} finally {
+			rows.change(hash, (one) => endRequest(one));
+		}
+		// The others may have taken theirs back meanwhile.
+		const now = rows.live(hash);
+		return now === null || standingCount(now.owners) > 0;
 	}
 
 	/** Cancels `siblings` by `tx`, which is sent only to their holders, in a form that is free there, and never kept. */
@@ -87,7 +112,7 @@ export class Cancels {
 			await this.#cancelEverywhere(
 				siblings,
 				(upstream) => this.#softCancelAt(tx, siblings, upstream, state),
-				true,
+				{ byRight: true, bySender: true },
 			);
 		} finally {
 			// The same bytes again are answered with their hash: to send them could cost the user gas.
@@ -103,14 +128,15 @@ export class Cancels {
 
 	/**
 	 * Cancels `siblings` (of one sender and nonce) at each holder, our relay first, and ends them if one has cancelled them or
-	 * may have. `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them.
+	 * may have. `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them,
+	 * in the name of the sender if it is `bySender`.
 	 * Resolves when the end is on disk and at least one holder has cancelled them, or there is none. Throws the verdict if all
 	 * that answered refused, else RpcError `unavailable` with the reason.
 	 */
 	async #cancelEverywhere(
 		siblings: readonly Row[],
 		cancelAt: (upstream: Upstream) => Promise<Outcome>,
-		byRight: boolean,
+		{ byRight, bySender }: { readonly byRight: boolean; readonly bySender: boolean },
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
@@ -139,8 +165,12 @@ export class Cancels {
 			if (done.length > 0 || isUnsure || (byRight && rejected === undefined)) {
 				const cancelLaterAt = UPSTREAMS.filter((name) => {
 					const kind = outcomes.get(name)?.kind;
-					return kind === undefined ? isHeldBy(name) : kind === "unreached" || kind === "unsure";
+					if (kind === undefined) return isHeldBy(name);
+					// The relay may not know yet that the other owners have cancelled too.
+					const others = name === "relay" && siblings.some(({ ownersPending }) => ownersPending);
+					return kind === "unreached" || kind === "unsure" || (others && !bySender);
 				});
+				change((row) => ({ ...row, bySender }));
 				for (const row of siblings) rows.end(row, "cancelled", cancelLaterAt);
 				await Promise.all(siblings.map(({ hash }) => rows.written(hash)));
 			}
@@ -175,8 +205,11 @@ export class Cancels {
 		const path = dialect === null ? state.path : row.path;
 		const outcome = await this.#ask(upstream, { method, params: [row.hash] }, path, state);
 		if (dialect !== null) return outcome;
-		if (outcome.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
-			return { kind: "done" };
+		if (outcome.kind === "rejected" && may) {
+			// It may not know this owner yet: it is told with the others, and then of the cancel.
+			const isUnknown = this.#dependencies.rows.live(row.hash)?.ownersPending === true;
+			if (isUnknown || (await this.#hasLost(upstream, row, state))) return { kind: "done" };
+		}
 		// For another client only the relay's consent counts, and it gave none.
 		return outcome.kind === "unsure" && !may ? { kind: "unreached" } : outcome;
 	}
@@ -204,10 +237,15 @@ export class Cancels {
 	}
 
 	/** Whether the relay, which refuses to cancel it, has lost it. */
-	async #hasLost(relay: Upstream, { hash }: Row, state: RequestState): Promise<boolean> {
+	async #hasLost(relay: Upstream, row: Row, state: RequestState): Promise<boolean> {
+		return (await this.#stageAt(relay, row, state)) === null;
+	}
+
+	/** Its stage at the relay: null if that has no record, undefined without an answer. */
+	async #stageAt(relay: Upstream, { hash }: Row, state: RequestState): Promise<string | null | undefined> {
 		const { caller, routing } = state;
 		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), caller, routing });
-		return relayStages(answer)?.[0]?.stage === null;
+		return relayStages(answer)?.[0]?.stage;
 	}
 
 	/** An unavailable upstream may still be alive: it is tried once, ignoring its breaker. */

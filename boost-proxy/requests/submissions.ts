@@ -21,17 +21,28 @@ import {
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
+import { type Owner, withOwner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import type { Upstream, Upstreams } from "../domain/ports.ts";
-import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
+import { joinRow, routeOf } from "../domain/owners.ts";
+import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import {
+	type BoostPath,
+	mayHave,
+	ownAddress,
+	type RequestState,
+	type UpstreamName,
+	type WireVerdict,
+} from "../domain/request.ts";
 import {
 	endRequest,
 	holdersOf,
 	isFinal,
 	isHolder,
+	isLive,
 	markHeld,
 	markMaybeHeld,
 	markNotHeld,
+	type NewRow,
 	type Row,
 	setReplacementPending,
 } from "../domain/row.ts";
@@ -80,7 +91,7 @@ const JOURNAL_MS = 2_000;
 
 export class Submissions {
 	readonly #dependencies: SubmissionsDependencies;
-	/** By hash: concurrent submissions of the same bytes share one result. */
+	/** By hash and client: concurrent submissions of the same bytes by one client that asks for the same share one result. */
 	readonly #running = new Map<string, Promise<Submitted>>();
 	/** By sender and nonce: submissions of one nonce are handled one after another. */
 	readonly #nonces = new Map<string, Promise<unknown>>();
@@ -94,7 +105,7 @@ export class Submissions {
 	 * client has used up its share of the journal, `unavailable` if no upstream answered for good or the journal is full.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
-		const softCancellations = softCancellable(state);
+		const query = state.search === "" ? NO_QUERY : readSubmissionQuery(new URLSearchParams(state.search));
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) {
 			const { message, reason: detail } = decoded;
@@ -102,23 +113,35 @@ export class Submissions {
 			throw new RpcError("rejected", message, data);
 		}
 		const { tx } = decoded;
-		const running = this.#running.get(tx.hash);
+		const { path, search, caller } = state;
+		const owner: Owner<BoostPath> = {
+			address: ownAddress(caller),
+			signed: caller.signer === tx.from,
+			paths: ONE_PATH[path],
+			// On the one path where the relay heeds that.
+			softCancellations: query.softCancellations && path === "noreverts",
+			refundRecipient: query.refundRecipient,
+			referrer: query.referrer,
+			cancelled: false,
+		};
+		const key = `${tx.hash} ${owner.address} ${owner.signed} ${path}?${search}`;
+		const running = this.#running.get(key);
 		if (running !== undefined) {
 			state.routing.answeredBy.add("journal");
 			return running;
 		}
-		const submission = this.#submitInTurn(tx, softCancellations, state);
-		this.#running.set(tx.hash, submission);
+		const submission = this.#submitInTurn(tx, owner, state);
+		this.#running.set(key, submission);
 		try {
 			return await submission;
 		} finally {
-			this.#running.delete(tx.hash);
+			this.#running.delete(key);
 		}
 	}
 
 	async #submitInTurn(
 		tx: DecodedTransaction,
-		softCancellations: boolean,
+		owner: Owner<BoostPath>,
 		state: RequestState,
 	): Promise<Submitted> {
 		const key = `${tx.from} ${tx.nonce}`;
@@ -129,7 +152,7 @@ export class Submissions {
 				throw unavailable("another transaction of the same nonce is still under way");
 			}
 		}
-		const submission = this.#submitExclusively(tx, softCancellations, state);
+		const submission = this.#submitExclusively(tx, owner, state);
 		this.#nonces.set(key, submission);
 		try {
 			return await submission;
@@ -140,7 +163,7 @@ export class Submissions {
 
 	async #submitExclusively(
 		tx: DecodedTransaction,
-		softCancellations: boolean,
+		owner: Owner<BoostPath>,
 		state: RequestState,
 	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
@@ -158,7 +181,7 @@ export class Submissions {
 			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
-		await this.#tryUpstreams(tx, siblings, softCancellations, state);
+		await this.#tryUpstreams(tx, siblings, owner, state);
 		return { tx, cancels: false };
 	}
 
@@ -184,14 +207,17 @@ export class Submissions {
 	async #tryUpstreams(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
-		softCancellations: boolean,
+		owner: Owner<BoostPath>,
 		state: RequestState,
 	): Promise<void> {
 		const { rows, failover, clock } = this.#dependencies;
 		const { path, search, caller, routing, whole } = state;
 		const { hash, from, nonce, raw } = tx;
-		const order = this.#order(tx, siblings, state);
 		const stored = rows.live(hash);
+		// The relay works out what holds for all owners; a fallback gets it as that says.
+		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
+		const route = joined.length === 1 ? { path, search } : routeOf(joined);
+		const order = this.#order(tx, siblings, route.path);
 		const row = {
 			hash,
 			from,
@@ -199,8 +225,9 @@ export class Submissions {
 			raw,
 			path,
 			search,
-			softCancellations,
+			softCancellations: owner.softCancellations,
 			address: caller.address,
+			owner,
 			receivedAt: clock.now(),
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
@@ -223,7 +250,10 @@ export class Submissions {
 			const deadlineMs = failover.shareMs("submission", order, i, state);
 			const options = { deadlineMs, caller, routing, whole };
 			// Null: not attempted, for lack of time or with an open breaker.
-			const delivering = deadlineMs === 0 ? Promise.resolve(null) : upstream.deliver(row, options);
+			const delivering =
+				deadlineMs === 0
+					? Promise.resolve(null)
+					: upstream.deliver(this.#sendable(row, route, name), options);
 			const delivery = await delivering.catch((thrown: unknown) => {
 				// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
 				this.#endRequest(hash, isOpened, false);
@@ -231,7 +261,7 @@ export class Submissions {
 			});
 			if (delivery?.kind === "acknowledged") {
 				routing.answeredBy.add(name);
-				await this.#acknowledge(tx, siblings, name, isOpened);
+				await this.#acknowledge(tx, siblings, name, isOpened ? null : owner);
 				this.#report(state, hash, "acknowledged", { upstream: name });
 				return;
 			}
@@ -247,7 +277,12 @@ export class Submissions {
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
 		await this.#endUnacknowledged(hash, isOpened);
-		throw this.#noVerdict(state, hash, error);
+		throw this.#noVerdict(state, hash, route.path, error);
+	}
+
+	#sendable(row: NewRow, { path, search }: Pick<Row, "path" | "search">, to: UpstreamName): Sendable {
+		if (to === "relay" || (path === row.path && search === row.search)) return row;
+		return { hash: row.hash, from: row.from, raw: row.raw, path, search };
 	}
 
 	/** `by` does not have it by this request; it may by an earlier one, which left `stored`. */
@@ -267,17 +302,21 @@ export class Submissions {
 		if (isOpened) this.#dependencies.rows.change(hash, (one) => endRequest(one, acknowledged));
 	}
 
-	/** Marks it acknowledged and its siblings replaced, and waits for the journal. */
+	/**
+	 * Marks it acknowledged and its siblings replaced, and waits for the journal. `joins`: the owner that joins a row which was
+	 * there; null: this request has opened the row.
+	 */
 	async #acknowledge(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		by: UpstreamName,
-		isOpened: boolean,
+		joins: Owner<BoostPath> | null,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
 		rows.change(tx.hash, (one) => {
-			const held = setReplacementPending(markHeld(one, by), by, false);
-			return isOpened ? endRequest(held, true) : held;
+			const own = joins === null || !isLive(one) ? one : joinRow(one, joins, by);
+			const held = setReplacementPending(markHeld(own, by), by, false);
+			return joins === null ? endRequest(held, true) : held;
 		});
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
@@ -309,11 +348,11 @@ export class Submissions {
 	#order(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
-		state: RequestState,
+		path: BoostPath,
 	): readonly [Upstream, ...Upstream[]] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
-		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
+		if (fallback === null || fallback.refusal(path) !== null) return [relay];
 		const others = siblings.length > 0 ? siblings : rows.liveOf(tx.from);
 		return isFallbackFirst(others) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
@@ -340,11 +379,11 @@ export class Submissions {
 		}
 	}
 
-	#noVerdict(state: RequestState, hash: string, error: WireVerdict | null): Error {
+	#noVerdict(state: RequestState, hash: string, path: BoostPath, error: WireVerdict | null): Error {
 		this.#report(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
 		if (error !== null) return verdictError(error);
-		const refusal = fallback?.refusal(state.path) ?? null;
+		const refusal = fallback?.refusal(path) ?? null;
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
 		if (refusal !== null) return unavailable(refusal);
 		return unavailable(
@@ -368,8 +407,10 @@ export class Submissions {
 	}
 }
 
-/** Whether it allows a soft cancel: by its query, on the one path where the relay heeds that. Throws `invalidParams`. */
-function softCancellable({ path, search }: RequestState): boolean {
-	if (search === "") return false;
-	return readSubmissionQuery(new URLSearchParams(search)).softCancellations && path === "noreverts";
-}
+/** What a request without a query asks for. */
+const NO_QUERY = { softCancellations: false, refundRecipient: null, referrer: null };
+/** Shared by all owners. */
+const ONE_PATH: Readonly<Record<BoostPath, readonly BoostPath[]>> = {
+	fast: ["fast"],
+	noreverts: ["noreverts"],
+};

@@ -9,6 +9,7 @@ import {
 } from "../../shared/ethereum/rpcObjects.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
+import { isOwner } from "../domain/owners.ts";
 import type { Upstream } from "../domain/ports.ts";
 import {
 	type Call,
@@ -19,7 +20,7 @@ import {
 	relayStages,
 	stagesCall,
 } from "../domain/request.ts";
-import { isEndedByUser, isHolder, isLive, isOwner, type Row } from "../domain/row.ts";
+import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";

@@ -49,6 +49,15 @@ export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
 	};
 }
 
+/** The query that asks for this, without "?"; what {@link readSubmissionQuery} reads back. */
+export function submissionQuery({ softCancellations, refundRecipient, referrer }: SubmissionQuery): string {
+	const query = new URLSearchParams();
+	if (softCancellations) query.set("softCancellations", "true");
+	if (refundRecipient !== null) query.set("refundRecipient", refundRecipient);
+	if (referrer !== null) query.set("referrer", referrer);
+	return query.toString();
+}
+
 function single(query: URLSearchParams, name: string): string | null {
 	const values = query.getAll(name);
 	if (values.length > 1) throw bad(name, "once");

@@ -90,7 +90,7 @@ export const eth_sendPrivateTransaction = relayMethod({
 export const eth_cancelTransaction = relayMethod({
 	name: "eth_cancelTransaction",
 	summary:
-		"Cancels a pending transaction: for its submitter, by network address, or its sender, by X-Flashbots-Signature.",
+		"Cancels a pending transaction: for its sender, by X-Flashbots-Signature, or its submitter, by network address. Of several submitters each takes back its own wish.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.literal(true),
 	ordered: true,

@@ -1,6 +1,7 @@
 // The fixture for the journal: entries by number, rows on a disk in memory with a shorter interface, and a readable view of
 // a row.
 
+import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	beginRequest,
@@ -38,12 +39,12 @@ export const addressOf = (n: number): string => `192.0.${2 + Math.floor(n / 250)
 
 /** Entry `n` of sender 1, unless said; its bytes and its client are its own. */
 export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
-	return {
+	const entry = {
 		hash: hashOf(n),
 		from: senderOf(1),
 		nonce: BigInt(n),
 		raw: rawOf(n),
-		path: "fast",
+		path: "fast" as const,
 		search: "",
 		softCancellations: false,
 		address: addressOf(n),
@@ -51,6 +52,7 @@ export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 		replacesAtUpstreams: [],
 		...changed,
 	};
+	return { ...entry, owner: onlyOwner(entry) };
 }
 
 export function rawOf(n: number, length = 120): Buffer {
@@ -106,9 +108,11 @@ export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path
 }
 
 function liveRow(row: Row): LiveRow {
-	const { id: _id, desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
+	const { id: _id, desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...more } = row;
+	const { owners, ownersPending: _pending, bySender: _by, ...known } = more;
+	const [owner = onlyOwner(row)] = owners;
 	const replacesAtUpstreams = UPSTREAMS.filter((by) => at[by].replacementPending);
-	return { ...known, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
+	return { ...known, owner, replacesAtUpstreams, holders: holdersOf(row), inProgress: requests > 0 };
 }
 
 function endedRow(row: Row): EndedRow {

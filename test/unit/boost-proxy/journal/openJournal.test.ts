@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, endRow, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
@@ -53,14 +54,21 @@ const LIVE: Row = {
 	...{ ...KEY, from: KNOWN.from, nonce: KNOWN.nonce, path: KNOWN.path, address: KNOWN.address },
 	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
 	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },
+	...{ owners: [KNOWN.owner], ownersPending: false, bySender: false },
 	at: { relay: standing("has"), fallback: standing("absent", { replacementPending: true }) },
 	notes: newNotes(0),
 };
+const OTHER = onlyOwner({ path: "fast", search: "", softCancellations: false, address: "192.0.2.77" });
+const SHARED: Row = { ...LIVE, owners: [KNOWN.owner, { ...OTHER, cancelled: true }], ownersPending: true };
 const cancelled = endRow(LIVE, "cancelled", 9, ["relay", "fallback"]);
 const STATES: Readonly<Record<string, Row>> = {
 	"a live one": LIVE,
 	"an acknowledged one": { ...LIVE, acknowledged: true, at: { relay: ABSENT, fallback: ABSENT } },
 	"an ended one": cancelled,
+	"one of two owners": SHARED,
+	"an ended one of two owners": { ...endRow(SHARED, "cancelled", 9), bySender: true },
+	"one of a page": { ...LIVE, owners: [{ ...KNOWN.owner, address: null }] },
+	"one that the sender signed": { ...LIVE, owners: [{ ...KNOWN.owner, signed: true }] },
 	"a mined one": endRow(LIVE, "mined", 9),
 	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
 };

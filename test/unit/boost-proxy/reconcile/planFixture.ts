@@ -1,5 +1,6 @@
 // The fixture for the plan: rows by number, every kind of delivery state, and two available upstreams.
 
+import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, NO_RETRY, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import type { PlanTime, UpstreamHealth } from "../../../../boost-proxy/reconcile/plan.ts";
@@ -36,9 +37,10 @@ export type StandingName = keyof typeof STANDINGS;
 
 /** Row `n`, of nonce `n`, live and acknowledged. */
 export function rowOf(n: number, at: Readonly<Record<UpstreamName, Standing>>): Row {
+	const asked = { path: "fast", search: "", softCancellations: false, address: addressOf(n) } as const;
 	return {
-		...{ id: n, hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), path: "fast", search: "" },
-		...{ softCancellations: false, address: addressOf(n), receivedAt: n, bytes: 120 },
+		...{ id: n, hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), receivedAt: n, bytes: 120 },
+		...{ ...asked, owners: [onlyOwner(asked)], ownersPending: false, bySender: false },
 		...{ aliveUntil: NOW.now + 1, acknowledged: true, requests: 0, desired: "live", endedAt: 0 },
 		...{ at, notes: newNotes(0) },
 	};

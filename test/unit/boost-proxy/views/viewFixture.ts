@@ -1,5 +1,6 @@
 // The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All calls are recorded.
 
+import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
@@ -173,7 +174,7 @@ export class ViewFixture {
 		};
 		const [first = "relay"] = holders;
 		const times = { aliveUntil: this.clock.now() + 1, notBefore: 0, monotonic: this.clock.monotonic() };
-		const row = openRow(entry, first, null, { id: 1, ...times });
+		const row = openRow({ ...entry, owner: onlyOwner(entry) }, first, null, { id: 1, ...times });
 		const known = holders.reduce<Row>((one, by) => markHeld(one, by), row);
 		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
 	}

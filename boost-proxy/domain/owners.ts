@@ -1,0 +1,74 @@
+// The owners of rows: who may cancel one, what holds for all of them, and what changes when one joins or takes its wish back.
+// Who owns what is decided as at the relay (shared/ownership.ts). Pure.
+
+import { UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import { readSubmissionQuery, submissionQuery } from "../../shared/http/submissionQuery.ts";
+import { isOwnedBy, type Owner, termsOf, withOwner, withoutWish } from "../../shared/ownership.ts";
+import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
+import type { NewRow, Row } from "./row.ts";
+
+/** Whether `caller` is its sender, by a signature, or one who submitted it, by the network address: the relay's rule. */
+export function isOwner({ from, address, owners }: Row, caller: Caller): boolean {
+	if (caller.signer === from) return true;
+	const own = ownAddress(caller);
+	return owners.length === 0 ? own !== null && own === address : isOwnedBy(owners, own);
+}
+
+/** The only owner of a row of which nothing else is kept, as of most rows on disk. */
+export function onlyOwner({
+	path,
+	search,
+	softCancellations,
+	address,
+}: Pick<NewRow, "path" | "search" | "softCancellations" | "address">): Owner<BoostPath> {
+	const { refundRecipient, referrer } = search === "" ? NO_QUERY : queryOf(search);
+	return {
+		address: address === UNKNOWN_ADDRESS ? null : address,
+		signed: false,
+		paths: [path],
+		softCancellations,
+		refundRecipient,
+		referrer,
+		cancelled: false,
+	};
+}
+
+const NO_QUERY = { refundRecipient: null, referrer: null };
+
+/** What a kept query says; one that can't be read, which an earlier version may have taken, says nothing. */
+function queryOf(search: string): Pick<Owner, "refundRecipient" | "referrer"> {
+	try {
+		return readSubmissionQuery(new URLSearchParams(search));
+	} catch {
+		return NO_QUERY;
+	}
+}
+
+/** The path and query that hold for these owners. */
+export function routeOf(
+	owners: readonly Owner<BoostPath>[],
+): Pick<Row, "path" | "search" | "softCancellations"> {
+	const terms = termsOf(owners);
+	const { path, softCancellations } = terms;
+	return { path, search: submissionQuery(terms), softCancellations };
+}
+
+/** `owner` has submitted it too, and `by` has acknowledged that. */
+export function joinRow(row: Row, owner: Owner<BoostPath>, by: UpstreamName): Row {
+	const owners = withOwner(row.owners, owner);
+	if (owners === row.owners) return row;
+	// The relay works out by itself what holds, if it has had all the others' wishes.
+	const isTold = by === "relay" && row.at.relay.presence === "has";
+	return { ...row, ...routeOf(owners), owners, ownersPending: row.ownersPending || !isTold };
+}
+
+/** The owner with this address has taken its wish back; `isTold`: and the relay knows, or has nothing of it. */
+export function takeBackWish(row: Row, address: string, isTold: boolean): Row {
+	const owners = withoutWish(row.owners, address);
+	return { ...row, owners, ownersPending: row.ownersPending || !isTold };
+}
+
+/** The relay was told of `told`, which were all owners; more may have come since. */
+export function markOwnersTold(row: Row, told: Row["owners"]): Row {
+	return row.owners === told && row.ownersPending ? { ...row, ownersPending: false } : row;
+}

@@ -1,0 +1,180 @@
+// Who owns a transaction that several of boost's clients submit: with the relay well, out and back it ends as at the relay
+// alone. The strictest path holds, nobody redirects another's refund, and a cancel takes back one client's wish.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, it } from "node:test";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
+import { testAccount } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+const HERE: Env = { "x-forwarded-for": "198.51.100.1" };
+const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
+const ELSEWHERE: Env = { "x-forwarded-for": "198.51.100.3" };
+const NOT_PENDING = "transaction not found or no longer pending";
+const [R, S] = [testAccount(71).address, testAccount(72).address];
+
+let fixture: BoostFixture;
+let boost: BoostClient;
+before(async () => {
+	fixture = await startBoostFixture({ boost: { TRUST_PROXY: "1" } });
+	boost = fixture.boost;
+});
+after(() => fixture?.stop());
+afterEach(() => fixture.recovers());
+
+async function fresh(): Promise<{ readonly tx: Signed; readonly key: string }> {
+	const actor = await fixture.users.actor();
+	return { tx: actor.sign(), key: actor.account.keyHex };
+}
+
+const bring = (tx: Signed, headers: Env, path: string) =>
+	boost.result("eth_sendRawTransaction", [tx.raw], { path, headers });
+
+async function cancel(tx: Signed, headers: Env, key?: string): Promise<unknown> {
+	const body = { jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [tx.hash] };
+	const signature =
+		key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(JSON.stringify(body)) };
+	const { result, error } = (await boost.post(body, { headers: { ...headers, ...signature } }))
+		.json as WireAnswer;
+	return error?.message ?? result;
+}
+
+async function statusAt(url: string, { hash }: Signed): Promise<WireStatus> {
+	return (await (await fetch(`${url}/tx/${hash}`)).json()) as WireStatus;
+}
+
+/** At the relay itself. */
+const atRelay = (tx: Signed) => statusAt(fixture.system.client.url, tx);
+
+/** Waits until the relay treats it as on `/noreverts`, and asserts that it may still be sent. */
+async function strictAtRelay(tx: Signed): Promise<void> {
+	await until(`${tx.hash} is strict at the relay`, async () => {
+		const { stage, fastMode } = await atRelay(tx);
+		return stage !== undefined && !fastMode;
+	});
+	await assertLives(tx);
+}
+
+async function assertLives(tx: Signed): Promise<void> {
+	const { status, stage } = await atRelay(tx);
+	assert.equal(status, "UNKNOWN", `${stage}`);
+}
+
+/** Each of the two takes it back, and only then it is over, with the refund for nobody but the sender. */
+async function assertEndsByBoth(tx: Signed, first: Env, second: Env): Promise<void> {
+	assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
+	assert.equal(await cancel(tx, first), true);
+	await assertLives(tx);
+	assert.equal(await cancel(tx, first), true, "again");
+	await assertLives(tx);
+	assert.equal(await cancel(tx, second), true);
+	await fixture.users.reaches(tx, "CANCELLED");
+	assert.equal((await atRelay(tx)).refundRecipient, null);
+	for (const who of [first, second]) assert.equal(await cancel(tx, who), true, "again");
+	assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
+}
+
+const PATHS = ["/fast?refundRecipient=", "/noreverts?refundRecipient="] as const;
+for (const [name, paths] of [
+	["the strict one second", PATHS],
+	["the strict one first", [...PATHS].reverse()],
+] as const) {
+	const brought = async (between: () => Promise<void>): Promise<Signed> => {
+		const { tx } = await fresh();
+		await bring(tx, HERE, `${paths[0]}${R}`);
+		await between();
+		await bring(tx, THERE, `${paths[1]}${S}`);
+		return tx;
+	};
+
+	it(`with the relay well, ${name}`, async () => {
+		const tx = await brought(async () => {});
+		await strictAtRelay(tx);
+		await assertEndsByBoth(tx, HERE, THERE);
+	});
+
+	it(`with the relay well for one, out for the other, and back, ${name}`, async () => {
+		const tx = await brought(() => fixture.fails());
+		await fixture.recovers();
+		await strictAtRelay(tx);
+		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
+		await assertEndsByBoth(tx, THERE, HERE);
+	});
+
+	it(`with the relay out for both, and then the fallback instead, ${name}`, async () => {
+		await fixture.fails();
+		const tx = await brought(async () => {});
+		assert.equal(
+			(await statusAt(fixture.fallbackUrl, tx)).fastMode,
+			false,
+			"the fallback is told the strict path",
+		);
+		await fixture.recovers();
+		await fixture.wires.fallback.set({ kind: "refuse" });
+		await boost.reaches("the fallback is out", ({ fallback }) => fallback?.state !== "closed");
+		await strictAtRelay(tx);
+		await until("the relay knows both", async () => (await events(tx)).includes("joined"));
+		await assertEndsByBoth(tx, HERE, THERE);
+	});
+
+	it(`one is taken back while the relay is out, ${name}: it lives, and the relay hears of it`, async () => {
+		const tx = await brought(async () => {});
+		await fixture.fails();
+		assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
+		assert.equal(await cancel(tx, THERE), true);
+		await until("the fallback has it", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
+		assert.equal((await statusAt(fixture.fallbackUrl, tx)).status, "UNKNOWN");
+		await fixture.recovers();
+		await until("the relay knows", async () => (await events(tx)).includes("left"));
+		await assertLives(tx);
+		assert.equal(await cancel(tx, HERE), true);
+		await fixture.users.reaches(tx, "CANCELLED");
+	});
+
+	it(`both are taken back while the relay is out, ${name}: it is over there too`, async () => {
+		const tx = await brought(async () => {});
+		await fixture.fails();
+		assert.equal(await cancel(tx, HERE), true);
+		// The relay can't be reached, as boost says; it is told when it is back.
+		await cancel(tx, THERE);
+		await fixture.recovers();
+		await fixture.users.reaches(tx, "CANCELLED");
+	});
+}
+
+async function events(tx: Signed): Promise<readonly string[]> {
+	return (await fixture.users.events(tx)).map(({ type }) => String(type));
+}
+
+it("the sender's signature goes over all owners, those of the relay's own clients too, also with the relay out", async () => {
+	for (const isOut of [false, true]) {
+		const { tx, key } = await fresh();
+		await bring(tx, HERE, "/fast");
+		await bring(tx, THERE, "/noreverts");
+		await fixture.users.submit("/fullprivacy", tx);
+		await assertLives(tx);
+		if (isOut) await fixture.fails();
+		await cancel(tx, ELSEWHERE, key);
+		if (isOut) await fixture.recovers();
+		await fixture.users.reaches(tx, "CANCELLED");
+	}
+});
+
+it("an owner at the relay alone takes back its own wish through boost, and boost's client keeps its own", async () => {
+	const { tx } = await fresh();
+	await bring(tx, HERE, "/fast");
+	// On a path that boost does not serve itself it is streamed to the relay, and is in no row.
+	await bring(tx, THERE, "/fullprivacy");
+	assert.equal(await cancel(tx, THERE), true);
+	await assertLives(tx);
+	await fixture.fails();
+	await until("it is handed over", async () => (await statusAt(fixture.fallbackUrl, tx)).stage);
+	await fixture.recovers();
+	assert.equal(await cancel(tx, HERE), true);
+	await fixture.users.reaches(tx, "CANCELLED");
+});
