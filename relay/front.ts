@@ -57,7 +57,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 		{
 			node: readNode,
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node: readNode }),
-			...{ shared: market, clock },
+			...{ shared: market, recoveries: parts.recoveries, clock },
 		},
 	);
 	const reads = new Passthrough(

@@ -4,7 +4,6 @@
 import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
-import { senderOfAuthorization } from "../shared/ethereum/transaction.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
@@ -38,6 +37,7 @@ import { NodeReader } from "./chain/nodeReader.ts";
 import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
+import { Recoveries } from "./domain/recoveries.ts";
 import { createFront, doorOf } from "./front.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
 import { paymentReader } from "./inclusion/payments.ts";
@@ -188,7 +188,10 @@ async function makeParts(
 	const abilities = new LearntAbilities({ node, clock, background, log: log.child("simulation") });
 	await abilities.learn();
 	const onSurprise = () => abilities.doubt();
-	const simulator = createSimulator(abilities, { node, clock, onRun: simulationMetrics.runs, onSurprise });
+	const recoveries = new Recoveries();
+	const simulator = createSimulator(abilities, {
+		...{ node, clock, recoveries, onRun: simulationMetrics.runs, onSurprise },
+	});
 	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
 	const fanout = new Fanout(
@@ -248,7 +251,7 @@ async function makeParts(
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
-			...{ node, clock, lookup, log: log.child("heads"), authorityOf: senderOfAuthorization },
+			...{ node, clock, lookup, log: log.child("heads"), recoveries },
 			onDifference(ms) {
 				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
 				else
@@ -294,7 +297,8 @@ async function makeParts(
 	});
 	simulationMetrics.watch(simulations);
 	return {
-		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
+		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, recoveries, simulations, fanout },
+		deliveries,
 		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
 		...{ beacon, attributesAfter },
 	};

@@ -38,7 +38,11 @@ const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.te
  * They keep the machine busy, by which the others would judge wrongly, and are judged by it themselves: how much memory a process
  * has left to be collected depends on the time that it gets. After all others, one at a time.
  */
-const LAST = ["test/attacks/logs.test.ts", "test/integration/transport/eventLoop.test.ts"];
+const LAST = [
+	"test/attacks/logs.test.ts",
+	"test/integration/transport/eventLoop.test.ts",
+	"test/integration/transport/eventLoopRecoveries.test.ts",
+];
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
 const CONCURRENCY = 4;
 

@@ -1,7 +1,7 @@
 // Parses blocks, and single fields of them, from the node's JSON. Malformed JSON is an UpstreamError.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
+import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
 import {
@@ -12,44 +12,34 @@ import {
 	readHash,
 	readHeader,
 } from "../domain/nodeJson.ts";
-
-/** Recovers the signer of an EIP-7702 authorization: a lower-case address, or null if the signature is invalid. */
-export type AuthorityOf = (authorization: Authorization) => string | null;
+import type { Recoveries } from "../domain/recoveries.ts";
 
 /**
- * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Throws an UpstreamError.
+ * Parses the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Rejects with an UpstreamError.
  */
-export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
+export async function readBlock(json: unknown, recoveries: Pick<Recoveries, "each">): Promise<Block> {
 	const block = record(json);
 	if (!Array.isArray(block.transactions)) throw new UpstreamError("notJsonRpc");
 	const transactions: { hash: string; from: string }[] = [];
 	const touched = new Set<string>();
+	const authorizations: unknown[] = [];
 	for (const entry of block.transactions) {
 		const transaction = record(entry);
 		const from = address(transaction.from);
 		transactions.push({ hash: hash(transaction.hash), from });
 		touched.add(from);
-		for (const authority of authorities(transaction.authorizationList, authorityOf)) touched.add(authority);
+		if (Array.isArray(transaction.authorizationList)) authorizations.push(...transaction.authorizationList);
 	}
-	return {
-		...known(readHeader(block)),
-		transactions,
-		touched: [...touched],
-	};
-}
-
-/**
- * The signers of an authorization list, whose nonces it may have raised. Those of invalid authorizations (wrong nonce, other
- * chain) are included too, which only costs a read of the account. https://eips.ethereum.org/EIPS/eip-7702
- */
-function authorities(list: unknown, authorityOf: AuthorityOf): string[] {
-	if (!Array.isArray(list)) return [];
-	// A malformed entry is skipped, so that the relay can still follow the chain.
-	return list.flatMap((entry) => {
+	const header = known(readHeader(block));
+	// The signers' nonces may have been raised. Those of invalid authorizations (wrong nonce, other chain) are included too,
+	// which only costs a read of the account. https://eips.ethereum.org/EIPS/eip-7702
+	await recoveries.each(authorizations, null, (entry) => {
 		const authorization = readAuthorization(entry);
-		const authority = authorization === null ? null : authorityOf(authorization);
-		return authority ?? [];
+		// A malformed entry is skipped, so that the relay can still follow the chain.
+		const authority = authorization === null ? null : senderOfAuthorization(authorization);
+		if (authority !== null) touched.add(authority);
 	});
+	return { ...header, transactions, touched: [...touched] };
 }
 
 /** The fields of an object. Throws an UpstreamError. */

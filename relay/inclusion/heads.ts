@@ -8,7 +8,8 @@ import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { advice } from "../../shared/outgoing/advice.ts";
 import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
-import { type AuthorityOf, hash as hashOf, readBlock, record } from "./blockReader.ts";
+import type { Recoveries } from "../domain/recoveries.ts";
+import { hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
 import { HeadTimes } from "./headTimes.ts";
@@ -28,7 +29,7 @@ export interface HeadTrackerDependencies {
 	readonly node: Pick<JsonRpcClient, "call">;
 	/** Describes the block after a head. */
 	readonly nextBlock: (head: Block) => Promise<NextBlock>;
-	readonly authorityOf: AuthorityOf;
+	readonly recoveries: Pick<Recoveries, "each">;
 	/** For the websocket. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
 	readonly clock: Clock;
@@ -207,7 +208,7 @@ export class HeadTracker implements Component {
 		}
 		const kept = this.#chain.find((block) => block.hash === hash);
 		if (kept !== undefined) return kept;
-		if (whole) return readBlock(json, this.#deps.authorityOf);
+		if (whole) return readBlock(json, this.#deps.recoveries);
 		const block = await this.#blockByHash(hash);
 		this.#checkAgain = block === null;
 		return block;
@@ -235,7 +236,7 @@ export class HeadTracker implements Component {
 	async #blockByHash(hash: string): Promise<Block | null> {
 		const json = await this.#ask("eth_getBlockByHash", [hash, true]);
 		if (json === null) return null;
-		const block = readBlock(json, this.#deps.authorityOf);
+		const block = await readBlock(json, this.#deps.recoveries);
 		if (block.hash !== hash) throw new UpstreamError("notJsonRpc");
 		return block;
 	}

@@ -3,12 +3,13 @@
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import { LEAST_AUTHORIZATION_GAS, transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
+import type { Recoveries } from "../domain/recoveries.ts";
 import {
 	type BlockContext,
 	EXECUTION_FAILURES,
@@ -31,6 +32,7 @@ import { countWithin, simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
 import {
 	aboveCap,
+	BLOCK_FULL,
 	NO_VERDICT,
 	REFUSED,
 	readAnswer,
@@ -56,6 +58,7 @@ export interface SimulatorOptions extends NodeAbilities {
 export interface SimulatorDependencies {
 	readonly node: SimulationNode;
 	readonly clock: Clock;
+	readonly recoveries: Pick<Recoveries, "recover">;
 	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
 	/** Called when the node refuses what it was thought to be able to do. */
@@ -69,6 +72,7 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 	return {
 		async simulate(request) {
 			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
+			await dependencies.recoveries.recover(relevantAuthorizations(request), request.client);
 			const { runnable, problem } = checkTransactions(request);
 			const { without = NONE } = options;
 			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
@@ -274,15 +278,42 @@ export function checkTransactions(request: SimulationRequest): Checked {
 	const { block, transactions, accounts } = request;
 	// All senders', because one may have signed an authorization in another sender's transaction.
 	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
+	const fitting = countFitting(request);
 	for (const [index, tx] of transactions.entries()) {
+		if (index >= fitting) return { runnable: index, problem: NO_ROOM };
 		const account = accounts.get(tx.from);
 		if (account === undefined) throw new Error("a simulation was asked for without its sender's account");
 		const funds = index === 0 ? findFundsProblem(tx, account.balance) : null;
 		const problem = findBlockProblem(tx, nonces.get(tx.from) ?? 0n, block) ?? funds;
 		if (problem !== null) return { runnable: index, problem };
-		for (const [address, nonce] of nonces) nonces.set(address, nonceAfter(tx, address, nonce));
+		if (index < transactions.length - 1) useNonces(nonces, tx);
 	}
 	return { runnable: transactions.length, problem: null };
+}
+
+const NO_ROOM: SimulationError = { code: "GAS_LIMIT_TOO_HIGH", message: BLOCK_FULL };
+
+/**
+ * How many of the transactions, from the first, one block has room for by the gas of their authorizations alone. Those that
+ * need not be in one block all count.
+ */
+function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
+	let left = block.gasLimit;
+	const first = transactions.findIndex(({ authorizationList }) => {
+		left -= LEAST_AUTHORIZATION_GAS * BigInt(authorizationList.length);
+		return left < 0n && !mayWait;
+	});
+	return first < 0 ? transactions.length : first;
+}
+
+/** The authorizations that may use nonces before the last transaction that has room; those of that one concern nobody behind it. */
+function relevantAuthorizations(request: SimulationRequest): readonly Authorization[] {
+	const before = request.transactions.slice(0, Math.max(0, countFitting(request) - 1));
+	return before.flatMap((tx) => tx.authorizationList.filter((one) => isForChainOf(tx, one)));
+}
+
+function isForChainOf({ chainId }: Pick<Signer, "chainId">, authorization: Authorization): boolean {
+	return authorization.chainId === 0n || authorization.chainId === chainId;
 }
 
 /** Why `tx` can't be in `block` if its sender's next nonce is `nonce`, apart from funds; null if it can. */
@@ -312,34 +343,43 @@ export function findFundsProblem(tx: DecodedTransaction, balance: bigint): Simul
 	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
 }
 
-/** An account's nonce after `tx`: plus one for the sender, and one for each effective EIP-7702 authorization of the account. */
-function nonceAfter(tx: DecodedTransaction, account: string, nonce: bigint): bigint {
-	const sent = tx.from === account ? 1n : 0n;
-	return nonce + sent + BigInt(effectiveAuthorizations(tx, account, nonce).length);
+/** Uses the nonces that `tx` uses: its sender's next one, and one for each effective authorization (EIP-7702). */
+function useNonces(nonces: Map<string, bigint>, tx: DecodedTransaction): void {
+	nonces.set(tx.from, (nonces.get(tx.from) ?? 0n) + 1n);
+	for (const authorization of tx.authorizationList) {
+		if (!isForChainOf(tx, authorization)) continue;
+		const authority = senderOfAuthorization(authorization) ?? "";
+		if (nonces.get(authority) === authorization.nonce) nonces.set(authority, authorization.nonce + 1n);
+	}
 }
 
 /** A transaction's sender, and its authorizations. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
 
-/**
- * The effective authorizations of `authority`, in order, whose nonce before `tx` is `nonce`. Each uses a nonce; those of the
- * sender follow the transaction's own.
- * https://eips.ethereum.org/EIPS/eip-7702#behavior
- */
-export function effectiveAuthorizations(
-	tx: Signer,
-	authority: string,
-	nonce: bigint,
-): readonly Authorization[] {
-	let next = authority === tx.from ? nonce + 1n : nonce;
-	const effective: Authorization[] = [];
+/** The authorizations of `tx` for its chain, by who has signed them, in order. */
+export function authorizationsBySigner(tx: Signer): ReadonlyMap<string, readonly Authorization[]> {
+	const bySigner = new Map<string, Authorization[]>();
 	for (const authorization of tx.authorizationList) {
-		const { chainId } = authorization;
-		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
-		// Checked last, because recovering the signer is expensive.
-		if (senderOfAuthorization(authorization) !== authority) continue;
-		effective.push(authorization);
+		const authority = isForChainOf(tx, authorization) ? senderOfAuthorization(authorization) : null;
+		if (authority === null) continue;
+		const own = bySigner.get(authority);
+		if (own === undefined) bySigner.set(authority, [authorization]);
+		else own.push(authorization);
+	}
+	return bySigner;
+}
+
+/**
+ * The last effective one of an account's own authorizations, if its next nonce is `nonce` where the first one counts. Each
+ * effective one uses a nonce. https://eips.ethereum.org/EIPS/eip-7702#behavior
+ */
+export function lastEffective(own: readonly Authorization[], nonce: bigint): Authorization | null {
+	let last: Authorization | null = null;
+	let next = nonce;
+	for (const authorization of own) {
+		if (authorization.nonce !== next) continue;
+		last = authorization;
 		next += 1n;
 	}
-	return effective;
+	return last;
 }

@@ -22,6 +22,8 @@ const ACCESS_LIST_KEY_GAS = 1_900n;
 const INITCODE_WORD_GAS = 2n;
 /** Per authorization, before refunds for existing accounts (EIP-7702). */
 const AUTHORIZATION_GAS = 25_000n;
+/** The least that a block charges for an authorization, whatever is refunded. https://eips.ethereum.org/EIPS/eip-7702#parameters */
+export const LEAST_AUTHORIZATION_GAS = 12_500n;
 /** Minimum per token of calldata (EIP-7623): a zero byte is one token, any other four. */
 const FLOOR_TOKEN_GAS = 10n;
 const NONZERO_BYTE_TOKENS = 4n;

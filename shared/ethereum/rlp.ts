@@ -213,6 +213,8 @@ export interface Authorization {
 	readonly yParity: number;
 	readonly r: bigint;
 	readonly s: bigint;
+	/** What `senderOfAuthorization` has found, so that it is not recovered again. */
+	readonly authority?: string | null;
 }
 
 /** The fields that are signed, and the signature. Amounts are wei. */

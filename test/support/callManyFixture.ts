@@ -3,6 +3,7 @@
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { CallMany } from "../../relay/domain/callMany.ts";
+import { Recoveries } from "../../relay/domain/recoveries.ts";
 import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_callMany } from "../../relay/ingress/methods/eth_callMany.ts";
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
@@ -85,6 +86,7 @@ export function callManyOn(
 		{
 			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slotSeconds }, { node }) },
 			shared: { shared: (hash) => shared.get(hash) ?? null },
+			recoveries: new Recoveries(),
 		},
 	);
 }

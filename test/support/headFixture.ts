@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import { NodeReader } from "../../relay/chain/nodeReader.ts";
 import type { Block, ChainUpdate } from "../../relay/domain/chain.ts";
+import { Recoveries } from "../../relay/domain/recoveries.ts";
 import { HeadTracker, type HeadTrackerOptions } from "../../relay/inclusion/heads.ts";
 import { systemClock } from "../../shared/clock.ts";
-import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { until } from "./until.ts";
@@ -72,7 +72,7 @@ export async function startHeadFixture(url: string, askNode: AskNode, options: P
 		{
 			node,
 			nextBlock: nextBlockReader({ slotSeconds: 12 }, { node }),
-			authorityOf: senderOfAuthorization,
+			recoveries: new Recoveries(),
 			clock: systemClock,
 			log,
 		},

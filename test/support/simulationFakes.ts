@@ -4,6 +4,7 @@
 import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
 import type { Header } from "../../relay/domain/chain.ts";
 import type { Simulator } from "../../relay/domain/ports.ts";
+import { Recoveries } from "../../relay/domain/recoveries.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -193,6 +194,7 @@ export function startCallMany(
 				gasLimit: head.gasLimit,
 			}),
 			shared: { shared: (hash) => shared.get(hash) ?? null },
+			recoveries: new Recoveries(),
 			clock,
 		},
 	);

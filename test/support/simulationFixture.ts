@@ -3,6 +3,7 @@
 
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
+import { Recoveries } from "../../relay/domain/recoveries.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
@@ -117,7 +118,7 @@ export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Sim
 	const { simulates, traces, gasCap, maxBlocks, maxBlockGas, without = new Set() } = abilities;
 	return createSimulator(
 		{ simulates, traces, gasCap, maxBlocks, maxBlockGas, without, timeoutMs: 10_000 },
-		{ node, clock: systemClock, onRun() {} },
+		{ node, clock: systemClock, recoveries: new Recoveries(), onRun() {} },
 	);
 }
 

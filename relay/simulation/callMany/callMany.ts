@@ -18,6 +18,7 @@ import {
 } from "../../domain/callMany.ts";
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
+import type { Recoveries } from "../../domain/recoveries.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
 import type { SimulationNode, StateOverrides } from "../engines/engine.ts";
 import { PROBE_ADDRESS, PROBE_CALLER, systemWrites } from "../engines/nodeObjects.ts";
@@ -28,7 +29,7 @@ import { resultOf, runCalls } from "./calls.ts";
 import { type Ended, type PlannedCall, transactionCall } from "./plan.ts";
 import { ownProblem, readSenders } from "./rules.ts";
 import { probeSimulating, type Simulating, simulate } from "./simulate.ts";
-import { trace } from "./traces.ts";
+import { type RecoverSigners, trace } from "./traces.ts";
 
 export interface CallManyOptions {
 	readonly rules: ChainRules;
@@ -46,6 +47,7 @@ export interface CallManyDependencies {
 	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 	readonly shared: SharedTransactions;
+	readonly recoveries: Pick<Recoveries, "recover">;
 	readonly clock: Clock;
 }
 
@@ -55,7 +57,11 @@ const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
-	const { node, clock, nextBlock, shared } = dependencies;
+	const { node, clock, nextBlock, shared, recoveries } = dependencies;
+	const recoverFor =
+		(client: string): RecoverSigners =>
+		(authorizations) =>
+			recoveries.recover(authorizations, client);
 	const shares = new Shares({ total: MAX_AT_ONCE, perClient: MAX_PER_CLIENT });
 	let known: Simulating | null = null;
 	const bounded = async <T>(
@@ -104,7 +110,8 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				return { txs, block, problems, results: together };
 			// One by one each has all the gas that the node gives a call.
 			const overrides = { ...plan.overrides, ...systemWrites(header, block) };
-			const alone = await trace({ ...plan, overrides }, senders, ask, isExact ? gasCap : null);
+			const recover = recoverFor(request.client);
+			const alone = await trace({ ...plan, overrides }, senders, ask, recover, isExact ? gasCap : null);
 			const results = alone ?? together;
 			if (results !== null) return { txs, block, problems, results };
 			// Another node may have come behind the same URL.
@@ -143,7 +150,9 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 					throw new RpcError("invalidParams", `invalid params: context.transactionIndex: expected ${most}`);
 				}
 				const { slotSeconds } = options;
-				const results = await runCalls(request, within, count, { slotSeconds, nextBlock }, simulating, ask);
+				const recover = recoverFor(request.client);
+				const chain = { slotSeconds, nextBlock };
+				const results = await runCalls(request, within, count, chain, simulating, ask, recover);
 				if (results !== null) return results;
 				known = null;
 				throw new RpcError("rejected", `node cannot replay block ${within.header.number}`);

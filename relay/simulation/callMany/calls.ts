@@ -26,7 +26,7 @@ import {
 } from "./plan.ts";
 import type { SenderState } from "./rules.ts";
 import { type Simulating, simulate } from "./simulate.ts";
-import { trace } from "./traces.ts";
+import { type RecoverSigners, trace } from "./traces.ts";
 
 export interface CallsOptions {
 	readonly slotSeconds: number;
@@ -42,6 +42,7 @@ export async function runCalls(
 	{ slotSeconds, nextBlock }: CallsOptions,
 	simulating: Simulating,
 	ask: AskNode,
+	recover: RecoverSigners,
 ): Promise<CallResults | null> {
 	const { header } = within;
 	// A chain's first block has no parent.
@@ -65,7 +66,7 @@ export async function runCalls(
 		return { state: parent, overrides, blocks: withMined(mined, context, bundles) };
 	};
 	const run = async (): Promise<PlanResults> => {
-		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NO_SENDERS, ask);
+		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NO_SENDERS, ask, recover);
 		const options = { validation: false, gasCap: simulating.gasCap, senders: NO_SENDERS };
 		const isLater = isWhole && (contexts[0]?.number ?? 0) > header.number;
 		const plan = async () => (isLater ? onBlock : await planWithin());

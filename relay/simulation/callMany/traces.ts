@@ -4,6 +4,7 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
+import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { StateOverrides } from "../engines/engine.ts";
 import { applyDiff, isObject, readHex } from "../engines/nodeObjects.ts";
 import { frameError, traceCall } from "../engines/traces.ts";
@@ -22,6 +23,9 @@ import {
 } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
 
+/** Recovers who has signed authorizations, so that later it is known at once. */
+export type RecoverSigners = (authorizations: readonly Authorization[]) => Promise<void>;
+
 /**
  * Null if the node does not trace, or does not reproduce the mined transactions. `gasCap`: the gas that the node gives one call;
  * null if not known.
@@ -30,6 +34,7 @@ export async function trace(
 	plan: Plan | null,
 	senders: ReadonlyMap<string, SenderState>,
 	ask: AskNode,
+	recover: RecoverSigners,
 	gasCap: bigint | null = null,
 ): Promise<PlanResults> {
 	if (plan === null) return null;
@@ -44,6 +49,7 @@ export async function trace(
 				results.set(call, notRun(problem));
 				continue;
 			}
+			await recover(call.signer.authorizationList);
 			const traced = await traceOne(call, plan.state.number, overrides, block, ask);
 			if (traced === null) return null;
 			// Only the status is compared, because anvil's gas of failed calls is wrong.

@@ -6,7 +6,7 @@ import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
-import { effectiveAuthorizations, type Signer } from "../simulator.ts";
+import { authorizationsBySigner, lastEffective, type Signer } from "../simulator.ts";
 import type { AccountOverride, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
 /** anvil refuses blob fees of more than 128 bits. */
@@ -112,6 +112,7 @@ export const DELEGATION_PREFIX = "0xef0100";
 export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer): StateOverrides | null {
 	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
 	const merged: Record<string, AccountOverride> = { ...overrides };
+	let signed: ReadonlyMap<string, readonly Authorization[]> | null = null;
 	for (const [address, account] of Object.entries(diff.post)) {
 		const key = address.toLowerCase();
 		const before = accountOf(diff.pre[address]);
@@ -120,6 +121,9 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 			(slot) => after.stateDiff?.[slot] === undefined,
 		);
 		const known = merged[key];
+		const mayBeRevoked = after.code === undefined && before.code?.startsWith(DELEGATION_PREFIX) === true;
+		if (mayBeRevoked) signed ??= authorizationsBySigner(tx);
+		const isRevoked = mayBeRevoked && isRevocation(tx, key, before, signed?.get(key) ?? []);
 		const stateDiff = {
 			...known?.stateDiff,
 			...Object.fromEntries(cleared.map((slot) => [slot, ZERO_WORD])),
@@ -129,7 +133,7 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 			...known,
 			...(before.balance === undefined ? {} : { balance: before.balance }),
 			...after,
-			...(revokedDelegation(tx, key, before, after) ? { code: "0x" } : {}),
+			...(isRevoked ? { code: "0x" } : {}),
 			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
 		};
 	}
@@ -141,18 +145,18 @@ export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer):
 }
 
 /**
- * Whether a delegation was revoked. The diff shows neither removed nor unchanged code, so this follows from the authorizations:
- * to revoke it, its owner must have signed one.
+ * Whether the authorizations that `address` has signed revoke its delegation. The diff shows neither removed nor unchanged
+ * code, so this follows from them: to revoke it, its owner must have signed one.
  */
-function revokedDelegation(
+function isRevocation(
 	tx: Signer,
 	address: string,
 	before: AccountOverride,
-	after: AccountOverride,
+	own: readonly Authorization[],
 ): boolean {
-	if (after.code !== undefined || !before.code?.startsWith(DELEGATION_PREFIX)) return false;
 	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
-	return effectiveAuthorizations(tx, address, nonce).at(-1)?.address === ZERO_ADDRESS;
+	// The sender's own count after the transaction's nonce.
+	return lastEffective(own, address === tx.from ? nonce + 1n : nonce)?.address === ZERO_ADDRESS;
 }
 
 /** One side of a change as an override; missing fields did not change. */

@@ -7,6 +7,7 @@ import { createHeadFeed } from "../../../../relay/chain/feeds.ts";
 import { PolledFilters } from "../../../../relay/chain/filters.ts";
 import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
 import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
+import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";
@@ -29,10 +30,11 @@ const calls = Array.from({ length: BLOCKS }, (_, i) => ({
 	method: "eth_getBlockByNumber",
 	params: [`0x${(i + 1).toString(16)}`, true],
 }));
-const blocks = (await chain.batch(calls)).map((outcome) => {
+const read = (await chain.batch(calls)).map((outcome) => {
 	assert.ok("result" in outcome);
-	return readBlock(outcome.result, () => null);
+	return readBlock(outcome.result, new Recoveries());
 });
+const blocks = await Promise.all(read);
 
 function fixture() {
 	const failed: string[] = [];

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Wallet } from "ethers";
 import type { PaidBlock } from "../../../../relay/domain/ports.ts";
+import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { paymentReader } from "../../../../relay/inclusion/payments.ts";
-import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
 import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 const hash = (byte: string) => `0x${byte.repeat(32)}`;
@@ -28,11 +28,11 @@ const BLOCK = {
 		{ hash: hash("b3"), from: address("0a") },
 	],
 };
-const read = (json: unknown) => readBlock(json, senderOfAuthorization);
+const read = (json: unknown) => readBlock(json, new Recoveries());
 
 describe("readBlock", () => {
-	test("reads every field, hex in any case as lower case", () => {
-		assert.deepEqual(read(BLOCK), {
+	test("reads every field, hex in any case as lower case", async () => {
+		assert.deepEqual(await read(BLOCK), {
 			number: 16,
 			hash: hash("a1"),
 			parentHash: hash("a0"),
@@ -52,9 +52,9 @@ describe("readBlock", () => {
 		});
 	});
 
-	test("fees that a fork has yet to bring are zero", () => {
+	test("fees that a fork has yet to bring are zero", async () => {
 		const { baseFeePerGas: _1, excessBlobGas: _2, blobGasUsed: _3, ...old } = BLOCK;
-		const { baseFee, excessBlobGas, blobGasUsed } = read(old);
+		const { baseFee, excessBlobGas, blobGasUsed } = await read(old);
 		assert.deepEqual([baseFee, excessBlobGas, blobGasUsed], [0n, 0n, 0n]);
 	});
 
@@ -74,8 +74,8 @@ describe("readBlock", () => {
 		["a transaction without a sender", transactions({ hash: hash("b1") })],
 	];
 	for (const [name, json] of bad) {
-		test(`refuses ${name}`, () => {
-			assert.throws(
+		test(`refuses ${name}`, async () => {
+			await assert.rejects(
 				() => read(json),
 				(thrown) => thrown instanceof UpstreamError && thrown.code === "notJsonRpc",
 			);
@@ -111,11 +111,14 @@ describe("readBlock", () => {
 			[[{ ...good, chainId: 1 }, null, "0x", {}, anyChain], [second]],
 			[[], []],
 		] as const) {
-			const block = read(transactions({ hash: hash("b1"), from: address("0a"), authorizationList: list }));
+			const found = { hash: hash("b1"), from: address("0a"), authorizationList: list };
+			const block = await read(transactions(found));
 			const touched = expected.map((wallet) => wallet.address.toLowerCase());
 			assert.deepEqual(block.touched, [address("0a"), ...touched]);
 		}
-		const odd = read(transactions({ hash: hash("b1"), from: address("0a"), authorizationList: "no list" }));
+		const odd = await read(
+			transactions({ hash: hash("b1"), from: address("0a"), authorizationList: "no list" }),
+		);
 		assert.deepEqual(odd.touched, [address("0a")]);
 	});
 });

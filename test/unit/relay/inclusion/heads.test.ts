@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { type WebSocket, WebSocketServer } from "ws";
+import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import { HeadSubscription } from "../../../../relay/inclusion/headSubscription.ts";
 import { HeadTracker } from "../../../../relay/inclusion/heads.ts";
 import { systemClock } from "../../../../shared/clock.ts";
@@ -135,7 +136,8 @@ describe("a node whose connection hangs", () => {
 			return reads < 3 ? new Promise<never>(() => {}) : { ok: true as const, result: null };
 		};
 		const nextBlock = () => assert.fail("there is no head");
-		const dependencies = { node: { call }, nextBlock, authorityOf: () => null, clock, log: silentLogger };
+		const recoveries = new Recoveries();
+		const dependencies = { node: { call }, nextBlock, recoveries, clock, log: silentLogger };
 		const tracker = new HeadTracker({ pollMs: 1_000, slotSeconds: 12 }, dependencies);
 		await tracker.start();
 		await clock.advance(1_000);

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import type { SimulationRequest } from "../../../../relay/domain/simulation.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { type Answer, NodeError, ScriptedNode } from "../../../support/nodes.ts";
@@ -44,7 +45,7 @@ async function run(
 	const runs: string[] = [];
 	const simulator = createSimulator(
 		{ ...ABLE, ...options },
-		{ node, clock, onRun: ({ engine }) => runs.push(engine) },
+		{ node, clock, recoveries: new Recoveries(), onRun: ({ engine }) => runs.push(engine) },
 	);
 	const running = simulator.simulate(fakeRequest({ transactions: three, ...request }));
 	let over = false;
@@ -94,7 +95,10 @@ describe("a node that refuses a transaction", () => {
 	const asking = (options: Partial<SimulatorOptions> = {}) => {
 		const node = new ScriptedNode({ eth_simulateV1: refuses, debug_traceCall: refuses });
 		const clock = new FakeClock();
-		const simulator = createSimulator({ ...ABLE, ...options }, { node, clock, onRun: () => {} });
+		const simulator = createSimulator(
+			{ ...ABLE, ...options },
+			{ node, clock, recoveries: new Recoveries(), onRun: () => {} },
+		);
 		const againMs = async (asked = request): Promise<number | undefined> => {
 			const [outcome] = await simulator.simulate(asked);
 			assert.ok(outcome?.ok === false && outcome.isImpossible);

@@ -1,0 +1,120 @@
+// Tests how long the recoveries of authorizations (EIP-7702) keep the event loops of relay and boost, which are processes of
+// their own: no turn takes longer than 20 ms, and what was recovered once is not recovered again.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { BOOST_SECRET, boostEnv } from "../../faults/boostHere.ts";
+import { heldSoFar, metered, turnLimit } from "../../support/eventLoopTime.ts";
+import { type RelayProcess, startRelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
+import { rawTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+
+const ROUNDS = 5;
+const GWEI = 10n ** 9n;
+const SENDERS = 100;
+const STRANGER = testAccount(5_000_000);
+
+/** The account with number `i` of one test's round. */
+const accountOf = (group: number, i: number) => testAccount(6_000_000 + 1_000 * group + i);
+
+/** A transaction with `count` different authorizations that all its bundle's new accounts might have signed. */
+function crowded(options: TxOptions, count: number, chainId = 0n): string {
+	const authorizations = Array.from({ length: count }, (_, i) => ({
+		by: STRANGER,
+		address: `0x${i.toString(16).padStart(40, "0")}`,
+		...{ chainId, nonce: 0n },
+	}));
+	const gasLimit = options.gasLimit ?? 21_000 + 25_000 * count + 50_000;
+	return hex({ type: 4, maxFeePerGas: 3n * GWEI, ...options, gasLimit, authorizations });
+}
+
+function hex(options: TxOptions): string {
+	return `0x${rawTransaction(options).toString("hex")}`;
+}
+
+/** 100 transactions of an account each, two of them with 600 authorizations. */
+function mixed(group: number): readonly string[] {
+	return Array.from({ length: SENDERS }, (_, i) =>
+		i < 2
+			? crowded({ by: accountOf(group, i) }, 600)
+			: hex({ by: accountOf(group, i), gasLimit: 21_000, maxFeePerGas: 3n * GWEI }),
+	);
+}
+
+let system: ProcessSystem;
+let relay: RelayProcess;
+let boost: RelayProcess;
+let limitMs = 0;
+let group = 0;
+
+before(async () => {
+	system = await startProcessSystem({ env: { BOOST_SECRET } });
+	relay = await startRelayProcess({ ...metered("relay/main.ts"), env: system.env });
+	const places = { relayUrl: relay.url, fallbackUrl: relay.url, folder: system.folder };
+	const env = { ...boostEnv(places), LOG_LEVEL: "info" };
+	boost = await startRelayProcess({ ...metered("boost-proxy/main.ts"), env });
+	limitMs = turnLimit();
+});
+after(async () => {
+	await boost?.kill();
+	await relay?.kill();
+	await system?.stop();
+});
+
+/** Funds the accounts of a new group, and returns its number. */
+async function funded(count = SENDERS): Promise<number> {
+	group += 1;
+	const accounts = Array.from({ length: count }, (_, i) => accountOf(group, i));
+	await system.chain.fund(accounts);
+	await nextBlock();
+	return group;
+}
+
+async function nextBlock(): Promise<number> {
+	return system.nextBlock(relay);
+}
+
+async function post(url: string, body: unknown): Promise<Answer> {
+	const headers = { "content-type": "application/json" };
+	const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+	return (await answer.json()) as Answer;
+}
+interface Answer {
+	readonly result?: unknown;
+	readonly error?: { readonly code: number; readonly message: string };
+}
+
+const call = (method: string, params: readonly unknown[]) => ({ jsonrpc: "2.0", id: 1, method, params });
+
+function bundle(raws: readonly string[], block: number, maxBlock = block): unknown {
+	const inclusion = { block: `0x${block.toString(16)}`, maxBlock: `0x${maxBlock.toString(16)}` };
+	const body = raws.map((tx) => ({ tx, canRevert: false }));
+	return call("mev_sendBundle", [{ version: "v0.1", inclusion, body }]);
+}
+
+/** The longest turn of both processes during `work`, in ms; the shortest of some rounds counts. */
+async function assertQuick(work: (url: string, round: number) => Promise<unknown>): Promise<void> {
+	for (const { url } of [relay, boost]) {
+		let best = Number.POSITIVE_INFINITY;
+		for (let round = 0; round < ROUNDS && best >= limitMs; round++) {
+			const prepared = await funded();
+			for (const one of [relay, boost]) await heldSoFar(one);
+			await work(url, prepared);
+			best = Math.min(best, Math.max(await heldSoFar(relay), await heldSoFar(boost)));
+		}
+		assert.ok(best < limitMs, `${best.toFixed(1)} ms, at most ${limitMs.toFixed(1)}`);
+	}
+}
+
+test("a bundle of 100 transactions with 1,200 authorizations, accepted for 30 blocks, and the heads behind it", async () => {
+	await assertQuick(async (url, prepared) => {
+		const next = Number(await system.chain.rpc("eth_blockNumber")) + 1;
+		const answer = await post(url, bundle(mixed(prepared), next, next + 29));
+		assert.ok(answer.error === undefined, JSON.stringify(answer.error));
+		// The builder takes no block of its own from bundles here: they are tried again at each head.
+		for (let head = 0; head < 3; head++) await system.chain.rpc("evm_mine", []);
+		await nextBlock();
+	});
+	const status = (await (await fetch(`${boost.url}/status`)).json()) as { relay: { state: string } };
+	assert.equal(status.relay.state, "closed");
+});
