@@ -2,6 +2,7 @@
 // requests: only boost sets the client's address, and headers that frame a body are kept.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { clientHeaders } from "../../shared/http/callContext.ts";
 import {
 	errorAnswerTo,
 	type HttpAnswer,
@@ -81,7 +82,7 @@ export function towardsRelay(
 	if (type !== undefined && isJsonType(type)) kept["content-type"] = "application/json";
 	Object.assign(kept, OUTGOING_HEADERS);
 	kept.via = via;
-	kept["x-forwarded-for"] = address;
+	Object.assign(kept, clientHeaders(address));
 	if (boostSecret !== undefined) kept["x-boost-auth"] = boostSecret;
 	return kept;
 }

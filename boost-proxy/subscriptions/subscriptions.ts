@@ -7,7 +7,7 @@ import type { LookupFunction } from "node:net";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
-import type { CallContext, Connection } from "../../shared/http/callContext.ts";
+import { type CallContext, type Connection, clientHeaders } from "../../shared/http/callContext.ts";
 import { type LaterMessages, OneMessage } from "../../shared/http/laterMessages.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria } from "../../shared/jsonrpc/logs.ts";
@@ -138,7 +138,7 @@ export class Subscriptions {
 		const headers = {
 			...OUTGOING_HEADERS,
 			via: viaFor(client.via, via),
-			...(client.address === "unknown" ? {} : { "x-forwarded-for": client.address }),
+			...(client.address === "unknown" ? {} : clientHeaders(client.address)),
 			...(boostSecret === undefined ? {} : { "x-boost-auth": boostSecret }),
 			...(origin === null ? {} : { origin }),
 		};

@@ -3,6 +3,7 @@
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
+import { clientHeaders } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -247,7 +248,7 @@ export class HttpUpstream implements Upstream {
 		const { boostSecret } = this.#options;
 		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
 		if (caller === null) return headers;
-		if (caller.address !== "unknown") headers["x-forwarded-for"] = caller.address;
+		if (caller.address !== "unknown") Object.assign(headers, clientHeaders(caller.address));
 		if (caller.origin !== null) headers.origin = caller.origin;
 		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
 		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;

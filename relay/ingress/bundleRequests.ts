@@ -6,7 +6,13 @@
 // know. What depends on settings or on the chain is checked elsewhere.
 
 import { z } from "zod";
-import { type CallContext, type Client, clientOf, isWebPage } from "../../shared/http/callContext.ts";
+import {
+	type CallContext,
+	type Client,
+	clientOf,
+	isWebPage,
+	pageAddress,
+} from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
 import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
@@ -18,7 +24,7 @@ import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
  */
 export function bundleOwner({ transport, client, origin }: OwnerContext): string {
 	if (transport === "http" && client.signer !== null) return client.signer;
-	return isWebPage(origin) ? `web ${client.address}` : client.address;
+	return isWebPage(origin) ? pageAddress(client.address) : client.address;
 }
 
 /** The owner of a bundle, and the network by which the number of bundles is limited, whatever keys sign them. */

@@ -10,7 +10,10 @@ import { RpcError } from "../jsonrpc/errors.ts";
 import type { LaterMessages } from "./laterMessages.ts";
 
 export interface Client {
-	/** IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. */
+	/**
+	 * IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. Where another's web page has
+	 * the visitor's browser send the request, the address as {@link pageAddress} marks it.
+	 */
 	readonly address: string;
 	/**
 	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), or null.
@@ -183,6 +186,28 @@ export interface ClientAddress {
 	readonly via?: string | undefined;
 }
 
+/**
+ * Before the address of a visitor whose browser sends what another's web page wants. A client with it has shares of its own
+ * beside the address's, so that no page uses up its visitor's; and it is not the address that owns and may cancel.
+ */
+const PAGE = "web ";
+
+/** `address` as that of the web pages which are open there. */
+export function pageAddress(address: string): string {
+	return address === UNKNOWN_ADDRESS || address.startsWith(PAGE) ? address : PAGE + address;
+}
+
+/** The address on the network, with or without the mark of web pages. */
+export function networkAddress(address: string): string {
+	return address.startsWith(PAGE) ? address.slice(PAGE.length) : address;
+}
+
+/** The headers by which boost names a client to the relay, which believes them beside the secret. */
+export function clientHeaders(address: string): Readonly<Record<string, string>> {
+	const named = { "x-forwarded-for": networkAddress(address) };
+	return address.startsWith(PAGE) ? { ...named, "x-boost-page": "1" } : named;
+}
+
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
 
 /** Checks `X-Flashbots-Signature` against the body. */
@@ -193,6 +218,18 @@ export const UNKNOWN_ADDRESS = "unknown";
 
 /** The reader for `options`. If an entry is not an address, the connection's own address counts. */
 export function addressReader(options: AddressOptions): ReadAddress {
+	const readNetwork = networkReader(options);
+	return (headers, socketAddress) => {
+		const from = readNetwork(headers, socketAddress);
+		// Boost has seen the host that the page was asked for, and may send without a page's headers what one has sent before.
+		const isPage = from.vouched ? headers["x-boost-page"] !== undefined : isOthersPage(headers);
+		if (!isPage) return from;
+		const { address, vouched, isProxy } = from;
+		return { address: pageAddress(address), vouched, isProxy };
+	};
+}
+
+function networkReader(options: AddressOptions): ReadAddress {
 	const { trustProxy, boostSecret } = options;
 	const secret = boostSecret === undefined || boostSecret === "" ? undefined : digest(boostSecret);
 	return (headers, socketAddress) => {
@@ -243,10 +280,11 @@ export function normalAddress(text: string): string | undefined {
 
 /**
  * The client to whom limits apply: an IPv4 address, or the /56 network of an IPv6 address, since one subscriber has all of its
- * addresses. Takes what {@link normalAddress} returns.
+ * addresses. The web pages that are open there are a client of their own. Takes {@link Client.address}.
  */
 export function clientOf(address: string): string {
 	if (!address.includes(":")) return address;
+	if (address.startsWith(PAGE)) return PAGE + clientOf(address.slice(PAGE.length));
 	const [before = "", after] = address.split("::");
 	const groups = before === "" ? [] : before.split(":");
 	const missing = after === undefined ? 0 : 8 - groups.length - (after === "" ? 0 : after.split(":").length);
@@ -276,6 +314,30 @@ function digest(text: string): Buffer {
  */
 export function isWebPage(origin: string | null): boolean {
 	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
+}
+
+/**
+ * Whether a web page that is not of this server has the browser send the request. Without an `Origin`, as of images and links,
+ * browsers tell by `Sec-Fetch-Site`; who follows a link opens the page himself.
+ * https://w3c.github.io/webappsec-fetch-metadata/#sec-fetch-site-header
+ */
+export function isOthersPage(headers: IncomingHttpHeaders): boolean {
+	const { origin } = headers;
+	if (origin !== undefined) return isWebPage(origin) && !isOwnOrigin(origin, headers.host);
+	const site = headers["sec-fetch-site"];
+	if (site !== "cross-site" && site !== "same-site") return false;
+	return headers["sec-fetch-mode"] !== "navigate" || headers["sec-fetch-dest"] !== "document";
+}
+
+/**
+ * Whether the page has come from the host that the request is for. Anybody can point a name of his own to our address, so over
+ * http, which has no certificate, only an address or `localhost` shows that.
+ */
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
+	const [, scheme, authority] = /^(https?):\/\/([^/?#@\s]+)$/i.exec(origin.trim()) ?? [];
+	if (scheme === undefined || authority?.toLowerCase() !== host?.toLowerCase()) return false;
+	const name = new URL(origin.trim()).hostname.replace(/^\[|\]$/g, "");
+	return scheme.toLowerCase() === "https" || name === "localhost" || isIP(name) !== 0;
 }
 
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";

@@ -12,6 +12,7 @@ import {
 	clientOf,
 	normalAddress,
 	type RequestTarget,
+	UNKNOWN_ADDRESS,
 } from "./callContext.ts";
 import type { OpenAnswer } from "./unreadBytes.ts";
 
@@ -75,7 +76,7 @@ const MAX_PIPELINED = 128;
 /**
  * The connections of one server. A direct connection counts for its client. On a proxy's connection each request and
  * websocket in flight counts instead, for the client that the proxy names. A connection becomes a proxy's as soon as a
- * request on it is vouched for.
+ * request on it is vouched for, and counts for the web pages at its address from a page's request on.
  */
 export class Connections {
 	readonly maxPerClient: number;
@@ -149,9 +150,15 @@ export class Connections {
 			this.#enter(open, null);
 		}
 		const client = clientOf(from.address);
+		if (open.client !== null && open.client !== client && from.address !== UNKNOWN_ADDRESS) {
+			this.#leave(open);
+			this.#enter(open, client);
+		}
 		// A websocket on a direct connection is counted by its connection.
 		const amount = isWebsocket && open.client !== null ? 0 : 1;
-		const isOverLimit = this.#inFlight.refusal(client, amount) !== null;
+		const isOverLimit =
+			this.#inFlight.refusal(client, amount) !== null ||
+			(open.client !== null && this.#count(open.client) > this.maxPerClient);
 		if (open.inFlight >= MAX_PIPELINED || (isOverLimit && open.client !== null && open.inFlight > 0)) {
 			stopReading(open.socket);
 		}

@@ -1,6 +1,7 @@
 // Methods that only this relay has: the client's identity, the statuses of many transactions, and the OpenRPC document.
 
 import { z } from "zod";
+import { networkAddress } from "../../../shared/http/callContext.ts";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
@@ -13,7 +14,11 @@ export const service_client = relayMethod({
 		signer: z.string().nullable().describe("address whose key signed the body, or null"),
 		vouched: z.boolean().describe("whether a proxy that knows the secret has named the address"),
 	}),
-	handle: (_params, { client: { address, signer, vouched } }) => ({ address, signer, vouched }),
+	handle: (_params, { client: { address, signer, vouched } }) => ({
+		address: networkAddress(address),
+		signer,
+		vouched,
+	}),
 });
 
 /** Enough for some minutes of a busy proxy; each may cost a disk read. */

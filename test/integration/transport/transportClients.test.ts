@@ -48,7 +48,10 @@ test("a method gets the path, client and origin of the request", () =>
 			[
 				"/noreverts",
 				{ origin: "https://app.test" },
-				{ ...plain, path: "/noreverts", origin: "https://app.test", client },
+				{
+					...{ ...plain, path: "/noreverts", origin: "https://app.test" },
+					client: { ...client, address: "web 127.0.0.1" },
+				},
 			],
 			[
 				"",

@@ -45,7 +45,7 @@ test("the upgrade's path, query, origin and address are those of its calls", () 
 				transport: "ws",
 				path: path === "/" ? "/" : path.replace(/\/$/, ""),
 				query: { a: "1" },
-				client: { address: "2001:db8::1", signer: null, vouched: false },
+				client: { address: "web 2001:db8::1", signer: null, vouched: false },
 				origin: "https://app.test",
 			});
 			client.terminate();

@@ -6,7 +6,9 @@ import { test } from "node:test";
 import {
 	addressReader,
 	callContext,
+	clientHeaders,
 	clientOf,
+	isOthersPage,
 	isWebPage,
 	normalAddress,
 } from "../../../../shared/http/callContext.ts";
@@ -56,6 +58,71 @@ test("the client's address is taken from a trusted proxy, and from boost if it s
 		const isUnbelieved = forwarded !== undefined && address === "10.0.0.1";
 		assert.equal(isProxy, isUnbelieved ? true : undefined, `${trustProxy} ${forwarded} ${secret}: a proxy's`);
 	}
+});
+
+const CROSS = { "sec-fetch-site": "cross-site" };
+
+/** Headers of a request to this host, and whether another's web page sends it. */
+const PAGES: readonly (readonly [boolean, string, Readonly<Record<string, string>>])[] = [
+	[false, "relay.example", {}],
+	[true, "relay.example", { origin: "https://app.example" }],
+	[true, "relay.example", { origin: "HTTP://APP.EXAMPLE" }],
+	[true, "relay.example", { origin: "null" }],
+	[true, "relay.example", { origin: "https://relay.example.evil.example" }],
+	[true, "relay.example", { origin: "https://relay.example:8443" }],
+	[true, "relay.example", { origin: "https://" }],
+	[true, "relay.example", { origin: "https://a.example, https://relay.example" }],
+	[true, "relay.example", { origin: "https://evil.example@relay.example" }],
+	[false, "relay.example", { origin: "https://relay.example" }],
+	[false, "Relay.Example", { origin: "https://relay.example" }],
+	[false, "relay.example", { origin: "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn" }],
+	[false, "relay.example", { origin: "moz-extension://0" }],
+	[false, "relay.example", { origin: "capacitor://localhost" }],
+	// Over http a page may have pointed its own name to the relay's address (DNS rebinding).
+	[true, "evil.example:8080", { origin: "http://evil.example:8080" }],
+	[true, "localhost.evil.example", { origin: "http://localhost.evil.example" }],
+	[false, "127.0.0.1:8080", { origin: "http://127.0.0.1:8080" }],
+	[true, "127.0.0.1:8080", { origin: "http://127.0.0.1:8081" }],
+	[false, "[::1]:8080", { origin: "http://[::1]:8080" }],
+	[false, "localhost:8080", { origin: "http://localhost:8080" }],
+	[true, "localhost:8080", { origin: "http://127.0.0.1:8080" }],
+	// Without an origin: images, links, and reads whose answer the page does not get.
+	[true, "relay.example", CROSS],
+	[true, "relay.example", { "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors" }],
+	[true, "relay.example", { ...CROSS, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }],
+	[false, "relay.example", { ...CROSS, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }],
+	[false, "relay.example", { "sec-fetch-site": "same-origin" }],
+	[false, "relay.example", { "sec-fetch-site": "none" }],
+	[false, "relay.example", { ...CROSS, origin: "chrome-extension://0" }],
+];
+
+test("another's web page is known by what browsers tell of it", () => {
+	for (const [expected, host, headers] of PAGES)
+		assert.equal(isOthersPage({ host, ...headers }), expected, `${host} ${JSON.stringify(headers)}`);
+});
+
+test("the web pages at an address are one client beside it, and boost tells the relay so", () => {
+	const read = addressReader({ trustProxy: 1, boostSecret: SECRET });
+	const page = { host: "relay.example", origin: "https://app.example" };
+	for (const [address, network] of [
+		["1.1.1.1", "1.1.1.1"],
+		["2001:db8::1", "2001:db8:0:0::/56"],
+	] as const) {
+		const wallet = read({ "x-forwarded-for": address }, "10.0.0.1").address;
+		const pages = read({ "x-forwarded-for": address, ...page }, "10.0.0.1").address;
+		assert.deepEqual([wallet, pages], [address, `web ${address}`]);
+		assert.deepEqual([clientOf(wallet), clientOf(pages)], [network, `web ${network}`]);
+		for (const client of [network, `web ${network}`]) assert.equal(clientOf(client), client);
+		for (const one of [wallet, pages]) {
+			const vouched = { ...clientHeaders(one), "x-boost-auth": SECRET };
+			// Boost has judged by the host that the page was asked for; here it is another.
+			for (const headers of [vouched, { ...vouched, ...page }])
+				assert.equal(read(headers, "10.0.0.1").address, one);
+			const { address: unbelieved } = read({ ...clientHeaders(one), host: "relay.example" }, "10.0.0.1");
+			assert.equal(unbelieved, address, "the word of somebody without the secret");
+		}
+	}
+	assert.equal(read(page, undefined).address, "unknown");
 });
 
 test("if no secret is set, no sender can vouch", () => {
