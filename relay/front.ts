@@ -93,6 +93,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				...{ reads, known: transactions },
 				behind: readsBehind({ node: reads, tip, feeRecipientOf, clock }),
 			}),
+			recoveries: parts.recoveries,
 			...{ callMany, market, bundles: market, subscriptions, filters: parts.filters },
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
 			builderNames: config.BUILDERS.map((row) => row.name),

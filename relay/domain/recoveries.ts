@@ -1,5 +1,5 @@
-// Recovers who has signed authorizations (EIP-7702): each once, some in a turn of the event loop, and fairly by client. One takes
-// 50 µs, a transaction may have hundreds, and a bundle or a block thousands.
+// Recovers who has signed authorizations (EIP-7702) and bundles of transactions: each once, some in a turn of the event loop, and
+// fairly by client. One takes 50 µs, a transaction may have hundreds of authorizations, and a bundle or a block thousands.
 
 import { nextTurn } from "../../shared/clock.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
@@ -8,6 +8,8 @@ import { FairScheduler } from "../../shared/shares/scheduler.ts";
 
 /** Recoveries of one turn, which take some 3 ms. */
 const AT_ONCE = 64;
+/** Reading so many bytes of a transaction takes as long as a recovery. */
+const BYTES_OF_ONE = 2_048;
 
 export class Recoveries {
 	/** One slice at a time, whoever asks: else those of many requests would run in one turn. */
@@ -25,15 +27,32 @@ export class Recoveries {
 		);
 	}
 
-	/** Calls `work`, which recovers one signature, for each of `items`. `client` as above; null: the chain's, before all others. */
-	async each<T>(items: readonly T[], client: string | null, work: (item: T) => unknown): Promise<void> {
-		for (let from = 0; from < items.length; from += AT_ONCE) {
-			const slice = items.slice(from, from + AT_ONCE);
-			const turn = { client: client ?? "", cost: slice.length, urgent: client === null };
-			await this.#slices.run(turn, async () => {
+	/**
+	 * Calls `work`, which recovers one signature, for each of `items` in order; `bytes`: how many it reads for that. `client` as
+	 * above; null: the chain's, before all others. Rejects with the first error that `work` throws.
+	 */
+	async each<T>(
+		items: readonly T[],
+		client: string | null,
+		work: (item: T) => unknown,
+		bytes: (item: T) => number = nothing,
+	): Promise<void> {
+		for (let from = 0; from < items.length; ) {
+			const slice: T[] = [];
+			let cost = 0;
+			for (let item = items[from]; from < items.length && cost < AT_ONCE; item = items[from]) {
+				slice.push(item as T);
+				cost += 1 + bytes(item as T) / BYTES_OF_ONE;
+				from += 1;
+			}
+			await this.#slices.run({ client: client ?? "", cost, urgent: client === null }, async () => {
 				for (const item of slice) work(item);
 				await nextTurn();
 			});
 		}
 	}
+}
+
+function nothing(): number {
+	return 0;
 }

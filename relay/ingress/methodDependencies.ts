@@ -1,6 +1,7 @@
 // The dependencies of the relay's JSON-RPC methods, and how a method is defined with them.
 
 import type { Clock } from "../../shared/clock.ts";
+import { countAuthorizations } from "../../shared/ethereum/rlp.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import {
@@ -27,6 +28,7 @@ import type {
 	Submitter,
 } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import type { Recoveries } from "../domain/recoveries.ts";
 import type { Requester } from "../domain/transaction.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
@@ -56,6 +58,7 @@ export interface MethodDependencies {
 	readonly refundPercent: number;
 	/** Charges `weight` more to the client's rate limit, for a call that turned out to be expensive. */
 	readonly charge: (client: Client, weight: number) => void;
+	readonly recoveries: Pick<Recoveries, "each">;
 	readonly clock: Clock;
 	/** The OpenRPC document of all methods. */
 	readonly describe: () => JsonText;
@@ -63,6 +66,20 @@ export interface MethodDependencies {
 
 /** Defines one of the relay's methods. */
 export const relayMethod = defineMethod<MethodDependencies, CallContext>();
+
+/** So many authorizations (EIP-7702), whose signers may have to be recovered, weigh one: 1 ms. */
+const AUTHORIZATIONS_OF_WEIGHT = 16;
+
+/** Charges the client for the authorizations of the raw transactions that it sends. */
+export function chargeAuthorizations(
+	raws: readonly Uint8Array[],
+	client: Client,
+	charge: MethodDependencies["charge"],
+): void {
+	let count = 0;
+	for (const raw of raws) count += countAuthorizations(raw);
+	if (count >= AUTHORIZATIONS_OF_WEIGHT) charge(client, Math.floor(count / AUTHORIZATIONS_OF_WEIGHT));
+}
 
 /** The client for whose call the node is read. */
 export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {

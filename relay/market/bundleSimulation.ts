@@ -93,8 +93,9 @@ const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"BLOB_FEE_CAP_TOO_LOW",
 ]);
 
-/** Transactions that are decoded before yielding to other work: each costs a signature recovery. */
+/** Transactions, and bytes of them, that are decoded before yielding to other work: each costs a signature recovery. */
 const SLICE = 8;
+const SLICE_BYTES = 64 * 1024;
 
 /** Finds targets, and simulates backruns and plain bundles. */
 export class BundleSimulation implements SharedTransactions {
@@ -250,8 +251,14 @@ export async function readTransactions(
 	next: NextBlock,
 ): Promise<readonly DecodedTransaction[] | BundleOutcome> {
 	const txs: DecodedTransaction[] = [];
+	let [count, bytes] = [0, 0];
 	for (const [i, { raw }] of body.entries()) {
-		if (i % SLICE === SLICE - 1) await nextTurn();
+		if (count === SLICE || bytes > SLICE_BYTES) {
+			[count, bytes] = [0, 0];
+			await nextTurn();
+		}
+		count += 1;
+		bytes += raw.length;
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
 		const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);

@@ -118,6 +118,11 @@ export class RlpReader {
 		return `0x${this.fixed(field, length).toString("hex")}`;
 	}
 
+	/** Moves behind the next item, whatever it is. */
+	skip(field: string): void {
+		this.#open(field, this.nextIsList());
+	}
+
 	/** Reads the header of the next item and moves behind the item. False after a fault. */
 	#open(field: string, list: boolean): boolean {
 		if (this.#fault !== null) return false;
@@ -359,6 +364,21 @@ function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
 		reader.closeList("authorization", entryEnd);
 		return { chainId, address, nonce, yParity, r, s };
 	});
+}
+
+/** Fields of a transaction of type 4 before its authorizations. */
+const BEFORE_AUTHORIZATIONS = 9;
+
+/** How many authorizations a raw transaction has, without reading them; 0 if it is of another type or malformed. */
+export function countAuthorizations(raw: Uint8Array): number {
+	if (raw[0] !== 4) return 0;
+	const reader = new RlpReader(asBuffer(raw), 1);
+	reader.openList("transaction");
+	for (let field = 0; field < BEFORE_AUTHORIZATIONS; field++) reader.skip("field");
+	reader.openList("authorizationList");
+	let count = 0;
+	for (; reader.hasMore(); count++) reader.skip("authorization");
+	return reader.fault === null ? count : 0;
 }
 
 function readHexList(reader: RlpReader, field: string, itemBytes: number): readonly string[] {

@@ -50,10 +50,11 @@ export const eth_callBundle = relayMethod({
 		results: z.array(one),
 	}),
 	weight: 10,
-	async handle([{ txs, blockNumber, stateBlockNumber, timestamp }], context, { callMany }) {
+	async handle([{ txs, blockNumber, stateBlockNumber, timestamp }], context, dependencies) {
+		const { callMany } = dependencies;
 		const { stateBlock, results } = await callMany.runBundle({
 			client: bundleClient(context).network,
-			txs: await readElements(txs),
+			txs: await readElements(txs, context, dependencies),
 			blockNumber,
 			stateBlock: stateBlockNumber,
 			timestamp: timestamp || null,

@@ -2,8 +2,8 @@
 // https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
-import { nextTurn } from "../../../shared/clock.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
+import { type CallContext, clientOf } from "../../../shared/http/callContext.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import {
 	address,
@@ -23,7 +23,7 @@ import {
 	type UnsignedCall,
 } from "../../domain/callMany.ts";
 import { bundleClient } from "../bundleRequests.ts";
-import { relayMethod } from "../methodDependencies.ts";
+import { chargeAuthorizations, type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 /** Largest block number and time: both must fit into a JSON number. */
@@ -151,7 +151,8 @@ export const eth_callMany = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.array(z.array(result)).describe("one inner list for each bundle"),
 	weight: 10,
-	async handle([bundle, where], from, { callMany }) {
+	async handle([bundle, where], from, dependencies) {
+		const { callMany } = dependencies;
 		const client = bundleClient(from).network;
 		if (Array.isArray(bundle)) {
 			const index = where?.transactionIndex ?? -1;
@@ -170,7 +171,7 @@ export const eth_callMany = relayMethod({
 		}
 		return callMany.runTransactions({
 			client,
-			txs: await readElements(bundle.txs),
+			txs: await readElements(bundle.txs, from, dependencies),
 			blockNumber: bundle.blockNumber,
 			stateBlock: bundle.stateBlockNumber,
 			timestamp: bundle.timestamp || null,
@@ -178,18 +179,18 @@ export const eth_callMany = relayMethod({
 	},
 });
 
-/** Transactions decoded before other work gets a turn: each costs a tenth of a millisecond. */
-const DECODED_AT_ONCE = 16;
-
 /** Decodes the transactions of a bundle. Throws RpcError naming the malformed element. */
 export async function readElements(
 	elements: readonly (string | Uint8Array)[],
+	context: CallContext,
+	{ recoveries, charge }: Pick<MethodDependencies, "recoveries" | "charge">,
 ): Promise<TransactionsRequest["txs"]> {
+	const raws = elements.filter((element) => typeof element !== "string");
+	chargeAuthorizations(raws, context.client, charge);
 	const read: TransactionsRequest["txs"][number][] = [];
-	for (const [index, element] of elements.entries()) {
-		if (index % DECODED_AT_ONCE === DECODED_AT_ONCE - 1) await nextTurn();
-		read.push(readElement(element, index));
-	}
+	const client = clientOf(context.client.address);
+	const work = (element: string | Uint8Array) => read.push(readElement(element, read.length));
+	await recoveries.each(elements, client, work, ({ length }) => length);
 	return read;
 }
 

@@ -27,9 +27,14 @@ import {
 	policyOf,
 	type SubmissionPath,
 } from "../../domain/endpoints.ts";
-import type { Submitter } from "../../domain/ports.ts";
 import type { SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
-import { callerOf, relayMethod, requesterOf } from "../methodDependencies.ts";
+import {
+	callerOf,
+	chargeAuthorizations,
+	type MethodDependencies,
+	relayMethod,
+	requesterOf,
+} from "../methodDependencies.ts";
 
 export const eth_sendRawTransaction = relayMethod({
 	name: "eth_sendRawTransaction",
@@ -39,8 +44,8 @@ export const eth_sendRawTransaction = relayMethod({
 	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.string().describe("the transaction's hash"),
 	ordered: true,
-	async handle([raw], context, { submitter }) {
-		const { hash } = await submitRaw(raw, context, submitter);
+	async handle([raw], context, dependencies) {
+		const { hash } = await submitRaw(raw, context, dependencies);
 		return hash;
 	},
 });
@@ -57,9 +62,10 @@ export const eth_sendRawTransactionSync = relayMethod({
 	result: z.record(z.string(), z.unknown()).describe("the receipt as eth_getTransactionReceipt gives it"),
 	// Only the submission is ordered: in a batch, all waits run at the same time after it.
 	ordered: true,
-	async handle([raw, timeout = SYNC_DEFAULT_MS], context, { submitter, receipts, clock }) {
+	async handle([raw, timeout = SYNC_DEFAULT_MS], context, dependencies) {
+		const { receipts, clock } = dependencies;
 		const begun = clock.monotonic();
-		const { hash, outcome } = await submitRaw(raw, context, submitter);
+		const { hash, outcome } = await submitRaw(raw, context, dependencies);
 		if (outcome === "cancels") throw neverMined(hash);
 		const { client, life } = context;
 		return new AnswerLater((requestLeftMs) => {
@@ -137,10 +143,15 @@ type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  * Submits `raw` with the options of the request's path and query; resolves once it is on disk. Throws RpcError: `rejected` for
  * a refusal, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
  */
-async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<NotRefused> {
+async function submitRaw(
+	raw: Uint8Array,
+	context: CallContext,
+	{ submitter, charge }: Pick<MethodDependencies, "submitter" | "charge">,
+): Promise<NotRefused> {
 	const options = submissionOptions(context.path, context.query);
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
+	chargeAuthorizations([raw], context.client, charge);
 	const outcome = await submitter.submit({ raw, submitterAddress, requester, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
