@@ -1,5 +1,6 @@
 // The rule by which bids get places at builders. Pure.
 
+import { networkAddress } from "../../shared/http/callContext.ts";
 import type { Bid } from "./bids.ts";
 
 export interface PlacesOptions {
@@ -72,9 +73,9 @@ export function placesOf(
 	return placed;
 }
 
-/** What only one bid at a builder can have. */
+/** What only one bid at a builder can have. Whoever says that a web page sends his bid gets no second place for that. */
 function claimsOf({ target, client, backrun: { from, nonce } }: Bid): readonly string[] {
-	return [`nonce ${from} ${nonce}`, `client ${target} ${client}`, `sender ${target} ${from}`];
+	return [`nonce ${from} ${nonce}`, `client ${target} ${networkAddress(client)}`, `sender ${target} ${from}`];
 }
 
 /** Sort order: the higher value first, then the earlier bid. */

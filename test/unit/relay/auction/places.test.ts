@@ -49,6 +49,15 @@ const CASES: readonly (readonly [string, readonly Row[], Readonly<Record<string,
 		{ x: "T: *a c" },
 	],
 	[
+		"one place of an address and of the web pages that are open there",
+		[
+			{ bid: "a", value: 3, client: "192.0.2.1" },
+			{ bid: "b", value: 2, client: "web 192.0.2.1" },
+			{ bid: "c", value: 1 },
+		],
+		{ x: "T: *a c" },
+	],
+	[
 		"one place of a sender",
 		[
 			{ bid: "a", value: 3, sender: "s" },
