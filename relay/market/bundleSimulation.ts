@@ -253,7 +253,7 @@ export async function readTransactions(
 	const txs: DecodedTransaction[] = [];
 	let [count, bytes] = [0, 0];
 	for (const [i, { raw }] of body.entries()) {
-		if (count === SLICE || bytes > SLICE_BYTES) {
+		if (count === SLICE || bytes + raw.length > SLICE_BYTES) {
 			[count, bytes] = [0, 0];
 			await nextTurn();
 		}

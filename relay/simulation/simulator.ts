@@ -286,7 +286,7 @@ export function checkTransactions(request: SimulationRequest): Checked {
 		const funds = index === 0 ? findFundsProblem(tx, account.balance) : null;
 		const problem = findBlockProblem(tx, nonces.get(tx.from) ?? 0n, block) ?? funds;
 		if (problem !== null) return { runnable: index, problem };
-		if (index < transactions.length - 1) useNonces(nonces, tx);
+		if (index < fitting - 1) useNonces(nonces, tx);
 	}
 	return { runnable: transactions.length, problem: null };
 }

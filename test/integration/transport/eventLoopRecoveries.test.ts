@@ -118,3 +118,68 @@ test("a bundle of 100 transactions with 1,200 authorizations, accepted for 30 bl
 	const status = (await (await fetch(`${boost.url}/status`)).json()) as { relay: { state: string } };
 	assert.equal(status.relay.state, "closed");
 });
+
+/** Accounts that the code of {@link PAYER} pays 1 wei each, and which have delegated to code that does nothing. */
+const DELEGATED = 200;
+const FIRST = 0x77n << 152n;
+const PAYER = `0x${"d7".repeat(20)}`;
+/** For i from 200 to 1: CALL(3,000 gas, FIRST + i, 1 wei). */
+const PAYS_ALL = `0x60${DELEGATED.toString(16)}5b5f5f5f5f60018573${FIRST.toString(16).padStart(40, "0")}01610bb8f150600190038060025700`;
+
+test("a simulation that touches 200 delegated accounts behind 400 authorizations", async () => {
+	const code = `0xef0100${"00".repeat(19)}ff`;
+	for (let i = 1n; i <= DELEGATED; i++)
+		await system.chain.rpc("anvil_setCode", [`0x${(FIRST + i).toString(16).padStart(40, "0")}`, code]);
+	await system.chain.rpc("anvil_setCode", [PAYER, PAYS_ALL]);
+	await system.chain.rpc("anvil_setBalance", [PAYER, "0xffff"]);
+	await assertQuick(async (url, prepared) => {
+		const tx = crowded({ by: accountOf(prepared, 0), to: PAYER, gasLimit: 16_000_000 }, 400);
+		const second = hex({ by: accountOf(prepared, 1), gasLimit: 21_000, maxFeePerGas: 3n * GWEI });
+		const next = Number(await system.chain.rpc("eth_blockNumber")) + 1;
+		const blockNumber = `0x${next.toString(16)}`;
+		const { result, error } = await post(
+			url,
+			call("eth_callMany", [{ txs: [tx, second], blockNumber, stateBlockNumber: "latest" }]),
+		);
+		assert.deepEqual(result, [[{ value: "" }, { value: "" }]], JSON.stringify(error));
+	});
+});
+
+test("four bundles of 1,200 authorizations at once", async () => {
+	await assertQuick(async (url, prepared) => {
+		const next = Number(await system.chain.rpc("eth_blockNumber")) + 1;
+		const all = Array.from({ length: 4 }, (_, i) => {
+			const raws = [600, 600, 1].map((count, k) => crowded({ by: accountOf(prepared, 3 * i + k) }, count));
+			return post(url, bundle(raws, next));
+		});
+		const answers = await Promise.all(all);
+		// The node, too, recovers them, which may take longer than the relay waits.
+		assert.ok(
+			answers.some(({ error }) => error === undefined),
+			JSON.stringify(answers),
+		);
+	});
+});
+
+test("a bundle with more authorizations than a block has room for is refused without recovering them", async () => {
+	await assertQuick(async (url, prepared) => {
+		const next = Number(await system.chain.rpc("eth_blockNumber")) + 1;
+		const raws = Array.from({ length: 8 }, (_, i) => crowded({ by: accountOf(prepared, i) }, 650));
+		const { error } = await post(url, bundle(raws, next));
+		assert.match(error?.message ?? "", /^exceeds block gas limit/);
+	});
+});
+
+test("a sender's chain of transactions with 600 authorizations each, and a block full of them", async () => {
+	await assertQuick(async (url, prepared) => {
+		const by = accountOf(prepared, 0);
+		for (let nonce = 0; nonce < 4; nonce++) {
+			const { error } = await post(url, call("eth_sendRawTransaction", [crowded({ by, nonce }, 600)]));
+			assert.equal(error, undefined, JSON.stringify(error));
+		}
+		for (const i of [1, 2])
+			await system.chain.rpc("eth_sendRawTransaction", [crowded({ by: accountOf(prepared, i) }, 550)]);
+		await system.chain.rpc("evm_mine", []);
+		await nextBlock();
+	});
+});
