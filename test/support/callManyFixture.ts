@@ -64,8 +64,11 @@ export async function askMethod(
 	params: readonly unknown[],
 	method: Pick<typeof eth_callMany, "invoke"> = eth_callMany,
 ): Promise<unknown> {
-	// The method uses no other dependency.
-	const needs = { callMany } as Pick<MethodDependencies, "callMany"> as MethodDependencies;
+	// The methods use no other dependency.
+	const used: Pick<MethodDependencies, "callMany" | "recoveries" | "charge"> = {
+		...{ callMany, recoveries: new Recoveries(), charge() {} },
+	};
+	const needs = used as MethodDependencies;
 	// Converted to JSON and back, as on the wire.
 	return JSON.parse(JSON.stringify(await method.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)));
 }
