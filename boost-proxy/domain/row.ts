@@ -38,6 +38,8 @@ export interface Standing {
 export interface Notes {
 	/** When it arrived, or was read from the journal. */
 	readonly openedAt: number;
+	/** When its life is over by this machine; see {@link isLifeOver}. */
+	aliveUntil: number;
 	/** When the relay last reported a stage of it, or when it arrived. */
 	relayAnsweredAt: number;
 	/** How often in a row each upstream had no record of it, and how often it counted as lost there. */
@@ -98,7 +100,7 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	/** Client requests about it in progress; the reconciler leaves it alone until they end. In memory only. */
 	readonly requests: number;
 	readonly desired: Desired;
-	/** Ms since the epoch by the chain; 0 while it is live, and until the chain's time is known. */
+	/** Ms since the epoch by the chain or the machine, the later; 0 while it is live, and until the chain's time is known. */
 	readonly endedAt: number;
 	readonly at: Readonly<Record<UpstreamName, Standing>>;
 	readonly notes: Notes;
@@ -156,10 +158,11 @@ export interface Moment {
 	readonly epoch: number;
 }
 
-export function newNotes(monotonic: number): Notes {
+export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 	const never = Number.NEGATIVE_INFINITY;
 	return {
 		openedAt: monotonic,
+		aliveUntil,
 		relayAnsweredAt: monotonic,
 		unknown: { relay: 0, fallback: 0 },
 		losses: { relay: 0, fallback: 0 },
@@ -179,13 +182,13 @@ export function openRow(
 		id,
 		aliveUntil,
 		notBefore,
-		monotonic,
+		notes,
 	}: {
 		readonly id: number;
 		readonly aliveUntil: number;
 		/** When the latest other one of its nonce arrived: it comes after that one, though the machine's clock went back. */
 		readonly notBefore: number;
-		readonly monotonic: number;
+		readonly notes: Notes;
 	},
 ): Row {
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
@@ -213,7 +216,7 @@ export function openRow(
 			opened(was.relay, first === "relay", entry.replacesAtUpstreams.includes("relay")),
 			opened(was.fallback, first === "fallback", entry.replacesAtUpstreams.includes("fallback")),
 		),
-		notes: newNotes(monotonic),
+		notes,
 	};
 }
 
@@ -225,6 +228,18 @@ function opened(was: Standing, isFirst: boolean, replaces: boolean): Standing {
 
 export function isLive({ desired }: Row): boolean {
 	return desired === "live";
+}
+
+/**
+ * Whether the life of a live row has been over for `graceMs`: by the chain's time (`now`, ms since the epoch) and by this
+ * machine's (`monotonic`, ms). A head whose timestamp is far ahead makes none old by itself.
+ */
+export function isLifeOver(
+	{ aliveUntil, notes }: Row,
+	{ now, monotonic }: { readonly now: number; readonly monotonic: number },
+	graceMs = 0,
+): boolean {
+	return now >= aliveUntil + graceMs && monotonic >= notes.aliveUntil + graceMs;
 }
 
 /** Whether its bytes are still needed: it is live, or mined and can be reopened. */
@@ -394,8 +409,8 @@ export function endRow(
 }
 
 /** A mined transaction is no longer in the chain. */
-export function reopenRow(row: Row, aliveUntil: number, monotonic: number): Row {
-	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes: newNotes(monotonic) };
+export function reopenRow(row: Row, aliveUntil: number, notes: Notes): Row {
+	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes };
 	return UPSTREAMS.reduce<Row>((one, by) => setCancelPending(one, by, false), live);
 }
 

@@ -6,7 +6,7 @@ import { nextTurn } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
-import { isHolder, type Row, UNDATED } from "../domain/row.ts";
+import { isHolder, type Row } from "../domain/row.ts";
 import {
 	countNoRecord,
 	currentRow,
@@ -123,7 +123,7 @@ export class ChainObserver {
 	/** Expires a row whose time has been over for `ms`. */
 	#expire(asked: Row, ms: number): void {
 		const { rows } = this.#context;
-		if (asked.aliveUntil === UNDATED) rows.extendLife(asked.hash);
+		if (rows.isMisdated(asked)) rows.extendLife(asked.hash);
 		const row = rows.isOver(asked, ms, ms > 0) ? currentRow(this.#context, asked) : null;
 		if (row !== null && rows.isOver(row, ms, ms > 0)) rows.end(row, "expired");
 	}

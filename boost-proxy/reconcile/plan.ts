@@ -3,7 +3,16 @@
 // nonces that requests/submissions.ts delivers before a submission to the fallback.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
-import { holdersOf, isHolder, isLive, type Moment, NO_RETRY, needsWork, type Row } from "../domain/row.ts";
+import {
+	holdersOf,
+	isHolder,
+	isLifeOver,
+	isLive,
+	type Moment,
+	NO_RETRY,
+	needsWork,
+	type Row,
+} from "../domain/row.ts";
 
 /** What the plan depends on for one upstream. */
 export interface UpstreamHealth {
@@ -99,7 +108,7 @@ export function mustComeBefore(row: Row, nonce: bigint, to: UpstreamName): boole
 export function mayNeedAction(row: Row, health: UpstreamHealths, time: PlanTime): boolean {
 	if (!isLive(row)) return needsWork(row) && UPSTREAMS.some((name) => isCancelReady(row, name, health));
 	if (!row.acknowledged) return false;
-	if (!hasLiveHolder(row, health)) return time.now < row.aliveUntil;
+	if (!hasLiveHolder(row, health)) return !isLifeOver(row, time);
 	return isAlsoNeededAt(row, "relay", health) || isAlsoNeededAt(row, "fallback", health);
 }
 
@@ -182,7 +191,7 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 	if (countsAsThere(row, name) || hasLiveHolder(row, health)) return null;
 	const isRefused = row.at[name].presence === "refused" && !isRetryDue(row, name, time);
 	if (isRefused || !upstream.acceptsPath(row.path)) return null;
-	return time.now < row.aliveUntil ? "handover" : null;
+	return isLifeOver(row, time) ? null : "handover";
 }
 
 /** Why an upstream that accepts no nonce gaps would reject it: its nonce is used, or an earlier one is missing there. */

@@ -12,9 +12,11 @@ import {
 	endRow,
 	holdersOf,
 	isEndedByUser,
+	isLifeOver,
 	isLive,
 	keepsBytes,
 	type NewRow,
+	type Notes,
 	needsWork,
 	newNotes,
 	openRow,
@@ -115,8 +117,7 @@ export class Rows {
 		const { rows: found, lastId } = await rows.#journal.read();
 		rows.#nextId = lastId + 1;
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
-			const now = dependencies.clock.monotonic();
-			rows.#replaceInMemory(null, isLive(row) ? { ...row, notes: newNotes(now) } : row);
+			rows.#replaceInMemory(null, isLive(row) ? { ...row, notes: rows.#freshNotes(rows.#agedBy(row)) } : row);
 		}
 		return rows;
 	}
@@ -132,14 +133,27 @@ export class Rows {
 		return chainNow === null ? UNDATED : chainNow + this.#limits.ttlMs;
 	}
 
+	/** Notes of a row whose life began `agedMs` ago. */
+	#freshNotes(agedMs = 0): Notes {
+		const now = this.#dependencies.clock.monotonic();
+		return newNotes(now, now + this.#limits.ttlMs - agedMs);
+	}
+
+	/** How much of the life of a row from the journal is over by the machine's clock, in ms. */
+	#agedBy({ receivedAt, aliveUntil }: Row): number {
+		const begun = Math.max(receivedAt, aliveUntil - this.#limits.ttlMs);
+		return Math.max(0, this.#dependencies.clock.now() - begun);
+	}
+
 	/**
 	 * Whether the life of a live row has been over for `graceMs`. While the chain's time is not known only what this process has
 	 * held for that long is, if `elseByOwn`.
 	 */
-	isOver({ aliveUntil, notes }: Row, graceMs: number, elseByOwn: boolean): boolean {
+	isOver(row: Row, graceMs: number, elseByOwn: boolean): boolean {
 		const { chainNow } = this;
-		if (chainNow !== null) return aliveUntil !== UNDATED && chainNow >= aliveUntil + graceMs;
-		return elseByOwn && this.#dependencies.clock.monotonic() - notes.openedAt >= this.#limits.ttlMs + graceMs;
+		const monotonic = this.#dependencies.clock.monotonic();
+		if (chainNow !== null) return isLifeOver(row, { now: chainNow, monotonic }, graceMs);
+		return elseByOwn && monotonic - row.notes.openedAt >= this.#limits.ttlMs + graceMs;
 	}
 
 	/** Number of live rows. */
@@ -246,7 +260,7 @@ export class Rows {
 			id: before?.id ?? this.#nextId++,
 			aliveUntil: this.#freshLife(),
 			notBefore,
-			monotonic: this.#dependencies.clock.monotonic(),
+			notes: this.#freshNotes(),
 		});
 		this.#replaceInMemory(before, row);
 		// If the row was already live, its bytes are on disk, or being written.
@@ -277,7 +291,9 @@ export class Rows {
 			}
 			log.info("transaction ended", { hash, path, stage: ending, ms: clock.now() - receivedAt });
 		}
-		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, this.chainNow ?? 0, cancelAt);
+		const { chainNow } = this;
+		const endedAt = chainNow === null ? 0 : Math.max(chainNow, clock.now());
+		const row = endRow(before ?? { ...one, id: this.#nextId++ }, ending, endedAt, cancelAt);
 		if (row !== before) this.#replaceAndWrite(before, row);
 	}
 
@@ -286,16 +302,22 @@ export class Rows {
 		const { ttlMs } = this.#limits;
 		const aliveUntil = this.#freshLife();
 		const row = this.live(hash);
-		if (row === null || aliveUntil === UNDATED) return;
-		if (row.aliveUntil === UNDATED || aliveUntil - row.aliveUntil >= ttlMs / 2)
+		if (row === null) return;
+		row.notes.aliveUntil = this.#dependencies.clock.monotonic() + ttlMs;
+		if (aliveUntil === UNDATED) return;
+		if (aliveUntil - row.aliveUntil >= ttlMs / 2 || this.isMisdated(row))
 			this.change(hash, () => ({ ...row, aliveUntil }));
+	}
+
+	/** Whether its life ends much later than one that begins now: the chain's time was not known then, or was wrong. */
+	isMisdated({ aliveUntil }: Row): boolean {
+		return aliveUntil - this.#freshLife() > this.#limits.ttlMs;
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		const { clock } = this.#dependencies;
 		const until = this.#freshLife();
-		this.change(hash, (row) => (this.#mined.has(hash) ? reopenRow(row, until, clock.monotonic()) : row));
+		this.change(hash, (row) => (this.#mined.has(hash) ? reopenRow(row, until, this.#freshNotes()) : row));
 	}
 
 	/** Sets the one listener, called after a change that leaves something to do. */
@@ -390,19 +412,22 @@ export class Rows {
 		this.#sweeping = this.#dependencies.clock.after(ms, () => this.#sweep());
 	}
 
-	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago. */
+	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago by chain and machine. */
 	#sweep(): void {
 		const { reorgMs, endedKeepMs } = this.#limits;
-		const now = this.chainNow;
-		if (now === null) {
+		const { chainNow } = this;
+		if (chainNow === null) {
 			this.#sweeping = null;
 			this.#sweepIn(SWEEP_MS);
 			return;
 		}
-		// What ended before the chain's time was known is kept as long as any other.
+		const machineNow = this.#dependencies.clock.now();
+		const [now, latest] = [Math.min(chainNow, machineNow), Math.max(chainNow, machineNow)];
+		// What ended before the chain's time was known, or while a clock was ahead, is kept as long as any other.
 		for (const hashes of [this.#endedByUser, this.#endedOtherwise]) {
-			for (const { hash } of [...this.#all(hashes)].filter(({ endedAt }) => endedAt === 0))
-				this.change(hash, (row) => ({ ...row, endedAt: now }));
+			const isWrong = ({ endedAt }: Row) => endedAt === 0 || endedAt > latest + reorgMs;
+			for (const { hash } of [...this.#all(hashes)].filter(isWrong))
+				this.change(hash, (row) => ({ ...row, endedAt: latest }));
 		}
 		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
 			const found: string[] = [];
