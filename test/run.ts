@@ -40,6 +40,7 @@ const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.te
  */
 const LAST = [
 	"test/attacks/logs.test.ts",
+	"test/attacks/authorizations.test.ts",
 	"test/integration/transport/eventLoop.test.ts",
 	"test/integration/transport/eventLoopRecoveries.test.ts",
 ];

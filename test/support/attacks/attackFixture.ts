@@ -21,6 +21,8 @@ interface AttackFixtureOptions {
 	readonly env?: Readonly<Record<string, string>>;
 	/** Whether the turns of its event loop are measured, see eventLoopTime.ts. */
 	readonly isMetered?: boolean;
+	/** Time between two blocks during a measurement, in ms. Default 1,000. */
+	readonly headEveryMs?: number;
 	/** Gets the measurements as lines of text. */
 	readonly say?: (line: string) => void;
 }
@@ -42,11 +44,19 @@ export class AttackFixture {
 	/** The operator's headers for reading the metrics. */
 	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
 	readonly #endings: readonly (() => unknown)[];
+	readonly #headEveryMs: number;
 	readonly #say: (line: string) => void;
 
 	constructor(
 		parts: Pick<AttackFixture, "chain" | "node" | "builder" | "relay" | "attacker" | "measuring">,
-		{ endings, say }: { readonly endings: readonly (() => unknown)[]; readonly say: (line: string) => void },
+		{
+			endings,
+			headEveryMs = HEAD_EVERY_MS,
+			say,
+		}: Pick<AttackFixtureOptions, "headEveryMs"> & {
+			readonly endings: readonly (() => unknown)[];
+			readonly say: (line: string) => void;
+		},
 	) {
 		({
 			chain: this.chain,
@@ -57,24 +67,25 @@ export class AttackFixture {
 			measuring: this.measuring,
 		} = parts);
 		this.#endings = endings;
+		this.#headEveryMs = headEveryMs;
 		this.#say = say;
 	}
 
-	/** Like Measuring.during, and mines a block every second. */
-	async during(name: string, work?: Promise<unknown>): Promise<Figures> {
+	/** Like Measuring.during of `measuring`, by default that of the relay's user, and mines blocks meanwhile. */
+	async during(name: string, work?: Promise<unknown>, measuring = this.measuring): Promise<Figures> {
 		let measured = false;
 		let fault: { readonly thrown: unknown } | null = null;
 		const passing = async (): Promise<void> => {
 			while (!measured) {
 				await this.passBlock();
-				const end = performance.now() + HEAD_EVERY_MS;
+				const end = performance.now() + this.#headEveryMs;
 				await until("the next head", () => measured || performance.now() > end);
 			}
 		};
 		const heads = passing().catch((thrown: unknown) => {
 			fault = { thrown };
 		});
-		const figures = await this.measuring.during(name, work).finally(() => {
+		const figures = await measuring.during(name, work).finally(() => {
 			measured = true;
 			return heads;
 		});
@@ -170,7 +181,8 @@ export async function startAttackFixture(options: AttackFixtureOptions = {}): Pr
 		const user = await HonestUser.arrive({ relay, chain, builder, patienceMs: PATIENCE_MS });
 		const say = options.say ?? (process.env.ATTACK_LOG === undefined ? () => {} : sayAloud);
 		const measuring = new Measuring({ user, pid: relay.pid, say });
-		return new AttackFixture({ chain, node, builder, relay, attacker, measuring }, { endings, say });
+		const parts = { chain, node, builder, relay, attacker, measuring };
+		return new AttackFixture(parts, { ...options, endings, say });
 	} catch (thrown) {
 		for (const end of endings) await end();
 		throw thrown;

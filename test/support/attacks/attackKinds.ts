@@ -22,6 +22,8 @@ export interface AttackParams {
 	readonly patienceMs?: number;
 	/** Number of keys that sign the requests in turn. Default 0: unsigned. */
 	readonly keys?: number;
+	/** Number of different requests that are made before the first is sent. */
+	readonly made?: number;
 	/** Number of the next block. */
 	readonly block?: number;
 	/** Bytes of calldata, gas, accounts or subscriptions, see each attack. */
@@ -47,8 +49,12 @@ const GWEI = 10n ** 9n;
 const ETHER = GWEI * GWEI;
 /** Maximum blobs of a transaction. */
 const BLOBS = 6;
-/** Number of blocks in a range. */
-const RANGE = 20;
+/** Number of blocks in a range behind the first: the most. */
+const RANGE = 29;
+/** Gas of a transaction with authorizations, and of each of them. */
+const [AUTHORIZED_GAS, AUTHORIZATION_GAS] = [71_000, 25_000];
+/** Transactions of a bundle, and how many of them have authorizations. */
+const [CROWD, AUTHORIZING] = [100, 2];
 
 /** Each ends when all is sent and answered. Open connections stay until the attacker's process ends. */
 export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<Tally>>> = {
@@ -65,6 +71,37 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			}));
 			return shareBundle(params, body);
 		}),
+
+	/**
+	 * mev_sendBundle of 100 transactions of the accounts from `accounts` on, of which two have `size` authorizations each: `made`
+	 * different ones that are made first, and sent in turn.
+	 */
+	authorizations: (params) => {
+		const { made = 1 } = params;
+		const bundles = Array.from({ length: made }, (_, i) => {
+			const body = Array.from({ length: CROWD }, (_, j) => {
+				const by = account(params, j);
+				const fees = { maxFeePerGas: 3n * GWEI };
+				if (j >= AUTHORIZING) return { tx: raw({ by, gasLimit: 21_000, ...fees }) };
+				const count = params.size ?? 1;
+				const authorizations = Array.from({ length: count }, (_, k) => ({
+					...{ by: account(params, CROWD), chainId: 0n, nonce: 0n },
+					address: `0x${((i * AUTHORIZING + j) * count + k).toString(16).padStart(40, "0")}`,
+				}));
+				return {
+					tx: raw({
+						type: 4,
+						by,
+						gasLimit: AUTHORIZED_GAS + AUTHORIZATION_GAS * count,
+						authorizations,
+						...fees,
+					}),
+				};
+			});
+			return shareBundle(params, body);
+		});
+		return floodOf(params, (i) => bundles[i % made] as Call);
+	},
 
 	/** Transactions after a nonce gap with `size` bytes of calldata, from empty accounts. */
 	gapped: (params) => {

@@ -1,0 +1,90 @@
+// Recovering the signers of authorizations (EIP-7702) takes much computing for few bytes: bundles full of them, at relay and
+// boost, delay nobody else, now and at the heads for which they stay.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import type { Attacker } from "../support/attacks/attacker.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
+import { BOOST_SECRET, type BoostBeside, startBoostBeside } from "../support/attacks/boostBeside.ts";
+import { assertServed, SLACK } from "../support/attacks/measuring.ts";
+import { attackerAddress } from "../support/attacks/wire.ts";
+import { heldSoFar, turnLimit } from "../support/eventLoopTime.ts";
+import { testAccount } from "../support/txFactory.ts";
+
+/** As many as fit into two of a bundle's hundred transactions and a block. */
+const AUTHORIZATIONS = 600;
+/** Accounts of a bundle. */
+const ACCOUNTS = 101;
+const ETHER = 10n ** 18n;
+/**
+ * Different bundles. The node recovers all of them at each head as well, and anvil answers no reads while a block waits for its
+ * simulations, so they are few, and one is sent at a time.
+ */
+const MADE = 2;
+/** So long the attacker goes on, in ms. */
+const LASTING_MS = 3_000;
+/** A third of the time between mainnet's blocks. */
+const HEAD_EVERY_MS = 4_000;
+/** Of the longest turns of the event loops in some rounds the shortest counts: the machine is busy with five processes. */
+const ROUNDS = 3;
+
+let fixture: AttackFixture;
+let beside: BoostBeside;
+let limitMs: number;
+before(async () => {
+	fixture = await startAttackFixture({
+		isMetered: true,
+		headEveryMs: HEAD_EVERY_MS,
+		env: { BOOST_SECRET },
+	});
+	beside = await startBoostBeside(fixture);
+	limitMs = SLACK * turnLimit();
+});
+after(async () => {
+	await beside?.stop();
+	await fixture?.stop();
+});
+
+const DOORS = {
+	"the relay": () => ({ measuring: fixture.measuring, attacker: fixture.attacker }),
+	boost: () => beside,
+} as const;
+
+for (const [i, [door, of]] of Object.entries(DOORS).entries()) {
+	it(`bundles of 1,200 authorizations for 30 blocks at ${door}, one after another`, async () => {
+		const { measuring, attacker } = of();
+		const accounts = 6_000_000 + i * 1_000;
+		await fixture.chain.fund(
+			Array.from({ length: ACCOUNTS }, (_, j) => testAccount(accounts + j)),
+			ETHER,
+		);
+		const earlier = await fixture.during("before", undefined, measuring);
+		const held: number[] = [];
+		do {
+			await longestTurn();
+			const from = attackerAddress(1 + i * ROUNDS + held.length);
+			const attack = flood(attacker, { accounts: accounts, from });
+			const meanwhile = await fixture.during("bundles of 1,200 authorizations", attack, measuring);
+			const later = await fixture.during("the heads behind them", undefined, measuring);
+			held.push(await longestTurn());
+			const { outcomes } = await attack;
+			fixture.say("they came to", outcomes);
+			assertServed(earlier, meanwhile, later);
+			assert.ok((outcomes.accepted ?? 0) > 0, JSON.stringify(outcomes));
+		} while (held.length < ROUNDS && Math.min(...held) >= limitMs);
+		fixture.say("the longest turns in ms:", held.map(Math.round));
+		assert.ok(Math.min(...held) < limitMs, `a turn of the event loop took ${held.map(Math.round)} ms`);
+	});
+}
+
+/** The longest turn of both since the last call, in ms. */
+async function longestTurn(): Promise<number> {
+	return Math.max(await heldSoFar(fixture.relay), await heldSoFar(beside.boost));
+}
+
+/** Sends bundles as fast as they are answered. */
+async function flood(attacker: Attacker, client: { readonly accounts: number; readonly from: string }) {
+	const block = await fixture.nextBlock();
+	const order = { count: 200, made: MADE, size: AUTHORIZATIONS, connections: 1, lastingMs: LASTING_MS };
+	return attacker.attack("authorizations", { ...order, ...client, block });
+}
