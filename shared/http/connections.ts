@@ -1,5 +1,6 @@
 // Limits connections per client, and tracks the requests on each. When the server is full, the client with the most connections
-// loses the one that is idle for longest to a newcomer; Node's own limit would drop the newcomer.
+// loses the one that is idle for longest to a newcomer; Node's own limit would drop the newcomer. A client over its own share
+// loses one on which it has asked nothing yet: until the first request it is not known whether a web page opened it.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -17,7 +18,7 @@ import {
 import type { OpenAnswer } from "./unreadBytes.ts";
 
 export interface ConnectionsOptions {
-	/** Further connections of a client are closed. Default 256. */
+	/** Further connections of a client are closed, or silent ones instead. Default 256. */
 	readonly maxConnectionsPerClient?: number;
 	/** Default 10,000. */
 	readonly maxConnections?: number;
@@ -42,6 +43,8 @@ interface OpenConnection {
 	client: string | null;
 	/** Requests, streamed answers and websockets on it. */
 	inFlight: number;
+	/** Whether a request has come on it. */
+	hasAsked: boolean;
 	/** Unanswered requests in order of arrival. An array, since a Set would keep removed requests alive until a full collection. */
 	readonly requests: Exchange[];
 	/** The streamed answer on it. */
@@ -112,12 +115,13 @@ export class Connections {
 		if (this.#open.has(socket)) return;
 		const address = normalAddress(socket.remoteAddress ?? "");
 		const client = this.#behindProxy || address === undefined ? null : clientOf(address);
-		const isOverLimit = client !== null && this.#count(client) >= this.maxPerClient;
+		const isOverLimit =
+			client !== null && this.#count(client) >= this.maxPerClient && !this.#dropSilent(client);
 		if (isOverLimit || (this.#open.size >= this.#max && !this.#makeRoom())) {
 			socket.destroy();
 			return;
 		}
-		const open: OpenConnection = { socket, client, inFlight: 0, requests: [], stream: null };
+		const open: OpenConnection = { socket, client, inFlight: 0, hasAsked: false, requests: [], stream: null };
 		this.#open.set(socket, open);
 		this.#enter(open, client);
 		socket.once("close", () => {
@@ -145,6 +149,7 @@ export class Connections {
 		from: ClientAddress,
 		isWebsocket = false,
 	): readonly [isOverLimit: boolean, end: () => void] {
+		open.hasAsked = true;
 		if (from.vouched && open.client !== null) {
 			this.#leave(open);
 			this.#enter(open, null);
@@ -194,6 +199,17 @@ export class Connections {
 		this.#forget(victim);
 		victim.socket.destroy();
 		return true;
+	}
+
+	/** Closes the oldest connection of `client` on which it has asked nothing; false if there is none. */
+	#dropSilent(client: string): boolean {
+		for (const open of this.#byClient.get(client) ?? []) {
+			if (open.hasAsked) continue;
+			this.#forget(open);
+			open.socket.destroy();
+			return true;
+		}
+		return false;
 	}
 
 	#count(client: string): number {

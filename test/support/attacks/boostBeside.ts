@@ -26,8 +26,12 @@ export interface BoostBeside {
 	stop(): Promise<void>;
 }
 
-/** Starts it, metered; see eventLoopTime.ts. */
-export async function startBoostBeside(fixture: AttackFixture): Promise<BoostBeside> {
+/** Starts it, metered; see eventLoopTime.ts. `headers`: of all requests of its honest user; `env`: its settings. */
+export async function startBoostBeside(
+	fixture: AttackFixture,
+	headers: Readonly<Record<string, string>> = {},
+	env: Readonly<Record<string, string>> = {},
+): Promise<BoostBeside> {
 	const { relay, chain, builder } = fixture;
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 	const boost = await startRelayProcess({
@@ -35,6 +39,7 @@ export async function startBoostBeside(fixture: AttackFixture): Promise<BoostBes
 		env: {
 			...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: relay.url, DATA_DIR: folder },
 			...{ ETH_RPC_URL: chain.url, FALLBACK_URL: "none", BOOST_SECRET },
+			...env,
 		},
 	});
 	const attacker = new Attacker(boost.url);
@@ -43,7 +48,7 @@ export async function startBoostBeside(fixture: AttackFixture): Promise<BoostBes
 		await boost.kill();
 		rmSync(folder, { recursive: true, force: true });
 	};
-	const options = { relay: boost, chain, builder, patienceMs: PATIENCE_MS, accounts: ACCOUNTS };
+	const options = { relay: boost, chain, builder, patienceMs: PATIENCE_MS, accounts: ACCOUNTS, headers };
 	const user = await HonestUser.arrive(options).catch(async (thrown: unknown) => {
 		await stop();
 		throw thrown;

@@ -83,8 +83,9 @@ function holdSubscribed(params: AttackParams, subscription: () => readonly unkno
 async function openWebsocket(params: AttackParams): Promise<Socket | string> {
 	const socket = await openSocket(params);
 	if (socket === null) return "refused";
+	const origin = params.origin === undefined ? "" : `Origin: ${params.origin}\r\n`;
 	socket.write(
-		"GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		`GET /ws HTTP/1.1\r\nHost: relay\r\n${origin}Connection: Upgrade\r\nUpgrade: websocket\r\n` +
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
 	);
 	const [head] = (await Promise.race([

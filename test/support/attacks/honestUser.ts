@@ -38,6 +38,8 @@ interface HonestUserOptions {
 	readonly patienceMs: number;
 	/** The index of its first account; of two users of one chain each has its own. */
 	readonly accounts?: number;
+	/** Headers of all its requests. */
+	readonly headers?: Readonly<Record<string, string>>;
 }
 
 const EMITTER = `0x${"e1".repeat(20)}`;
@@ -136,7 +138,8 @@ export class HonestUser {
 	}
 
 	#call(path = "/"): Omit<WireCall, "body"> {
-		return { url: `${this.#options.relay.url}${path}`, from: HONEST, deadlineMs: this.#options.patienceMs };
+		const { relay, patienceMs, headers = {} } = this.#options;
+		return { url: `${relay.url}${path}`, from: HONEST, headers, deadlineMs: patienceMs };
 	}
 
 	#ask(method: string, params: readonly unknown[], path = "/"): Promise<unknown> {
