@@ -26,7 +26,7 @@ const ALONE = [
  * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
  * Their limits leave room for that.
  */
-const FLOODS = ["bids", "bundles", "pages", "requests", "pool", "connections", "boost"].map(
+const FLOODS = ["bids", "bundles", "pages", "owners", "requests", "pool", "connections", "boost"].map(
 	(name) => `test/attacks/${name}.test.ts`,
 );
 /**

@@ -19,7 +19,15 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { beginRequest, endRequest, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
+import {
+	beginRequest,
+	endRequest,
+	isHolder,
+	isLive,
+	markAbandoned,
+	type Row,
+	setCancelPending,
+} from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -64,17 +72,35 @@ export class Cancels {
 		const row = rows.get(hash);
 		const may = row !== null && isOwner(row, state.caller);
 		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
+		const bySender = state.caller.signer === row.from;
 		if (!isLive(row)) {
 			state.routing.answeredBy.add("journal");
-			if (row.desired === "cancelled") return true;
-			throw notPending();
+			if (row.desired !== "cancelled") throw notPending();
+			return !bySender || row.bySender || this.#cancelForAll(row, state);
 		}
 		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isUnavailable;
-		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
-		const bySender = state.caller.signer === row.from;
+		if (!may && !relayJudges) throw notPending();
+		// An owner at the relay alone takes back its wish there; what the row's owners want stays.
+		if (!may && !isHolder(row.at.relay)) return this.#unknown(hash, state);
 		if (!bySender && (await this.#takesBackOne(row, state, may))) return true;
 		const cancelAt = (upstream: Upstream) => this.#cancelAt(upstream, row, state, may);
-		await this.#cancelEverywhere([row], cancelAt, { byRight: may, bySender });
+		await this.#cancelEverywhere([row], cancelAt, { byRight: may, bySender, asksRelay: bySender });
+		return true;
+	}
+
+	/**
+	 * The sender signs a cancel of what its owners here have taken back: the relay may have it from others. Throws RpcError
+	 * `unavailable` if the relay can't be reached; then it is told so later.
+	 */
+	async #cancelForAll({ hash }: Row, state: RequestState): Promise<true> {
+		const { rows, upstreams } = this.#dependencies;
+		rows.change(hash, (row) => setCancelPending({ ...row, bySender: true }, "relay", true));
+		const call = { method: METHOD, params: [hash] };
+		const { kind } = await this.#ask(upstreams.relay, call, state.path, state);
+		const isOver = kind === "done" || kind === "rejected";
+		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));
+		await rows.written(hash);
+		if (!isOver) throw unavailable(UNREACHED);
 		return true;
 	}
 
@@ -112,7 +138,7 @@ export class Cancels {
 			await this.#cancelEverywhere(
 				siblings,
 				(upstream) => this.#softCancelAt(tx, siblings, upstream, state),
-				{ byRight: true, bySender: true },
+				{ byRight: true, bySender: true, asksRelay: false },
 			);
 		} finally {
 			// The same bytes again are answered with their hash: to send them could cost the user gas.
@@ -129,14 +155,19 @@ export class Cancels {
 	/**
 	 * Cancels `siblings` (of one sender and nonce) at each holder, our relay first, and ends them if one has cancelled them or
 	 * may have. `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them,
-	 * in the name of the sender if it is `bySender`.
+	 * in the name of the sender if it is `bySender`. `asksRelay`: also if boost has not given it to the relay, which may have it
+	 * from others.
 	 * Resolves when the end is on disk and at least one holder has cancelled them, or there is none. Throws the verdict if all
 	 * that answered refused, else RpcError `unavailable` with the reason.
 	 */
 	async #cancelEverywhere(
 		siblings: readonly Row[],
 		cancelAt: (upstream: Upstream) => Promise<Outcome>,
-		{ byRight, bySender }: { readonly byRight: boolean; readonly bySender: boolean },
+		{
+			byRight,
+			bySender,
+			asksRelay,
+		}: { readonly byRight: boolean; readonly bySender: boolean; readonly asksRelay: boolean },
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
@@ -146,6 +177,7 @@ export class Cancels {
 		try {
 			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
+				(asksRelay && name === "relay") ||
 				siblings.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
 			// The relay may have become a holder while the fallback was asked: it is checked again.
 			for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {

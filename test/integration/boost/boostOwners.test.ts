@@ -178,3 +178,46 @@ it("an owner at the relay alone takes back its own wish through boost, and boost
 	assert.equal(await cancel(tx, HERE), true);
 	await fixture.users.reaches(tx, "CANCELLED");
 });
+
+// Whom the relay knows alone is in none of boost's rows: `/fullprivacy` is streamed, and the relay has clients of its own.
+for (const [name, bringsToRelay] of [
+	["by another path of boost", (tx: Signed) => bring(tx, HERE, "/fullprivacy")],
+	["at the relay itself", (tx: Signed) => fixture.users.submit("/fullprivacy", tx)],
+] as const) {
+	it(`the sender's signature ends what came ${name}, though another has brought and taken back the same`, async () => {
+		const { tx, key } = await fresh();
+		await bringsToRelay(tx);
+		await bring(tx, THERE, "/fast");
+		assert.equal(await cancel(tx, THERE), true);
+		await assertLives(tx);
+		assert.equal(await cancel(tx, ELSEWHERE, key), true);
+		await fixture.users.reaches(tx, "CANCELLED");
+		assert.equal(await cancel(tx, ELSEWHERE, key), true, "again");
+	});
+
+	it(`the same ${name}, with the relay out`, async () => {
+		const { tx, key } = await fresh();
+		await bringsToRelay(tx);
+		await bring(tx, THERE, "/fast");
+		assert.equal(await cancel(tx, THERE), true);
+		await fixture.fails();
+		assert.match(String(await cancel(tx, ELSEWHERE, key)), /taken back as soon as that is possible/);
+		await fixture.recovers();
+		await fixture.users.reaches(tx, "CANCELLED");
+	});
+}
+
+it("what another has brought while the relay was out does not keep an owner at the relay from its cancel", async () => {
+	for (const signs of [false, true]) {
+		const { tx, key } = await fresh();
+		await fixture.fails();
+		await bring(tx, THERE, "/fast");
+		await fixture.recovers();
+		await bring(tx, HERE, "/fullprivacy");
+		assert.equal(await cancel(tx, ELSEWHERE), NOT_PENDING);
+		assert.equal(await cancel(tx, HERE, signs ? key : undefined), true);
+		await fixture.users.reaches(tx, "CANCELLED");
+		const { stage } = await statusAt(fixture.fallbackUrl, tx);
+		assert.equal(stage === "CANCELLED", signs, `at the fallback it is ${stage}`);
+	}
+});
