@@ -26,9 +26,17 @@ const ALONE = [
  * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
  * Their limits leave room for that.
  */
-const FLOODS = ["bids", "bundles", "pages", "owners", "requests", "pool", "connections", "boost"].map(
-	(name) => `test/attacks/${name}.test.ts`,
-);
+const FLOODS = [
+	"bids",
+	"bundles",
+	"pages",
+	"owners",
+	"trust",
+	"requests",
+	"pool",
+	"connections",
+	"boost",
+].map((name) => `test/attacks/${name}.test.ts`);
 /**
  * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
  * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.

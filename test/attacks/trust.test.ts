@@ -1,0 +1,220 @@
+// Nobody but the owner ends what boost has acknowledged, with the relay out: not a cancel that was signed for another chain, not a
+// fallback that lies in its status, not a clock or a node's head that is days ahead. And boost's status tells nobody of it.
+
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, afterEach, before, it } from "node:test";
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { statusOf } from "../faults/boostHere.ts";
+import { callsIn } from "../faults/wireFaults.ts";
+import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
+import { ask, attackerAddress, HONEST, resultOf, send, type WireCall } from "../support/attacks/wire.ts";
+import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../support/txFactory.ts";
+import { until } from "../support/until.ts";
+
+const ETHER = 10n ** 18n;
+const DAYS_S = 8 * 24 * 3600;
+const ANSWER_MS = 10_000;
+const SOFT = "/noreverts?softCancellations=true";
+/** What the fallback says of everything, in turn. */
+const LIES = ["CANCELLED", "FAILED", "DROPPED", "REPLACED", "EXPIRED", "INCLUDED", "UNKNOWN"] as const;
+/** Statuses that boost reads before what it makes of them is looked at. */
+const READ = 6;
+
+let world: BoostWorld;
+let liar: Awaited<ReturnType<typeof startLiar>>;
+let accounts = 9_500_000;
+before(async () => {
+	liar = await startLiar();
+	world = await startBoostWorld({
+		fallbackUrl: liar.url,
+		entry: { entry: "test/support/wrongClockMain.ts", args: ["boost-proxy/main.ts"] },
+		env: { TX_TTL_BLOCKS: "60" },
+	});
+});
+after(async () => {
+	await world?.stop();
+	liar?.server.closeAllConnections();
+	liar?.server.close();
+});
+
+afterEach(async () => {
+	liar.lie = null;
+	world.node.setFault(null);
+	await world.recovers("fallback");
+	await world.recovers();
+});
+
+const callAt = (path: string, from = HONEST): Omit<WireCall, "body"> => ({
+	url: `${world.boost.url}${path}`,
+	from,
+	deadlineMs: ANSWER_MS,
+});
+
+/** A user's transaction that boost has acknowledged. */
+async function acknowledged(path = "/fast") {
+	const by = testAccount(accounts++);
+	await world.system.chain.fund([by], ETHER);
+	await world.system.nextBlock(world.relay);
+	const sign = (more: Omit<TxOptions, "by">) => `0x${rawTransaction({ by, ...more }).toString("hex")}`;
+	const tx = {
+		by,
+		sign,
+		raw: sign({ gasLimit: 21_000 }),
+		hash: signedTransaction({ by, gasLimit: 21_000 }).hash,
+	};
+	assert.equal(await resultOf("eth_sendRawTransaction", [tx.raw], callAt(path)), tx.hash);
+	return tx;
+}
+
+/** With the relay back it has the transaction, and a block takes it. */
+async function assertMined(hash: string): Promise<void> {
+	const { system, relay } = world;
+	const stage = () => relay.client.stage(hash);
+	liar.lie = null;
+	await world.fails("fallback");
+	await until(`${hash} is with the relay`, async () => /BROADCAST|INCLUDED/.test((await stage()) ?? ""));
+	await world.recovers("fallback");
+	await until(`${hash} is mined`, async () => {
+		await system.nextBlock(relay);
+		return (await stage()) === "INCLUDED";
+	});
+}
+
+for (const isHeld of [true, false]) {
+	it(`a cancel for another chain ends nothing, with ${isHeld ? "the relay" : "the fallback"} as the holder`, async () => {
+		if (!isHeld) await world.fails();
+		const tx = await acknowledgedWith(isHeld);
+		for (const type of [0, 1, 2] as const) {
+			const elsewhere = tx.sign({ type, to: tx.by.address, chainId: 1n, gasLimit: 21_000 });
+			const { error } = await ask("eth_sendRawTransaction", [elsewhere], callAt(SOFT, attackerAddress()));
+			assert.equal(error?.message, "invalid chain id for signer: have 1 want 31337");
+		}
+		await world.recovers();
+		await assertMined(tx.hash);
+	});
+}
+
+/** The relay has it and is out then; or it is out from the beginning. */
+async function acknowledgedWith(relayHolds: boolean) {
+	const tx = await acknowledged(SOFT);
+	if (relayHolds) await world.fails();
+	return tx;
+}
+
+it("no status of a fallback ends what it was given", async () => {
+	await world.fails();
+	const all = [];
+	for (const lie of LIES) {
+		const tx = await acknowledged();
+		all.push(tx);
+		liar.lie = lie;
+		const { statuses } = liar;
+		await until("boost has read what it says", () => liar.statuses >= statuses + READ);
+		assert.equal((await statusOf(world.boost.url)).journal.depth, all.length, `it says ${lie}`);
+	}
+	await world.recovers();
+	for (const { hash } of all) await assertMined(hash);
+});
+
+it("a clock that is eight days ahead for four seconds expires nothing, and revives nothing", async () => {
+	const cancelled = await acknowledged();
+	assert.equal(await resultOf("eth_cancelTransaction", [cancelled.hash], callAt("/fast")), true);
+	await world.fails();
+	const early = await acknowledged();
+	await setsClock();
+	const late = await acknowledged();
+	await passes(4_000);
+	assert.equal((await statusOf(world.boost.url)).journal.depth, 2);
+	await setsClock();
+	await passes(1_000);
+	assert.equal((await statusOf(world.boost.url)).journal.depth, 2);
+	const again = await resultOf("eth_sendRawTransaction", [cancelled.raw], callAt("/fast"));
+	assert.equal(again, cancelled.hash, "wallets send what they think pending again");
+	await world.recovers();
+	for (const { hash } of [early, late]) await assertMined(hash);
+	assert.equal(await world.relay.client.stage(cancelled.hash), "CANCELLED");
+});
+
+it("heads of boost's node that are eight days ahead expire nothing", async () => {
+	await world.fails();
+	const tx = await acknowledged();
+	const { node, system } = world;
+	const block = (await system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+	const timestamp = `0x${(Number(block.timestamp) + DAYS_S).toString(16)}`;
+	node.setFault({ kind: "result", result: { ...block, timestamp } }, { methods: ["eth_getBlockByNumber"] });
+	node.reset();
+	await until("boost has asked for some heads", () => node.calls("eth_getBlockByNumber").length >= READ);
+	await passes(2_000);
+	assert.equal((await statusOf(world.boost.url)).journal.depth, 1);
+	node.setFault(null);
+	await world.recovers();
+	await assertMined(tx.hash);
+});
+
+it("a searcher who polls boost's status sees nothing of a hidden transaction and its cancel", async () => {
+	const polled = async () => {
+		const { body } = await send(callAt("/status", attackerAddress(3)));
+		return body.replace(/"nextProbeAt":[^,}]*/g, "");
+	};
+	const earlier = await polled();
+	const tx = await acknowledged("/noreverts");
+	assert.ok((await statusOf(world.boost.url)).journal.depth > 0, "its operator sees it");
+	assert.equal(await polled(), earlier);
+	assert.equal(await resultOf("eth_cancelTransaction", [tx.hash], callAt("/fast")), true);
+	assert.equal(await polled(), earlier);
+});
+
+async function setsClock(): Promise<void> {
+	const { boost } = world;
+	const set = () => boost.logs().filter(({ msg }) => msg === "clock").length;
+	const before = set();
+	boost.signal("SIGUSR2");
+	await until("the clock is set", () => set() > before);
+}
+
+async function passes(ms: number): Promise<void> {
+	const end = performance.now() + ms;
+	await until("the time", () => performance.now() > end);
+}
+
+/** A fallback that takes all, and then says of all what it is told to say. */
+async function startLiar() {
+	const server: Server = createServer((request, response) => {
+		const chunks: Buffer[] = [];
+		request.on("data", (chunk: Buffer) => chunks.push(chunk));
+		request.on("end", () => {
+			const body = Buffer.concat(chunks).toString();
+			response.writeHead(200, { "content-type": "application/json" });
+			if (request.method === "GET") {
+				told.statuses += 1;
+				response.end(JSON.stringify(statusFor(told.lie)));
+				return;
+			}
+			const answers = callsIn(body).map(({ id, method, params }) => ({
+				...{ jsonrpc: "2.0", id },
+				result: resultFor(method, params),
+			}));
+			response.end(JSON.stringify(body.startsWith("[") ? answers : answers[0]));
+		});
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	const told = { server, url, lie: null as (typeof LIES)[number] | null, statuses: 0 };
+	return told;
+}
+
+function statusFor(lie: string | null): unknown {
+	if (lie === null) return { status: "UNKNOWN", stage: "BROADCAST" };
+	if (lie === "INCLUDED" || lie === "UNKNOWN") return { status: lie };
+	return lie === "FAILED" ? { status: lie } : { status: "FAILED", stage: lie };
+}
+
+function resultFor(method: string, [first]: readonly unknown[]): unknown {
+	if (method === "eth_chainId") return "0x7a69";
+	if (method === "eth_blockNumber") return "0x1";
+	if (method !== "eth_sendRawTransaction") return null;
+	const decoded = decodeTransaction(Buffer.from(String(first).slice(2), "hex"));
+	return decoded.ok ? decoded.tx.hash : null;
+}
