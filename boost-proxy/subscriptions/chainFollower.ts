@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type LogTable, readLogs } from "../../shared/jsonrpc/logTable.ts";
 import type { ChainReads, ToldHeads } from "../domain/ports.ts";
 
@@ -41,6 +42,8 @@ export class ChainFollower {
 		sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
 	});
 	readonly #reading = new Map<string, Promise<LogTable | null>>();
+	/** As JSON, once for all subscribers. */
+	readonly #headers = new WeakMap<ChainBlock, string>();
 
 	constructor(dependencies: FollowerDependencies) {
 		this.#chain = dependencies.chain;
@@ -92,6 +95,13 @@ export class ChainFollower {
 		this.#left = [...this.#left, ...left].slice(-KEPT_BLOCKS);
 		this.#known = [...this.#known.slice(0, at + 1), ...added].slice(-KEPT_BLOCKS);
 		this.#recent = [...this.#recent.filter((one) => !left.includes(one)), ...added].slice(-KEPT_BLOCKS);
+	}
+
+	/** The header of a block as JSON. */
+	header(block: ChainBlock): string {
+		const known = this.#headers.get(block) ?? JSON.stringify(headerOf(block));
+		this.#headers.set(block, known);
+		return known;
 	}
 
 	/** The logs of one block; null if they can't be read. */

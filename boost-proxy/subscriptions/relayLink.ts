@@ -1,8 +1,10 @@
-// A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end with it.
+// A websocket to our relay for one client. Calls keep their order on it, and its subscriptions end with it. What the relay sends is
+// handled in turns of the event loop, and passed on as the bytes that came: a block may bring each client thousands of messages.
 
 import type { LookupFunction } from "node:net";
 import { WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { longResult } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
 
 export interface RelayLinkOptions {
@@ -16,10 +18,19 @@ export interface RelayLinkDependencies {
 	readonly clock: Clock;
 	/** Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
-	/** Called with the relay's id of the subscription and the unchanged message. */
-	readonly onNotification: (id: string, text: string) => void;
+	/** Runs `work` in a turn of the event loop that has room for it. */
+	readonly inTurn: (work: () => void) => void;
+	readonly onNotifications: (told: readonly LinkNotification[]) => void;
 	/** Called once when it has ended, with the relay's code. */
 	readonly onClose: (code: number) => void;
+}
+
+/** What the relay told a subscription. */
+export interface LinkNotification {
+	/** The relay's id of the subscription. */
+	readonly id: string;
+	/** Unchanged, and nobody else's. */
+	readonly message: Buffer;
 }
 
 /** The relay did not answer on it, or it has ended. */
@@ -37,7 +48,14 @@ const ANSWER_MS = 29_000;
 /** The relay pings every 25 s: a websocket without any message for this long is dead. */
 const SILENCE_MS = 60_000;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** Messages of so many bytes, or a longer one, are handled at once. */
+const STEP_BYTES = 16 * 1024;
+/** While so many bytes wait for their turn, no more is read. */
+const MAX_WAITING_BYTES = 64 * 1024;
 const NOTIFICATION = /"method":"eth_subscription","params":\{"subscription":"(0x[0-9a-f]+)"/;
+const ANSWER_ID = /"id":(\d+)/;
+/** In which the two are. */
+const HEAD_BYTES = 200;
 
 interface Waiting {
 	readonly resolve: (result: unknown) => void;
@@ -48,6 +66,11 @@ export class RelayLink {
 	readonly #socket: WebSocket;
 	readonly #dependencies: RelayLinkDependencies;
 	readonly #waiting = new Map<number, Waiting>();
+	/** Messages that wait for their turn. */
+	readonly #received: Buffer[] = [];
+	#receivedBytes = 0;
+	/** Whether a turn is waited for. */
+	#isQueued = false;
 	#lastId = 0;
 	#isAlive = true;
 	#check: Timer;
@@ -56,12 +79,13 @@ export class RelayLink {
 		this.#socket = socket;
 		this.#dependencies = dependencies;
 		this.#check = this.#checkLater();
-		socket.on("message", (data: Buffer) => this.#receive(data.toString("utf8")));
+		socket.on("message", (data: Buffer) => this.#receive(data));
 		socket.on("ping", () => {
 			this.#isAlive = true;
 		});
 		socket.on("close", (code: number) => {
 			this.#check.cancel();
+			while (this.#received.length > 0) this.#handleSome();
 			for (const { reject } of this.#waiting.values()) reject(new LinkError());
 			this.#waiting.clear();
 			dependencies.onClose(code);
@@ -78,8 +102,8 @@ export class RelayLink {
 			handshakeTimeout: OPEN_MS,
 			maxPayload: MAX_MESSAGE_BYTES,
 			perMessageDeflate: false,
-			// A notification is then handled later than the answer with its subscription's id.
-			allowSynchronousEvents: false,
+			// The relay's text is its own, and clients check it.
+			skipUTF8Validation: true,
 			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
 		});
 		return new Promise((resolve, reject) => {
@@ -117,11 +141,53 @@ export class RelayLink {
 		this.#socket.terminate();
 	}
 
-	#receive(text: string): void {
+	#receive(message: Buffer): void {
 		this.#isAlive = true;
-		const id = NOTIFICATION.exec(text.slice(0, 200))?.[1];
-		if (id !== undefined) {
-			this.#dependencies.onNotification(id, text);
+		this.#received.push(message);
+		this.#receivedBytes += message.length;
+		if (this.#receivedBytes >= MAX_WAITING_BYTES) this.#socket.pause();
+		if (!this.#isQueued) this.#handleLater();
+	}
+
+	#handleLater(): void {
+		this.#isQueued = true;
+		this.#dependencies.inTurn(() => {
+			const isAnswer = this.#received.length > 0 && this.#handleSome();
+			if (this.#received.length === 0) {
+				this.#isQueued = false;
+				if (this.#socket.isPaused) this.#socket.resume();
+			} else if (!isAnswer) this.#handleLater();
+			// A subscription's notifications are handled later than the answer with its id.
+			else setImmediate(() => this.#handleLater());
+		});
+	}
+
+	/** Handles the next messages: some notifications, or those before an answer and the answer. Returns whether there was one. */
+	#handleSome(): boolean {
+		const told: LinkNotification[] = [];
+		let answer: Buffer | null = null;
+		let count = 0;
+		let bytes = 0;
+		for (const message of this.#received) {
+			if (bytes >= STEP_BYTES || answer !== null) break;
+			count += 1;
+			bytes += message.length;
+			const id = NOTIFICATION.exec(message.toString("latin1", 0, HEAD_BYTES))?.[1];
+			if (id === undefined) answer = message;
+			else told.push({ id, message });
+		}
+		this.#received.splice(0, count);
+		this.#receivedBytes -= bytes;
+		if (told.length > 0) this.#dependencies.onNotifications(told);
+		if (answer !== null) this.#answered(answer.toString("utf8"));
+		return answer !== null;
+	}
+
+	#answered(text: string): void {
+		const id = Number(ANSWER_ID.exec(text.slice(0, HEAD_BYTES))?.[1]);
+		const long = longResult(text, id);
+		if (long !== null) {
+			this.#waiting.get(id)?.resolve(long);
 			return;
 		}
 		const answer = JSON.parse(text) as {

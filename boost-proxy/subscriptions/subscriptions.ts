@@ -6,9 +6,8 @@ import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type CallContext, type Connection, clientHeaders } from "../../shared/http/callContext.ts";
-import { type LaterMessages, OneMessage } from "../../shared/http/laterMessages.ts";
+import { type LaterMessages, MadeMessages } from "../../shared/http/laterMessages.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria } from "../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../shared/jsonrpc/method.ts";
@@ -23,7 +22,7 @@ import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
 import { type ChainBlock, ChainFollower } from "./chainFollower.ts";
-import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
+import { LinkError, type LinkNotification, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
 
 export interface SubscriptionsOptions {
 	/** Our relay's http or https URL. */
@@ -74,6 +73,8 @@ const ID_BYTES = 16;
 const BLOCK_OF = { newHeads: /"hash":"(0x[0-9a-f]{64})"/, logs: /"blockHash":"(0x[0-9a-f]{64})"/ } as const;
 const NUMBER = /"number":"(0x[0-9a-f]{1,13})"/;
 const REMOVED = '"removed":true';
+/** Only the end of a longer log is looked at: what is not its data is shorter. */
+const LONG_LOG = 4_096;
 
 type ChainName = keyof typeof BLOCK_OF;
 type BlockState = "before" | "byRelay" | "byChain" | "removed";
@@ -159,22 +160,29 @@ export class Subscriptions {
 	async #run(): Promise<void> {
 		const { clock, breaker } = this.#dependencies;
 		const { signal } = this.#stopping;
-		const sessions = () => [...this.#sessions.values()];
 		this.#isRunning = true;
 		try {
 			while (!signal.aborted && this.#sessions.size > 0) {
-				if (breaker.isUnavailable) for (const session of sessions()) session.leaveRelay();
-				if (sessions().some(({ wantsChain }) => wantsChain)) {
+				if (breaker.isUnavailable) await this.#each((session) => session.leaveRelay());
+				if ([...this.#sessions.values()].some(({ wantsChain }) => wantsChain)) {
 					await this.#follower.update();
-					await Promise.all(sessions().map((session) => session.notify()));
+					await this.#each((session) => session.notify());
 				}
-				await Promise.all(sessions().map((session) => session.restore()));
+				await this.#each((session) => session.restore());
 				await pause(clock, POLL_MS, signal);
 			}
 		} finally {
 			this.#follower.reset();
 			this.#isRunning = false;
 		}
+	}
+
+	/** Does `work` for each session, in turns of the event loop. */
+	async #each(work: (session: Session) => Promise<void> | void): Promise<void> {
+		const sessions = [...this.#sessions];
+		await Promise.all(
+			sessions.map(([{ client }, session]) => this.#turns.result(client, () => work(session))),
+		);
 	}
 }
 
@@ -321,7 +329,7 @@ class Session {
 	}
 
 	#connect(): Promise<RelayLink> {
-		const { clock, lookup, connection } = this.#dependencies;
+		const { clock, lookup, connection, turns } = this.#dependencies;
 		const lose = (): void => {
 			if (this.#link === opening) this.leaveRelay();
 		};
@@ -333,7 +341,8 @@ class Session {
 		const opening = RelayLink.open(this.#options, {
 			clock,
 			lookup,
-			onNotification: (id, text) => this.#pass(id, text),
+			inTurn: (work) => turns.run(connection.client, work),
+			onNotifications: (told) => this.#pass(told),
 			onClose: end,
 		});
 		opening.catch(lose);
@@ -364,33 +373,49 @@ class Session {
 		if (name === null || !(await this.#dependencies.follower.isReadable())) throw UNAVAILABLE;
 	}
 
-	/** Forwards a notification from the relay. */
-	#pass(linkId: string, text: string): void {
-		const one = [...this.#all.values()].find((known) => known.linkId === linkId);
-		if (one === undefined) return;
-		const name = chainName(one.params);
-		const hash = name === null ? undefined : BLOCK_OF[name].exec(text)?.[1];
-		if (hash !== undefined) {
-			const isRemoved = text.includes(REMOVED);
-			const known = one.blocks.get(hash);
-			if (!isRemoved && known === "byChain") return;
-			if (name === "newHeads") {
-				// A relay that comes back some blocks behind announces them again.
-				if (known === "byRelay") return;
-				const number = NUMBER.exec(text)?.[1];
-				if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay", hash);
-			}
-			remember(one, hash, isRemoved ? "removed" : "byRelay");
+	/** Forwards notifications from the relay. */
+	#pass(told: readonly LinkNotification[]): void {
+		const passed: Buffer[] = [];
+		for (const { id, message } of told) {
+			const one = this.#withLinkId(id);
+			if (one === null || !this.#isNew(one, message)) continue;
+			const own = id === one.id ? message : renamed(message, id, one.id);
+			if (this.#held.has(one.id)) this.#send(one, new MadeMessages([own]));
+			else passed.push(own);
 		}
-		const own = linkId === one.id ? text : text.replace(linkId, one.id);
-		this.#send(one, new OneMessage(own));
+		if (passed.length > 0) this.#dependencies.connection.sendLater(new MadeMessages(passed));
+	}
+
+	#withLinkId(linkId: string): Subscription | null {
+		for (const one of this.#all.values()) if (one.linkId === linkId) return one;
+		return null;
+	}
+
+	/** Notes of which block the relay tells `one`; false if that was told already. */
+	#isNew(one: Subscription, message: Buffer): boolean {
+		const name = chainName(one.params);
+		if (name === null) return true;
+		const text = message.toString("latin1", message.length > LONG_LOG ? message.length - LONG_LOG : 0);
+		const hash = BLOCK_OF[name].exec(text)?.[1];
+		if (hash === undefined) return true;
+		const isRemoved = text.includes(REMOVED);
+		const known = one.blocks.get(hash);
+		if (!isRemoved && known === "byChain") return false;
+		if (name === "newHeads") {
+			// A relay that comes back some blocks behind announces them again.
+			if (known === "byRelay") return false;
+			const number = NUMBER.exec(text)?.[1];
+			if (number !== undefined) this.#dependencies.told.sawHead(Number(number), "relay", hash);
+		}
+		remember(one, hash, isRemoved ? "removed" : "byRelay");
+		return true;
 	}
 
 	/** Returns false if the block's logs can't be read now. */
 	async #notifyBlock(one: Subscription, name: ChainName, block: ChainBlock): Promise<boolean> {
 		if (name === "newHeads") {
 			this.#dependencies.told.sawHead(Number(block.number), "fallback", block.hash);
-			this.#notify(one, oneResult(JSON.stringify(headerOf(block))));
+			this.#notify(one, oneResult(this.#dependencies.follower.header(block)));
 		} else if (!(await this.#notifyLogs(one, block, false))) return false;
 		remember(one, block.hash, "byChain");
 		return true;
@@ -431,6 +456,12 @@ function chainName([name]: readonly unknown[]): ChainName | null {
 
 function filterOf([, criteria]: readonly unknown[]): LogFilter {
 	return logCriteria.safeParse(criteria ?? {}).data?.filter ?? { address: [], topics: [] };
+}
+
+/** `message` with another id of its subscription. */
+function renamed(message: Buffer, id: string, own: string): Buffer {
+	const at = message.indexOf(id);
+	return Buffer.concat([message.subarray(0, at), Buffer.from(own), message.subarray(at + id.length)]);
 }
 
 function remember({ blocks }: Subscription, hash: string, state: BlockState): void {

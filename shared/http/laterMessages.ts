@@ -26,3 +26,33 @@ export class OneMessage implements LaterMessages {
 		return this.#text;
 	}
 }
+
+/** Messages that are made already; kept as one text, since each alone takes as much again. */
+export class MadeMessages implements LaterMessages {
+	readonly #text: Buffer;
+	readonly #lengths: Uint32Array;
+	#made = 0;
+	#at = 0;
+
+	constructor(messages: readonly Buffer[]) {
+		const [first] = messages;
+		this.#text = messages.length === 1 && first !== undefined ? first : Buffer.concat(messages);
+		this.#lengths = Uint32Array.from(messages, ({ length }) => length);
+	}
+
+	get bytes(): number {
+		return this.#text.length;
+	}
+
+	get count(): number {
+		return this.#lengths.length - this.#made;
+	}
+
+	next(): Buffer {
+		const end = this.#at + (this.#lengths[this.#made] ?? 0);
+		const message = this.#text.subarray(this.#at, end);
+		this.#made += 1;
+		this.#at = end;
+		return message;
+	}
+}

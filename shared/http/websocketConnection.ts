@@ -21,6 +21,7 @@ import {
 } from "./callContext.ts";
 import { type LaterMessages, OneMessage } from "./laterMessages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
+import { textFrames } from "./textFrames.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
 export interface WebsocketParts {
@@ -327,29 +328,30 @@ export class WebsocketConnection implements Connection {
 
 	/** Writes the next messages, as many as one turn has room for. */
 	#writeSome(): void {
-		const made: Buffer[] = [];
+		const made: (Buffer | string)[] = [];
 		let bytes = 0;
 		for (let [first] = this.#outgoing; first !== undefined && bytes < TURN_BYTES; [first] = this.#outgoing) {
 			if (first.count > 0) {
-				const message = bytesOf(first.next());
-				bytes += message.length;
+				const message = first.next();
+				bytes += Buffer.byteLength(message);
 				made.push(message);
 			}
 			if (first.count === 0) this.#outgoing.shift();
 		}
-		const last = made.pop();
-		if (last === undefined) return;
-		const unread = bytes + (made.length + 1) * MESSAGE_BYTES;
+		const [only] = made;
+		if (only === undefined) return;
+		const unread = bytes + made.length * MESSAGE_BYTES;
 		this.#outgoingBytes -= unread;
 		this.#writtenBytes += bytes;
-		this.#dependencies.wire.cork();
-		for (const message of made) this.#socket.send(message, TEXT);
-		this.#socket.send(last, TEXT, () => {
-			this.#reader.release(unread);
-			this.#writtenBytes -= bytes;
-			this.#writeLater();
-		});
-		this.#dependencies.wire.uncork();
+		if (made.length > 1)
+			this.#dependencies.wire.write(textFrames(made, bytes), () => this.#written(bytes, unread));
+		else this.#socket.send(bytesOf(only), TEXT, () => this.#written(bytes, unread));
+	}
+
+	#written(bytes: number, unread: number): void {
+		this.#reader.release(unread);
+		this.#writtenBytes -= bytes;
+		this.#writeLater();
 	}
 
 	/**

@@ -256,7 +256,7 @@ function faultOf(status: number): UpstreamFault {
 }
 
 /** The unparsed result of a long answer in the usual form of nodes, with the result last; else null. */
-function longResult(text: string, id: number): JsonText | null {
+export function longResult(text: string, id: number): JsonText | null {
 	if (text.length < LONG_TEXT) return null;
 	const head = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+)\s*,\s*"result"\s*:/.exec(
 		text.slice(0, 200),
