@@ -4,12 +4,13 @@
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-eth
 
 import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
-import { JsonText } from "../../shared/jsonrpc/answers.ts";
+import { JsonPieces } from "../../shared/jsonrpc/answers.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
-import type { LogTable } from "../../shared/jsonrpc/logTable.ts";
+import { elementsOf, type LogTable, type SelectedLogs } from "../../shared/jsonrpc/logTable.ts";
 import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -41,8 +42,14 @@ const MAX_PER_CLIENT = 64;
 const ID_BYTES = 16;
 /** Bytes of the polls of one request, as of the answer to any read; what does not fit comes with the next poll. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** Bytes of polls that are not answered yet. */
-const ANSWERS = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
+/** Bytes of polls that are not answered yet; a batch has them twice for a moment. */
+const ANSWERS = { total: 64 * 1024 * 1024, perClient: 16 * 1024 * 1024 };
+/** Bytes of what filters took of a block, which equal ones share. */
+const KEPT_BYTES = 16 * 1024 * 1024;
+const EMPTY = Buffer.from("[]");
+const OPEN = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSE = Buffer.from("]");
 const TOO_MUCH = new RpcError(
 	"limit",
 	"limit exceeded: the filters have too much to tell, poll fewer at once",
@@ -57,6 +64,11 @@ export class PolledFilters implements Filters {
 	readonly #shares = new Shares({ total: MAX_FILTERS, perClient: MAX_PER_CLIENT });
 	/** Bytes of answers that are not sent yet. */
 	readonly #answers = new Shares(ANSWERS);
+	/** By block and filter. */
+	readonly #made = new LRUCache<string, Buffer>({
+		maxSize: KEPT_BYTES,
+		sizeCalculation: ({ length }, name) => length + name.length,
+	});
 	/** Of one request, which may be a batch. */
 	readonly #taken = new WeakMap<Caller["life"], number>();
 	/** The changes of the last {@link LIFE_MS}, and the count of older ones. */
@@ -97,24 +109,23 @@ export class PolledFilters implements Filters {
 	}
 
 	/** See {@link Filters.changes}. Throws RpcError. */
-	async changes(id: string, { client, life }: Caller): Promise<JsonText> {
+	async changes(id: string, { client, life }: Caller): Promise<JsonPieces> {
 		const filter = this.#use(id);
 		const from = Math.max(filter.next, this.#dropped);
 		const steps = this.#steps.slice(from - this.#dropped);
-		let text = "";
+		const pieces: Buffer[] = [];
 		for (const [i, step] of steps.entries()) {
 			const found = await this.#found(filter.logs, step, client);
 			if (found !== null) {
 				if (!this.#takes(client, life, found.bytes)) {
-					if (text === "") throw TOO_MUCH;
+					if (pieces.length === 0) throw TOO_MUCH;
 					break;
 				}
-				const more = await this.#turns.result(client, found.text);
-				text = text === "" ? more : `${text},${more}`;
+				pieces.push(pieces.length === 0 ? OPEN : COMMA, await this.#turns.result(client, found.elements));
 			}
 			filter.next = Math.max(filter.next, from + i + 1);
 		}
-		return new JsonText(`[${text}]`);
+		return new JsonPieces(pieces.length === 0 ? [EMPTY] : [...pieces, CLOSE]);
 	}
 
 	/** What the filter takes of a step, as the elements of a list, to be made when they are counted; null if that is nothing. */
@@ -122,15 +133,26 @@ export class PolledFilters implements Filters {
 		logs: LogCriteria | null,
 		{ hash, number, removed }: Step,
 		client: string,
-	): Promise<{ readonly bytes: number; readonly text: () => string } | null> {
-		if (logs === null) return removed ? null : { bytes: hash.length, text: () => JSON.stringify(hash) };
+	): Promise<{ readonly bytes: number; readonly elements: () => Buffer } | null> {
+		if (logs === null) {
+			return removed ? null : { bytes: hash.length, elements: () => Buffer.from(JSON.stringify(hash)) };
+		}
 		if (number < (logs.from ?? 0n) || (logs.to !== null && number > logs.to)) return null;
 		const table = await this.#logsOf(hash, client);
 		return this.#turns.result(client, () => {
-			const { heads, tail, bytes } = table.select(logs.filter, removed);
-			if (heads.length === 0) return null;
-			return { bytes: bytes + heads.length, text: () => heads.join(`${tail},`) + tail };
+			const name = `${hash} ${removed} ${JSON.stringify(logs.filter)}`;
+			const made = this.#made.get(name);
+			if (made !== undefined) return { bytes: made.length, elements: () => made };
+			const selected = table.select(logs.filter, removed);
+			if (selected.heads.length === 0) return null;
+			return { bytes: selected.bytes + selected.heads.length, elements: () => this.#make(name, selected) };
 		});
+	}
+
+	#make(name: string, selected: SelectedLogs): Buffer {
+		const elements = this.#made.get(name) ?? elementsOf(selected);
+		this.#made.set(name, elements);
+		return elements;
 	}
 
 	/** Takes the bytes of an answer until its request is answered; false if the request or its client has too many. */

@@ -3,7 +3,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
-import type { JsonText } from "../../shared/jsonrpc/answers.ts";
+import type { JsonPieces } from "../../shared/jsonrpc/answers.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
@@ -175,7 +175,7 @@ export interface Filters {
 	 * The changes since the last call as a list: hashes of new blocks, or logs; those of some blocks, where all are more than an answer
 	 * may have, and the others at the next call.
 	 */
-	changes(id: string, caller: Caller): Promise<JsonText>;
+	changes(id: string, caller: Caller): Promise<JsonPieces>;
 	/** The `eth_getLogs` object of a filter of logs. */
 	query(id: string): object;
 	/** Removes a filter; false if there is none with this id. */

@@ -31,6 +31,14 @@ export class JsonText {
 	}
 }
 
+/** The same in pieces, which many answers may share: those of a long one are copied once, into the answer. */
+export class JsonPieces {
+	readonly pieces: readonly Buffer[];
+	constructor(pieces: readonly Buffer[]) {
+		this.pieces = pieces;
+	}
+}
+
 /** The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON, such as a bigint. */
 export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
 	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
@@ -38,7 +46,17 @@ export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
 
 /** The text of a successful answer. An undefined result is written as null, since the member is required. */
 function resultText(id: RpcId, result: unknown): string {
-	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${jsonText(result)}}`;
+	return `${resultHead(id)}${jsonText(result)}}`;
+}
+
+function resultHead(id: RpcId): string {
+	return `{"jsonrpc":"2.0","id":${idText(id)},"result":`;
+}
+
+/** As {@link okAnswer} for a result in pieces; made in turns of the event loop. */
+export async function piecedAnswer(id: RpcId | undefined, { pieces }: JsonPieces): Promise<RpcAnswer> {
+	const text = id === undefined ? null : await joinInTurns([resultHead(id), ...pieces, "}"]);
+	return { status: 200, text, retryMs: 0 };
 }
 
 export function jsonText(result: unknown): string {

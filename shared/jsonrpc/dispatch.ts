@@ -8,8 +8,10 @@ import {
 	type CallOutcome,
 	errorAnswer,
 	INTERNAL,
+	JsonPieces,
 	longBatchAnswer,
 	okAnswer,
+	piecedAnswer,
 	quotable,
 	type RpcAnswer,
 	rateLimited,
@@ -238,7 +240,10 @@ class CallDispatcher<Context> {
 		return within(clock, name, this.#limitMs, finished, () => {
 			isLate = true;
 		}).then(
-			(result) => this.#succeed(call, name, begun, result),
+			(result) => {
+				if (!(result instanceof JsonPieces)) return this.#succeed(call, name, begun, result);
+				return this.#succeedInPieces(call, name, begun, result);
+			},
 			(thrown: unknown) => this.#fail(call, name, begun, thrown),
 		);
 	}
@@ -254,6 +259,17 @@ class CallDispatcher<Context> {
 		const now = this.#now();
 		this.#workedMs += now - from;
 		this.#dependencies.onCall?.(name, "ok", (now - begun) / 1000);
+		return answer;
+	}
+
+	async #succeedInPieces(
+		{ id }: RpcCall,
+		name: string,
+		begun: number,
+		result: JsonPieces,
+	): Promise<RpcAnswer> {
+		const answer = await piecedAnswer(id, result);
+		this.#dependencies.onCall?.(name, "ok", (this.#now() - begun) / 1000);
 		return answer;
 	}
 

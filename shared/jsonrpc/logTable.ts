@@ -16,6 +16,18 @@ export interface SelectedLogs {
 	readonly bytes: number;
 }
 
+/** The elements of a list, with commas between them. */
+export function elementsOf({ heads, tail, bytes }: SelectedLogs): Buffer {
+	const elements = Buffer.allocUnsafeSlow(bytes + heads.length);
+	let at = 0;
+	for (const head of heads) {
+		at += elements.write(head, at);
+		at += elements.write(tail, at, "latin1");
+		at += elements.write(",", at, "latin1");
+	}
+	return elements.subarray(0, Math.max(0, at - 1));
+}
+
 /** Characters of logs that are read in one turn of the event loop, which takes some milliseconds. */
 const TURN_CHARS = 64 * 1024;
 const KEPT = '"removed":false}';

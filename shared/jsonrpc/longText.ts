@@ -2,8 +2,10 @@
 
 import { nextTurn } from "../clock.ts";
 
-/** Characters that are copied in one turn of the event loop. */
-const TURN_CHARS = 1024 * 1024;
+/** A longer answer is joined in turns of the event loop. */
+const LONG_CHARS = 1024 * 1024;
+/** Characters that are copied in one turn: many answers may be joined at the same time. */
+const TURN_CHARS = 256 * 1024;
 
 /** The UTF-8 bytes of all `texts`, one behind the other. */
 export async function joinInTurns(texts: readonly (Buffer | string)[]): Promise<Buffer> {
@@ -21,7 +23,7 @@ export async function joinInTurns(texts: readonly (Buffer | string)[]): Promise<
 
 /** The `chunks` of an answer, which are `length` bytes, in one; a long answer in turns of the event loop. */
 export function joinChunks(chunks: readonly Buffer[], length: number): Buffer | Promise<Buffer> {
-	if (length > TURN_CHARS) return joinInTurns(chunks);
+	if (length > LONG_CHARS) return joinInTurns(chunks);
 	const [only] = chunks;
 	return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, length);
 }
@@ -31,11 +33,19 @@ async function inTurns(
 	work: (text: Buffer | string) => void,
 ): Promise<void> {
 	let chars = 0;
-	for (const text of texts) {
+	for (const text of parts(texts)) {
 		work(text);
 		chars += text.length;
 		if (chars < TURN_CHARS) continue;
 		chars = 0;
 		await nextTurn();
+	}
+}
+
+/** The same texts, with long bytes in parts. */
+function* parts(texts: readonly (Buffer | string)[]): Iterable<Buffer | string> {
+	for (const text of texts) {
+		if (typeof text === "string" || text.length <= TURN_CHARS) yield text;
+		else for (let at = 0; at < text.length; at += TURN_CHARS) yield text.subarray(at, at + TURN_CHARS);
 	}
 }

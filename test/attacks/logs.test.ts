@@ -179,6 +179,24 @@ describe("at the relay", () => {
 		});
 	}
 
+	it("filters of four addresses, each polled by a dozen batches at a time", async () => {
+		const from = [0, 1, 2, 3].map(newAddress);
+		const { attacker, relay } = fixture;
+		const polls = async () => {
+			for (const one of from)
+				await attacker.attack("filters", { isEqual: false, count: 32, to: EMITTER, from: one });
+			for (let i = 0; i < 4; i++) await emit();
+			await fixture.workedOff();
+			forgetPeak(relay.pid);
+			const polling = { count: 12, connections: 12 };
+			const tallies = await Promise.all(
+				from.map((one) => attacker.attack("polls", { ...polling, from: one })),
+			);
+			fixture.say("the polls came to", tallies[0]?.outcomes);
+		};
+		assertServed(await fixture.measuring.during("filters polled at the same time", polls()));
+	});
+
 	for (const reads of [true, false]) {
 		it(`200 websockets that send pings without an end, ${reads ? "and read" : "and never read"}`, async () => {
 			const from = newAddress();
