@@ -220,10 +220,18 @@ export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
 
 /** A JSON-RPC answer as an HTTP answer. */
 export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
-	// Counting the bytes of a long text takes as long as making them.
-	const body = typeof text === "string" && text.length > LONG_TEXT ? Buffer.from(text) : text;
-	const answer = { status: text === null && status === 200 ? 204 : status, body };
+	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
 	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
+}
+
+/**
+ * The answer with a long text as bytes, whose counting takes as long as making them: some milliseconds, and many requests may wait
+ * for one and the same read.
+ */
+export function encoded(answer: HttpAnswer): HttpAnswer {
+	const { body } = answer;
+	if (typeof body !== "string" || body.length <= LONG_TEXT) return answer;
+	return { ...answer, body: Buffer.from(body) };
 }
 
 /** Characters; a shorter text is written together with the head. */

@@ -14,6 +14,7 @@ import {
 	busyAnswer,
 	checkPost,
 	declaredBytes,
+	encoded,
 	endUnread,
 	FAILED_ANSWER,
 	type HttpAnswer,
@@ -307,7 +308,7 @@ export class RequestHandler {
 			exchange.work = this.#queue.run(client, () => {
 				post({ target, headers, from, body: result, shutdownError: this.#shutdownError, life }).then(
 					(answer) => {
-						exchange.work = this.#queue.run(client, () => this.#send(exchange, answer));
+						exchange.work = this.#queue.run(client, () => this.#send(exchange, encoded(answer)));
 					},
 					(thrown: unknown) => {
 						log.error("a request failed", { path: target.path, fault: safeError(thrown) });
