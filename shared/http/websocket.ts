@@ -45,6 +45,8 @@ interface RpcWebsocketDependencies {
 
 const MAX_CONNECTIONS = 10_000;
 const MAX_IN_FLIGHT = 32;
+/** The bytes of each piece on average, in the longest message that may come in pieces. go-ethereum's client sends 1,024 each. */
+const LEAST_PIECE = 512;
 /** Bytes of messages in flight, and the same again of unfinished ones. */
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at the next one. */
@@ -75,6 +77,7 @@ export class RpcWebsocket {
 			noServer: true,
 			clientTracking: false,
 			maxPayload: options.maxMessageBytes,
+			maxFragments: Math.ceil(options.maxMessageBytes / LEAST_PIECE),
 			// Compression costs memory per connection, and hashes and signatures hardly shrink.
 			perMessageDeflate: false,
 			// Connections answer pings themselves, since these are limited.

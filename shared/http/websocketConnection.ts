@@ -63,6 +63,8 @@ const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 /** Header bytes of a client's short frame: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
+/** What a piece of a message whose end has not come takes in memory beside its bytes. */
+const PIECE_BYTES = 512;
 
 /** A connection from its upgrade to its end. */
 export class WebsocketConnection implements Connection {
@@ -93,6 +95,8 @@ export class WebsocketConnection implements Connection {
 	#bytesInFlight = 0;
 	/** This connection's part of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
+	/** The pieces of a message, without its end, that are counted in that. */
+	#unfinishedPieces = 0;
 	/** While a large batch is read, which takes several turns of the event loop, later messages wait behind it. */
 	#isReading = false;
 	#isAlive = true;
@@ -108,7 +112,11 @@ export class WebsocketConnection implements Connection {
 			cut: () => this.terminate(),
 		});
 		const { socket } = dependencies;
-		this.#dependencies.wire.on("data", (chunk: Buffer) => this.#countUnfinished(chunk.length));
+		// ws has taken what it contains before, since it listens since before.
+		this.#dependencies.wire.on("data", (chunk: Buffer) => {
+			this.#countUnfinished(chunk.length);
+			this.#countPieces();
+		});
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
 				this.#countUnfinished(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
@@ -116,6 +124,9 @@ export class WebsocketConnection implements Connection {
 		}
 		socket.on("message", (data: Buffer) => {
 			this.#countUnfinished(-this.#unfinishedBytes);
+			this.#unfinishedPieces = 0;
+			// Once ws has gone on with what it had read together with the message.
+			queueMicrotask(this.#countPieces);
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#isAlive = true;
 			this.#waiting.push(data);
@@ -205,6 +216,18 @@ export class WebsocketConnection implements Connection {
 			else if (over === "total") this.#dependencies.onCrowd();
 		}
 	}
+
+	/**
+	 * A message may come in thousands of pieces of a byte each, and each is an object of its own until the end comes. How many
+	 * there are is an internal of ws; should that change, its own limit for each message still holds.
+	 */
+	readonly #countPieces = (): void => {
+		const { _receiver: receiver } = this.#socket as WebSocket & ReceiverOfWs;
+		const more = (receiver?._numFragments ?? 0) - this.#unfinishedPieces;
+		if (more <= 0) return;
+		this.#unfinishedPieces += more;
+		this.#countUnfinished(more * PIECE_BYTES);
+	};
 
 	/** Starts waiting messages as far as limits allow; also called when others release budget. */
 	readonly #work = (): void => {
@@ -386,6 +409,11 @@ export class WebsocketConnection implements Connection {
 }
 
 const TEXT = { binary: false };
+
+/** What {@link WebsocketConnection} knows of the insides of ws. */
+interface ReceiverOfWs {
+	readonly _receiver?: { readonly _numFragments?: number } | null;
+}
 
 function bytesOf(text: Buffer | string): Buffer {
 	return typeof text === "string" ? Buffer.from(text) : text;

@@ -2,6 +2,7 @@
 // message and frame is in the tables of badInput/websocket.ts.
 
 import assert from "node:assert/strict";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import { WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
@@ -17,6 +18,11 @@ function within(
 
 function entry(method: string, params: readonly unknown[] = [], id: unknown = 1) {
 	return { jsonrpc: "2.0", id, method, params };
+}
+
+/** The connection under a client, for frames that ws would not make. */
+function wireOf({ socket }: WsClient): Socket {
+	return (socket as unknown as { readonly _socket: Socket })._socket;
 }
 
 const OK = { jsonrpc: "2.0", id: 1, result: "ok" };
@@ -179,6 +185,40 @@ test("a client that begins messages and completes none is disconnected before it
 		assert.deepEqual(await patient.next(), OK);
 		for (const client of [patient, ...hoarders]) client.terminate();
 		await until("all are gone", () => websocket.size === 0);
+	}));
+
+test("pieces of messages that never end weigh as much as they take in memory", () =>
+	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
+		const patient = await WsClient.open(base);
+		const text = JSON.stringify(entry("test_echo", ["x".repeat(2_000)]));
+		// Many pieces that come to an end count for nothing.
+		for (let sent = 0; sent < 10; sent++) {
+			for (const letter of text) patient.socket.send(letter, { fin: false });
+			patient.socket.send("", { fin: true });
+			await patient.next();
+		}
+		const piece = Buffer.from([0x00, 0x81, 0, 0, 0, 0, 0x20]);
+		const [whole, first] = [Buffer.from([0x81, 0x80, 0, 0, 0, 0]), Buffer.from([0x01, 0x80, 0, 0, 0, 0])];
+		for (const begin of [[first], [whole, first]]) {
+			const pieces = Buffer.concat([...begin, ...new Array(4_000).fill(piece)]);
+			const hoarders: WsClient[] = [];
+			for (let begun = 0; begun < 30; begun++) {
+				const hoarder = await WsClient.open(base, { localAddress: "127.0.0.2" });
+				wireOf(hoarder).write(pieces);
+				hoarders.push(hoarder);
+			}
+			// 4,000 pieces weigh 2 MiB, and a client has 32 MiB.
+			await until("some are cut", () => websocket.size <= 17, 30_000);
+			assert.ok(websocket.size >= 15, `${websocket.size} are left`);
+			patient.send(CALL);
+			assert.deepEqual(await patient.next(), OK);
+			for (const client of hoarders) client.terminate();
+			await until("they are gone", () => websocket.size === 1);
+		}
+		const crumbs = await WsClient.open(base);
+		wireOf(crumbs).write(Buffer.concat([first, ...new Array(5_000).fill(piece)]));
+		assert.equal((await crumbs.closed()).code, 1008, "nor may one message have any number of them");
+		patient.terminate();
 	}));
 
 test("if many clients together have too many unfinished bytes, the one with the most is disconnected", () =>
