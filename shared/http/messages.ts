@@ -282,8 +282,9 @@ export function readWhole(
 		if (length === 0) bytes = chunk;
 		else {
 			if (total > bytes.length) {
-				const room = Math.max(declaredBytes(request) ?? 0, total * 2, MIN_GROWN_BYTES);
-				const grown = Buffer.allocUnsafe(Math.min(room, maxBytes));
+				// By what has come, not by what is declared: that costs its client nothing.
+				const room = Math.max(total * 2, MIN_GROWN_BYTES);
+				const grown = Buffer.allocUnsafe(Math.min(room, declaredBytes(request) ?? maxBytes, maxBytes));
 				bytes.copy(grown, 0, 0, length);
 				bytes = grown;
 			}
