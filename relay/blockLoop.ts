@@ -2,7 +2,7 @@
 // what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
-import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
+import { type Clock, inSlices, pause, type Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
@@ -30,8 +30,6 @@ const RETRY_MS = 500;
 const RECEIPT_TRIES = 3;
 /** How long changes that must not wait for the next block are collected before one write, in ms. */
 const FLUSH_MS = 50;
-/** How long a pass over all transactions runs before it yields to other work, in ms. */
-const SLICE_MS = 5;
 /** Answers that show that a builder has received a cancel. */
 const ACKNOWLEDGED: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 
@@ -103,7 +101,7 @@ export class BlockLoop {
 
 	async #follow(update: ChainUpdate): Promise<void> {
 		const { accounts, onHead, nextOf, tip, transactions } = this.#deps;
-		this.#undoReverted(update);
+		await this.#undoReverted(update);
 		await this.#include(update);
 		accounts.setHead(update.head.number);
 		const next = nextOf();
@@ -115,18 +113,18 @@ export class BlockLoop {
 	}
 
 	/** Undoes inclusions in blocks that have left the chain. Repeating it for the same update does nothing. */
-	#undoReverted({ head, reverted, gap }: ChainUpdate): void {
-		const { transactions } = this.#deps;
+	async #undoReverted({ head, reverted, gap }: ChainUpdate): Promise<void> {
+		const { transactions, clock } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) transactions.pool.rewind(ancestor);
 		if (reverted.length === 0) return;
 		for (const [hash, block] of this.#awaitingReceipt) if (block > ancestor) this.#stopAwaiting(hash);
 		for (const block of reverted) {
-			for (const { hash } of block.transactions) {
+			await inSlices(block.transactions, clock, ({ hash }) => {
 				const entry = transactions.records.get(hash);
-				if (entry === undefined || !isMined(entry.record.stage)) continue;
+				if (entry === undefined || !isMined(entry.record.stage)) return;
 				if (entry.record.blockHash === block.hash) transactions.reorged(entry, block.number);
-			}
+			});
 		}
 	}
 
@@ -153,7 +151,7 @@ export class BlockLoop {
 			await pause(clock, RETRY_MS, this.#stop.signal);
 			found = await inclusions.inclusions(hashes, head);
 		}
-		hashes.forEach((hash, i) => {
+		await inSlices(hashes.entries(), clock, ([i, hash]) => {
 			const entry = records.get(hash);
 			const at = found[i];
 			if (entry === undefined || at) this.#awaitingReceipt.delete(hash);
@@ -207,7 +205,7 @@ export class BlockLoop {
 			if (this.#expire(entry, head)) changed.add(entry.record.from);
 		});
 		// Later nonces of these senders may have to wait now. Run only after all expiries of this head.
-		for (const sender of changed) runner.run(sender, "held", false);
+		await inSlices(changed, clock, (sender) => runner.run(sender, "held", false));
 	}
 
 	/**
@@ -330,15 +328,4 @@ export class BlockLoop {
 
 function isExpiry(event: LifeEvent): boolean {
 	return event.type === "expired";
-}
-
-/** Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. */
-async function inSlices<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
-	let begun = clock.monotonic();
-	for (const item of items) {
-		visit(item);
-		if (clock.monotonic() - begun < SLICE_MS) continue;
-		await nextTurn();
-		begun = clock.monotonic();
-	}
 }

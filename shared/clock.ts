@@ -97,3 +97,17 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** How long {@link inSlices} runs before it lets the event loop go, in ms. */
+const SLICE_MS = 5;
+
+/** Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. */
+export async function inSlices<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
+	let begun = clock.monotonic();
+	for (const item of items) {
+		visit(item);
+		if (clock.monotonic() - begun < SLICE_MS) continue;
+		await nextTurn();
+		begun = clock.monotonic();
+	}
+}

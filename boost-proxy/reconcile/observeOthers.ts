@@ -2,7 +2,7 @@
 // fallback's status pages show which it no longer has, by its own word: those are handed over again, and end by nothing that a
 // third party says.
 
-import { nextTurn } from "../../shared/clock.ts";
+import { inSlices } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { CallResult } from "../domain/request.ts";
@@ -22,8 +22,6 @@ import type { RelayObserver } from "./observeRelay.ts";
 
 /** Calls in one batch: as many as a relay takes. */
 const MAX_CALLS = 100;
-/** Rows looked at before the event loop is let go, so that submissions do not wait. */
-const ROWS_AT_ONCE = 100;
 /** Equal answers in a row before one is believed: a node may be a block behind another. */
 const EQUAL_ANSWERS = 2;
 /** While the chain can't be read, a row expires this much later, in ms. */
@@ -58,20 +56,17 @@ export class ChainObserver {
 		const { rows, clock, slotMs } = this.#context;
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
-		let seen = 0;
-		for (const row of rows.allLive()) {
-			seen += 1;
-			if (seen % ROWS_AT_ONCE === 0) await nextTurn();
-			if (row.requests > 0 || this.#relay.answersFor(row, now)) continue;
+		await inSlices(rows.allLive(), clock, (row) => {
+			if (row.requests > 0 || this.#relay.answersFor(row, now)) return;
 			this.#expire(row, EXPIRY_GRACE_MS);
 			const { checkedAt } = row.notes;
-			if (now - checkedAt < slotMs / 2) continue;
+			if (now - checkedAt < slotMs / 2) return;
 			const { from } = row;
 			const sender = senders.get(from) ?? { from, since: checkedAt, rows: [] };
 			senders.set(from, sender);
 			sender.rows.push(row);
 			sender.since = Math.min(sender.since, checkedAt);
-		}
+		});
 		const all = [...senders.values()];
 		if (all.length <= MAX_CALLS) return all;
 		// Compared, not subtracted: both may be −∞.
@@ -88,20 +83,20 @@ export class ChainObserver {
 		for (const [i, { rows }] of senders.entries()) {
 			const count = counts[i];
 			const next = count?.ok === true ? parseNodeQuantity(count.result) : null;
-			for (const row of rows) {
+			await inSlices(rows, clock, (row) => {
 				row.notes.checkedAt = now;
-				if (next === null) continue;
+				if (next === null) return;
 				if (next > row.nonce) used.push(row);
 				else {
 					row.notes.missingReceipts = 0;
 					this.#expire(row, 0);
 				}
-			}
+			});
 		}
 		for (let at = 0; at < used.length && !stopping.aborted; at += MAX_CALLS) {
 			const some = used.slice(at, at + MAX_CALLS);
 			const receipts = await this.#receipts(some);
-			for (const [i, row] of some.entries()) this.#endUsedNonce(row, receipts?.[i]);
+			await inSlices(some.entries(), clock, ([i, row]) => this.#endUsedNonce(row, receipts?.[i]));
 		}
 	}
 

@@ -1,10 +1,12 @@
-// Stores: the TLS required by a database URL, read as libpq does, and a full disk.
+// Stores: the TLS required by a database URL, read as libpq does, a full disk, and commits of many writes.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { nextTurn } from "../../../shared/clock.ts";
+import { GroupCommit } from "../../../shared/kv/groupCommit.ts";
 import { DiskRoom } from "../../../shared/kv/lmdb.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 
@@ -91,4 +93,34 @@ test("after a failed write nothing is written until a trial write succeeds", asy
 	for (let i = 0; i < 2; i++) await assert.rejects(room.check(), { code: "ENOENT" });
 	assert.deepEqual(readdirSync(folder), []);
 	rmSync(folder, { recursive: true });
+});
+
+test("the callers of a commit of many writes go on in their order, some in each turn of the event loop", async () => {
+	for (const outcome of ["written", "failed"] as const) {
+		const group = new GroupCommit(async () => {
+			if (outcome === "failed") throw new Error("the disk is full");
+		});
+		const told: number[] = [];
+		const all = Array.from({ length: 300 }, (_, i) =>
+			group.write([{ key: `key ${i}`, value: Buffer.alloc(1) }]).then(
+				() => outcome === "written" && told.push(i),
+				() => outcome === "failed" && told.push(i),
+			),
+		);
+		let most = 0;
+		for (let before = 0; told.length < all.length; before = told.length) {
+			await nextTurn();
+			most = Math.max(most, told.length - before);
+		}
+		assert.ok(most <= 20, `${most} in one turn`);
+		assert.deepEqual(told, [...all.keys()]);
+	}
+});
+
+test("a store is idle once every caller was told", async () => {
+	const group = new GroupCommit(async () => {});
+	let told = 0;
+	for (let i = 0; i < 300; i++) void group.write([{ key: "key", value: null }]).then(() => told++);
+	await group.idle();
+	assert.equal(told, 300);
 });
