@@ -1,7 +1,7 @@
 // Sends plain bundles (a searcher's own transactions, without a shared target) to the builders for each block of their range in
 // which they pass a simulation, until they are mined or their owner cancels or replaces them. In memory only.
 
-import { pause } from "../../shared/clock.ts";
+import { inSlices, pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
@@ -66,6 +66,8 @@ export class PlainBundles {
 	});
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
+	/** Ends when the last update of the chain has been worked off; null: none is. */
+	#following: Promise<void> | null = null;
 	#stopped = false;
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
@@ -76,20 +78,35 @@ export class PlainBundles {
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
 
-	/** Marks bundles that new blocks contain, ends those that are over or contained in part, and tries the others for the next block. */
-	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
+	/**
+	 * Marks bundles that new blocks contain, ends those that are over or contained in part, and tries the others for the next
+	 * block: at once if they are few, else in slices, one update after another.
+	 */
+	onChainUpdate(update: ChainUpdate): void {
+		const before = this.#following;
+		const following = before === null ? this.#followAll(update) : before.then(() => this.#followAll(update));
+		this.#following = following;
+		this.#deps.background.run("bundles", async () => {
+			await following;
+			if (this.#following === following) this.#following = null;
+		});
+	}
+
+	async #followAll({ applied, reverted, head }: ChainUpdate): Promise<void> {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
 			...{ number, hash, holds: new Set(transactions.map((tx) => tx.hash)) },
 		}));
-		for (const bundle of [...this.#bundles.values()]) {
+		await inSlices([...this.#bundles.values()], this.#deps.clock, (bundle) => {
+			// It may have ended or been replaced in the meantime.
+			if (this.#bundles.get(bundle.outgoing.name) !== bundle) return;
 			if (bundle.landed !== null && gone.has(bundle.landed.hash)) this.#revive(bundle, bundle.landed.number);
 			const held = blocks.find(({ holds }) => bundle.hashes.some((hash) => holds.has(hash)));
 			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
 			else if (bundle.hashes.every((hash) => held.holds.has(hash)))
 				this.#land(bundle, held.number, held.hash);
 			else this.#end(bundle, held.number, { stage: "DROPPED", reason: "transactionMined" });
-		}
+		});
 	}
 
 	/** Handles a bundle of which no new block contains any transaction. */

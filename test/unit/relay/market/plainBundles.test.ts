@@ -372,3 +372,23 @@ describe("the chain", () => {
 		);
 	});
 });
+
+test("many bundles are looked at in slices, for one head after another", async () => {
+	const fixture = new Fixture();
+	const hashes: string[] = [];
+	for (let i = 1; i <= 30; i += 1) hashes.push(await fixture.taken([i], { first: 101, last: 105 }));
+	// As if each took a millisecond.
+	let ms = fixture.clock.monotonic();
+	fixture.clock.monotonic = () => ++ms;
+	const missed = (block: number) =>
+		hashes.filter((hash) => fixture.status(hash, block) === "NOT_INCLUDED notChosen").length;
+	const first = fixture.block();
+	const inOneTurn = missed(101);
+	assert.ok(inOneTurn > 0 && inOneTurn < 10, `${inOneTurn} in one turn`);
+	const second = fixture.block();
+	assert.equal(missed(101), inOneTurn);
+	await Promise.all([first, second]);
+	await fixture.turn();
+	assert.equal(missed(101), hashes.length);
+	assert.ok(hashes.every((hash) => fixture.status(hash, 103) === "SENT"));
+});
