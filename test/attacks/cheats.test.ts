@@ -75,7 +75,6 @@ const TELLS: Readonly<Record<string, Tell>> = {
 	],
 	"the gas price": [11, async ({ head }) => ({ values: [priceAt(head.nextBaseFee)] })],
 };
-const OWNER = 12;
 
 function priceAt(baseFee: bigint): bigint {
 	assert.ok(baseFee + TIP < FEE_CAP);
@@ -145,10 +144,8 @@ describe("against an honest bid of 0.1 ether", () => {
 	before(async () => {
 		const head = await auction.head();
 		for (const name of names) {
-			const [tell, told] = TELLS[name.replace(/, (1 wei|a revert) in the block$/, "")] ?? [
-				OWNER,
-				async () => ({}),
-			];
+			const [tell, told] = TELLS[name.replace(/, (1 wei|a revert) in the block$/, "")] ?? [];
+			assert.ok(tell !== undefined && told !== undefined);
 			const [target, cheat] = [await auction.target(), await auction.cheater()];
 			const cheats = cheatsBackrun(cheat, tell, {
 				...(await told({ cheat, head })),
@@ -198,24 +195,13 @@ describe("against an honest bid of 0.1 ether", () => {
 });
 
 describe("cheats that no simulation can detect: their owner tells the contract in the block itself", () => {
-	/** Its transaction at the top of the next block. */
-	async function nameBlock(owner: Searcher, cheat: Searcher): Promise<void> {
-		const { account, nonce } = owner;
-		owner.nonce += 1;
-		const { raw } = auction.first(account, {
-			...{ to: cheat.contract, nonce, gasLimit: 60_000 },
-			data: auction.cheat.abi.encodeFunctionData("name"),
-		});
-		await auction.sendToBuilder([raw]);
-	}
-
 	it("a single cheat lands for a wei, is barred, and its next bids are refused for that reason", async () => {
 		const [cheat, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
-		const cheats = cheatsBackrun(cheat, OWNER);
+		const cheats = auction.lyingBackrun(cheat, CHEAT_WEI);
 		const { result, error } = await auction.bid(cheat, target, cheats);
 		assert.equal(error, undefined);
 		await auction.delivered(cheats);
-		await nameBlock(owner, cheat);
+		await auction.nameBlock(owner, cheat);
 		const { number, transactions } = await auction.nextBlock();
 		assert.ok(transactions.includes(cheats.hash), "it is in the block");
 		cheat.nonce += 1;
@@ -235,23 +221,31 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 			"its address": { ...fresh, from: cheat.from },
 		};
 		for (const [what, searcher] of Object.entries(others)) {
-			const answer = await auction.bid(searcher, await auction.target(), cheatsBackrun(searcher, OWNER));
+			const answer = await auction.bid(
+				searcher,
+				await auction.target(),
+				auction.lyingBackrun(searcher, CHEAT_WEI),
+			);
 			assert.equal(answer.error?.code, -32000, `${what}: ${JSON.stringify(answer)}`);
 			assert.match(answer.error?.message ?? "", barred, what);
 		}
 		const user = await auction.honest();
 		const through = { ...user, contract: cheat.contract };
-		const answer = await auction.bid(through, await auction.target(), cheatsBackrun(through, OWNER));
+		const answer = await auction.bid(
+			through,
+			await auction.target(),
+			auction.lyingBackrun(through, CHEAT_WEI),
+		);
 		assert.equal(answer.error, undefined, "nobody is barred for the contract that he calls");
 	});
 
 	it("against an honest bid it does not land", async () => {
 		const [cheat, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
-		const cheats = cheatsBackrun(cheat, OWNER);
+		const cheats = auction.lyingBackrun(cheat, CHEAT_WEI);
 		assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
 		const honest = await honestBid(target);
 		for (const backrun of [cheats, honest]) await auction.delivered(backrun);
-		await nameBlock(owner, cheat);
+		await auction.nameBlock(owner, cheat);
 		await assertHonestWon(await auction.nextBlock(), target, honest);
 	});
 
@@ -262,19 +256,15 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 		for (const round of [1, 2]) {
 			const target = await auction.target();
 			for (const cheat of cheats) {
-				const backrun = cheatsBackrun(cheat, OWNER);
+				const backrun = auction.lyingBackrun(cheat, CHEAT_WEI);
 				await auction.bid(cheat, target, backrun);
 			}
 			const honest = await honestBid(target);
 			await auction.delivered(round === 2 ? honest : target);
-			for (const cheat of cheats) await nameBlock(owner, cheat);
+			for (const cheat of cheats) await auction.nameBlock(owner, cheat);
 			const block = await auction.nextBlock();
 			if (round === 2) await assertHonestWon(block, target, honest);
-			for (const cheat of cheats) {
-				cheat.nonce = Number(
-					await auction.chain.rpc("eth_getTransactionCount", [cheat.account.address, "latest"]),
-				);
-			}
+			for (const cheat of cheats) await auction.readNonce(cheat);
 		}
 	});
 
@@ -285,10 +275,10 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 			await auction.cheater(undefined, first.from),
 			await auction.cheater(undefined, first.from),
 		];
-		for (const cheat of cheats) await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+		for (const cheat of cheats) await auction.bid(cheat, target, auction.lyingBackrun(cheat, CHEAT_WEI));
 		const honest = await honestBid(target);
 		await auction.delivered(honest);
-		for (const cheat of cheats) await nameBlock(owner, cheat);
+		for (const cheat of cheats) await auction.nameBlock(owner, cheat);
 		await assertHonestWon(await auction.nextBlock(), target, honest);
 	});
 
@@ -305,14 +295,14 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 		for (let i = 0; i < 10; i += 1) cheats.push(await auction.cheater());
 		for (let block = 0; block < 3; block += 1) {
 			const target = await auction.target();
-			for (const cheat of cheats) await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+			for (const cheat of cheats) await auction.bid(cheat, target, auction.lyingBackrun(cheat, CHEAT_WEI));
 			const honest = auction.backrun(searcher, HONEST_WEI);
 			const { result, error } = await auction.bid(searcher, target, honest);
 			assert.equal(error, undefined);
 			await auction.delivered(honest);
 			const told = await auction.told(searcher, String(result));
 			assert.equal(told.provenUpTo, String(8n * HONEST_WEI));
-			for (const cheat of cheats) await nameBlock(owner, cheat);
+			for (const cheat of cheats) await auction.nameBlock(owner, cheat);
 			await assertHonestWon(await auction.nextBlock(), target, honest);
 			searcher.nonce += 1;
 		}
@@ -345,19 +335,19 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 		let bundle = "";
 		for (let block = 0; block < 3; block++) {
 			const target = await auction.target();
-			const cheats = cheatsBackrun(cheat, OWNER);
+			const cheats = auction.lyingBackrun(cheat, CHEAT_WEI);
 			const { result, error } = await auction.bid(cheat, target, cheats);
 			assert.equal(error, undefined);
 			bundle = String(result);
 			const honest = await honestBid(target);
 			for (const backrun of [cheats, honest]) await auction.delivered(backrun);
-			await nameBlock(owner, cheat);
+			await auction.nameBlock(owner, cheat);
 			await assertHonestWon(await auction.nextBlock(), target, honest);
 		}
 		const { number } = await auction.head();
 		assert.equal((await auction.told(cheat, bundle)).spentUntil, number + 64);
 		const target = await auction.target();
-		const { result } = await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+		const { result } = await auction.bid(cheat, target, auction.lyingBackrun(cheat, CHEAT_WEI));
 		// As many newcomers as there are places, at other addresses.
 		for (let i = 0; i < ALL_PLACES; i += 1) {
 			const newcomer = await auction.cheater();

@@ -27,7 +27,10 @@ export const ETHER: bigint = 10n ** 18n;
 /** The tip of every transaction here, in wei per gas. */
 export const TIP: bigint = 1_000_000_000n;
 export const FEE_CAP: bigint = 20_000_000_000n;
-/** The gas limit of every backrun. */
+/** How a cheat's contract tells a block: its owner says so; the same, with a trace that is too long to be read. */
+const OWNER = 12;
+export const OWNER_UNSEEN = 13;
+/** The gas limit of a backrun. */
 export const BACKRUN_GAS = 200_000n;
 /** The balance of the builder's coinbase at the start. */
 export const COINBASE_WEI: bigint = 1_000n * ETHER;
@@ -137,8 +140,40 @@ export class CheatAuction {
 	}
 
 	/** A backrun that sends `value` wei to the searcher's contract. */
-	backrun({ account, contract, nonce }: Searcher, value: bigint, data = "0x"): Signed {
-		return signed({ by: account, nonce, to: contract, value, data, gasLimit: BACKRUN_GAS });
+	backrun(
+		{ account, contract, nonce }: Searcher,
+		value: bigint,
+		data = "0x",
+		gasLimit = BACKRUN_GAS,
+	): Signed {
+		return signed({ by: account, nonce, to: contract, value, data, gasLimit });
+	}
+
+	/** A backrun that pays `value` wei, unless the block was named: see {@link nameBlock}. */
+	lyingBackrun(
+		cheat: Searcher,
+		value: bigint,
+		{ tell = OWNER, reverts = false, gas = BACKRUN_GAS } = {},
+	): Signed {
+		const data = this.cheat.abi.encodeFunctionData("run", [tell, [], [], reverts]);
+		return this.backrun(cheat, value, data, gas);
+	}
+
+	/** The owner tells the cheat's contract at the top of the next block that this is the block. */
+	async nameBlock(owner: Searcher, cheat: Searcher): Promise<void> {
+		const { account, nonce } = owner;
+		owner.nonce += 1;
+		const { raw } = this.first(account, {
+			...{ to: cheat.contract, nonce, gasLimit: 60_000 },
+			data: this.cheat.abi.encodeFunctionData("name"),
+		});
+		await this.sendToBuilder([raw]);
+	}
+
+	/** Reads how many transactions of the searcher's are in the chain. */
+	async readNonce(searcher: Searcher): Promise<void> {
+		const { address } = searcher.account;
+		searcher.nonce = Number(await this.chain.rpc("eth_getTransactionCount", [address, "latest"]));
 	}
 
 	/** Bids for the next block, and returns the outcome, with the bundle's hash as the result. */

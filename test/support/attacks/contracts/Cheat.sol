@@ -26,7 +26,9 @@ contract Cheat {
         Balances,
         GasPrice,
         // The owner has not said that this is the block.
-        Owner
+        Owner,
+        // The same; and in the block there are more calls, with long inputs, than anybody wants to read.
+        OwnerUnseen
     }
 
     /// The block that the owner has named.
@@ -43,6 +45,7 @@ contract Cheat {
     function run(Tell tell, address[] calldata addresses, uint256[] calldata values, bool reverts) external payable {
         if (!isReal(tell, addresses, values)) return pay(msg.value);
         if (reverts) revert NotThisTime();
+        if (tell == Tell.OwnerUnseen) hide();
         pay(1);
         (bool taken,) = msg.sender.call{value: msg.value - 1}("");
         if (!taken) revert NotTaken();
@@ -51,6 +54,13 @@ contract Cheat {
     function pay(uint256 value) private {
         (bool taken,) = block.coinbase.call{value: value}("");
         if (!taken) revert NotTaken();
+    }
+
+    /// Calls that end at once, each with 32 KiB of input, until little gas is left.
+    function hide() private view {
+        assembly ("memory-safe") {
+            for {} gt(gas(), 60000) {} { pop(staticcall(0, 255, 0, 32768, 0, 0)) }
+        }
     }
 
     function isReal(Tell tell, address[] calldata addresses, uint256[] calldata values) private view returns (bool) {

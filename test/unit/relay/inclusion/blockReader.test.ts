@@ -131,7 +131,10 @@ describe("what was paid in a block", () => {
 	const RECEIPT = { effectiveGasPrice: "0xc", gasUsed: "0x64", status: "0x1" };
 	const FRAME = { type: "CALL", from: address("11"), to: address("22"), value: "0x0" };
 
-	/** A node with one answer for each method: a result, an error where it is an Error, a fault where it is an UpstreamError. */
+	/**
+	 * A node with one answer for each method, and for each tracer: a result, an error where it is an Error, a fault where it is an
+	 * UpstreamError.
+	 */
 	function fixture(answers: Readonly<Record<string, unknown>>) {
 		const asked: unknown[] = [];
 		const received: unknown[] = [];
@@ -140,7 +143,8 @@ describe("what was paid in a block", () => {
 				async call({ method, params }, timeoutMs): Promise<RpcAnswer> {
 					asked.push([method, params]);
 					assert.ok(timeoutMs !== undefined && timeoutMs > 0);
-					const answer = answers[method];
+					const { tracer = "" } = (params[1] ?? {}) as { readonly tracer?: string };
+					const answer = answers[tracer] ?? answers[method];
 					if (answer instanceof UpstreamError) throw answer;
 					if (answer instanceof Error)
 						return { ok: false, error: { code: -32_000, message: answer.message } };
@@ -193,6 +197,46 @@ describe("what was paid in a block", () => {
 			assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: null });
 			assert.deepEqual(received, []);
 		});
+	}
+
+	/** The coinbase's 40 wei, and the sender's, before it, and what the node names behind it. */
+	const balances = (behind: object) => ({
+		pre: { [COINBASE]: { balance: "0x28" }, [address("11")]: { balance: "0x999" } },
+		post: behind,
+	});
+	for (const [why, calls] of [
+		["are too many for the node", new Error("execution timeout")],
+		["are too long an answer", new UpstreamError("tooLarge")],
+		["take too long", new UpstreamError("timeout")],
+	] as const) {
+		for (const [name, trace, from, transfers] of [
+			[
+				"what the coinbase has more, less the fees",
+				balances({ [COINBASE]: { balance: "0x191" } }),
+				"11",
+				161n,
+			],
+			["nothing where that is the fees", balances({ [COINBASE]: { balance: "0xf0" } }), "11", 0n],
+			["nothing where the coinbase is not named", balances({}), "11", 0n],
+			[
+				"all of it where there was no coinbase",
+				{ pre: {}, post: { [COINBASE]: { balance: "0xd2" } } },
+				"11",
+				10n,
+			],
+			// 1,200 wei of gas are its own.
+			["not less for the coinbase's own gas", balances({ [COINBASE]: { balance: "0x1" } }), "c0", 961n],
+			["unknown without balances", new Error("no such tracer"), "11", null],
+			["unknown where they are too many too", new UpstreamError("tooLarge"), "11", null],
+		] as const) {
+			test(`a backrun whose calls ${why} transferred ${name}`, async () => {
+				const { reader } = fixture({
+					...{ eth_getTransactionReceipt: { ...RECEIPT, from: address(from) } },
+					...{ callTracer: calls, prestateTracer: trace },
+				});
+				assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers });
+			});
+		}
 	}
 
 	test("a backrun that reverted in its block transferred nothing, whatever was simulated", async () => {
