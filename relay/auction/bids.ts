@@ -56,7 +56,7 @@ export interface BidsOptions {
 	readonly maxPerClient: number;
 	readonly maxPerTarget: number;
 	readonly maxOwnPerTarget: number;
-	/** Most bids of one backruns' sender: what its bids compete for is worked out together. */
+	/** Most bids of one client with backruns of one sender: what these compete for is worked out together. */
 	readonly maxPerSender: number;
 	/** Most bytes of raw backruns in all and of one client. */
 	readonly maxBytes: number;
@@ -77,6 +77,7 @@ export const BID_LIMITS: BidsOptions = {
 export class Bids {
 	readonly #options: BidsOptions;
 	readonly #byTarget = new Map<string, Set<Bid>>();
+	/** By client and backrun's sender: whoever else has the sender's signed backruns is another one. */
 	readonly #bySender = new Map<string, Set<Bid>>();
 	readonly #count: Shares;
 	readonly #bytes: Shares;
@@ -112,7 +113,7 @@ export class Bids {
 		return [...this.#byTarget.keys()];
 	}
 
-	/** `targets` and all targets that are connected to them by bids with the same sender and nonce, also indirectly. */
+	/** `targets` and all targets that are connected to them by a client's bids with the same sender and nonce, also indirectly. */
 	targetsSharingNonces(targets: Iterable<string>): readonly string[] {
 		const found = new Set(targets);
 		// The loop also visits targets that are added during it.
@@ -123,9 +124,9 @@ export class Bids {
 		return [...found];
 	}
 
-	/** The targets of all bids with the sender and nonce of `bid`. */
-	targetsOfNonce({ backrun: { from, nonce } }: Bid): readonly string[] {
-		const bids = [...(this.#bySender.get(from) ?? [])];
+	/** The targets of all bids with the client, sender and nonce of `bid`. */
+	targetsOfNonce({ client, backrun: { from, nonce } }: Bid): readonly string[] {
+		const bids = [...(this.#bySender.get(senderKey(client, from)) ?? [])];
 		return bids.filter(({ backrun }) => backrun.nonce === nonce).map(({ target }) => target);
 	}
 
@@ -140,22 +141,36 @@ export class Bids {
 		if (this.#count.refusal(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
 		if (this.#bytes.refusal(client, bytes) === "client")
 			return `${maxClientBytes} bytes of one client's bids`;
-		if ((this.#bySender.get(from)?.size ?? 0) - freed >= maxPerSender)
+		if ((this.#bySender.get(senderKey(client, from))?.size ?? 0) - freed >= maxPerSender)
 			return `${maxPerSender} bids of one sender`;
-		const own = this.of(target).filter((bid) => bid.client === client).length;
-		return own - freed < maxOwnPerTarget ? null : `${maxOwnPerTarget} bids of one client on one transaction`;
+		return this.#countOn(target, client) - freed < maxOwnPerTarget
+			? null
+			: `${maxOwnPerTarget} bids of one client on one transaction`;
 	}
 
 	/**
-	 * If `target` has its most bids, the one to evict for a bid for `block`: the one that starts the latest after `block`, or
-	 * else the cheapest. Null when there is room.
+	 * If `target` has its most bids, the one to evict for a bid for `block`: of the client with the most of them the one that
+	 * starts the latest after `block`, or else the cheapest. Null when there is room.
 	 */
 	toEvictOnTarget(target: string, block: number): Bid | null {
-		const bids = this.of(target);
-		if (bids.length < this.#options.maxPerTarget) return null;
+		const all = this.of(target);
+		if (all.length < this.#options.maxPerTarget) return null;
+		const counts = new Map<string, number>();
+		for (const { client } of all) counts.set(client, (counts.get(client) ?? 0) + 1);
+		const most = Math.max(...counts.values());
+		const bids = all.filter(({ client }) => counts.get(client) === most);
 		const later = bids.filter((bid) => bid.firstBlock > block);
 		if (later.length > 0) return later.reduce((far, bid) => (bid.firstBlock > far.firstBlock ? bid : far));
 		return bids.reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
+	}
+
+	/** Whether a bid of `client` must be better than `bid` to take its room: who has fewer bids on the target need not. */
+	mustBeat({ target, client: holder }: Bid, client: string): boolean {
+		return this.#countOn(target, client) >= this.#countOn(target, holder);
+	}
+
+	#countOn(target: string, client: string): number {
+		return this.of(target).filter((bid) => bid.client === client).length;
 	}
 
 	/** If there is no room for `bytes` in all, the bid to evict: the cheapest of the client with the most bids. Else null. */
@@ -171,7 +186,7 @@ export class Bids {
 
 	add(bid: Bid): void {
 		addTo(this.#byTarget, bid.target, bid);
-		addTo(this.#bySender, bid.backrun.from, bid);
+		addTo(this.#bySender, senderKey(bid.client, bid.backrun.from), bid);
 		this.#count.takeAnyway(bid.client, 1);
 		this.#bytes.takeAnyway(bid.client, bid.backrun.size);
 	}
@@ -180,11 +195,15 @@ export class Bids {
 	remove(bid: Bid): boolean {
 		if (!this.holds(bid)) return false;
 		removeFrom(this.#byTarget, bid.target, bid);
-		removeFrom(this.#bySender, bid.backrun.from, bid);
+		removeFrom(this.#bySender, senderKey(bid.client, bid.backrun.from), bid);
 		this.#count.release(bid.client, 1);
 		this.#bytes.release(bid.client, bid.backrun.size);
 		return true;
 	}
+}
+
+function senderKey(client: string, sender: string): string {
+	return `${client} ${sender}`;
 }
 
 /** Whether a bid is for `block`. */

@@ -24,7 +24,7 @@ export interface Award {
 /**
  * The bids that are with each builder. The first place of a target is the dearest proven bid's; the others go by the bid alone,
  * those of spent bidders last. A network address has one place of a target, and so has a backrun's sender. A builder gets a
- * sender's nonce once: of two targets whose bids share a nonce, the bid that is placed first keeps it.
+ * sender's nonce from a client once: of two targets whose bids share one, the bid that is placed first keeps it.
  */
 export function placesOf(
 	bids: readonly Bid[],
@@ -73,9 +73,16 @@ export function placesOf(
 	return placed;
 }
 
-/** What only one bid at a builder can have. Whoever says that a web page sends his bid gets no second place for that. */
+/**
+ * What only one bid at a builder can have. Whoever says that a web page sends his bid gets no second place for that. A nonce is
+ * the client's: who has another's signed backrun may bring it behind a target of his own, where it seems to pay more.
+ */
 function claimsOf({ target, client, backrun: { from, nonce } }: Bid): readonly string[] {
-	return [`nonce ${from} ${nonce}`, `client ${target} ${networkAddress(client)}`, `sender ${target} ${from}`];
+	return [
+		`nonce ${client} ${from} ${nonce}`,
+		`client ${target} ${networkAddress(client)}`,
+		`sender ${target} ${from}`,
+	];
 }
 
 /** Sort order: the higher value first, then the earlier bid. */

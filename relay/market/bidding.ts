@@ -144,7 +144,8 @@ export class Bidding {
 		const twins = this.#twins(one);
 		const [twin, ...more] = twins;
 		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
-		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
+		const isBetter = last !== null && last.firstBlock <= range.first && last.value >= value;
+		if (isBetter && bids.mustBeat(last, network)) {
 			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
 		if (submission.withdrawn !== null) return this.#withdrawnOutcome(one, submission.withdrawn, value);

@@ -124,16 +124,25 @@ const CASES: readonly (readonly [string, readonly Row[], Readonly<Record<string,
 		"a builder gets a nonce once: the dearer bid's",
 		[
 			{ bid: "a", value: 3, sender: "s" },
-			{ bid: "b", value: 4, sender: "s", target: "U" },
+			{ bid: "b", value: 4, sender: "s", target: "U", client: "net a" },
 			{ bid: "c", value: 1 },
 		],
 		{ x: "T: *c U: *b" },
 	],
 	[
+		"a nonce that another brings too, behind a target of his own, is not used up by that",
+		[
+			{ bid: "a", value: 3, sender: "s" },
+			{ bid: "b", value: 4, sender: "s", target: "U" },
+			{ bid: "c", value: 1 },
+		],
+		{ x: "T: *a c U: *b" },
+	],
+	[
 		"a proven bid's nonce goes before a dearer one that is not",
 		[
 			{ bid: "a", value: 3, sender: "s", proven: 3 },
-			{ bid: "b", value: 4, sender: "s", target: "U", proven: 3 },
+			{ bid: "b", value: 4, sender: "s", target: "U", client: "net a", proven: 3 },
 		],
 		{ x: "T: *a" },
 	],

@@ -444,7 +444,7 @@ class Run {
 
 /** Whether two bids can't be with one builder at the same time. */
 function isRival(a: ModelBid, b: ModelBid): boolean {
-	const isSame = a === b || (a.sender === b.sender && a.nonce === b.nonce);
+	const isSame = a === b || (a.client === b.client && a.sender === b.sender && a.nonce === b.nonce);
 	if (isSame || a.target !== b.target) return isSame;
 	return a.client === b.client || a.sender === b.sender;
 }

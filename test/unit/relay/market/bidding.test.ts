@@ -104,6 +104,29 @@ describe("how many there may be", () => {
 		assert.equal(fixture.bids.size, 2);
 	});
 
+	test("on a full target the client with the most bids gives way, whatever they are worth", async () => {
+		const { fixture, target } = withTarget({ bids: { maxPerTarget: 4 } });
+		const a = await fixture.accepted("A", target, 9n, { owner: "you" });
+		const b = await fixture.accepted("B", target, 8n, { owner: "you" });
+		const c = await fixture.accepted("C", target, 7n, { owner: "her", first: 103, last: 110 });
+		const d = await fixture.accepted("D", target, 6n, { owner: "him" });
+		const e = await fixture.accepted("E", target, 1n);
+		const has = (hash: string, owner: string, block = 101) => fixture.status(hash, block, owner);
+		assert.deepEqual(
+			[has(a, "you"), has(b, "you"), has(c, "her", 103), has(d, "him"), has(e, "me")],
+			["BEST", "DROPPED outbid", "ACCEPTED", "OUTBID", "OUTBID"],
+		);
+	});
+
+	test("the bids that others make with a sender's backruns take nothing of its own share", async () => {
+		const { fixture, target } = withTarget({ bids: { maxPerSender: 1 } });
+		const other = fixture.target("U");
+		await fixture.accepted("A", target, 5n, { by: 1, owner: "you" });
+		await fixture.accepted("A", target, 5n, { by: 1 });
+		const [answer] = resultOf(await fixture.bid("A", other, 5n, { by: 1 }));
+		assert.equal(answer, "LIMIT limit exceeded: 1 bids of one sender");
+	});
+
 	for (const [name, bids, message] of [
 		["of one client", { maxPerClient: 2 }, /^LIMIT limit exceeded: 2 bids of one client$/],
 		[
