@@ -4,7 +4,9 @@
 //
 // - A payment is short if it is over 1 % less than was bid. Who brought it is barred for 32 blocks, each further time for twice
 //   as long: the backrun's sender, the network address and the signer of the bundle. Never a contract, which anybody may call.
-// - A sender is proven up to eight times the most that it has paid in full within 7,200 blocks, since its last short payment.
+// - A sender is proven up to eight times the most that it has paid in full within 7,200 blocks, for the network address or the
+//   signer by which that was brought. A short payment that one of these brings later ends the proof. What others bring with the
+//   sender's signed backruns, behind targets of their own, proves nothing and ends no proof.
 
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 
@@ -64,11 +66,27 @@ export function barOf(payments: readonly DatedPayment[], block: number): Bar | n
 	return bar !== null && bar.until >= block ? bar : null;
 }
 
-/** The highest bid in wei for which a sender with these payments, ordered by block, is proven for `block`; 0: it is not. */
-export function provenBy(payments: readonly DatedPayment[], block: number): bigint {
-	const since = payments.findLastIndex(({ kind }) => kind === "short") + 1;
-	return payments.slice(since).reduce((most, { paid, block: at }) => {
-		const upTo = at + PROOF_BLOCKS >= block ? PROOF_TIMES * BigInt(paid ?? 0) : 0n;
-		return upTo > most ? upTo : most;
-	}, 0n);
+/**
+ * The highest bid in wei for which a bidder is proven for `block` by its sender's payments, ordered by block; 0: it is not. So a
+ * payment proves for one short one at most, whoever brings that.
+ */
+export function provenBy(payments: readonly DatedPayment[], block: number, by: Bidder): bigint {
+	let most = 0n;
+	// From the last one on: the short ones behind each are known.
+	const short: Bidder[] = [];
+	for (const { kind, bidder, paid, block: at } of payments.toReversed()) {
+		if (kind === "short") short.push(bidder);
+		else if (at + PROOF_BLOCKS >= block && isBroughtBy(bidder, by)) {
+			const isOver = short.some((one) => isBroughtBy(one, bidder));
+			const upTo = isOver ? 0n : PROOF_TIMES * BigInt(paid ?? 0);
+			if (upTo > most) most = upTo;
+		}
+	}
+	return most;
+}
+
+/** Whether two bids of one sender came from one signer or network address; where these are not known, they may have. */
+function isBroughtBy(one: Bidder, other: Bidder): boolean {
+	if (one.owner === null || other.owner === null) return true;
+	return one.owner === other.owner || one.client === other.client;
 }

@@ -34,7 +34,10 @@ export function placesOf(
 	const known = new Set(proven);
 	const others = bids.filter((bid) => !known.has(bid));
 	const spent = new Set(others.filter(isSpent));
-	const unspent = bids.filter((bid) => !spent.has(bid)).sort(compare);
+	// Of equal bids a proven one goes first: it may be the same backrun, which somebody else has brought too.
+	const inOrder = (a: Bid, b: Bid) =>
+		a.value === b.value && known.has(a) !== known.has(b) ? (known.has(a) ? -1 : 1) : compare(a, b);
+	const unspent = bids.filter((bid) => !spent.has(bid)).sort(inOrder);
 	const last = [...spent].sort(compare);
 	const targets = new Set(bids.map(({ target }) => target));
 	const buildersAt = new Map([...targets].map((target) => [target, buildersOf(target)]));
@@ -61,7 +64,7 @@ export function placesOf(
 			}
 		}
 		for (const its of byTarget.values()) {
-			const best = its.reduce((high, bid) => (compare(bid, high) < 0 ? bid : high));
+			const best = its.reduce((high, bid) => (inOrder(bid, high) < 0 ? bid : high));
 			for (const bid of its) {
 				const award = placed.get(bid) ?? { builders: [], isBest: false };
 				award.builders.push(name);

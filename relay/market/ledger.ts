@@ -27,13 +27,11 @@ type KnownBlock = BlockPayments & { isCanonical: boolean };
 /** What follows from a party's payments for the next block. */
 interface Account {
 	readonly bar: Bar | null;
-	/** For a sender: the highest bid in wei for which it is proven. */
-	readonly provenUpTo: bigint;
 	/** The last block in which it landed, or -1. */
 	readonly landedAt: number;
 }
 
-const NOTHING: Account = { bar: null, provenUpTo: 0n, landedAt: -1 };
+const NOTHING: Account = { bar: null, landedAt: -1 };
 
 /** Stores payments and answers how a bidder stands. */
 export class PaymentLedger {
@@ -44,6 +42,8 @@ export class PaymentLedger {
 	readonly #byParty = new Map<string, Set<KnownBlock>>();
 	/** By party, worked out until the next change. */
 	readonly #accounts = new Map<string, Account>();
+	/** By sender, and by signer and network address: the highest bid in wei for which they are proven, until the next change. */
+	readonly #proofs = new Map<string, Map<string, bigint>>();
 	readonly #had = new PlacesHad();
 
 	constructor(dependencies: MarketDependencies) {
@@ -65,9 +65,13 @@ export class PaymentLedger {
 		}
 	}
 
-	/** The bar of any of a bidder's names for the next block, the one that lasts longest; null: none. */
+	/**
+	 * The bar of any of a bidder's names for the next block, the one that lasts longest; null: none. For those by whom it is
+	 * proven, a sender is not barred by what others have brought.
+	 */
 	bar(bidder: Bidder): Bar | null {
-		return this.#barOf(partiesOf(bidder));
+		const [sender = "", ...bringer] = partiesOf(bidder);
+		return this.#barOf(this.provenUpTo(bidder) > 0n ? bringer : [sender, ...bringer]);
 	}
 
 	/** As {@link bar}, by who brought it alone: before the backrun is decoded. */
@@ -76,8 +80,17 @@ export class PaymentLedger {
 	}
 
 	/** The highest bid in wei for which the bidder is proven; 0: for none. */
-	provenUpTo({ sender }: Bidder): bigint {
-		return this.#account(`sender ${sender}`).provenUpTo;
+	provenUpTo(bidder: Bidder): bigint {
+		const party = `sender ${bidder.sender}`;
+		if (!this.#byParty.has(party)) return 0n;
+		const proofs = this.#proofs.get(party) ?? new Map<string, bigint>();
+		this.#proofs.set(party, proofs);
+		const by = `${bidder.owner} ${bidder.client}`;
+		const known = proofs.get(by);
+		if (known !== undefined) return known;
+		const provenUpTo = provenBy(this.#paymentsOf(party), this.#next(), bidder);
+		proofs.set(by, provenUpTo);
+		return provenUpTo;
 	}
 
 	/** The last block for which the bidder is spent with a bid that it is not proven for; null: it is not for the next block. */
@@ -96,10 +109,12 @@ export class PaymentLedger {
 
 	/** How many parties are barred, and how many senders are proven now. */
 	get counts(): { readonly barred: number; readonly proven: number } {
-		const accounts = [...this.#byParty.keys()].map((party) => this.#account(party));
+		const parties = [...this.#byParty.keys()];
+		const isProven = (party: string) =>
+			this.#paymentsOf(party).some(({ bidder }) => this.provenUpTo(bidder) > 0n);
 		return {
-			barred: accounts.filter(({ bar }) => bar !== null).length,
-			proven: accounts.filter(({ provenUpTo }) => provenUpTo > 0n).length,
+			barred: parties.filter((party) => this.#account(party).bar !== null).length,
+			proven: parties.filter((party) => party.startsWith("sender ") && isProven(party)).length,
 		};
 	}
 
@@ -132,6 +147,7 @@ export class PaymentLedger {
 		for (const { hash } of reverted) this.#setCanonical(hash, false);
 		for (const { hash } of applied) this.#setCanonical(hash, true);
 		this.#accounts.clear();
+		this.#proofs.clear();
 		this.#had.forget(head.number);
 		if (this.#blocks.size === 0) return;
 		const { background, kv, log } = this.#deps;
@@ -170,7 +186,6 @@ export class PaymentLedger {
 		const block = this.#next();
 		const account = {
 			bar: barOf(payments, block),
-			provenUpTo: party.startsWith("sender ") ? provenBy(payments, block) : 0n,
 			landedAt: payments.at(-1)?.block ?? -1,
 		};
 		this.#accounts.set(party, account);
@@ -198,7 +213,7 @@ export class PaymentLedger {
 			const blocks = this.#byParty.get(party);
 			if (blocks === undefined) this.#byParty.set(party, new Set([entry]));
 			else blocks.add(entry);
-			this.#accounts.delete(party);
+			this.#changed(party);
 		}
 	}
 
@@ -208,7 +223,7 @@ export class PaymentLedger {
 			const blocks = this.#byParty.get(party);
 			blocks?.delete(block);
 			if (blocks?.size === 0) this.#byParty.delete(party);
-			this.#accounts.delete(party);
+			this.#changed(party);
 		}
 	}
 
@@ -229,7 +244,12 @@ export class PaymentLedger {
 		const block = this.#blocks.get(hash);
 		if (block === undefined) return;
 		block.isCanonical = isCanonical;
-		for (const party of partiesIn(block)) this.#accounts.delete(party);
+		for (const party of partiesIn(block)) this.#changed(party);
+	}
+
+	#changed(party: string): void {
+		this.#accounts.delete(party);
+		this.#proofs.delete(party);
 	}
 
 	#next(): number {

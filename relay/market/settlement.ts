@@ -140,7 +140,9 @@ export class Settlement {
 		const { transfers, bundled } = landed;
 		const round = auctioneer.finalRound(record.hash, block.hash);
 		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];
-		const placed = won.find((bid) => round?.sent.includes(bid));
+		const sent = won.filter((bid) => round?.sent.includes(bid));
+		// The same backrun may have been brought by others too.
+		const placed = sent.find(({ bidder }) => ledger.provenUpTo(bidder) > 0n) ?? sent[0];
 		// Its bundle may have been sent before a restart and be no longer known.
 		const bidder = placed?.bidder ?? { owner: null, client: null, sender: landed.from };
 		const bid = placed?.value ?? BigInt(bundled.bid);

@@ -49,6 +49,7 @@ export interface Signed {
 
 /** A transaction that can be bid on, with the address of its refund. */
 export interface Target extends Signed {
+	readonly account: TestAccount;
 	readonly recipient: string;
 }
 
@@ -117,7 +118,7 @@ export class CheatAuction {
 		};
 		await resultOf("eth_sendRawTransaction", [tx.raw], call);
 		await until(`${tx.hash} shown`, async () => (await this.relay.client.status(tx.hash)).shared);
-		return { ...tx, recipient };
+		return { ...tx, account: by, recipient };
 	}
 
 	/** A new honest searcher, whose backruns pay their whole value to the coinbase. */
@@ -170,6 +171,19 @@ export class CheatAuction {
 		await this.sendToBuilder([raw]);
 	}
 
+	/** Bids `value` wei on a target alone, has that mined, and waits until it has proven the searcher. */
+	async prove(searcher: Searcher, value: bigint): Promise<void> {
+		const target = await this.target();
+		const paying = this.backrun(searcher, value);
+		const { result, error } = await this.bid(searcher, target, paying);
+		if (error !== undefined) throw new Error(error.message);
+		await this.delivered(paying);
+		await this.nextBlock();
+		searcher.nonce += 1;
+		const proven = async () => (await this.told(searcher, String(result))).provenUpTo === String(8n * value);
+		await until("the payment has proven it", proven);
+	}
+
 	/** Reads how many transactions of the searcher's are in the chain. */
 	async readNonce(searcher: Searcher): Promise<void> {
 		const { address } = searcher.account;
@@ -202,15 +216,22 @@ export class CheatAuction {
 	}
 
 	/** Waits until the builder has `tx` for the next block. */
-	async delivered(tx: Signed): Promise<void> {
+	delivered(tx: Signed): Promise<void> {
+		return this.#holds(tx);
+	}
+
+	/** Waits until the builder has `backrun` behind `target` for the next block. */
+	behind(target: Signed, backrun: Signed): Promise<void> {
+		return this.#holds(target, backrun);
+	}
+
+	async #holds(...txs: readonly Signed[]): Promise<void> {
 		const next = (await this.head()).number + 1;
-		await until(`${tx.hash} with the builder`, () =>
-			this.builder
-				.bundles()
-				.some(
-					({ transactions, firstBlock }) =>
-						firstBlock === next && transactions.some(({ hash }) => hash === tx.hash),
-				),
+		await until(`${txs.map(({ hash }) => hash).join()} with the builder`, () =>
+			this.builder.bundles().some(({ transactions, firstBlock }) => {
+				const hashes = transactions.map(({ hash }) => hash);
+				return firstBlock === next && txs.every(({ hash }) => hashes.includes(hash));
+			}),
 		);
 	}
 

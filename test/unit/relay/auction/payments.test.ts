@@ -11,6 +11,7 @@ import {
 	provenBy,
 } from "../../../../relay/auction/payments.ts";
 import { PlacesHad } from "../../../../relay/auction/placesHad.ts";
+import type { Bidder } from "../../../../relay/domain/bundleStatus.ts";
 
 const BIDDER = { owner: "me", client: "net", sender: "0xs" };
 
@@ -59,7 +60,45 @@ const PROOFS: readonly (readonly [string, readonly DatedPayment[], number, bigin
 	["which are earned anew", [dated(1, 10n, 10n), dated(2, 80n, 1n), dated(40, 2n, 2n)], 50, 16n],
 ];
 test("a sender is proven up to eight times the most that it has paid in full since it last paid short", () => {
-	for (const [name, payments, block, upTo] of PROOFS) assert.equal(provenBy(payments, block), upTo, name);
+	for (const [name, payments, block, upTo] of PROOFS)
+		assert.equal(provenBy(payments, block, BIDDER), upTo, name);
+});
+
+const by = (owner: string | null, client: string | null) => ({ owner, client, sender: "0xs" });
+const paidBy = (bidder: Bidder, block: number, bid: bigint, paid: bigint): DatedPayment => ({
+	...paymentOf(`b${block}`, bidder, bid, paid),
+	block,
+});
+/** What was paid for one sender by whom, who bids, and up to what he is proven. */
+const BROUGHT: readonly (readonly [string, readonly DatedPayment[], Bidder, bigint])[] = [
+	["the same signer elsewhere", [paidBy(BIDDER, 1, 10n, 10n)], by("me", "away"), 80n],
+	["the same address with another key", [paidBy(BIDDER, 1, 10n, 10n)], by("my other key", "net"), 80n],
+	["a stranger with the sender's signed backruns", [paidBy(BIDDER, 1, 10n, 10n)], by("you", "far"), 0n],
+	["whoever it was, where that is not known", [paidBy(by(null, null), 1, 10n, 10n)], BIDDER, 80n],
+	[
+		"what a stranger brings ends no proof",
+		[paidBy(BIDDER, 1, 10n, 10n), paidBy(by("you", "far"), 2, 80n, 1n)],
+		...([BIDDER, 80n] as const),
+	],
+	[
+		"what the signer brings elsewhere does",
+		[paidBy(BIDDER, 1, 10n, 10n), paidBy(by("me", "away"), 2, 80n, 1n)],
+		...([BIDDER, 0n] as const),
+	],
+	[
+		"one payment is good for one short one, whoever shares the signer or the address with it",
+		[paidBy(BIDDER, 1, 10n, 10n), paidBy(by("my other key", "net"), 2, 80n, 1n)],
+		...([by("me", "away"), 0n] as const),
+	],
+	[
+		"a stranger's own payment is ended by his own short one",
+		[paidBy(by("you", "far"), 1, 10n, 10n), paidBy(by("you", "far"), 2, 80n, 1n)],
+		...([by("you", "far"), 0n] as const),
+	],
+];
+test("a sender is proven for the signer and the address by which it has paid, and for nobody else", () => {
+	for (const [name, payments, bidder, upTo] of BROUGHT)
+		assert.equal(provenBy(payments, 10, bidder), upTo, name);
 });
 
 test("payments are counted by sender, network address and signer, never by a contract", () => {

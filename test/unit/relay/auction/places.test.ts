@@ -40,6 +40,15 @@ const CASES: readonly (readonly [string, readonly Row[], Readonly<Record<string,
 		{ x: "T: *a b" },
 	],
 	[
+		"of equal ones a proven one, though another has brought the same backrun before it",
+		[
+			{ bid: "a", value: 9, proven: 9 },
+			{ bid: "b", value: 5, sender: "s" },
+			{ bid: "c", value: 5, sender: "s", proven: 5 },
+		],
+		{ x: "T: *a c" },
+	],
+	[
 		"one place of an address",
 		[
 			{ bid: "a", value: 3, client: "n" },

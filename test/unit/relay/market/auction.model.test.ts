@@ -347,8 +347,9 @@ class Run {
 			}));
 	}
 
-	/** Whether its sender, its address or its signer has paid short lately. */
-	#isBarred({ owner, client, sender }: ModelBid): boolean {
+	/** Whether its address or its signer has paid short lately; or its sender, unless it has paid in full by one of these. */
+	#isBarred(one: ModelBid): boolean {
+		const { owner, client, sender } = one;
 		const isBarred = (is: (by: ModelBid) => boolean) => {
 			const short = this.#paid(is).filter(({ isShort }) => isShort);
 			return short.some(({ block }, i) => block.number + 32 * 2 ** i >= this.fixture.next);
@@ -356,14 +357,24 @@ class Run {
 		return (
 			isBarred((by) => by.owner === owner) ||
 			isBarred((by) => by.client === client) ||
-			isBarred((by) => by.sender === sender)
+			(isBarred((by) => by.sender === sender) && this.#provenUpTo(one) === 0n)
 		);
 	}
 
-	#isProven({ sender, value }: ModelBid): boolean {
+	#isProven(one: ModelBid): boolean {
+		return (one.value ?? 0n) <= this.#provenUpTo(one);
+	}
+
+	/** Eight times what its sender has paid most by its address or signer, and with none of that one's has been short since. */
+	#provenUpTo({ owner, client, sender }: ModelBid): bigint {
 		const all = this.#paid((by) => by.sender === sender);
-		const since = all.slice(all.findLastIndex(({ isShort }) => isShort) + 1);
-		return since.some(({ paid }) => (value ?? 0n) <= 8n * (paid ?? 0n));
+		const good = all.filter(({ by, isShort }, i) => {
+			const isOver = all
+				.slice(i)
+				.some((one) => one.isShort && (one.by.owner === by.owner || one.by.client === by.client));
+			return !isShort && !isOver && (by.owner === owner || by.client === client);
+		});
+		return good.reduce((most, { paid }) => (8n * (paid ?? 0n) > most ? 8n * (paid ?? 0n) : most), 0n);
 	}
 
 	#isSpent(one: ModelBid): boolean {
@@ -397,7 +408,7 @@ class Run {
 				if (left.length < free.length && most > 1) this.seen.add("no place");
 				const [first] = left;
 				if (first === undefined) return;
-				chosen.push(left.reduce((best, one) => (isBetter(one, best) ? one : best), first));
+				chosen.push(left.reduce((best, one) => (this.#isBefore(one, best) ? one : best), first));
 			}
 		};
 		const proven = valid.filter((one) => this.#isProven(one));
@@ -416,6 +427,12 @@ class Run {
 		return chosen;
 	}
 
+	/** Of equal ones a proven one is before the others. */
+	#isBefore(one: ModelBid, than: ModelBid): boolean {
+		const [is, other] = [this.#isProven(one), this.#isProven(than)];
+		return one.value === than.value && is !== other ? is : isBetter(one, than);
+	}
+
 	#compare(where: string): void {
 		const { next } = this.fixture;
 		assert.deepEqual(this.fixture.faults, [], where);
@@ -428,7 +445,7 @@ class Run {
 			assert.deepEqual(out.sort(), wanted.sort(), `${where}: at ${builder}, for ${next}`);
 			for (const one of expected) {
 				const { owner, target, label, seq } = one;
-				const isFirst = expected.every((other) => other.target !== target || !isBetter(other, one));
+				const isFirst = expected.every((other) => other.target !== target || !this.#isBefore(other, one));
 				const outcome = this.fixture.bids
 					.of(this.#entries[target]?.tx.hash ?? "")
 					.find((one) => one.backrun.hash === this.#bids.find((each) => each.seq === seq)?.hash);
