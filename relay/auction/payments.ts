@@ -29,6 +29,8 @@ const MAX_BAR_BLOCKS = 7_200;
 const SHORT_PERCENT = 99n;
 const PROOF_TIMES = 8n;
 const PROOF_BLOCKS = 7_200;
+/** As long as places in vain can count: see placesHad.ts. */
+const LANDING_BLOCKS = 128;
 /** Short payments are kept for a week of 12 s slots, for the doubling of bars. */
 const KEEP_SHORT_BLOCKS = 50_400;
 
@@ -83,6 +85,21 @@ export function provenBy(payments: readonly DatedPayment[], block: number, by: B
 		}
 	}
 	return most;
+}
+
+/** A bid that landed and was not short. `upTo` is the bid in wei that it counts for; null: what it paid is not known. */
+export interface Landing {
+	readonly block: number;
+	readonly upTo: bigint | null;
+}
+
+/** Those among a party's payments that can make up for places that it has had before `block`. */
+export function landingsOf(payments: readonly DatedPayment[], block: number): readonly Landing[] {
+	const landed = payments.filter((one) => one.kind === "landed" && one.block + LANDING_BLOCKS >= block);
+	return landed.map(({ block, paid }) => ({
+		block,
+		upTo: paid === null ? null : PROOF_TIMES * BigInt(paid),
+	}));
 }
 
 /** Whether two bids of one sender came from one signer or network address; where these are not known, they may have. */

@@ -3,7 +3,16 @@
 
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
-import { barOf, type DatedPayment, isKept, type Payment, partiesOf, provenBy } from "../auction/payments.ts";
+import {
+	barOf,
+	type DatedPayment,
+	isKept,
+	type Landing,
+	landingsOf,
+	type Payment,
+	partiesOf,
+	provenBy,
+} from "../auction/payments.ts";
 import { PlacesHad } from "../auction/placesHad.ts";
 import type { Bar, Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -27,11 +36,10 @@ type KnownBlock = BlockPayments & { isCanonical: boolean };
 /** What follows from a party's payments for the next block. */
 interface Account {
 	readonly bar: Bar | null;
-	/** The last block in which it landed, or -1. */
-	readonly landedAt: number;
+	readonly landings: readonly Landing[];
 }
 
-const NOTHING: Account = { bar: null, landedAt: -1 };
+const NOTHING: Account = { bar: null, landings: [] };
 
 /** Stores payments and answers how a bidder stands. */
 export class PaymentLedger {
@@ -95,7 +103,7 @@ export class PaymentLedger {
 
 	/** The last block for which the bidder is spent with a bid that it is not proven for; null: it is not for the next block. */
 	spentUntil(bidder: Bidder): number | null {
-		return this.#had.spentUntil(bidder, this.#next(), (party) => this.#account(party).landedAt);
+		return this.#had.spentUntil(bidder, this.#next(), (party) => this.#account(party).landings);
 	}
 
 	/** How the bidder stands, for its owner. */
@@ -120,7 +128,7 @@ export class PaymentLedger {
 
 	/** A bid of this value had a place for `block`. */
 	hadPlace(bidder: Bidder, value: bigint, block: number): void {
-		if (value > this.provenUpTo(bidder)) this.#had.note(bidder, block);
+		if (value > this.provenUpTo(bidder)) this.#had.note(bidder, value, block);
 	}
 
 	/** Records payments in a block; resolves when they are on disk, with those that are new. Repeating it adds nothing. */
@@ -186,7 +194,7 @@ export class PaymentLedger {
 		const block = this.#next();
 		const account = {
 			bar: barOf(payments, block),
-			landedAt: payments.at(-1)?.block ?? -1,
+			landings: landingsOf(payments, block),
 		};
 		this.#accounts.set(party, account);
 		return account;

@@ -6,6 +6,7 @@ import {
 	barOf,
 	type DatedPayment,
 	isKept,
+	landingsOf,
 	partiesOf,
 	paymentOf,
 	provenBy,
@@ -111,50 +112,74 @@ test("payments that can't count any more are not kept", () => {
 	assert.ok(isKept({ kind: "short" }, 100, 50_000) && !isKept({ kind: "short" }, 100, 50_500));
 });
 
-/** Blocks with places, of which sender and address; the last block in which each landed; until when the bidder is spent at 70. */
-const SPENT: readonly (readonly [string, readonly number[], number, number | null])[] = [
-	["two", [1, 2], -1, null],
-	["three", [1, 2, 10], -1, 74],
-	["three in 64 blocks", [5, 6, 68], -1, 132],
-	["three in 65", [4, 6, 68], -1, null],
-	["one block twice", [7, 7, 8], -1, null],
-	["landed after the first", [10, 11, 12], 10, null],
-	["landed before them", [10, 11, 12], 9, 76],
-	["three, then 64 blocks", [1, 2, 5], -1, null],
-	["many: the last three count", [1, 20, 40, 60, 61, 62], -1, 126],
-	["after a reorganisation a block comes again", [10, 11, 10, 11], -1, null],
+/** Blocks with places by bids of 80 wei; the block of a landing and what it paid; until when the bidder is spent at 70. */
+const SPENT: readonly (readonly [
+	string,
+	readonly number[],
+	readonly [number, bigint | null] | null,
+	number | null,
+])[] = [
+	["two", [1, 2], null, null],
+	["three", [1, 2, 10], null, 74],
+	["three in 64 blocks", [5, 6, 68], null, 132],
+	["three in 65", [4, 6, 68], null, null],
+	["one block twice", [7, 7, 8], null, null],
+	["landed after the first", [10, 11, 12], [10, 10n], null],
+	["landed for less than an eighth", [10, 11, 12], [12, 9n], 76],
+	["landed, and nobody can tell for what", [10, 11, 12], [12, null], null],
+	["landed before them", [10, 11, 12], [9, 10n], 76],
+	["three, then 64 blocks", [1, 2, 5], null, null],
+	["many: the last three count", [1, 20, 40, 60, 61, 62], null, 126],
+	["after a reorganisation a block comes again", [10, 11, 10, 11], null, null],
 ];
-test("a bidder with places in three blocks of 64 without landing is spent for 64 blocks, or until it lands", () => {
-	for (const [name, blocks, landedAt, until] of SPENT) {
+test("a bidder with places in three blocks of 64 is spent for 64, or until it lands with an eighth of what it bid", () => {
+	for (const [name, blocks, landed, until] of SPENT) {
+		const landings = landed === null ? [] : landingsOf([dated(landed[0], landed[1] ?? 1n, landed[1])], 70);
 		for (const by of ["sender", "client"] as const) {
 			const had = new PlacesHad();
 			const other = { ...BIDDER, [by]: "another" };
 			for (const [i, block] of blocks.entries())
-				had.note(by === "sender" ? { ...BIDDER, sender: `0x${i}` } : { ...BIDDER, client: `n${i}` }, block);
-			const spent = had.spentUntil(BIDDER, 70, () => landedAt);
+				had.note(
+					by === "sender" ? { ...BIDDER, sender: `0x${i}` } : { ...BIDDER, client: `n${i}` },
+					...([80n, block] as const),
+				);
 			// Its address had them all, or its sender.
-			assert.equal(spent, until, `${name}, by ${by}`);
-			const stranger = { owner: "me", client: "elsewhere", sender: "0xelse" };
 			assert.equal(
-				had.spentUntil(stranger, 70, () => -1),
-				null,
-				`${name}: ${other.owner} alone`,
+				had.spentUntil(BIDDER, 70, () => landings),
+				until,
+				`${name}, by ${by}`,
 			);
+			const stranger = { owner: "me", client: "elsewhere", sender: "0xelse" };
+			const alone = had.spentUntil(stranger, 70, () => []);
+			assert.equal(alone, null, `${name}: ${other.owner} alone`);
 		}
+	}
+});
+
+test("a short payment is no landing, and the dearest bid of a block is what has to be made up for", () => {
+	assert.deepEqual(landingsOf([dated(10, 100n, 1n)], 70), []);
+	for (const values of [
+		[800n, 80n],
+		[80n, 800n],
+	]) {
+		const had = new PlacesHad();
+		for (const block of [10, 11, 12]) for (const value of values) had.note(BIDDER, value, block);
+		const spent = (paid: bigint) => had.spentUntil(BIDDER, 70, () => landingsOf([dated(12, paid, paid)], 70));
+		assert.deepEqual([spent(99n), spent(100n)], [76, null]);
 	}
 });
 
 test("who is spent is forgotten when it can't count any more", () => {
 	const had = new PlacesHad();
-	for (const block of [1, 2, 3]) had.note(BIDDER, block);
+	for (const block of [1, 2, 3]) had.note(BIDDER, 80n, block);
 	had.forget(67);
 	assert.equal(
-		had.spentUntil(BIDDER, 67, () => -1),
+		had.spentUntil(BIDDER, 67, () => []),
 		67,
 	);
 	had.forget(200);
 	assert.equal(
-		had.spentUntil(BIDDER, 60, () => -1),
+		had.spentUntil(BIDDER, 60, () => []),
 		null,
 	);
 });

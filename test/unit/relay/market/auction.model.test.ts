@@ -67,7 +67,7 @@ class Run {
 	#failing = { now: new Set<number>(), coming: new Set<number>() };
 	readonly #payments: ModelPayment[] = [];
 	/** Blocks for which a sender or an address had a place in vain with a bid that was not proven. */
-	readonly #had: { readonly party: string; readonly block: number }[] = [];
+	readonly #had: { readonly party: string; readonly block: number; readonly value: bigint }[] = [];
 	#chain: Block[] = [];
 	/** What each builder would put behind a target: by builder and name, with the block. */
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
@@ -287,7 +287,9 @@ class Run {
 			const target = this.#entries[one.target]?.tx.hash ?? "";
 			const isNext = mined.includes(target) && mined[mined.indexOf(target) + 1] === one.hash;
 			if (!out.has(one.label) || isNext || this.#isProven(one)) continue;
-			for (const party of [one.sender, one.client]) this.#had.push({ party, block: this.fixture.next });
+			const { value } = one;
+			for (const party of [one.sender, one.client])
+				this.#had.push({ party, block: this.fixture.next, value: value ?? 0n });
 		}
 		this.#out.now = new Set(this.#out.coming);
 		this.#failing.now = new Set(this.#failing.coming);
@@ -379,11 +381,15 @@ class Run {
 
 	#isSpent(one: ModelBid): boolean {
 		return [one.sender, one.client].some((party) => {
-			const landed =
-				this.#paid((by) => by.sender === party || by.client === party).at(-1)?.block.number ?? -1;
-			const vain = this.#had
-				.filter((had) => had.party === party && had.block > landed)
-				.map(({ block }) => block);
+			const landed = this.#paid((by) => by.sender === party || by.client === party);
+			const isMadeUp = ({ block, value }: { readonly block: number; readonly value: bigint }) =>
+				landed.some(
+					(later) =>
+						!later.isShort &&
+						later.block.number >= block &&
+						(later.paid === null || 8n * later.paid >= value),
+				);
+			const vain = this.#had.filter((had) => had.party === party && !isMadeUp(had)).map(({ block }) => block);
 			return new Set(vain).size >= 3;
 		});
 	}
