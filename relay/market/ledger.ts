@@ -31,7 +31,10 @@ const DIGITS = 12;
 /** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
 
-type KnownBlock = BlockPayments & { isCanonical: boolean };
+type KnownBlock = BlockPayments & {
+	readonly byParty: ReadonlyMap<string, readonly DatedPayment[]>;
+	isCanonical: boolean;
+};
 
 /** What follows from a party's payments for the next block. */
 interface Account {
@@ -41,9 +44,14 @@ interface Account {
 
 const NOTHING: Account = { bar: null, landings: [] };
 
+type LedgerDependencies = Pick<
+	MarketDependencies,
+	"kv" | "payments" | "tip" | "background" | "log" | "onPayment"
+>;
+
 /** Stores payments and answers how a bidder stands. */
 export class PaymentLedger {
-	readonly #deps: Pick<MarketDependencies, "kv" | "payments" | "tip" | "background" | "log" | "onPayment">;
+	readonly #deps: LedgerDependencies;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
 	/** Blocks with payments, by the parties (see partiesOf) that they concern. */
@@ -54,7 +62,7 @@ export class PaymentLedger {
 	readonly #proofs = new Map<string, Map<string, bigint>>();
 	readonly #had = new PlacesHad();
 
-	constructor(dependencies: MarketDependencies) {
+	constructor(dependencies: LedgerDependencies) {
 		this.#deps = dependencies;
 	}
 
@@ -203,21 +211,19 @@ export class PaymentLedger {
 	/** In block order. */
 	#paymentsOf(party: string): readonly DatedPayment[] {
 		const blocks = [...(this.#byParty.get(party) ?? [])].filter(({ isCanonical }) => isCanonical);
-		return blocks
-			.sort((a, b) => a.number - b.number)
-			.flatMap(({ number, payments }) =>
-				payments
-					.filter(({ bidder }) => partiesOf(bidder).includes(party))
-					.map((one) => ({ ...one, block: number })),
-			);
+		return blocks.sort((a, b) => a.number - b.number).flatMap(({ byParty }) => byParty.get(party) ?? []);
 	}
 
 	#know(block: BlockPayments, isCanonical = true): void {
 		const known = this.#blocks.get(block.hash);
 		if (known !== undefined) this.#drop(known);
-		const entry: KnownBlock = { ...block, isCanonical: known?.isCanonical ?? isCanonical };
+		const { number, hash, payments } = block;
+		const entry: KnownBlock = {
+			...{ number, hash, payments, byParty: byPartyIn(block) },
+			isCanonical: known?.isCanonical ?? isCanonical,
+		};
 		this.#blocks.set(block.hash, entry);
-		for (const party of partiesIn(entry)) {
+		for (const party of entry.byParty.keys()) {
 			const blocks = this.#byParty.get(party);
 			if (blocks === undefined) this.#byParty.set(party, new Set([entry]));
 			else blocks.add(entry);
@@ -227,7 +233,7 @@ export class PaymentLedger {
 
 	#drop(block: KnownBlock): void {
 		this.#blocks.delete(block.hash);
-		for (const party of partiesIn(block)) {
+		for (const party of block.byParty.keys()) {
 			const blocks = this.#byParty.get(party);
 			blocks?.delete(block);
 			if (blocks?.size === 0) this.#byParty.delete(party);
@@ -252,7 +258,7 @@ export class PaymentLedger {
 		const block = this.#blocks.get(hash);
 		if (block === undefined) return;
 		block.isCanonical = isCanonical;
-		for (const party of partiesIn(block)) this.#changed(party);
+		for (const party of block.byParty.keys()) this.#changed(party);
 	}
 
 	#changed(party: string): void {
@@ -265,8 +271,13 @@ export class PaymentLedger {
 	}
 }
 
-function partiesIn({ payments }: BlockPayments): ReadonlySet<string> {
-	return new Set(payments.flatMap(({ bidder }) => partiesOf(bidder)));
+function byPartyIn({ number, payments }: BlockPayments): ReadonlyMap<string, readonly DatedPayment[]> {
+	const byParty = new Map<string, DatedPayment[]>();
+	for (const one of payments) {
+		const dated = { ...one, block: number };
+		for (const party of partiesOf(one.bidder)) byParty.set(party, [...(byParty.get(party) ?? []), dated]);
+	}
+	return byParty;
 }
 
 /** Overwrites the stored payments of these blocks; a block without any is deleted. */
