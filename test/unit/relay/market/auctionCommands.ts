@@ -71,3 +71,49 @@ export const command = fc.oneof(
 	},
 );
 export type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;
+
+/** What chance seldom brings: who is barred had another bid. */
+const LEAVES: Command[] = [
+	...[0, 1].map((at): Command => {
+		const bid = { owner: at, signer: at, client: 0, nonce: 0, value: 5, uuid: null, span: 3 };
+		return { do: "bid", target: at, builders: null, ahead: 0, ...bid };
+	}),
+	{ do: "mined", target: 0, which: 0, pays: 0, isLater: false },
+];
+
+/** The same: who has paid bids less than as many others as there are places, and one more. */
+const PROVEN: Command[] = [
+	{
+		do: "bid",
+		target: 0,
+		builders: null,
+		ahead: 0,
+		...{ owner: 0, signer: 0, client: 0, nonce: 0, value: 1, uuid: null, span: 0 },
+	},
+	{ do: "mined", target: 0, which: 0, pays: 100, isLater: false },
+	{ do: "comes", target: 0 },
+	...[0, 1, 2, 3, 4].map((at): Command => {
+		const bid = { owner: at, signer: at, client: at, nonce: 1, value: at === 0 ? 2 : 9, uuid: null, span: 0 };
+		return { do: "bid", target: 0, builders: null, ahead: 0, ...bid };
+	}),
+];
+
+/** Sequences that chance seldom brings. */
+export const SELDOM: readonly Command[][] = [LEAVES, PROVEN];
+
+/** What the runs must have come to: one that never did would prove nothing about it. */
+export const CORNERS = [
+	"replaced",
+	"cancelled",
+	"reorganised",
+	"came back",
+	"barred",
+	"proven",
+	"proven before dearer ones",
+	"spent",
+	"later",
+	"restarted",
+	"left",
+	"refused",
+	...["target ended", "target mined", "runner-up", "outbid", "no place"],
+];
