@@ -8,6 +8,7 @@
 //   signer by which that was brought. A short payment that one of these brings later ends the proof. What others bring with the
 //   sender's signed backruns, behind targets of their own, proves nothing and ends no proof.
 
+import { networkAddress } from "../../shared/http/callContext.ts";
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 
 /** What a bid paid that is in a block right behind its target. Stored as JSON, with wei as decimal strings. */
@@ -52,6 +53,16 @@ export function partiesOf({ owner, client, sender }: Bidder): readonly string[] 
 	if (client !== null) parties.push(`client ${client}`);
 	if (owner !== null) parties.push(`owner ${owner}`);
 	return parties;
+}
+
+/**
+ * The names of which a bar counts against a bidder: its own, and for a web page's bid the visitor's address too, or whoever is
+ * barred would only have to call himself a page. What a page has done counts against pages alone.
+ */
+export function heldAgainst(bidder: Bidder): readonly string[] {
+	const { client } = bidder;
+	const behind = client === null ? null : networkAddress(client);
+	return behind === client ? partiesOf(bidder) : [...partiesOf(bidder), `client ${behind}`];
 }
 
 /** The bar for `block` that follows from a party's payments, ordered by block; null: none. */

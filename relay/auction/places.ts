@@ -14,6 +14,19 @@ export interface PlacesOptions {
 	readonly isSpent: (bid: Bid) => boolean;
 }
 
+/** The bids that compete: of an address that bids on a target itself, no web page's that a visitor has open there. */
+function competing(bids: readonly Bid[]): readonly Bid[] {
+	const own = new Set<string>();
+	for (const { target, client } of bids) if (!isPage(client)) own.add(`${target} ${client}`);
+	return bids.filter(
+		({ target, client }) => !isPage(client) || !own.has(`${target} ${networkAddress(client)}`),
+	);
+}
+
+function isPage(client: string): boolean {
+	return networkAddress(client) !== client;
+}
+
 /** The builders that shall have a bid. */
 export interface Award {
 	readonly builders: readonly string[];
@@ -27,9 +40,10 @@ export interface Award {
  * sender's nonce from a client once: of two targets whose bids share one, the bid that is placed first keeps it.
  */
 export function placesOf(
-	bids: readonly Bid[],
+	all: readonly Bid[],
 	{ places, buildersOf, provenUpTo, isSpent }: PlacesOptions,
 ): ReadonlyMap<Bid, Award> {
+	const bids = competing(all);
 	const proven = bids.filter((bid) => bid.value <= provenUpTo(bid)).sort(compare);
 	const known = new Set(proven);
 	const others = bids.filter((bid) => !known.has(bid));

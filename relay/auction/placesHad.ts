@@ -3,6 +3,7 @@
 // target of its own makes up for nothing. So whoever never pays does not keep others out, and losing costs an honest newcomer
 // nothing else. In memory alone.
 
+import { networkAddress } from "../../shared/http/callContext.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Landing } from "./payments.ts";
 
@@ -35,7 +36,7 @@ export class PlacesHad {
 	/** The last block for which the bidder is spent; null if it is not for `block`. `landings` are those of a party. */
 	spentUntil(bidder: Bidder, block: number, landings: (party: string) => readonly Landing[]): number | null {
 		let until = -1;
-		for (const party of placedParties(bidder)) {
+		for (const party of spentParties(bidder)) {
 			const places = this.#places.get(party);
 			if (places === undefined) continue;
 			const landed = landings(party);
@@ -61,6 +62,13 @@ function makesUp({ block, upTo }: Landing, place: Place): boolean {
 }
 
 /** A place is one of a network address and one of a backrun's sender: those that cost something. */
-export function placedParties({ client, sender }: Bidder): readonly string[] {
+function placedParties({ client, sender }: Bidder): readonly string[] {
 	return client === null ? [`sender ${sender}`] : [`sender ${sender}`, `client ${client}`];
+}
+
+/** The parties whose places in vain count against a bidder: of a web page's bid also the visitor's address. */
+function spentParties(bidder: Bidder): readonly string[] {
+	const { client } = bidder;
+	const behind = client === null ? null : networkAddress(client);
+	return behind === client ? placedParties(bidder) : [...placedParties(bidder), `client ${behind}`];
 }

@@ -1,11 +1,13 @@
 // Keeps what bids have paid, by block, and answers from the payments of the canonical chain who is barred, who is proven and
 // who is spent. Payments are on disk, so that a restart lifts no bar and takes no proof.
 
+import { networkAddress } from "../../shared/http/callContext.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
 import {
 	barOf,
 	type DatedPayment,
+	heldAgainst,
 	isKept,
 	type Landing,
 	landingsOf,
@@ -86,13 +88,13 @@ export class PaymentLedger {
 	 * proven, a sender is not barred by what others have brought.
 	 */
 	bar(bidder: Bidder): Bar | null {
-		const [sender = "", ...bringer] = partiesOf(bidder);
+		const [sender = "", ...bringer] = heldAgainst(bidder);
 		return this.#barOf(this.provenUpTo(bidder) > 0n ? bringer : [sender, ...bringer]);
 	}
 
 	/** As {@link bar}, by who brought it alone: before the backrun is decoded. */
 	barOfBringer(owner: string, client: string): Bar | null {
-		return this.#barOf([`owner ${owner}`, `client ${client}`]);
+		return this.#barOf([`owner ${owner}`, `client ${client}`, `client ${networkAddress(client)}`]);
 	}
 
 	/** The highest bid in wei for which the bidder is proven; 0: for none. */

@@ -67,6 +67,16 @@ const CASES: readonly (readonly [string, readonly Row[], Readonly<Record<string,
 		{ x: "T: *a c" },
 	],
 	[
+		"a web page's bid keeps out none of the address where a visitor has it open, however dear it is",
+		[
+			{ bid: "a", value: 9, client: "web 192.0.2.1", proven: 9 },
+			{ bid: "b", value: 2, client: "192.0.2.1" },
+			{ bid: "c", value: 1 },
+			{ bid: "d", value: 9, client: "web 192.0.2.1", target: "U" },
+		],
+		{ x: "T: *b c U: *d" },
+	],
+	[
 		"one place of a sender",
 		[
 			{ bid: "a", value: 3, sender: "s" },
