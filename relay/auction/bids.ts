@@ -31,8 +31,13 @@ export interface Bid {
 	lastBlock: number;
 	/** Names of the allowed builders; null: all. */
 	builders: readonly string[] | null;
-	/** Wei paid by transfer in the last simulation. */
+	/**
+	 * Wei paid by transfer: the least of the simulations for the next block. A builder may take what it had before the target's
+	 * state changed, and nobody is judged by what he did not bid then.
+	 */
 	value: bigint;
+	/** The next block of these simulations. */
+	valueFor: number;
 	/**
 	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
 	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
@@ -204,6 +209,16 @@ export class Bids {
 
 function senderKey(client: string, sender: string): string {
 	return `${client} ${sender}`;
+}
+
+/** The value of a bid that has paid `paid` wei in a simulation while `next` is the next block; `before`: what it had. */
+export function valued(
+	before: Pick<Bid, "value" | "valueFor"> | undefined,
+	paid: bigint,
+	next: number,
+): Pick<Bid, "value" | "valueFor"> {
+	const isLess = before === undefined || before.valueFor !== next || paid < before.value;
+	return { value: isLess ? paid : before.value, valueFor: next };
 }
 
 /** Whether a bid is for `block`. */

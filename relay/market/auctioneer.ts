@@ -4,6 +4,7 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { type Bid, backrunBundle, backrunName, isFor } from "../auction/bids.ts";
+import { type BidOut, BidsOut } from "../auction/bidsOut.ts";
 import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
 import { type Award, placesOf } from "../auction/places.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
@@ -22,6 +23,8 @@ export interface FinalRound {
 	readonly landed: readonly Bid[];
 	/** Bids that were for the block and are not in it. */
 	readonly lost: readonly Bid[];
+	/** What is right behind the target, by each owner for whom it was out, even if it has been withdrawn or has ended since. */
+	readonly behind: readonly BidOut[];
 }
 
 /** A target's state for the next block. */
@@ -49,6 +52,7 @@ export class Auctioneer {
 	#isWorking = false;
 	/** Bids that have ended and may still be with builders. */
 	readonly #leaving = new Set<Bid>();
+	readonly #out = new BidsOut();
 	/** Bids that are in a block, with the block. */
 	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
 	/** By block hash and target, with the block's number. */
@@ -160,6 +164,7 @@ export class Auctioneer {
 
 	/** Drops what is kept for blocks that have passed. */
 	#dropOld(head: number): void {
+		this.#out.forget(head);
 		for (const bid of this.#leaving) if ((bid.placement?.block ?? 0) <= head) this.#leaving.delete(bid);
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head) continue;
@@ -317,13 +322,14 @@ export class Auctioneer {
 		if (entry === undefined) return;
 		const { transaction } = entry;
 		const bundle = backrunBundle(bid, transaction, block, this.#options.refundPercent);
+		const recipient = transaction.refundRecipient ?? transaction.tx.from;
 		let isRecorded = false;
 		const recordOnce = () => {
+			this.#out.note(bid, { block, builders: names, recipient });
 			// By now the target may be mined or ended.
 			if (isRecorded || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			isRecorded = true;
 			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
-			const recipient = transaction.refundRecipient ?? transaction.tx.from;
 			records.emit(bid.target, {
 				type: "bundled",
 				at: clock.now(),
@@ -349,7 +355,7 @@ export class Auctioneer {
 		const { bids, table, ledger } = this.#market;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
-		for (const target of bids.targets()) {
+		for (const target of new Set([...bids.targets(), ...this.#out.targets(number)])) {
 			const place = places.get(target);
 			const all = bids.of(target);
 			// Anywhere else in the block it was not mined through its bundle.
@@ -357,9 +363,11 @@ export class Auctioneer {
 			const missed = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
 			const sent = all.filter((bid) => buildersHolding(bid, number).length > 0);
 			const landed = all.filter(isIn);
-			for (const bid of sent) if (!isIn(bid)) ledger.hadPlace(bid.bidder, bid.value, number);
-			if (place !== undefined)
-				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: missed });
+			if (place !== undefined) {
+				for (const bid of sent) if (!isIn(bid)) ledger.hadPlace(bid.bidder, bid.value, number);
+				const behind = this.#out.find(target, number, block.transactions[place + 1]?.hash ?? "");
+				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: missed, behind });
+			}
 			for (const bid of missed) {
 				const isMined = places.has(bid.backrun.hash);
 				const reason = isMined

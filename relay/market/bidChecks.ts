@@ -3,7 +3,7 @@
 
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import type { Bid } from "../auction/bids.ts";
+import { type Bid, valued } from "../auction/bids.ts";
 import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
 import type { MarketDependencies, SearcherMarket } from "./market.ts";
 
@@ -68,7 +68,7 @@ export class BidChecks {
 		const isValid = verdict.kind === "valid";
 		bid.basis = isValid ? basis : null;
 		bid.inconclusive = isValid ? null : { basis, targetFailed: verdict.kind === "targetFails" };
-		if (isValid) bid.value = verdict.value;
+		if (isValid) Object.assign(bid, valued(bid, verdict.value, this.#deps.tip.next()?.number ?? 0));
 		const againMs = retryMs(verdict);
 		if (againMs !== null) this.#retry(bid.target, againMs);
 		this.#listener.onVerdict(bid, verdict);

@@ -4,7 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import type { Bid } from "../auction/bids.ts";
+import { type Bid, valued } from "../auction/bids.ts";
 import type { Submission, Withdrawal } from "../auction/bundleTable.ts";
 import {
 	type BidRequest,
@@ -133,8 +133,8 @@ export class Bidding {
 			);
 	}
 
-	/** Accepts a bid that pays `value` in the state `basis`. Synchronous, so that nothing changes in between. */
-	#accept(one: Considered, value: bigint, basis: string): BundleOutcome {
+	/** Accepts a bid that pays `paid` wei in the state `basis`. Synchronous, so that nothing changes in between. */
+	#accept(one: Considered, paid: bigint, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#market;
 		const { request, submission, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
@@ -143,6 +143,8 @@ export class Bidding {
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
 		const [twin, ...more] = twins;
+		const worth = valued(twin, paid, this.#deps.tip.next()?.number ?? 0);
+		const { value } = worth;
 		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
 		const isBetter = last !== null && last.firstBlock <= range.first && last.value >= value;
 		if (isBetter && bids.mustBeat(last, network)) {
@@ -153,7 +155,7 @@ export class Bidding {
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
-		const terms = { submission, builders, firstBlock, lastBlock, value, basis, inconclusive: null };
+		const terms = { submission, builders, firstBlock, lastBlock, basis, inconclusive: null, ...worth };
 		if (twin !== undefined) {
 			for (const bid of more) auctioneer.removeMerged(bid);
 			table.freeUuid(twin.submission);

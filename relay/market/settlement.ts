@@ -3,11 +3,14 @@
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
+import type { BidOut } from "../auction/bidsOut.ts";
 import { paymentOf } from "../auction/payments.ts";
+import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { owedRefund, type RefundTerms } from "../domain/refund.ts";
+import type { FinalRound } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
@@ -15,10 +18,11 @@ type Bundled = Extract<TxEvent, { type: "bundled" }>;
 /** A backrun that was mined right behind its target. */
 export interface Landed {
 	readonly record: TransactionRecord;
-	readonly bundled: Bundled;
+	readonly bundled: Pick<Bundled, "bundle" | "backrun" | "bid">;
+	/** Who has sent it, as far as that is known. */
+	readonly bidder: Bidder;
 	/** The backrun's index in the block. */
 	readonly index: number;
-	readonly from: string;
 	readonly recipient: string;
 	/** Wei that it brought by transfers; null: the node can't trace it. */
 	readonly transfers: bigint | null;
@@ -67,8 +71,9 @@ export class Settlement {
 		const byBlock = new Map<string, TransactionRecord[]>();
 		for (const { record } of this.#deps.records.entries()) {
 			const { blockHash } = record;
-			const inclusion = openInclusion(record);
-			if (blockHash === null || inclusion === null || this.#settled.get(record) === inclusion) continue;
+			if (blockHash === null) continue;
+			const inclusion = this.#openInclusion(record, blockHash);
+			if (inclusion === null || this.#settled.get(record) === inclusion) continue;
 			byBlock.set(blockHash, [...(byBlock.get(blockHash) ?? []), record]);
 		}
 		return byBlock;
@@ -93,13 +98,13 @@ export class Settlement {
 		if (block === null) return;
 		const landed: Landed[] = [];
 		for (const record of targets) {
-			const one = await this.#landed(record, block);
+			const one = await this.#landed(record, block, blockHash);
 			if (one !== null) landed.push(one);
 			await this.#report(record, { number: block.number, hash: blockHash }, one);
 		}
 		const refunds = refundsOf(block, landed);
 		for (const record of targets) {
-			const inclusion = openInclusion(record);
+			const inclusion = this.#openInclusion(record, blockHash);
 			// Reorganised meanwhile.
 			if (record.blockHash !== blockHash || inclusion === null) continue;
 			this.#settled.set(record, inclusion);
@@ -109,21 +114,45 @@ export class Settlement {
 		}
 	}
 
+	/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
+	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
+		if (!isMined(record.stage)) return null;
+		const round = this.#market.auctioneer.finalRound(record.hash, blockHash);
+		if ((round?.behind ?? []).length === 0 && bundledFor(record).length === 0) return null;
+		const since = record.events.findLastIndex((event) => event.type === "included");
+		const told = record.events.findLastIndex((event) => event.type === "refunded");
+		return told < since ? (record.events[since] ?? null) : null;
+	}
+
+	/** The bid that is judged. Others may have brought the same backrun: a proven one goes first, then one that still has a place. */
+	#out(round: FinalRound | null): BidOut | null {
+		const { behind, sent } = round ?? { behind: [], sent: [] };
+		const isPlaced = ({ backrun, bidder: { owner } }: BidOut) =>
+			sent.some((bid) => bid.owner === owner && bid.backrun.hash === backrun);
+		const isProven = ({ bidder }: BidOut) => this.#market.ledger.provenUpTo(bidder) > 0n;
+		return behind.find(isProven) ?? behind.find(isPlaced) ?? behind.at(-1) ?? null;
+	}
+
 	/** The backrun right behind the transaction, if its bundle was out for that block; else null. */
-	async #landed(record: TransactionRecord, block: PaidBlock): Promise<Landed | null> {
+	async #landed(record: TransactionRecord, block: PaidBlock, blockHash: string): Promise<Landed | null> {
 		const { payments, sender } = this.#deps;
 		const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
 		const index = place + 1;
 		const tx = place < 0 ? undefined : block.transactions[index];
-		const all = bundledFor(record).filter(({ backrun }) => backrun === tx?.hash);
-		const bundled = all.at(-1);
-		if (tx === undefined || bundled === undefined) return null;
+		if (tx === undefined) return null;
+		const out = this.#out(this.#market.auctioneer.finalRound(record.hash, blockHash));
+		// After a restart only the events are left, which do not list all where there were many.
+		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
+		const bundled = out === null ? all.at(-1) : bundledAs(out);
+		if (bundled === undefined) return null;
 		const recipient = bundled.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
 		const { fees, transfers } = await payments.brought(tx.hash, block);
-		const builders = [...new Set(all.flatMap((one) => one.builders))];
-		const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
+		const builders = new Set(out === null ? all.flatMap((one) => one.builders) : out.builders);
+		const terms = [...builders].flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
 		const brought = fees + (transfers ?? BigInt(bundled.bid));
-		return { record, bundled, index, from: tx.from, recipient, transfers, brought, terms };
+		// Who had sent it before a restart is no longer known.
+		const bidder = out?.bidder ?? { owner: null, client: null, sender: tx.from };
+		return { record, bundled, bidder, index, recipient, transfers, brought, terms };
 	}
 
 	/**
@@ -137,16 +166,11 @@ export class Settlement {
 	): Promise<void> {
 		if (landed === null) return;
 		const { table, auctioneer, ledger } = this.#market;
-		const { transfers, bundled } = landed;
+		const { transfers, bundled, bidder } = landed;
 		const round = auctioneer.finalRound(record.hash, block.hash);
 		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];
-		const sent = won.filter((bid) => round?.sent.includes(bid));
-		// The same backrun may have been brought by others too.
-		const placed = sent.find(({ bidder }) => ledger.provenUpTo(bidder) > 0n) ?? sent[0];
-		// Its bundle may have been sent before a restart and be no longer known.
-		const bidder = placed?.bidder ?? { owner: null, client: null, sender: landed.from };
-		const bid = placed?.value ?? BigInt(bundled.bid);
-		const fresh = await ledger.record(block, [paymentOf(bundled.bundle, bidder, bid, transfers)]);
+		const payment = paymentOf(bundled.bundle, bidder, BigInt(bundled.bid), transfers);
+		const fresh = await ledger.record(block, [payment]);
 		for (const one of won) table.change(one.record, block.number, { paid: transfers });
 		const winner = { backrun: bundled.backrun, paid: transfers };
 		for (const one of round?.lost ?? []) {
@@ -157,19 +181,16 @@ export class Settlement {
 	}
 }
 
-/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
-function openInclusion(record: TransactionRecord): LifeEvent | null {
-	if (!isMined(record.stage) || bundledFor(record).length === 0) return null;
-	const since = record.events.findLastIndex((event) => event.type === "included");
-	const told = record.events.findLastIndex((event) => event.type === "refunded");
-	return told < since ? (record.events[since] ?? null) : null;
-}
-
 /** The backruns that were sent for the record's block, the last one first. */
 function bundledFor(record: TransactionRecord): readonly Bundled[] {
 	return record.events
 		.filter((event): event is Bundled => event.type === "bundled" && event.block === record.block)
 		.reverse();
+}
+
+/** A bid that was out, as the event says it. */
+function bundledAs({ bundle, backrun, bid, recipient }: BidOut) {
+	return { bundle, backrun, bid: bid.toString(), recipient };
 }
 
 /**

@@ -76,6 +76,12 @@ interface ToldBundle {
 	readonly spentUntil?: number | null;
 }
 
+/** How a bid is made: with a `replacementUuid`, or as a web page of `origin` sends it. */
+interface BidOptions {
+	readonly uuid?: string;
+	readonly origin?: string;
+}
+
 interface CheatAuctionOptions {
 	readonly env?: Readonly<Record<string, string>>;
 	/** Whether the relay's event loop is measured, see eventLoopTime.ts. */
@@ -89,6 +95,7 @@ export class CheatAuction {
 	readonly relay: RelayProcess;
 	readonly cheat: Contract;
 	readonly tellsRandomness: Contract;
+	readonly share: Contract;
 	readonly #folder: string;
 	#accounts = 700_000;
 	#cheats = 0;
@@ -103,14 +110,15 @@ export class CheatAuction {
 		this.relay = relay;
 		this.cheat = contracts("Cheat");
 		this.tellsRandomness = contracts("TellsRandomness");
+		this.share = contracts("Share");
 		this.#folder = folder;
 	}
 
 	/** Submits a user's transaction on /fast, and waits until the builder and searchers have it. */
-	async target(): Promise<Target> {
-		const by = await this.#account();
+	async target(options: Partial<TxOptions> = {}): Promise<Target> {
+		const by = options.by ?? (await this.account());
 		const recipient = testAccount(this.#accounts++).address;
-		const tx = signed({ by, to: EMITTER });
+		const tx = signed({ to: EMITTER, ...options, by });
 		const call = {
 			url: `${this.relay.url}/fast?refundRecipient=${recipient}`,
 			from: HONEST,
@@ -124,7 +132,7 @@ export class CheatAuction {
 	/** A new honest searcher, whose backruns pay their whole value to the coinbase. */
 	async honest(): Promise<Searcher> {
 		return {
-			account: await this.#account(),
+			account: await this.account(),
 			from: HONEST,
 			key: undefined,
 			contract: await this.place(PAYS_COINBASE),
@@ -135,7 +143,7 @@ export class CheatAuction {
 	/** A new cheat, with a new contract, account, key and, unless it is given, network address. */
 	async cheater(code = this.cheat.runtime, from = attackerAddress(this.#cheats++)): Promise<Searcher> {
 		return {
-			...{ account: await this.#account(), from, key: createKey() },
+			...{ account: await this.account(), from, key: createKey() },
 			...{ contract: await this.place(code), nonce: 0 },
 		};
 	}
@@ -191,14 +199,23 @@ export class CheatAuction {
 	}
 
 	/** Bids for the next block, and returns the outcome, with the bundle's hash as the result. */
-	bid({ from, key }: Searcher, target: Target, backrun: Signed): Promise<Outcome> {
-		const call = {
-			url: this.relay.url,
-			from,
-			deadlineMs: DEADLINE_MS,
+	bid(searcher: Searcher, target: Target, backrun: Signed, about: BidOptions = {}): Promise<Outcome> {
+		const { uuid, origin } = about;
+		const named = uuid === undefined ? {} : { replacementUuid: uuid };
+		return this.#ask(searcher, { txs: [target.hash, backrun.raw], ...named }, origin);
+	}
+
+	/** Takes back the searcher's bid with this uuid. */
+	withdraw(searcher: Searcher, uuid: string): Promise<Outcome> {
+		return this.#ask(searcher, { txs: [], replacementUuid: uuid });
+	}
+
+	#ask({ from, key }: Searcher, bundle: object, origin?: string): Promise<Outcome> {
+		return ask("eth_sendBundle", [bundle], {
+			...{ url: this.relay.url, from, deadlineMs: DEADLINE_MS },
 			...(key === undefined ? {} : { key }),
-		};
-		return ask("eth_sendBundle", [{ txs: [target.hash, backrun.raw] }], call);
+			...(origin === undefined ? {} : { headers: { origin } }),
+		});
 	}
 
 	/** Has the next block built, and waits until the relay has handled it. */
@@ -308,7 +325,8 @@ export class CheatAuction {
 		return Number(/^relay_head_number (\d+)$/m.exec(body)?.[1] ?? -1);
 	}
 
-	async #account(): Promise<TestAccount> {
+	/** A new account with funds. */
+	async account(): Promise<TestAccount> {
 		const account = testAccount(this.#accounts++);
 		await this.chain.fund([account], FUNDS);
 		return account;

@@ -285,8 +285,10 @@ class Run {
 	#advance(out: ReadonlySet<string>, mined: readonly string[]): void {
 		for (const one of this.#bids) {
 			const target = this.#entries[one.target]?.tx.hash ?? "";
-			const isNext = mined.includes(target) && mined[mined.indexOf(target) + 1] === one.hash;
-			if (!out.has(one.label) || isNext || this.#isProven(one)) continue;
+			const place = mined.indexOf(target);
+			// Where the target is not mined, nobody could land behind it.
+			const isInVain = place >= 0 && mined[place + 1] !== one.hash;
+			if (!out.has(one.label) || !isInVain || this.#isProven(one)) continue;
 			const { value } = one;
 			for (const party of [one.sender, one.client])
 				this.#had.push({ party, block: this.fixture.next, value: value ?? 0n });

@@ -98,8 +98,18 @@ const PROVEN: Command[] = [
 	}),
 ];
 
+/** The same: three blocks with targets that a bidder had places on, and a fourth bid of its. */
+const SPENT: Command[] = [0, 1, 0, 1].flatMap((at): Command[] => [
+	{ do: "comes", target: at },
+	{
+		...{ do: "bid", target: at, owner: 0, signer: 0, client: 0, nonce: 0, value: 5 },
+		...{ uuid: null, ahead: 0, span: 0, builders: null },
+	},
+	{ do: "head", mines: at },
+]);
+
 /** Sequences that chance seldom brings. */
-export const SELDOM: readonly Command[][] = [LEAVES, PROVEN];
+export const SELDOM: readonly Command[][] = [LEAVES, PROVEN, SPENT];
 
 /** What the runs must have come to: one that never did would prove nothing about it. */
 export const CORNERS = [

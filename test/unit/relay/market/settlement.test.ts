@@ -28,12 +28,12 @@ function blockOf(rows: readonly (string | Partial<Row>)[]): PaidBlock {
 
 /** The backrun `hash` that is in the block, bid so many wei and brought as many. */
 function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly RefundTerms[] = [A]): Landed {
-	const event = { bundle: `bundle of ${hash}`, backrun: hash, bid: bid.toString(), builders: ["a"] };
+	const bundled = { bundle: `bundle of ${hash}`, backrun: hash, bid: bid.toString() };
 	return {
 		record: newRecord(privateTransaction({ by: testAccount(400) })),
-		bundled: { type: "bundled", at: 1, block: 101, ...event },
+		...{ bundled, bidder: { owner: null, client: null, sender: "0xsome" } },
 		...{ index: block.transactions.findIndex((tx) => tx.hash === hash) },
-		...{ from: "0xsome", to: null, recipient: USER, transfers: bid, brought: bid, terms },
+		...{ recipient: USER, transfers: bid, brought: bid, terms },
 	};
 }
 
