@@ -9,7 +9,14 @@ import {
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
-import { type Owner, pastOwners, standingCount, withOwner, withoutWish } from "../shared/ownership.ts";
+import {
+	cancelsSoftly,
+	type Owner,
+	pastOwners,
+	standingCount,
+	withOwner,
+	withoutWish,
+} from "../shared/ownership.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import type { SubmissionPath } from "./domain/endpoints.ts";
@@ -213,7 +220,8 @@ export class Pipeline implements Submitter, Canceller {
 		const pending = pool.at(tx.from, tx.nonce);
 		if (pending !== undefined) {
 			if (pending.transaction.tx.hash === tx.hash) return knownOutcome(tx.hash);
-			return pending.transaction.softCancellations ? this.#recordSoftCancel(tx, submission, pending) : null;
+			const isSoft = cancelsSoftly(pending.transaction.owners, submission.requester.address);
+			return isSoft ? this.#recordSoftCancel(tx, submission, pending) : null;
 		}
 		if (ended === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
@@ -233,13 +241,14 @@ export class Pipeline implements Submitter, Canceller {
 	 */
 	async #endedSoftCancellable(
 		tx: DecodedTransaction,
-		{ submitterAddress }: Submission,
+		{ submitterAddress, requester }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
 		const hash = await transactions.store.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
+		if (!cancelsSoftly(record.owners, requester.address)) return null;
 		const account = await accounts.get(tx.from, clientOf(submitterAddress), URGENT).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		return { expired: await transactions.expiredWithSameNonce(tx) };

@@ -1,6 +1,8 @@
 // Who owns a transaction, and what follows from what its owners asked for. Whoever has signed bytes can bring them, so nobody
 // owns them alone: the strictest path holds, nobody redirects another's refund, and nobody ends what another still wants. Pure.
 
+import { clientOf } from "./http/callContext.ts";
+
 /** The submission paths by strictness, the strictest first. */
 export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
 export type OwnedPath = (typeof STRICTEST_FIRST)[number];
@@ -47,7 +49,12 @@ export function withOwner<P extends OwnedPath>(
 ): readonly Owner<P>[] {
 	let at = indexOf(owners, owner);
 	let added = owner;
-	if (at < 0 && !owner.signed && owners.length >= MAX_OWNERS) {
+	if (at < 0 && !owner.signed && owner.address !== null && owners.length >= MAX_OWNERS) {
+		const extra = oneTooMany(owners, owner.address);
+		if (extra !== undefined) {
+			const others = owners.filter((one) => one !== extra);
+			return withOwner([...others, owner], { ...extra, address: null });
+		}
 		added = { ...owner, address: null };
 		at = indexOf(owners, added);
 	}
@@ -55,6 +62,20 @@ export function withOwner<P extends OwnedPath>(
 	if (before === undefined) return [...owners, added];
 	const now = owner.signed ? owner : merged(before, added);
 	return isSame(before, now) ? owners : owners.with(at, now);
+}
+
+/**
+ * The owner whose address makes room for `address`: the last one of the client that has the most, if that has two more at
+ * least than the client of `address`. One subscriber has all the addresses of a network, and keeps out nobody with them.
+ */
+function oneTooMany<P extends OwnedPath>(owners: readonly Owner<P>[], address: string): Owner<P> | undefined {
+	const addresses = owners.flatMap((one) => (one.signed || one.address === null ? [] : [one.address]));
+	const countOf = (one: string) => addresses.filter((other) => clientOf(other) === clientOf(one)).length;
+	const counts = addresses.map(countOf);
+	const most = Math.max(0, ...counts);
+	if (most < countOf(address) + 2) return undefined;
+	const last = addresses[counts.lastIndexOf(most)];
+	return owners.find((one) => !one.signed && one.address === last);
 }
 
 function indexOf(owners: readonly Owner[], { signed, address }: Owner): number {
@@ -83,6 +104,18 @@ export function pastOwners<P extends OwnedPath>(owners: readonly Owner<P>[]): re
 /** Whether `address` is that of an owner, also of one that has taken its wish back. */
 export function isOwnedBy(owners: readonly Owner[], address: string | null): boolean {
 	return address !== null && owners.some((one) => one.address === address);
+}
+
+/**
+ * Whether a self-transfer that comes from `address` cancels it without being mined: if that owner asked for it, or by anybody
+ * else if all owners did. To another owner it is a replacement, which ends the transaction for good also where others have its
+ * bytes. The sender's signed wish goes over all of that.
+ */
+export function cancelsSoftly(owners: readonly Owner[], address: string | null): boolean {
+	const own = owners.find(({ signed }) => signed) ?? owners.find((one) => isOwnedBy([one], address));
+	return own === undefined
+		? owners.length > 0 && owners.every((one) => one.softCancellations)
+		: own.softCancellations;
 }
 
 /** How many owners still want it. */

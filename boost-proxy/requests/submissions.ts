@@ -21,7 +21,7 @@ import {
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
-import { type Owner, withOwner } from "../../shared/ownership.ts";
+import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
@@ -176,7 +176,7 @@ export class Submissions {
 		}
 		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		this.#check(tx, siblings.length > 0, state);
-		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
+		if (siblings.some((one) => cancelsSoftly(one.owners, owner.address)) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };

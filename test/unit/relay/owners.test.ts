@@ -9,16 +9,7 @@ import { isLive } from "../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { MAX_OWNERS, termsOf } from "../../../shared/ownership.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import {
-	blocks,
-	known,
-	LIFE_BLOCKS,
-	SENDER,
-	STORE_OUT,
-	StagesFixture,
-	scenario,
-	toSelf,
-} from "./stagesFixture.ts";
+import { blocks, known, LIFE_BLOCKS, SENDER, STORE_OUT, StagesFixture, scenario } from "./stagesFixture.ts";
 
 const TX = privateTransaction();
 const { hash } = TX.tx;
@@ -326,18 +317,6 @@ scenario("while its simulation runs on the earlier path, nothing follows from th
 	await fixture.quiet();
 	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"]);
 });
-
-scenario(
-	"a soft cancel is free once one of its owners has asked for it, also after a restart",
-	async (first) => {
-		await bring(first, { by: "stranger" });
-		await bring(first, { by: "a", path: "noreverts", soft: true });
-		const fixture = await first.restart();
-		const cancelling = toSelf();
-		assert.deepEqual(await fixture.submit(cancelling), { outcome: "cancels", hash: cancelling.tx.hash });
-		assert.equal(fixture.stage(TX), "CANCELLED");
-	},
-);
 
 scenario("one that has expired keeps what its owners asked for, whoever brings it again", async (fixture) => {
 	await bring(fixture, { by: "a", path: "fullprivacy", refund: R });
