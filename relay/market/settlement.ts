@@ -194,8 +194,9 @@ function bundledAs({ bundle, backrun, bid, recipient }: BidOut) {
 }
 
 /**
- * Assigns the coinbase's transfers to backruns before them in the block. Transfers of exactly the due amount are assigned
- * first, then the others in order; one transfer that covers several refunds counts for the first of them.
+ * Assigns the coinbase's transfers to backruns before them in the block: first those of exactly the due amount, and of these
+ * and of the others those right behind a backrun before those further on, or whoever names another's recipient would be given
+ * the other's refund. One transfer that covers several refunds counts for the first of them.
  */
 export function refundsOf(
 	block: PaidBlock,
@@ -204,26 +205,31 @@ export function refundsOf(
 	const inOrder = [...landed].sort((a, b) => a.index - b.index);
 	const taken = new Set<number>();
 	const paid = new Map<Landed, bigint>();
-	const find = (one: Landed, fits: (value: bigint) => boolean): void => {
-		const index = block.transactions.findIndex(
-			(tx, i) =>
-				i > one.index &&
-				!taken.has(i) &&
-				tx.from === block.coinbase &&
-				tx.to === one.recipient &&
-				fits(tx.value),
-		);
-		if (index < 0) return;
-		taken.add(index);
-		paid.set(one, block.transactions[index]?.value ?? 0n);
-	};
-	for (const one of inOrder) {
-		find(one, (value) =>
-			one.terms.some((terms) => owedRefund(one.brought, block.baseFee, terms).owed === value),
-		);
+	for (const isExact of [true, false]) {
+		for (const within of [1, block.transactions.length]) {
+			for (const one of inOrder) {
+				if (paid.has(one)) continue;
+				const index = block.transactions.findIndex(
+					(tx, i) =>
+						i > one.index &&
+						i <= one.index + within &&
+						!taken.has(i) &&
+						tx.from === block.coinbase &&
+						tx.to === one.recipient &&
+						(isExact ? isDue(one, tx.value, block) : tx.value > 0n),
+				);
+				if (index < 0) continue;
+				taken.add(index);
+				paid.set(one, block.transactions[index]?.value ?? 0n);
+			}
+		}
 	}
-	for (const one of inOrder) if (!paid.has(one)) find(one, (value) => value > 0n);
 	return new Map(inOrder.map((one) => [one.record, refundOf(block, one, paid.get(one) ?? 0n)]));
+}
+
+/** Whether it is what one of the builders owes for the backrun. */
+function isDue({ terms, brought }: Landed, value: bigint, { baseFee }: PaidBlock): boolean {
+	return terms.some((one) => owedRefund(brought, baseFee, one).owed === value);
 }
 
 /**

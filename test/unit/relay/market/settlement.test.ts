@@ -86,9 +86,26 @@ const TWO: readonly (readonly [name: string, bigint, readonly bigint[], readonly
 
 test("with two targets of one recipient each payment counts once", () => {
 	for (const [name, bid, payments, expected] of TWO) {
-		const block = blockOf(["T", "0xa", "U", "0xb", ...payments.map((value) => ({ value }))]);
+		const block = blockOf(["T", "0xa", "U", "0xb", "V", ...payments.map((value) => ({ value }))]);
 		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", bid)];
 		assert.deepEqual(amountsOf(block, both), expected, name);
+	}
+});
+
+/** The rest of a block behind a backrun 0xa, and what counts as paid for that and for 0xb; both are owed 900 wei. */
+const PLACED: readonly (readonly [name: string, rows: readonly (string | bigint)[], string, string])[] = [
+	["another one's refund, right behind that", ["U", "0xb", 880n], "0 900 0", "0 900 880"],
+	["another one's exact refund, right behind that", ["U", "0xb", 900n], "0 900 0", "0 900 900"],
+	["each right behind its own", [3n, "U", "0xb", 880n], "0 900 3", "0 900 880"],
+	["both at the end, in order", ["U", "0xb", "V", 3n, 880n], "0 900 3", "0 900 880"],
+];
+
+test("who names another's recipient is not given the other's refund", () => {
+	for (const [name, rows, first, second] of PLACED) {
+		const all = rows.map((row) => (typeof row === "string" ? row : { value: row }));
+		const block = blockOf(["T", "0xa", ...all]);
+		const both = [landedIn(block, "0xa", 1_000n), landedIn(block, "0xb", 1_000n)];
+		assert.deepEqual(amountsOf(block, both), [first, second], name);
 	}
 });
 
