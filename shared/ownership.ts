@@ -118,6 +118,11 @@ export function cancelsSoftly(owners: readonly Owner[], address: string | null):
 		: own.softCancellations;
 }
 
+/** Whether a self-transfer of anybody may cancel it without being mined. */
+export function mayCancelSoftly(owners: readonly Owner[]): boolean {
+	return owners.some(({ softCancellations }) => softCancellations);
+}
+
 /** How many owners still want it. */
 export function standingCount(owners: readonly Owner[]): number {
 	let count = 0;
@@ -129,9 +134,11 @@ export function standingCount(owners: readonly Owner[]): number {
 export function termsOf<P extends OwnedPath>(owners: readonly Owner<P>[]): Terms<P> {
 	const [first] = owners;
 	if (first === undefined) throw new RangeError("a transaction without an owner");
-	const { paths, softCancellations, refundRecipient, referrer } =
+	const { paths, refundRecipient, referrer } =
 		owners.length === 1 ? first : (owners.find(({ signed }) => signed) ?? owners.reduce(merged));
 	const path = paths.length === 1 ? (paths[0] as P) : strictest(paths);
+	// As for a client that is none of them.
+	const softCancellations = cancelsSoftly(owners, null);
 	return { path, paths, softCancellations, refundRecipient, referrer };
 }
 

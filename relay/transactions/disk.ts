@@ -5,7 +5,7 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { type Owner, pastOwners, readOwner, storedOwner } from "../../shared/ownership.ts";
+import { mayCancelSoftly, type Owner, pastOwners, readOwner, storedOwner } from "../../shared/ownership.ts";
 import {
 	compacted,
 	endedUnsent,
@@ -74,7 +74,7 @@ export class TransactionDisk {
 	): Promise<void> {
 		const { hash } = transaction.tx;
 		const changes: Change[] = ended.flatMap((one) => endChanges(one, now));
-		if (transaction.softCancellations)
+		if (mayCancelSoftly(transaction.owners))
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
 		if (endedUnsent(record)) return this.#write([...changes, ...archiveChanges(record, now)]);
 		changes.push({ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) });

@@ -4,7 +4,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { Owner } from "../../shared/ownership.ts";
+import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
 import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
@@ -16,7 +16,6 @@ import {
 	isOwner,
 	knownOutcome,
 	MAX_CANCELLED,
-	ownedTransaction,
 	type PrivateTransaction,
 	type Requester,
 	type SubmitOutcome,
@@ -169,8 +168,7 @@ export class Transactions implements RecordReader, KnownTransactions {
 		const event = { type, at: clock.now(), block } as const;
 		const preview = records.preview(hash, event);
 		if (before === undefined || preview === null) return;
-		const { softCancellations } = ownedTransaction(before, owners);
-		await store.changeOwners({ ...preview, owners }, softCancellations);
+		await store.changeOwners({ ...preview, owners }, mayCancelSoftly(owners));
 		// It may have been mined or have ended meanwhile.
 		const transaction = records.setOwners(hash, owners, event);
 		const entry = pool.get(hash);

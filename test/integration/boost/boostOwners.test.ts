@@ -18,6 +18,9 @@ const ELSEWHERE: Env = { "x-forwarded-for": "198.51.100.3" };
 const NOT_PENDING = "transaction not found or no longer pending";
 const [R, S] = [testAccount(71).address, testAccount(72).address];
 
+/** Fees that replace. */
+const DEAR = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 50_000_000_000n };
+
 let fixture: BoostFixture;
 let boost: BoostClient;
 before(async () => {
@@ -149,6 +152,26 @@ for (const [name, paths] of [
 
 async function events(tx: Signed): Promise<readonly string[]> {
 	return (await fixture.users.events(tx)).map(({ type }) => String(type));
+}
+
+for (const [state, before] of [
+	["well", async () => {}],
+	["out", () => fixture.fails()],
+] as const) {
+	it(`with the relay ${state}, a wallet's cancel is to be mined though a stranger asked for soft ones`, async () => {
+		await before();
+		const actor = await fixture.users.actor();
+		const [tx, cancelling] = [
+			actor.sign({ nonce: 0 }),
+			actor.sign({ nonce: 0, to: actor.account.address, ...DEAR }),
+		];
+		await bring(tx, HERE, "/fast");
+		await bring(tx, THERE, "/noreverts?softCancellations=true");
+		await bring(cancelling, HERE, "/fast");
+		const { url } = state === "well" ? fixture.system.client : { url: fixture.fallbackUrl };
+		await until("it has replaced the other", async () => (await statusAt(url, tx)).stage === "REPLACED");
+		assert.equal((await statusAt(url, cancelling)).status, "UNKNOWN");
+	});
 }
 
 it("the sender's signature goes over all owners, those of the relay's own clients too, also with the relay out", async () => {
