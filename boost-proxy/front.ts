@@ -4,6 +4,7 @@
 import type { LookupFunction } from "node:net";
 import type { Background } from "../shared/background.ts";
 import { type Clock, pause } from "../shared/clock.ts";
+import type { Fork } from "../shared/ethereum/forks.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { addressReader, type ClientAddress } from "../shared/http/callContext.ts";
@@ -52,6 +53,8 @@ export interface FrontParts {
 	readonly metrics: BoostMetrics;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
+	/** Whose rules hold in the next block. */
+	readonly fork: () => Fork;
 	/** This boost's entry in `Via`. */
 	readonly via: string;
 	/** Finds the relay's addresses. */
@@ -103,6 +106,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		failover,
 		cancels,
 		chainId: parts.chainId,
+		fork: parts.fork,
 		clock,
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),

@@ -113,7 +113,7 @@ async function connect(
 	const via = newVia();
 	const binding = await ChainBinding.open(kv);
 	const chainId = (): bigint | null => binding.chainId;
-	const chainTime = new ChainTime({ clock });
+	const chainTime = new ChainTime({ chainId }, { clock });
 	const rows = await Rows.load(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
@@ -157,6 +157,7 @@ async function connect(
 		drainMs,
 		standby,
 		chainId,
+		fork: () => chainTime.forkIn(slotMs),
 		via,
 		lookup,
 	});

@@ -56,7 +56,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 		{ rules, slotSeconds: config.SLOT_SECONDS, feeRecipientOf },
 		{
 			node: readNode,
-			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node: readNode }),
+			forkAt: parts.forks.at,
+			nextBlock: nextBlockReader(
+				{ slotSeconds: config.SLOT_SECONDS },
+				{ node: readNode, forks: parts.forks },
+			),
 			...{ shared: market, recoveries: parts.recoveries, clock },
 		},
 	);

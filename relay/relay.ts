@@ -31,7 +31,8 @@ import { BlockLogs } from "./chain/blockLogs.ts";
 import { Coinbases } from "./chain/coinbases.ts";
 import { createHeadFeed, createLogFeed } from "./chain/feeds.ts";
 import { PolledFilters } from "./chain/filters.ts";
-import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
+import { ForkReader } from "./chain/forkReader.ts";
+import { nextBlockReader } from "./chain/nextBlock.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { ToldChain } from "./chain/toldChain.ts";
@@ -181,7 +182,9 @@ async function makeParts(
 					},
 				);
 	const attributesAfter = (hash: string) => beacon?.attributesAfter(hash) ?? null;
-	const tip = new ChainTip(attributesAfter);
+	const rules = { chainId: chain.chainId };
+	const forks = new ForkReader(rules, { node, background, log: log.child("node") });
+	const tip = new ChainTip(attributesAfter, forks.at);
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
@@ -206,9 +209,8 @@ async function makeParts(
 			},
 		},
 	);
-	const rules = new ForkRules({ chainId: chain.chainId }, { node, background });
 	const coinbases = new Coinbases();
-	await Promise.all([rules.read(), coinbases.read(node, log.child("node"))]);
+	await Promise.all([forks.read(), coinbases.read(node, log.child("node"))]);
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
 	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
 	const market = new SearcherMarket(
@@ -259,7 +261,7 @@ async function makeParts(
 						ms: Math.abs(ms),
 					});
 			},
-			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
+			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node, forks }),
 		},
 	);
 	const told = new ToldChain({ slotSeconds: config.SLOT_SECONDS }, { clock });
@@ -279,7 +281,7 @@ async function makeParts(
 				coinbases.blocksCame(update);
 				beacon?.headCame(update.head.hash);
 				const next = heads.next();
-				if (next !== null) rules.setNext(next);
+				if (next !== null) forks.setNext(next);
 				fanout.setHead(update.head.number);
 				market.onChainUpdate(update);
 				headFeed.onHeads(told.onUpdate(update));
@@ -297,7 +299,19 @@ async function makeParts(
 	});
 	simulationMetrics.watch(simulations);
 	return {
-		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, recoveries, simulations, fanout },
+		...{
+			kv,
+			registry,
+			metrics,
+			background,
+			tip,
+			rules,
+			forks,
+			feeRecipientOf,
+			recoveries,
+			simulations,
+			fanout,
+		},
 		deliveries,
 		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
 		...{ beacon, attributesAfter },

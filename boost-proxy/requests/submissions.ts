@@ -6,10 +6,11 @@
 // cancels that one at its holders, which alone get it, and is never mined itself.
 
 import { type Clock, DeadlineError, within } from "../../shared/clock.ts";
+import type { Fork } from "../../shared/ethereum/forks.ts";
 import {
-	belowFloorGas,
 	belowIntrinsicGas,
 	nonceAtMax,
+	outsideFloorGas,
 	tipAboveFeeCap,
 	wrongChain,
 } from "../../shared/ethereum/protocolRules.ts";
@@ -77,6 +78,8 @@ export interface SubmissionsDependencies {
 	readonly cancels: Cancels;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
+	/** Whose rules hold in the next block. */
+	readonly fork: () => Fork;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
@@ -85,7 +88,7 @@ export interface SubmissionsDependencies {
 /** The relay's own message when a client has used up its share of the pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
 /** Why a transaction can be mined in no block, by its own fields. */
-const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, belowFloorGas, nonceAtMax];
+const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, outsideFloorGas, nonceAtMax];
 /** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
@@ -196,7 +199,7 @@ export class Submissions {
 			throw unavailable("the chain's id is not known yet, which a cancel or replacement is checked against");
 		}
 		let refusal = chainId === null ? null : wrongChain(tx, chainId);
-		if (ends) for (const rule of OWN_FAULTS) refusal ??= rule(tx);
+		if (ends) for (const rule of OWN_FAULTS) refusal ??= rule(tx, this.#dependencies.fork());
 		if (refusal === null) return;
 		state.routing.answeredBy.add("boost");
 		this.#report(state, tx.hash, "rejected", { code: refusal.code });

@@ -1,13 +1,11 @@
-// What the next block requires of transactions: base fee, blob base fee, gas limit and the fork's rules. They come from the
-// node (`eth_feeHistory`, and `eth_config`, https://eips.ethereum.org/EIPS/eip-7910), or else from the protocol's formulas.
+// What the next block requires of transactions: base fee, blob base fee, gas limit and the fork's rules. The fees come from the
+// node (`eth_feeHistory`), or else from the protocol's formulas.
 
-import type { Background } from "../../shared/background.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import { MAX_INITCODE_BYTES, MAX_TX_GAS } from "../../shared/ethereum/intrinsicGas.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Header, NextBlock } from "../domain/chain.ts";
 import { fieldsOf } from "../domain/nodeJson.ts";
-import type { ChainRules } from "../domain/transactionRules.ts";
+import type { ForkReader } from "./forkReader.ts";
 
 /**
  * Ethereum's blobs since the second blob-parameter-only fork of 2026-01-07 (https://eips.ethereum.org/EIPS/eip-7892). Only used
@@ -32,13 +30,15 @@ const FEE_HISTORY_MS = 1_000;
  */
 export function nextBlockReader(
 	options: { readonly slotSeconds: number },
-	dependencies: { readonly node: Pick<JsonRpcClient, "call"> },
+	dependencies: { readonly node: Pick<JsonRpcClient, "call">; readonly forks: Pick<ForkReader, "after"> },
 ): (head: Header) => Promise<NextBlock> {
 	return async (head) => {
 		const fees = await askFees(dependencies.node, head);
+		const timestamp = head.timestamp + options.slotSeconds;
 		return {
 			number: head.number + 1,
-			timestamp: head.timestamp + options.slotSeconds,
+			timestamp,
+			fork: dependencies.forks.after(head, timestamp),
 			baseFee: fees.baseFee ?? nextBaseFee(head),
 			blobBaseFee: fees.blobBaseFee ?? nextBlobBaseFee(head),
 			// The proposer may change it by 1/1024, which can't be known beforehand.
@@ -105,95 +105,4 @@ function readFees(result: unknown, head: Header): NodeFees {
 
 function quantities(list: unknown): (bigint | null)[] {
 	return Array.isArray(list) ? list.map(parseNodeQuantity) : [];
-}
-
-/** The rules that depend on the fork. */
-type Fork = Pick<ChainRules, "maxTxGas" | "maxInitCodeBytes">;
-
-/** https://eips.ethereum.org/EIPS/eip-7954 */
-const AMSTERDAM_INITCODE_BYTES = 131_072;
-const BEFORE_OSAKA: Fork = { maxTxGas: null, maxInitCodeBytes: MAX_INITCODE_BYTES };
-/** EIP-7825 limits the gas of a transaction. */
-const OSAKA: Fork = { ...BEFORE_OSAKA, maxTxGas: MAX_TX_GAS };
-/** EIP-8037 raises that limit to 2^32 - 1, which is above every block's. */
-const AMSTERDAM: Fork = { maxTxGas: null, maxInitCodeBytes: AMSTERDAM_INITCODE_BYTES };
-/** Mainnet, Sepolia and Hoodi, which have had Osaka since 2025: for nodes that do not serve `eth_config`. */
-const OSAKA_CHAINS: readonly bigint[] = [1n, 11_155_111n, 560_048n];
-/** Blocks after which the node is asked again: its operator may have updated it. */
-const ASK_EACH_BLOCKS = 100;
-const ASK_MS = 5_000;
-
-/** The rules of the chain's next block. */
-export class ForkRules implements ChainRules {
-	readonly chainId: bigint;
-	readonly #node: Pick<JsonRpcClient, "call">;
-	readonly #background: Pick<Background, "run">;
-	#current: Fork;
-	/** The announced fork, and its activation time in seconds since the epoch. */
-	#next: { readonly fork: Fork; readonly since: number } | null = null;
-	/** Time of the next block, in seconds since the epoch. */
-	#timestamp = 0;
-	#askedAt = 0;
-
-	constructor(
-		options: { readonly chainId: bigint },
-		dependencies: {
-			readonly node: Pick<JsonRpcClient, "call">;
-			readonly background: Pick<Background, "run">;
-		},
-	) {
-		this.chainId = options.chainId;
-		this.#node = dependencies.node;
-		this.#background = dependencies.background;
-		this.#current = OSAKA_CHAINS.includes(options.chainId) ? OSAKA : BEFORE_OSAKA;
-	}
-
-	get maxTxGas(): bigint | null {
-		return this.#fork.maxTxGas;
-	}
-
-	get maxInitCodeBytes(): number {
-		return this.#fork.maxInitCodeBytes;
-	}
-
-	/** Sets the next block. The node is asked again every hundred blocks and at a fork. */
-	setNext({ number, timestamp }: Pick<NextBlock, "number" | "timestamp">): void {
-		this.#timestamp = timestamp;
-		if (!this.#isForkActive && Math.abs(number - this.#askedAt) < ASK_EACH_BLOCKS) return;
-		this.#askedAt = number;
-		this.#background.run("fork rules", () => this.read());
-	}
-
-	/** Reads the rules from the node. If it does not answer, the known ones stay. */
-	async read(): Promise<void> {
-		try {
-			const answer = await this.#node.call({ method: "eth_config", params: [] }, ASK_MS);
-			const config = (answer.ok ? fieldsOf(answer.result) : null) ?? {};
-			const current = forkOf(config.current);
-			if (current === null) return;
-			this.#current = current;
-			const fork = forkOf(config.next);
-			const since = fieldsOf(config.next)?.activationTime;
-			this.#next = fork !== null && typeof since === "number" ? { fork, since } : null;
-		} catch (thrown) {
-			if (!(thrown instanceof UpstreamError)) throw thrown;
-		}
-	}
-
-	get #isForkActive(): boolean {
-		return this.#next !== null && this.#timestamp >= this.#next.since;
-	}
-
-	get #fork(): Fork {
-		return this.#next !== null && this.#isForkActive ? this.#next.fork : this.#current;
-	}
-}
-
-/** The fork of `config`, recognised by what it introduced: Osaka P256VERIFY (EIP-7951), Amsterdam builder deposits (EIP-8282). */
-function forkOf(config: unknown): Fork | null {
-	const { precompiles, systemContracts } = fieldsOf(config) ?? {};
-	const known = fieldsOf(precompiles);
-	if (known === null) return null;
-	if ("BUILDER_DEPOSIT_CONTRACT_ADDRESS" in (fieldsOf(systemContracts) ?? {})) return AMSTERDAM;
-	return "P256VERIFY" in known ? OSAKA : BEFORE_OSAKA;
 }

@@ -1,6 +1,7 @@
 // The chain as the relay sees it: headers, account states, updates, the tip, and the time for stored records.
 
 import { type Clock, pause } from "../../shared/clock.ts";
+import type { Fork, ForkAt } from "../../shared/ethereum/forks.ts";
 
 /** The header fields that the relay needs. */
 export interface Header {
@@ -16,6 +17,8 @@ export interface Header {
 	readonly excessBlobGas: bigint;
 	readonly blobGasUsed: bigint;
 	readonly miner: string;
+	/** The newest fork that its fields show; absent if they show none of those that are known. */
+	readonly shownFork?: Fork;
 }
 
 // Stored records are stamped with the later of the machine's and the chain's time, and their age is measured by the earlier
@@ -89,6 +92,8 @@ export interface NextBlock {
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
+	/** Whose rules hold in it. */
+	readonly fork: Fork;
 	/** The head's hash, which the next block makes available to contracts; absent if unknown. */
 	readonly parentHash?: string;
 	/** Absent if nothing was, so that PREVRANDAO and the beacon root are not known. */
@@ -103,11 +108,13 @@ export function withPublished(
 	next: NextBlock,
 	head: Pick<Header, "hash" | "timestamp">,
 	attributesAfter: AttributesAfter,
+	forkAt: ForkAt = () => next.fork,
 ): NextBlock {
 	const published = attributesAfter(head.hash);
 	if (published === null || published === next.published || published.timestamp <= head.timestamp)
 		return next;
-	return { ...next, timestamp: published.timestamp, published };
+	const { timestamp } = published;
+	return { ...next, timestamp, fork: forkAt(timestamp), published };
 }
 
 /** The head that has been processed: what was mined up to it has left the pool. */
@@ -118,10 +125,12 @@ export class ChainTip {
 	#head: Block | null = null;
 	#next: NextBlock | null = null;
 	readonly #attributesAfter: AttributesAfter;
+	readonly #forkAt: ForkAt | undefined;
 	readonly #onFirst = new AbortController();
 
-	constructor(attributesAfter: AttributesAfter = () => null) {
+	constructor(attributesAfter: AttributesAfter = () => null, forkAt?: ForkAt) {
 		this.#attributesAfter = attributesAfter;
+		this.#forkAt = forkAt;
 	}
 
 	head(): Block | null {
@@ -134,7 +143,7 @@ export class ChainTip {
 
 	set(head: Block, next: NextBlock | null): void {
 		this.#head = head;
-		this.#next = next && withPublished(next, head, this.#attributesAfter);
+		this.#next = next && withPublished(next, head, this.#attributesAfter, this.#forkAt);
 		this.#onFirst.abort();
 	}
 
@@ -142,7 +151,7 @@ export class ChainTip {
 	refresh(): boolean {
 		const before = this.#next;
 		if (this.#head !== null && before !== null)
-			this.#next = withPublished(before, this.#head, this.#attributesAfter);
+			this.#next = withPublished(before, this.#head, this.#attributesAfter, this.#forkAt);
 		return this.#next !== before;
 	}
 

@@ -3,9 +3,9 @@
 
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import {
-	belowFloorGas,
 	belowIntrinsicGas,
 	nonceAtMax,
+	outsideFloorGas,
 	tipAboveFeeCap,
 	wrongChain,
 } from "../../shared/ethereum/protocolRules.ts";
@@ -14,17 +14,17 @@ import type { AccountState, NextBlock } from "./chain.ts";
 import { type Rejection, rejection } from "./rejection.ts";
 import type { SimulationError } from "./simulation.ts";
 
-/** The chain's rules for all transactions. */
+/** What is the same in all blocks of the chain. */
 export interface ChainRules {
 	readonly chainId: bigint;
-	/** EIP-7825 gas limit of a transaction, or null if the chain has none. */
-	readonly maxTxGas: bigint | null;
-	/** Most bytes of init code. */
-	readonly maxInitCodeBytes: number;
 }
 
-/** A rule that holds in every block of the chain. */
-export type ProtocolRule = (tx: DecodedTransaction, chain: ChainRules) => Rejection | null;
+/** A rule that holds in every block of a fork. */
+export type ProtocolRule = (
+	tx: DecodedTransaction,
+	chain: ChainRules,
+	block: Pick<NextBlock, "fork">,
+) => Rejection | null;
 /** A rule about the transaction alone. */
 export type StaticRule = (tx: DecodedTransaction, chain: ChainRules, next: NextBlock) => Rejection | null;
 /** A rule about the sender's account in the state of the head. */
@@ -47,12 +47,12 @@ const size: StaticRule = (tx) => {
 		: rejection("OVERSIZED", `oversized data: transaction size ${tx.size}, limit ${limit}`);
 };
 
-const initcode: ProtocolRule = (tx, chain) =>
-	tx.to !== null || tx.data.length <= chain.maxInitCodeBytes
+const initcode: ProtocolRule = (tx, _chain, { fork }) =>
+	tx.to !== null || tx.data.length <= fork.maxInitCodeBytes
 		? null
 		: rejection(
 				"INITCODE_SIZE",
-				`max initcode size exceeded: code size ${tx.data.length}, limit ${chain.maxInitCodeBytes}`,
+				`max initcode size exceeded: code size ${tx.data.length}, limit ${fork.maxInitCodeBytes}`,
 			);
 
 const blobs: StaticRule = (tx) => {
@@ -77,13 +77,14 @@ const blockGas: StaticRule = (tx, _chain, next) =>
 				`exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${next.gasLimit}`,
 			);
 
-const transactionGas: ProtocolRule = (tx, chain) =>
-	chain.maxTxGas === null || tx.gasLimit <= chain.maxTxGas
+const transactionGas: ProtocolRule = (tx, _chain, { fork }) =>
+	fork.maxTxGas === null || tx.gasLimit <= fork.maxTxGas
 		? null
-		: rejection(
-				"TX_GAS_LIMIT",
-				`transaction gas limit too high (cap: ${chain.maxTxGas}, tx: ${tx.gasLimit})`,
-			);
+		: rejection("TX_GAS_LIMIT", `transaction gas limit too high (cap: ${fork.maxTxGas}, tx: ${tx.gasLimit})`);
+
+const intrinsic: ProtocolRule = (tx, _chain, { fork }) => belowIntrinsicGas(tx, fork);
+
+const floor: ProtocolRule = (tx, _chain, { fork }) => outsideFloorGas(tx, fork);
 
 const eoa: AccountRule = (tx, account) =>
 	account.code !== "contract"
@@ -120,19 +121,19 @@ export const STATIC_RULES: readonly StaticRule[] = [
 	authorizations,
 	transactionGas,
 	blockGas,
-	belowIntrinsicGas,
-	belowFloorGas,
+	intrinsic,
+	floor,
 	nonceAtMax,
 ];
-/** The rules that hold in every block: without those of pools (size, blob count) and of the next block (gas limit). */
+/** The rules that hold in every block of a fork: without those of pools (size, blob count) and of the next block (gas limit). */
 export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	chainId,
 	initcode,
 	tipAboveFeeCap,
 	authorizations,
 	transactionGas,
-	belowIntrinsicGas,
-	belowFloorGas,
+	intrinsic,
+	floor,
 	nonceAtMax,
 ];
 export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { LEAST_AUTHORIZATION_GAS, transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -21,6 +21,7 @@ import {
 import { feeProblem } from "../domain/transactionRules.ts";
 import type {
 	Ask,
+	EngineBlock,
 	EngineRequest,
 	NodeAnswer,
 	Part,
@@ -300,7 +301,7 @@ const NO_ROOM: SimulationError = { code: "GAS_LIMIT_TOO_HIGH", message: BLOCK_FU
 function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
 	let left = block.gasLimit;
 	const first = transactions.findIndex(({ authorizationList }) => {
-		left -= LEAST_AUTHORIZATION_GAS * BigInt(authorizationList.length);
+		left -= block.fork.gas.leastAuthorization * BigInt(authorizationList.length);
 		return left < 0n && !mayWait;
 	});
 	return first < 0 ? transactions.length : first;
@@ -320,7 +321,7 @@ function isForChainOf({ chainId }: Pick<Signer, "chainId">, authorization: Autho
 export function findBlockProblem(
 	tx: DecodedTransaction,
 	nonce: bigint,
-	block: BlockContext,
+	block: EngineBlock,
 ): SimulationError | null {
 	if (tx.nonce < nonce) {
 		return { code: "NONCE_TOO_LOW", message: `nonce too low: next nonce ${nonce}, tx nonce ${tx.nonce}` };

@@ -1,6 +1,7 @@
-// The rules about a transaction's own fields that hold in every block, which the relay's admission and boost both check: each
+// The rules about a transaction's own fields that hold in every block of a fork, which the relay's admission and boost both check: each
 // returns null or the refusal. Words as in go-ethereum, since wallets match on them.
 
+import type { Fork } from "./forks.ts";
 import { floorDataGas, intrinsicGas } from "./intrinsicGas.ts";
 import type { DecodedTransaction } from "./transaction.ts";
 
@@ -30,8 +31,8 @@ export function tipAboveFeeCap(tx: DecodedTransaction): FieldRefusal | null {
 	};
 }
 
-export function belowIntrinsicGas(tx: DecodedTransaction): FieldRefusal | null {
-	const needed = intrinsicGas(tx);
+export function belowIntrinsicGas(tx: DecodedTransaction, fork: Fork): FieldRefusal | null {
+	const needed = intrinsicGas(tx, fork);
 	if (tx.gasLimit >= needed) return null;
 	return {
 		code: "INTRINSIC_GAS",
@@ -39,12 +40,20 @@ export function belowIntrinsicGas(tx: DecodedTransaction): FieldRefusal | null {
 	};
 }
 
-export function belowFloorGas(tx: DecodedTransaction): FieldRefusal | null {
-	const needed = floorDataGas(tx);
-	if (tx.gasLimit >= needed) return null;
+/** Below the floor, or with more to be charged than any transaction may be. */
+export function outsideFloorGas(tx: DecodedTransaction, fork: Fork): FieldRefusal | null {
+	const floor = floorDataGas(tx, fork);
+	const words = "insufficient gas for floor data gas cost";
+	if (tx.gasLimit < floor) {
+		return { code: "FLOOR_DATA_GAS", message: `${words}: gas ${tx.gasLimit}, minimum needed ${floor}` };
+	}
+	if (fork.maxFieldsGas === null) return null;
+	const intrinsic = intrinsicGas(tx, fork);
+	if (intrinsic <= fork.maxFieldsGas && floor <= fork.maxFieldsGas) return null;
+	const limit = `expected ${fork.maxFieldsGas} at most`;
 	return {
 		code: "FLOOR_DATA_GAS",
-		message: `floor data gas cost not covered: gas ${tx.gasLimit}, minimum needed ${needed}`,
+		message: `${words}: intrinsic cost ${intrinsic}, floor: ${floor}, ${limit}`,
 	};
 }
 

@@ -18,6 +18,7 @@ import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { devAccounts } from "../devnet/devChain.ts";
 import * as contracts from "../support/contracts.ts";
+import { always, OSAKA } from "../support/forks.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
 import { addressOf } from "../support/simulationFixture.ts";
 import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
@@ -53,7 +54,7 @@ async function readsNow(refused = ""): Promise<ReadsBehind> {
 	const header = readHeader(json);
 	assert.ok(header !== null);
 	const head: Block = { ...header, transactions: [], touched: [] };
-	const next = await nextBlockReader({ slotSeconds: 12 }, { node: geth.node })(head);
+	const next = await nextBlockReader({ slotSeconds: 12 }, { node: geth.node, forks: always(OSAKA) })(head);
 	const call = async (asked: RpcCall): Promise<RpcAnswer> =>
 		asked.method === refused && asked.params.length > 2
 			? { ok: false, error: { code: -32602, message: "too many arguments, want at most 2", data: undefined } }

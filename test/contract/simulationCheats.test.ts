@@ -12,6 +12,7 @@ import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { always, OSAKA } from "../support/forks.ts";
 import { GETH, startGeth } from "../support/geth.ts";
 import { CHEATS, payingWhere, readSights, SHOWS_ALL } from "../support/simulationCheats.ts";
 import {
@@ -113,7 +114,7 @@ for (const [name, start] of Object.entries(NODES)) {
 		/** Simulates a target and a backrun behind it, and mines both. */
 		async function both(fields: TransactionLike) {
 			const head = await headOf(chain);
-			const next = await nextBlockReader({ slotSeconds: 12 }, { node })(head);
+			const next = await nextBlockReader({ slotSeconds: 12 }, { node, forks: always(OSAKA) })(head);
 			const block = { ...next, stateBlock: head.number, feeRecipient: COINBASE };
 			const target = await signed(user, { to: SINK, value: 5n, nonce });
 			const backrun = await signed(searcher, { value: MUCH, nonce: nonce - 1, ...fields });
@@ -186,7 +187,7 @@ for (const [name, start] of Object.entries(NODES)) {
 		/** What the error of an earlier bid told of its block. */
 		async function toldRandomness(): Promise<bigint> {
 			const head = await headOf(chain);
-			const next = await nextBlockReader({ slotSeconds: 12 }, { node })(head);
+			const next = await nextBlockReader({ slotSeconds: 12 }, { node, forks: always(OSAKA) })(head);
 			const block = { ...next, stateBlock: head.number, feeRecipient: COINBASE };
 			const target = await signed(user, { to: SINK, value: 5n, nonce });
 			const outcome = await simulate(block, target, await signed(searcher, { to: SHOWS, nonce: nonce - 1 }));

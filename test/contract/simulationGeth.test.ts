@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { ForkRules } from "../../relay/chain/nextBlock.ts";
+import { ForkReader } from "../../relay/chain/forkReader.ts";
+import { silentLogger } from "../../shared/log.ts";
 import * as contracts from "../support/contracts.ts";
+import { AMSTERDAM } from "../support/forks.ts";
 import { COINBASE, GethSimulation } from "../support/gethSimulation.ts";
 import { startRecordedGeth } from "../support/recordedGeth.ts";
 import {
@@ -142,9 +144,10 @@ describe("simulation on go-ethereum with Amsterdam", () => {
 
 	it("allows what the fork allows: more than 2^24 gas, and longer init code", async () => {
 		const background = { run: () => assert.fail("nothing is asked for in the background") };
-		const rules = new ForkRules({ chainId: 31_337n }, { node: fixture.geth.node, background });
-		await rules.read();
-		assert.deepEqual([rules.maxTxGas, rules.maxInitCodeBytes], [null, 131_072]);
+		const log = silentLogger;
+		const forks = new ForkReader({ chainId: 31_337n }, { node: fixture.geth.node, background, log });
+		await forks.read();
+		assert.equal(forks.at(0), AMSTERDAM);
 		const wallet = fixture.wallet(0);
 		const txs = [
 			await signed(wallet, { to: SINK, gasLimit: 20_000_000n }),

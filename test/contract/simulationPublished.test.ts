@@ -10,6 +10,7 @@ import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { OSAKA } from "../support/forks.ts";
 import { COINBASE, GethSimulation } from "../support/gethSimulation.ts";
 import { startRecordedGeth } from "../support/recordedGeth.ts";
 import { ASKS_BEACON_ROOT, payingWhere, readSights, SHOWS_ALL } from "../support/simulationCheats.ts";
@@ -82,6 +83,7 @@ for (const [way, abilities] of Object.entries(WAYS)) {
 				baseFee: BigInt(baseFeePerGas?.[1] ?? 0),
 				blobBaseFee: BigInt(baseFeePerBlobGas?.[1] ?? 0),
 				gasLimit: BigInt(head.gasLimit ?? 0),
+				fork: OSAKA,
 			};
 			const attributes = {
 				...{ parentHash: hash, timestamp: timestamp + SECONDS },

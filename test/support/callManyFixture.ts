@@ -13,6 +13,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type RpcAnswer, type RpcCall } from "../../shared/jsonrpc/client.ts";
 import { startDevChain } from "../devnet/devChain.ts";
 import { CODES } from "./contracts.ts";
+import { always, PRAGUE } from "./forks.ts";
 import type { GethOptions } from "./geth.ts";
 import { type RecordedGeth, startRecordedGeth } from "./recordedGeth.ts";
 import { CONTEXT } from "./rpcMethods.ts";
@@ -78,16 +79,18 @@ export function callManyOn(
 	node: Pick<SimulationNode, "call">,
 	shared: ReadonlyMap<string, DecodedTransaction>,
 	options: Partial<CallManyOptions> = {},
+	forks = always(PRAGUE),
 ): CallMany {
 	const { slotSeconds = SLOT_SECONDS } = options;
 	return createCallMany(
 		{
-			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+			rules: { chainId: 31_337n },
 			feeRecipientOf: () => COINBASE,
 			...{ slotSeconds, ...options },
 		},
 		{
-			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slotSeconds }, { node }) },
+			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slotSeconds }, { node, forks }) },
+			forkAt: forks.at,
 			shared: { shared: (hash) => shared.get(hash) ?? null },
 			recoveries: new Recoveries(),
 		},
@@ -118,7 +121,7 @@ export async function startGethFixture(name: string, options: GethOptions = {}) 
 	const shared = new Map<string, DecodedTransaction>();
 	const over = (slotSeconds: number): CallMany =>
 		callManyOn(node, shared, {
-			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 2 ** 16 },
+			rules: { chainId: 31_337n },
 			...{ slotSeconds, randaoOf: () => `0x${"5e".repeat(32)}`, timeoutMs: 60_000 },
 		});
 	const usual = over(SLOT_SECONDS);

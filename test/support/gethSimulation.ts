@@ -4,9 +4,11 @@ import { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { AccountOverride, SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
+import { newestFork } from "../../shared/ethereum/forks.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
+import { OSAKA } from "./forks.ts";
 import type { RecordedGeth } from "./recordedGeth.ts";
 import { abilitiesOf, GWEI, simulatorOn } from "./simulationFixture.ts";
 
@@ -62,6 +64,7 @@ export class GethSimulation {
 			baseFee: 3n * GWEI,
 			blobBaseFee: 1n,
 			gasLimit: 60_000_000n,
+			fork: newestFork("headerFields", (field) => head[field] != null) ?? OSAKA,
 		};
 	}
 

@@ -10,6 +10,7 @@ import { HeadTracker, type HeadTrackerOptions } from "../../relay/inclusion/head
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
+import { always, PRAGUE } from "./forks.ts";
 import { until } from "./until.ts";
 
 /** The chain rebuilt from the tracker's updates. */
@@ -71,7 +72,7 @@ export async function startHeadFixture(url: string, askNode: AskNode, options: P
 		{ pollMs: 25, slotSeconds: 12, ...options },
 		{
 			node,
-			nextBlock: nextBlockReader({ slotSeconds: 12 }, { node }),
+			nextBlock: nextBlockReader({ slotSeconds: 12 }, { node, forks: always(PRAGUE) }),
 			recoveries: new Recoveries(),
 			clock: systemClock,
 			log,

@@ -9,6 +9,7 @@ import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../r
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { PRAGUE } from "./forks.ts";
 import { ManualClock } from "./manualClock.ts";
 import { type Answer, ScriptedNode } from "./nodes.ts";
 import { signedTransaction } from "./txFactory.ts";
@@ -60,6 +61,7 @@ export const BLOCK: BlockContext = {
 	baseFee: 10n,
 	blobBaseFee: 3n,
 	gasLimit: 30_000_000n,
+	fork: PRAGUE,
 	feeRecipient: "0x00000000000000000000000000000000facade01",
 };
 
@@ -179,7 +181,7 @@ export function startCallMany(
 	const shared = new Map<string, DecodedTransaction>();
 	const callMany = createCallMany(
 		{
-			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+			rules: { chainId: 31_337n },
 			slotSeconds: 12,
 			feeRecipientOf: () => `0x${"fe".repeat(20)}`,
 			...options,
@@ -192,7 +194,9 @@ export function startCallMany(
 				baseFee: GWEI,
 				blobBaseFee: 1n,
 				gasLimit: head.gasLimit,
+				fork: PRAGUE,
 			}),
+			forkAt: () => PRAGUE,
 			shared: { shared: (hash) => shared.get(hash) ?? null },
 			recoveries: new Recoveries(),
 			clock,

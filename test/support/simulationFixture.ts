@@ -16,6 +16,7 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { PRAGUE } from "./forks.ts";
 import type { GenesisAccount, GethBlock } from "./geth.ts";
 import { startRecordedGeth } from "./recordedGeth.ts";
 
@@ -47,6 +48,7 @@ export async function nextBlock(chain: Chain): Promise<BlockContext> {
 		baseFee: 3n * GWEI,
 		blobBaseFee: 1n,
 		gasLimit: 60_000_000n,
+		fork: PRAGUE,
 		feeRecipient: "0x00000000000000000000000000000000facade01",
 	};
 }

@@ -5,7 +5,7 @@ import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
 import type { Header } from "../../domain/chain.ts";
 import { readHeader } from "../../domain/nodeJson.ts";
-import type { BlockContext } from "../../domain/simulation.ts";
+import type { EngineBlock } from "../engines/engine.ts";
 import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
 
 /** Asks the node within the request's deadline. Throws RpcError if it does not answer. */
@@ -23,7 +23,7 @@ export interface NodeBlock {
 }
 
 /** The block that calls run in. */
-export interface CallBlock extends BlockContext {
+export interface CallBlock extends EngineBlock {
 	/** 32 bytes of hex; null leaves it to the node. */
 	readonly prevRandao: string | null;
 	readonly beaconRoot: string | null;

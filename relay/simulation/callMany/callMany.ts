@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
+import type { ForkAt } from "../../../shared/ethereum/forks.ts";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
@@ -46,6 +47,7 @@ export interface CallManyDependencies {
 	readonly node: Pick<SimulationNode, "call">;
 	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
+	readonly forkAt: ForkAt;
 	readonly shared: SharedTransactions;
 	readonly recoveries: Pick<Recoveries, "recover">;
 	readonly clock: Clock;
@@ -57,7 +59,7 @@ const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
-	const { node, clock, nextBlock, shared, recoveries } = dependencies;
+	const { node, clock, nextBlock, forkAt, shared, recoveries } = dependencies;
 	const recoverFor =
 		(client: string): RecoverSigners =>
 		(authorizations) =>
@@ -90,7 +92,8 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			const txs = resolve(request.txs, shared);
 			const simulating = await simulatingOf();
 			const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
-			const block = await blockAbove(request, header, options, nextBlock);
+			const above = await blockAbove(request, header, options, nextBlock);
+			const block = { ...above, fork: forkAt(above.timestamp) };
 			const addresses = txs.map(({ from }) => from);
 			const senders = await readSenders(ask, addresses, header.number);
 			if (senders === null) throw stateUnavailable(header.number);

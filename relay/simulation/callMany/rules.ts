@@ -22,7 +22,7 @@ export function ownProblem(
 ): string | null {
 	// EIP-3607: a contract sends nothing.
 	const code = sender?.code === "contract" ? `sender not an eoa: address ${tx.from} has code` : null;
-	const own = firstRefusal(PROTOCOL_RULES, tx, rules)?.message ?? code;
+	const own = firstRefusal(PROTOCOL_RULES, tx, rules, block)?.message ?? code;
 	return own ?? findBlockProblem(tx, tx.nonce, block)?.message ?? null;
 }
 

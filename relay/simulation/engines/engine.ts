@@ -24,9 +24,12 @@ export interface AccountOverride {
 	readonly stateDiff?: Readonly<Record<string, string>>;
 }
 
+/** The block as the node runs it: it knows its fork's rules itself. */
+export type EngineBlock = Omit<BlockContext, "fork">;
+
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
-	readonly block: BlockContext;
+	readonly block: EngineBlock;
 	/** 32 bytes of hex each: the published ones, or random ones while these are not known. Null where the node refuses it. */
 	readonly prevRandao: string | null;
 	readonly beaconRoot: string | null;

@@ -5,9 +5,8 @@ import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { Header } from "../../domain/chain.ts";
-import type { BlockContext } from "../../domain/simulation.ts";
 import { authorizationsBySigner, lastEffective, type Signer } from "../simulator.ts";
-import type { AccountOverride, NodeAnswer, Part, StateOverrides } from "./engine.ts";
+import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
 /** anvil refuses blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
@@ -36,7 +35,7 @@ export function signedCall(tx: DecodedTransaction): Record<string, unknown> {
 }
 
 /** The simulated block as block overrides. */
-export function blockOverrides(block: BlockContext): Record<string, string> {
+export function blockOverrides(block: EngineBlock): Record<string, string> {
 	return {
 		number: toQuantity(block.number),
 		time: toQuantity(block.timestamp),

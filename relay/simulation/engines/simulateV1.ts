@@ -6,9 +6,9 @@
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
-import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
+import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import { findFundsProblem } from "../simulator.ts";
-import type { Ask, NodeAnswer, Part, RequestLimits } from "./engine.ts";
+import type { Ask, EngineBlock, NodeAnswer, Part, RequestLimits } from "./engine.ts";
 import {
 	blockOverrides,
 	type CallResult,
@@ -231,12 +231,12 @@ export function simulateCall(part: Part, blocks: readonly number[], limits: Requ
 	return { method: "eth_simulateV1", params: [options, toQuantity(block.stateBlock)] };
 }
 
-function blockAfter(block: BlockContext, count: number): BlockContext {
+function blockAfter(block: EngineBlock, count: number): EngineBlock {
 	return { ...block, number: block.number + count, timestamp: block.timestamp + count * SLOT_SECONDS };
 }
 
 /** Empty blocks after the state's: otherwise nodes fill the gap with times that may be later than the target block's. */
-function blocksBetween({ stateBlock, number, timestamp }: BlockContext, gasLimit: string): object[] {
+function blocksBetween({ stateBlock, number, timestamp }: EngineBlock, gasLimit: string): object[] {
 	const count = number - stateBlock - 1;
 	return Array.from({ length: count }, (_, i) => ({
 		blockOverrides: {
@@ -249,7 +249,7 @@ function blocksBetween({ stateBlock, number, timestamp }: BlockContext, gasLimit
 }
 
 /** The gas limit that the request says of a block. */
-function blockGas({ gasLimit }: BlockContext, { maxBlockGas }: RequestLimits): bigint {
+function blockGas({ gasLimit }: EngineBlock, { maxBlockGas }: RequestLimits): bigint {
 	return maxBlockGas !== undefined && maxBlockGas < gasLimit ? maxBlockGas : gasLimit;
 }
 

@@ -17,6 +17,7 @@ import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
+import { PRAGUE } from "../../support/forks.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { FakeDisk } from "./fakeDisk.ts";
@@ -206,7 +207,7 @@ export class StagesFixture {
 			},
 		);
 		const { runner } = this;
-		const rules = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
+		const rules = { chainId: 31_337n };
 		this.pipeline = new Pipeline(
 			{ rules, txTtlBlocks: LIFE_BLOCKS, cancelPolicy: "origin" },
 			{ ...shared, runner, share, onLaterHead: () => {}, onOutcome: () => {} },
@@ -339,5 +340,5 @@ function blockOf(
 
 function nextOf(head: Block): NextBlock {
 	const { number, timestamp, baseFee, gasLimit } = head;
-	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit };
+	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit, fork: PRAGUE };
 }

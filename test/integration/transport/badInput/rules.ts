@@ -226,7 +226,7 @@ function gasBoundary(reason: string, words: string, name: string, tx: TxOptions,
 const intrinsic = (name: string, tx: TxOptions, gas: number): Rule[] =>
 	gasBoundary("INTRINSIC_GAS", "intrinsic gas too low", name, tx, gas);
 const floor = (name: string, tx: TxOptions, gas: number): Rule[] =>
-	gasBoundary("FLOOR_DATA_GAS", "floor data gas cost not covered", name, tx, gas);
+	gasBoundary("FLOOR_DATA_GAS", "insufficient gas for floor data gas cost", name, tx, gas);
 
 const KEY = `0x${"11".repeat(32)}`;
 const ENTRY = { address: `0x${"22".repeat(20)}`, storageKeys: [KEY] };

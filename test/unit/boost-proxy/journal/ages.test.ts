@@ -24,11 +24,16 @@ async function aging({ disk = new FakeDisk(), clock = new ManualClock() } = {}) 
 		monotonic: () => clock.monotonic(),
 		after: clock.after.bind(clock),
 	};
-	const chainTime = new ChainTime({ clock: machine });
+	const chainTime = new ChainTime({ chainId: () => null }, { clock: machine });
 	const batch = async () =>
 		chain.time === null
 			? null
-			: [{ ok: true as const, result: { timestamp: `0x${(chain.time / 1_000).toString(16)}` } }];
+			: [
+					{
+						ok: true as const,
+						result: { number: "0x1", timestamp: `0x${(chain.time / 1_000).toString(16)}` },
+					},
+				];
 	const background = new Background({}, { log: silentLogger });
 	const following = chainTime.follow(12_000, { chain: { batch }, background, clock: machine });
 	await following.start?.();

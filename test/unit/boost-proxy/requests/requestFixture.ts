@@ -15,6 +15,7 @@ import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
 
@@ -102,6 +103,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const chain: { id: bigint | null } = { id: 31_337n };
 	const submissions = new Submissions({
 		...{ rows, upstreams, failover, cancels, clock, log: silentLogger, chainId: () => chain.id },
+		fork: () => PRAGUE,
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		caller: {

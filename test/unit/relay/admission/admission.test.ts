@@ -7,14 +7,16 @@ import type { AccountState, NextBlock, Tip } from "../../../../relay/domain/chai
 import type { Accounts } from "../../../../relay/domain/ports.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const RULES = {
-	rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+	rules: { chainId: 31_337n },
 	txTtlBlocks: 25,
 };
 const NEXT: NextBlock = {
 	...{ number: 101, timestamp: 1_700_000_000, baseFee: 1n, blobBaseFee: 1n, gasLimit: 30_000_000n },
+	fork: PRAGUE,
 };
 const STATE: AccountState = {
 	...{ address: testAccount(0).address, block: 100, nonce: 10n, balance: 10n ** 18n, code: "none" },

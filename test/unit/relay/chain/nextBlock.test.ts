@@ -1,17 +1,12 @@
-// The next block's fees by formulas and by the node, its fork's rules, and the coinbases of the last blocks.
+// The next block's fees by formulas and by the node, and the coinbases of the last blocks.
 
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
 import { Coinbases } from "../../../../relay/chain/coinbases.ts";
-import {
-	ForkRules,
-	nextBaseFee,
-	nextBlobBaseFee,
-	nextBlockReader,
-} from "../../../../relay/chain/nextBlock.ts";
+import { nextBaseFee, nextBlobBaseFee, nextBlockReader } from "../../../../relay/chain/nextBlock.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
-import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
-import { type NodeFault, ScriptedNode } from "../../../support/nodes.ts";
+import { always, PRAGUE } from "../../../support/forks.ts";
+import type { NodeFault } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 const { proxy, client } = await startProxiedChain();
@@ -74,7 +69,8 @@ describe("nextBlobBaseFee", () => {
 });
 
 describe("nextBlockReader on a chain", () => {
-	const next = async (head: Block) => nextBlockReader({ slotSeconds: 12 }, { node: client })(head);
+	const next = async (head: Block) =>
+		nextBlockReader({ slotSeconds: 12 }, { node: client, forks: always(PRAGUE) })(head);
 
 	const own = `0x${HEAD.baseFee.toString(16)}`;
 	test("believes the node where it differs from the formulas", async () => {
@@ -104,76 +100,6 @@ describe("nextBlockReader on a chain", () => {
 			assert.equal(told.blobBaseFee, 30n);
 		});
 	}
-});
-
-describe("a fork's rules", () => {
-	const PRAGUE = { activationTime: 0, precompiles: { ECREC: "0x01" }, systemContracts: {} };
-	const OSAKA = { ...PRAGUE, precompiles: { ECREC: "0x01", P256VERIFY: "0x0100" } };
-	const AMSTERDAM = { ...OSAKA, systemContracts: { BUILDER_DEPOSIT_CONTRACT_ADDRESS: "0x02" } };
-	const OLD = [null, 49_152];
-	const CAPPED = [16_777_216n, 49_152];
-	const LIFTED = [null, 131_072];
-
-	function rulesOf(config: () => unknown, chainId = 31_337n) {
-		const node = new ScriptedNode({ eth_config: config });
-		const running: Promise<void>[] = [];
-		const background = { run: (_: string, task: () => Promise<void>) => void running.push(task()) };
-		const rules = new ForkRules({ chainId }, { node, background });
-		const setNext = async (number: number, timestamp: number) => {
-			rules.setNext({ number, timestamp });
-			const atOnce = [rules.maxTxGas, rules.maxInitCodeBytes];
-			await Promise.all(running);
-			return atOnce;
-		};
-		return { rules, node, setNext, allows: () => [rules.maxTxGas, rules.maxInitCodeBytes] };
-	}
-
-	const rows: readonly (readonly [title: string, config: unknown, chainId: bigint, allows: unknown[]])[] = [
-		["of Prague", { current: PRAGUE, next: null }, 1n, OLD],
-		["of Osaka", { current: OSAKA, next: null }, 5n, CAPPED],
-		["of Amsterdam", { current: AMSTERDAM, next: null }, 5n, LIFTED],
-		["of mainnet, by a node that does not say", null, 1n, CAPPED],
-		["of another chain, by a node that does not say", null, 5n, OLD],
-		["of another chain, by a node that says something else", { current: { precompiles: 7 } }, 5n, OLD],
-	];
-	for (const [title, config, chainId, allows] of rows) {
-		test(title, async () => {
-			const fixture = rulesOf(() => config, chainId);
-			await fixture.rules.read();
-			assert.deepEqual(fixture.allows(), allows);
-		});
-	}
-
-	test("change with the first block of an announced fork, and not before", async () => {
-		let config: object = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 1_012 } };
-		const fixture = rulesOf(() => config);
-		await fixture.rules.read();
-		assert.deepEqual(await fixture.setNext(1, 1_000), CAPPED);
-		assert.deepEqual(await fixture.setNext(2, 1_012), LIFTED);
-		config = { current: AMSTERDAM, next: null };
-		await fixture.setNext(3, 1_024);
-		assert.deepEqual(fixture.allows(), LIFTED);
-		const asked = fixture.node.calls.length;
-		await fixture.setNext(4, 1_036);
-		assert.equal(fixture.node.calls.length, asked);
-	});
-
-	test("are asked for again now and then, since the node may have been updated, and stay while it does not answer", async () => {
-		let config: object | null = { current: OSAKA, next: null };
-		const fixture = rulesOf(() => {
-			if (config === null) throw new UpstreamError("timeout");
-			return config;
-		});
-		await fixture.setNext(500, 1_000);
-		config = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 9_000 } };
-		await fixture.setNext(599, 9_000);
-		assert.deepEqual(fixture.allows(), CAPPED);
-		await fixture.setNext(600, 9_012);
-		assert.deepEqual(fixture.allows(), LIFTED);
-		config = null;
-		await fixture.setNext(700, 9_024);
-		assert.deepEqual(fixture.allows(), LIFTED);
-	});
 });
 
 describe("the coinbases of the last blocks", () => {

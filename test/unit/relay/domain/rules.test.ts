@@ -24,6 +24,7 @@ import {
 } from "../../../../relay/domain/transactionRules.ts";
 import { countToSimulate, planTransactions, type TransactionFacts } from "../../../../relay/senderPlan.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { OSAKA, PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const yes = true;
@@ -175,10 +176,10 @@ const GWEI = 10n ** 9n;
 const ACCOUNT: AccountState = {
 	...{ address: testAccount(0).address, block: 100, nonce: 10n, balance: 10n ** 20n, code: "none" },
 };
-const CHAIN = { chainId: 31_337n, maxTxGas: 16_777_216n, maxInitCodeBytes: 49_152 };
-const OLD_CHAIN = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
+const CHAIN = { chainId: 31_337n };
 const NEXT: NextBlock = {
 	...{ number: 101, timestamp: 1_700_000_000, baseFee: GWEI, blobBaseFee: 1n, gasLimit: 30_000_000n },
+	fork: OSAKA,
 };
 
 interface Row {
@@ -186,7 +187,6 @@ interface Row {
 	/** What the decoder would not let through, or what is dear to sign. */
 	readonly fields?: Partial<DecodedTransaction>;
 	readonly next?: Partial<NextBlock>;
-	readonly oldChain?: boolean;
 }
 /** Null where it is taken, else `CODE: message`. */
 type Expected = string | null;
@@ -223,7 +223,7 @@ const TABLE: readonly (readonly [string, Row, Expected])[] = [
 		{ tx: { gasLimit: 16_777_217 } },
 		"TX_GAS_LIMIT: transaction gas limit too high (cap: 16777216, tx: 16777217)",
 	],
-	["over the cap, where the chain has none", { tx: { gasLimit: 16_777_217 }, oldChain: true }, null],
+	["over the cap, where the chain has none", { tx: { gasLimit: 16_777_217 }, next: { fork: PRAGUE } }, null],
 	// Too little for both is reported as intrinsic gas.
 	[
 		"a byte, under its intrinsic gas",
@@ -233,7 +233,7 @@ const TABLE: readonly (readonly [string, Row, Expected])[] = [
 	[
 		"a byte, under the floor",
 		{ tx: { data: "0x01", gasLimit: 21_039 } },
-		"FLOOR_DATA_GAS: floor data gas cost not covered: gas 21039, minimum needed 21040",
+		"FLOOR_DATA_GAS: insufficient gas for floor data gas cost: gas 21039, minimum needed 21040",
 	],
 	["a byte, at the floor", { tx: { data: "0x01", gasLimit: 21_040 } }, null],
 ];
@@ -252,8 +252,7 @@ function textOf(refusal: Rejection | null): Expected {
 
 function judge(row: Row): Rejection | null {
 	const tx = { ...signedTransaction(row.tx), ...row.fields };
-	const chain = row.oldChain === true ? OLD_CHAIN : CHAIN;
-	return firstRefusal(STATIC_RULES, tx, chain, { ...NEXT, ...row.next });
+	return firstRefusal(STATIC_RULES, tx, CHAIN, { ...NEXT, ...row.next });
 }
 
 test("a used nonce is reported before missing funds, since wallets match on the first", () => {

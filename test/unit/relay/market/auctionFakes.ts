@@ -9,6 +9,7 @@ import type {
 	SimulationRequest,
 } from "../../../../relay/domain/simulation.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 
 /**
  * A backrun's result: wei that it pays, an error, a target that fails or whose nonce is not the next one, an unavailable trace, a
@@ -234,7 +235,7 @@ function blockOf(
 }
 
 export function nextOf({ number, timestamp, baseFee, gasLimit }: Block): NextBlock {
-	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit };
+	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit, fork: PRAGUE };
 }
 
 /** The chain, block by block from 100 on. */

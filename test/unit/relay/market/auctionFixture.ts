@@ -41,7 +41,6 @@ export interface FixtureOptions {
 	readonly enabled?: boolean;
 	readonly plain?: PlainLimits;
 	readonly refunding?: readonly string[];
-	readonly maxTxGas?: bigint;
 }
 
 export interface BidOptions {
@@ -122,7 +121,7 @@ export class AuctionFixture {
 		};
 		this.market = new SearcherMarket(
 			{
-				rules: { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 },
+				rules: { chainId: 31_337n },
 				...{ slotSeconds: 12, refundPercent: 90, bidsPerTarget: options.places ?? 1 },
 				...{ bidding: () => options.enabled ?? true, feeRecipient: undefined },
 				feeRecipientOf: () => `0xfee${this.head.number + 1}`,

@@ -11,6 +11,7 @@ import {
 	type PoolEntry,
 	type PoolOptions,
 } from "../../../../relay/transactions/pool.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 import {
 	privateTransaction,
 	signedTransaction,
@@ -146,6 +147,7 @@ function add(pool: Pool, one: Made): string {
 
 const NEXT = {
 	...{ number: 101, timestamp: 0, baseFee: 100n, blobBaseFee: 10n, gasLimit: 30_000_000n },
+	fork: PRAGUE,
 };
 /** What can't be in the next block, and what can, for a client with 4 MiB of it; what comes of one more byte. */
 const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [

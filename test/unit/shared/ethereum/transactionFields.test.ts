@@ -13,12 +13,16 @@ import {
 import { pendingTransaction, withoutSignature } from "../../../../shared/ethereum/rpcObjects.ts";
 import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const TO = `0x${"11".repeat(20)}`;
 const KEY = `0x${"22".repeat(32)}`;
 const AUTHORIZATION = { chainId: 1n, address: TO, nonce: 0n, yParity: 0, r: 1n, s: 1n };
-const CALL = { to: TO as string | null, data: Buffer.alloc(0), accessList: [], authorizationList: [] };
+const CALL = {
+	...{ from: KEY.slice(0, 42), to: TO as string | null, value: 0n },
+	...{ data: Buffer.alloc(0), accessList: [], authorizationList: [] },
+};
 
 const key = (count: number) => ({ address: TO, storageKeys: Array<string>(count).fill(KEY) });
 const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, floor: bigint][] = [
@@ -35,7 +39,7 @@ const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, f
 test("intrinsic gas, floor gas and maximum cost", () => {
 	for (const [fields, gas, floor] of GAS) {
 		const tx = { ...CALL, ...fields };
-		assert.deepEqual([intrinsicGas(tx), floorDataGas(tx)], [gas, floor]);
+		assert.deepEqual([intrinsicGas(tx, PRAGUE), floorDataGas(tx, PRAGUE)], [gas, floor]);
 	}
 	const tx = { gasLimit: 21_000n, maxFeePerGas: 10n, value: 5n, maxFeePerBlobGas: null };
 	assert.equal(transactionCost({ ...tx, blobVersionedHashes: [] }), 210_005n);

@@ -1,0 +1,94 @@
+// Which fork's rules hold for a block, by what the node says and shows: its `eth_config` (https://eips.ethereum.org/EIPS/eip-7910),
+// which announces the next fork's time too, and the fields of its headers. Never by a calendar of our own.
+
+import { FORKS, type Fork, newerFork, newestFork } from "./forks.ts";
+
+const [OLDEST, OSAKA] = FORKS;
+/** Mainnet, Sepolia and Hoodi, which have had Osaka since 2025: for nodes that do not serve `eth_config`. */
+const OSAKA_CHAINS: readonly bigint[] = [1n, 11_155_111n, 560_048n];
+/** What forks before the oldest of the table introduced. */
+const EARLIER = [
+	...["ECREC", "SHA256", "RIPEMD160", "ID", "MODEXP", "BN254_ADD", "BN254_MUL", "BN254_PAIRING", "BLAKE2F"],
+	...["KZG_POINT_EVALUATION", "BEACON_ROOTS_ADDRESS"],
+];
+const KNOWN: ReadonlySet<string> = new Set([...EARLIER, ...FORKS.flatMap(({ introduces }) => introduces)]);
+/** Blocks after which the node is asked again: its operator may have updated it. */
+const ASK_EACH_BLOCKS = 100;
+
+type Json = Readonly<Record<string, unknown>>;
+
+export class ForkSchedule {
+	readonly #chainId: () => bigint | null;
+	/** As `eth_config` says it; null if it has said nothing. */
+	#current: Fork | null = null;
+	/** The announced fork, and its activation time in seconds since the epoch. */
+	#next: { readonly fork: Fork; readonly since: number } | null = null;
+	/** The newest fork that a header has shown. */
+	#shown: Fork | null = null;
+	#askedAt: number | null = null;
+
+	/** `chainId`: null while it is not known. */
+	constructor(options: { readonly chainId: () => bigint | null }) {
+		this.#chainId = options.chainId;
+	}
+
+	/** The fork of a block with this timestamp, in seconds since the epoch, on top of what was seen. */
+	at(timestamp: number): Fork {
+		const announced = this.#isActive(timestamp) ? (this.#next?.fork ?? null) : null;
+		return newerFork(newerFork(this.#current ?? this.#usual, announced), this.#shown);
+	}
+
+	/** Takes the fork that a header shows; null: none that is known. */
+	see(shown: Fork | null): void {
+		if (shown !== null) this.#shown = newerFork(shown, this.#shown);
+	}
+
+	/** Whether `eth_config` should be asked before this block: for the first time, each hundred blocks, and at a fork. */
+	isDue({ number, timestamp }: { readonly number: number; readonly timestamp: number }): boolean {
+		const isDue =
+			this.#isActive(timestamp) ||
+			this.#askedAt === null ||
+			Math.abs(number - this.#askedAt) >= ASK_EACH_BLOCKS;
+		if (isDue) this.#askedAt = number;
+		return isDue;
+	}
+
+	/**
+	 * Takes the result of `eth_config`; one that is something else changes nothing. Returns what it lists that no fork of the table
+	 * introduces: rules that are not known here.
+	 */
+	learn(config: unknown): readonly string[] {
+		const { current, next } = fieldsOf(config);
+		const names = namesOf(current);
+		if (names === null) return [];
+		const announced = namesOf(next);
+		const since = fieldsOf(next).activationTime;
+		this.#current = forkOf(names);
+		this.#next = announced !== null && typeof since === "number" ? { fork: forkOf(announced), since } : null;
+		return [...new Set([...names, ...(announced ?? [])])].filter((name) => !KNOWN.has(name));
+	}
+
+	get #usual(): Fork {
+		const chainId = this.#chainId();
+		return chainId !== null && OSAKA_CHAINS.includes(chainId) ? OSAKA : OLDEST;
+	}
+
+	#isActive(timestamp: number): boolean {
+		return this.#next !== null && timestamp >= this.#next.since;
+	}
+}
+
+function forkOf(names: ReadonlySet<string>): Fork {
+	return newestFork("introduces", (name) => names.has(name)) ?? OLDEST;
+}
+
+/** The precompiles and system contracts of one configuration; null for anything else. */
+function namesOf(config: unknown): ReadonlySet<string> | null {
+	const { precompiles, systemContracts } = fieldsOf(config);
+	if (typeof precompiles !== "object" || precompiles === null) return null;
+	return new Set([...Object.keys(precompiles), ...Object.keys(fieldsOf(systemContracts))]);
+}
+
+function fieldsOf(value: unknown): Json {
+	return typeof value === "object" && value !== null ? (value as Json) : {};
+}

@@ -1,0 +1,10 @@
+// The forks by name, and a chain that is always on one of them.
+
+import { FORKS, type Fork } from "../../shared/ethereum/forks.ts";
+
+export const [PRAGUE, OSAKA, AMSTERDAM] = FORKS;
+
+/** What tells the fork of a block, on a chain that has no other. */
+export function always(fork: Fork): { readonly after: () => Fork; readonly at: () => Fork } {
+	return { after: () => fork, at: () => fork };
+}
