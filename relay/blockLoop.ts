@@ -106,7 +106,7 @@ export class BlockLoop {
 		accounts.setHead(update.head.number);
 		const next = nextOf();
 		tip.set(update.head, next);
-		if (next !== null) transactions.pool.setNextFees(next);
+		if (next !== null) transactions.pool.setNext(next);
 		onHead(update);
 		// After the tip is set: transactions that are dropped from now on are judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#reconsider();
@@ -265,14 +265,19 @@ export class BlockLoop {
 	#runSender(sender: string, moved: boolean, head: number): void {
 		const { transactions, runner } = this.#deps;
 		const { pool, records } = transactions;
-		const canGoOut = pool.applyNextFees(sender);
+		const canGoOut = pool.applyNext(sender);
 		const { ready } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),
 		);
-		// It was sent for this head and the base fee has risen above its cap: record that it is held now.
-		const isHeldNow = ready[0]?.sentForBlock === head && checked[0] === true;
+		// It was sent for this head and the base fee has risen above its cap, or a fork has begun that does not allow it: record
+		// that it is held now.
+		const [first] = ready;
+		const isRuledOut = first !== undefined && pool.nextProblem(first.transaction.tx)?.code === "FORK_RULES";
+		const isHeldNow = isRuledOut
+			? records.get(first.transaction.tx.hash)?.record.simulationError?.code !== "FORK_RULES"
+			: first?.sentForBlock === head && checked[0] === true;
 		if (!canGoOut && !moved && !isHeldNow) return;
 		// A transaction that is with the builders and must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";

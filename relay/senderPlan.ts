@@ -56,6 +56,11 @@ export function planTransactions(
 	let unsimulated: SimulationError | null = null;
 	return facts.map((one, i): TransactionPlan => {
 		if (waitsFor !== null) return { do: "wait", reason: waitsFor };
+		const ruledOut = forkProblem(outcomes[i]);
+		if (ruledOut !== null) {
+			waitsFor = "behindHeld";
+			return { do: "hold", error: ruledOut };
+		}
 		if (!one.policy.simulated) {
 			behindUnchecked = true;
 		} else if (behindUnchecked) {
@@ -80,6 +85,11 @@ export function planTransactions(
 		builders = narrowed(builders, one.eligible);
 		return { do: "send", builders };
 	});
+}
+
+/** On no path a transaction goes out that the chain's rules do not allow any more; null if they do. */
+function forkProblem(outcome: MaybeOutcome): SimulationError | null {
+	return outcome?.ok === false && outcome.error.code === "FORK_RULES" ? outcome.error : null;
 }
 
 /** Those of `before`, the builders of earlier transactions, that are `eligible`. */

@@ -19,7 +19,7 @@ import {
 	type SimulationPriority,
 } from "./domain/simulation.ts";
 import type { PrivateTransaction } from "./domain/transaction.ts";
-import { feeProblem } from "./domain/transactionRules.ts";
+import { blockProblem } from "./domain/transactionRules.ts";
 import {
 	countToSimulate,
 	type MaybeOutcome,
@@ -81,7 +81,11 @@ interface Visibility {
 /** Delay before a sender is run again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
 /** Errors that may last for many blocks: recorded once, although the message changes with each block's fee. */
-const WAITS_FOR_FEE: ReadonlySet<SimulationErrorCode> = new Set(["FEE_CAP_TOO_LOW", "BLOB_FEE_CAP_TOO_LOW"]);
+const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
+	"FEE_CAP_TOO_LOW",
+	"BLOB_FEE_CAP_TOO_LOW",
+	"FORK_RULES",
+]);
 
 /** Runs all senders. */
 export class SenderRunner {
@@ -179,19 +183,19 @@ export class SenderRunner {
 		}
 	}
 
-	/** The outcomes, as far as they are needed. The first transaction whose fees are too low for the block fails unsimulated. */
+	/** The outcomes, as far as they are needed. The first that the block can't have by its fees or rules fails unsimulated. */
 	async #outcomes(
 		sender: string,
 		ready: readonly PoolEntry[],
 		facts: readonly TransactionFacts[],
 		run: { readonly next: NextBlock; readonly priority: Priority; readonly job: Job },
 	): Promise<readonly MaybeOutcome[]> {
-		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, run.next));
-		const firstUnderpriced = problems.findIndex((problem) => problem !== null);
-		const count = countToSimulate(firstUnderpriced < 0 ? facts : facts.slice(0, firstUnderpriced));
+		const problems = ready.map(({ transaction }) => blockProblem(transaction.tx, run.next));
+		const firstUnfit = problems.findIndex((problem) => problem !== null);
+		const count = countToSimulate(firstUnfit < 0 ? facts : facts.slice(0, firstUnfit));
 		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), run);
 		return ready.map((_, i) => {
-			const error = i === firstUnderpriced ? problems[i] : null;
+			const error = i === firstUnfit ? problems[i] : null;
 			return error ? { ok: false, error } : simulated[i];
 		});
 	}
@@ -403,7 +407,7 @@ function isSent(entry: PoolEntry, builders: readonly string[], block: number): b
 function isRecorded(record: TransactionRecord | undefined, error: SimulationError, next: NextBlock): boolean {
 	const last = record?.stage === "SIMULATION_FAILED" ? record.simulationError : null;
 	if (last?.code !== error.code) return false;
-	if (WAITS_FOR_FEE.has(error.code)) return true;
+	if (WAITS_LONG.has(error.code)) return true;
 	return record?.block === next.number && last.message === error.message;
 }
 

@@ -1,6 +1,7 @@
 // The rules of admission as lists of pure functions: about the transaction alone, and about its sender's account. Each returns
 // null or a refusal. The pool has its own rules (replacement, shares).
 
+import type { Fork } from "../../shared/ethereum/forks.ts";
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import {
 	belowIntrinsicGas,
@@ -47,7 +48,9 @@ const size: StaticRule = (tx) => {
 		: rejection("OVERSIZED", `oversized data: transaction size ${tx.size}, limit ${limit}`);
 };
 
-const initcode: ProtocolRule = (tx, _chain, { fork }) =>
+type ForkRule = (tx: DecodedTransaction, fork: Fork) => Rejection | null;
+
+const initcode: ForkRule = (tx, fork) =>
 	tx.to !== null || tx.data.length <= fork.maxInitCodeBytes
 		? null
 		: rejection(
@@ -77,14 +80,17 @@ const blockGas: StaticRule = (tx, _chain, next) =>
 				`exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${next.gasLimit}`,
 			);
 
-const transactionGas: ProtocolRule = (tx, _chain, { fork }) =>
+const transactionGas: ForkRule = (tx, fork) =>
 	fork.maxTxGas === null || tx.gasLimit <= fork.maxTxGas
 		? null
 		: rejection("TX_GAS_LIMIT", `transaction gas limit too high (cap: ${fork.maxTxGas}, tx: ${tx.gasLimit})`);
 
-const intrinsic: ProtocolRule = (tx, _chain, { fork }) => belowIntrinsicGas(tx, fork);
-
-const floor: ProtocolRule = (tx, _chain, { fork }) => outsideFloorGas(tx, fork);
+/** The rules that depend on the fork. */
+const FORK_RULES: readonly ForkRule[] = [initcode, transactionGas, belowIntrinsicGas, outsideFloorGas];
+const byFork =
+	(rule: ForkRule): ProtocolRule =>
+	(tx, _chain, { fork }) =>
+		rule(tx, fork);
 
 const eoa: AccountRule = (tx, account) =>
 	account.code !== "contract"
@@ -115,25 +121,25 @@ const funds: AccountRule = (tx, account) => {
 export const STATIC_RULES: readonly StaticRule[] = [
 	chainId,
 	size,
-	initcode,
+	byFork(initcode),
 	tipAboveFeeCap,
 	blobs,
 	authorizations,
-	transactionGas,
+	byFork(transactionGas),
 	blockGas,
-	intrinsic,
-	floor,
+	byFork(belowIntrinsicGas),
+	byFork(outsideFloorGas),
 	nonceAtMax,
 ];
 /** The rules that hold in every block of a fork: without those of pools (size, blob count) and of the next block (gas limit). */
 export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	chainId,
-	initcode,
+	byFork(initcode),
 	tipAboveFeeCap,
 	authorizations,
-	transactionGas,
-	intrinsic,
-	floor,
+	byFork(transactionGas),
+	byFork(belowIntrinsicGas),
+	byFork(outsideFloorGas),
 	nonceAtMax,
 ];
 export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];
@@ -177,9 +183,15 @@ export function feeProblem(
 	return null;
 }
 
-/** Whether the fees of `tx` are high enough for the block. */
-export function paysFor(...of: Parameters<typeof feeProblem>): boolean {
-	return feeProblem(...of) === null;
+/** Why the block can't have `tx` whatever the state is, by its fees or its fork's rules, or null. It was admitted by an earlier one. */
+export function blockProblem(
+	tx: DecodedTransaction,
+	block: Pick<NextBlock, "baseFee" | "blobBaseFee" | "fork">,
+): SimulationError | null {
+	const fees = feeProblem(tx, block);
+	if (fees !== null) return fees;
+	const refusal = firstRefusal(FORK_RULES, tx, block.fork);
+	return refusal === null ? null : { code: "FORK_RULES", message: refusal.message };
 }
 
 /** The first refusal of `rules`, or null. */

@@ -360,6 +360,7 @@ function probePart(head: Header, ahead: number, without: ReadonlySet<Dispensable
 		...{ accessList: [], gasPrice: null, maxFeePerGas: baseFee + 1n, maxPriorityFeePerGas: 1n },
 		...{ maxFeePerBlobGas: null, blobVersionedHashes: [], authorizationList: [], sidecar: null },
 		...{ v: 0n, yParity: 0, r: 0n, s: 0n, hash: DRAWN, from: PROBE_CALLER, raw: Buffer.alloc(0), size: 0 },
+		zeroBytes: 0,
 	};
 	const slot = `0x${"0".repeat(64)}`;
 	return {

@@ -7,8 +7,9 @@ import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import type { PendingReader } from "../domain/ports.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
+import type { SimulationError } from "../domain/simulation.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
-import { paysFor } from "../domain/transactionRules.ts";
+import { blockProblem } from "../domain/transactionRules.ts";
 
 /** A transaction in the pool, with its delivery state. */
 export interface PoolEntry {
@@ -73,7 +74,7 @@ export class Pool implements PendingReader {
 	readonly #parkedBytes: Shares;
 	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
 	readonly #parked = new Set<PoolEntry>();
-	#nextFees: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
+	#next: NextBlock | null = null;
 
 	constructor({ maxBytes }: PoolOptions) {
 		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
@@ -166,7 +167,7 @@ export class Pool implements PendingReader {
 		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
 		const isParked =
-			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || !paysFor(tx, this.#nextFees);
+			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || this.nextProblem(tx) !== null;
 		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
 		const exceeded =
 			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
@@ -261,13 +262,13 @@ export class Pool implements PendingReader {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block's fees; {@link applyNextFees} applies them to a sender. */
-	setNextFees(next: NextBlock): void {
-		this.#nextFees = next;
+	/** Records the next block; {@link applyNext} applies them to a sender. */
+	setNext(next: NextBlock): void {
+		this.#next = next;
 	}
 
 	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
-	applyNextFees(address: string): boolean {
+	applyNext(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
@@ -302,19 +303,24 @@ export class Pool implements PendingReader {
 		return next;
 	}
 
-	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing or pays too little. */
+	/** Why the next block can't have it whatever the state is, or null. */
+	nextProblem(tx: DecodedTransaction): SimulationError | null {
+		return this.#next === null ? null : blockProblem(tx, this.#next);
+	}
+
+	/** The first nonce from the account's `nonce` on that can't be in the next block: it is missing, pays too little or breaks its rules. */
 	#firstParkedNonce(entries: readonly PoolEntry[], nonce: bigint): bigint {
 		let first = nonce;
 		for (const { transaction } of entries) {
 			const { tx } = transaction;
 			if (tx.nonce < nonce) continue;
-			if (tx.nonce !== first || !paysFor(tx, this.#nextFees)) break;
+			if (tx.nonce !== first || this.nextProblem(tx) !== null) break;
 			first += 1n;
 		}
 		return first;
 	}
 
-	/** As {@link applyNextFees}. */
+	/** As {@link applyNext}. */
 	#updateParked(sender: Sender): boolean {
 		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {

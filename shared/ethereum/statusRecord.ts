@@ -97,6 +97,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
 	BLOB_FEE_CAP_TOO_LOW: "raise the fee cap for blobs, or wait until the blob base fee falls",
 	OUT_OF_GAS: "send it again with a higher gas limit, or cancel it",
 	GAS_LIMIT_TOO_HIGH: "send it again with a lower gas limit, or cancel it",
+	FORK_RULES: "the chain has new rules: sign it again with the gas limit that they need, or cancel it",
 	NODE_UNAVAILABLE: "wait: the relay's node gives no verdict now; on /fast what it can't simulate is sent",
 };
 

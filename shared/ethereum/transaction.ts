@@ -31,6 +31,8 @@ export interface DecodedTransaction extends TransactionFields {
 	readonly raw: Buffer;
 	/** Length of {@link raw} in bytes. */
 	readonly size: number;
+	/** How many bytes of its calldata are zero. */
+	readonly zeroBytes: number;
 	/** Null except for type 3. */
 	readonly sidecar: SidecarSummary | null;
 }
@@ -156,6 +158,7 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 		from,
 		raw,
 		size: raw.length,
+		zeroBytes: countZeros(fields.data),
 		sidecar,
 	};
 	return { ok: true, tx };
@@ -172,6 +175,15 @@ function failure(reason: DecodeReason, message: string): DecodeFailure {
 }
 
 const INVALID_SIGNATURE = failure("invalidSignature", "invalid transaction v, r, s values");
+
+/** A loop by index: an iterator or callback is ten times slower. */
+function countZeros(bytes: Uint8Array): number {
+	let zeros = 0;
+	for (let index = 0; index < bytes.length; index++) {
+		if (bytes[index] === 0) zeros++;
+	}
+	return zeros;
+}
 
 /** Whether the transaction is a plain transfer to its own sender: no data, blobs or authorizations. */
 export function isSelfTransfer({

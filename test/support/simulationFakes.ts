@@ -90,6 +90,7 @@ export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): Decod
 		from: SENDER,
 		raw: Buffer.alloc(0),
 		size: 0,
+		zeroBytes: 0,
 		sidecar: null,
 		...fields,
 	};

@@ -19,7 +19,6 @@ import {
 	feeProblem,
 	firstRefusal,
 	hopelessFeeCap,
-	paysFor,
 	STATIC_RULES,
 } from "../../../../relay/domain/transactionRules.ts";
 import { countToSimulate, planTransactions, type TransactionFacts } from "../../../../relay/senderPlan.ts";
@@ -296,6 +295,5 @@ test("fees below the block's keep a transaction out", () => {
 	] as const) {
 		const fees = { maxFeePerGas, maxFeePerBlobGas };
 		assert.equal(feeProblem(fees, block)?.code, code);
-		assert.equal(paysFor(fees, block), code === undefined);
 	}
 });

@@ -163,7 +163,7 @@ const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
 for (const [name, one, expected] of PARKED) {
 	test(`with 4 MiB of a client parked, one more that ${name} is ${expected}`, () => {
 		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
-		pool.setNextFees(NEXT);
+		pool.setNext(NEXT);
 		const client = "10.0.0.1";
 		assert.equal(add(pool, { client, bytes: 4 * MIB - 1_000, nonce: 7 }), "added");
 		assert.equal(add(pool, { client, bytes: 1_000, from: "0xdear", fee: 99n }), "added");

@@ -38,7 +38,8 @@ const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, f
 
 test("intrinsic gas, floor gas and maximum cost", () => {
 	for (const [fields, gas, floor] of GAS) {
-		const tx = { ...CALL, ...fields };
+		const filled = { ...CALL, ...fields };
+		const tx = { ...filled, zeroBytes: filled.data.filter((byte) => byte === 0).length };
 		assert.deepEqual([intrinsicGas(tx, PRAGUE), floorDataGas(tx, PRAGUE)], [gas, floor]);
 	}
 	const tx = { gasLimit: 21_000n, maxFeePerGas: 10n, value: 5n, maxFeePerBlobGas: null };
@@ -155,6 +156,7 @@ test("a failing transaction has a reason and a next step", () => {
 		["OUT_OF_GAS", "out of gas", /higher gas limit/],
 		["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit", /lower gas limit/],
 		["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less", /fee cap for blobs/],
+		["FORK_RULES", "insufficient gas for floor data gas cost", /sign it again/],
 		["NODE_UNAVAILABLE", "node unavailable", /no verdict now/],
 		["A_NEW_CODE", "of another relay", /or cancel it/],
 	];
