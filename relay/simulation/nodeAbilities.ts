@@ -18,7 +18,7 @@ import {
 	type RequestLimits,
 	type SimulationNode,
 } from "./engines/engine.ts";
-import { onlyReturned, PROBE_ADDRESS, PROBE_CALLER, readHex } from "./engines/nodeObjects.ts";
+import { onlyCall, onlyReturned, PROBE_ADDRESS, PROBE_CALLER, readHex } from "./engines/nodeObjects.ts";
 import { simulateCall } from "./engines/simulateV1.ts";
 import { traceFirst } from "./engines/traces.ts";
 import { readAnswer, readTransportError } from "./engines/verdicts.ts";
@@ -53,10 +53,13 @@ const ASK_MS = 5_000;
 const DEFAULT_GAS_CAP = 50_000_000n;
 /** More than any cap. */
 const MUCH_GAS = 2n ** 49n;
-/** Gas used before {@link GAS_CODE} reads the gas left. */
-const USED_BEFORE = 21_002n;
-/** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
+/** GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN; and the gas that it uses after it has read the gas left. */
 const GAS_CODE = "0x5a5f5260205ff3";
+const USED_AFTER = 13n;
+/** Gas used before, where the node does not show it: a call costs 21,000 until Amsterdam. */
+const USED_BEFORE = 21_002n;
+/** Gas of a second call, which shows that. */
+const LITTLE_GAS = 100_000n;
 /** Returns TIMESTAMP, NUMBER, BASEFEE, GASLIMIT, COINBASE, PREVRANDAO and the value of slot 0, a word each. */
 const SHOW_CODE = "0x425f52436020524860405245606052416080524460a0525f5460c05260e05ff3";
 /** An unused address for that contract, and one for a fee recipient. */
@@ -385,17 +388,32 @@ async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	};
 	const params = [{ blockStateCalls: [block], validation: false }, "latest"];
 	const answer = await ask(node, { method: "eth_simulateV1", params });
-	const simulated = onlyReturned(answer);
+	const simulated = onlyCall(answer);
+	if (simulated !== null) {
+		const { returned, gasUsed } = simulated;
+		return capOf(gasLeft(returned), gasUsed === null ? USED_BEFORE : gasUsed - USED_AFTER);
+	}
 	// A node that does not answer is not waited for twice.
-	if (simulated !== null || answer.kind === "fault") return capOf(simulated);
+	if (answer.kind === "fault") return null;
 	// Of a block with so much gas reth runs none, and others simulate nothing.
-	const called = await ask(node, { method: "eth_call", params: [call, "latest", state] });
-	return capOf(called.kind === "result" ? readHex(called.value) : null);
+	const called = async (gas: bigint) => {
+		const params = [{ ...call, gas: toQuantity(gas) }, "latest", state];
+		const result = await ask(node, { method: "eth_call", params });
+		return gasLeft(result.kind === "result" ? readHex(result.value) : null);
+	};
+	const left = await called(MUCH_GAS);
+	const littleLeft = left === null ? null : await called(LITTLE_GAS);
+	const isShown = littleLeft !== null && littleLeft < LITTLE_GAS;
+	return capOf(left, isShown ? LITTLE_GAS - littleLeft : USED_BEFORE);
 }
 
-function capOf(left: string | null): bigint | null {
-	if (left?.length !== 66) return null;
-	const cap = BigInt(left) + USED_BEFORE;
+function gasLeft(returned: string | null): bigint | null {
+	return returned?.length === 66 ? BigInt(returned) : null;
+}
+
+function capOf(left: bigint | null, usedBefore: bigint): bigint | null {
+	if (left === null) return null;
+	const cap = left + usedBefore;
 	return cap < MUCH_GAS ? cap : MUCH_GAS;
 }
 

@@ -4,7 +4,7 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { isObject, onlyReturned, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
+import { isObject, onlyCall, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
 import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
 import { findFundsProblem } from "../simulator.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
@@ -30,10 +30,9 @@ export interface Simulating {
 
 /** geth's limit of blocks above the state's, empty ones included. */
 const MAX_BLOCKS = 256;
-/** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
+/** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN; and the gas that it uses after it has read the gas left. */
 const PROBE_CODE = "0x485f525a60205260405ff3";
-/** Gas used before the code reads GAS. */
-const PROBE_GAS = 21_012n;
+const USED_AFTER = 14n;
 const PROBE_BASE_FEE = 0x1ee3an;
 
 /** Probes the node; null if it fails to answer. */
@@ -50,10 +49,10 @@ export async function probeSimulating(ask: AskNode): Promise<Simulating | null> 
 	});
 	const read = readAnswer(answer);
 	if (read.kind === "fault") return null;
-	const returned = onlyReturned(read);
-	if (returned === null || returned.length !== 2 + 128) return { isExact: false, gasCap: 0n };
+	const { returned, gasUsed } = onlyCall(read) ?? {};
+	if (returned?.length !== 2 + 128 || gasUsed == null) return { isExact: false, gasCap: 0n };
 	const [fee, left] = [BigInt(returned.slice(0, 66)), BigInt(`0x${returned.slice(66)}`)];
-	return { isExact: fee === PROBE_BASE_FEE, gasCap: left + PROBE_GAS };
+	return { isExact: fee === PROBE_BASE_FEE, gasCap: left + gasUsed - USED_AFTER };
 }
 
 export interface SimulateOptions {

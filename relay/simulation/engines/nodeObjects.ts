@@ -1,7 +1,7 @@
 // Builds and reads the JSON of simulations: calls, blocks, system writes, logs, and state overrides from a trace's changes. For the
 // relay's own node only: authorizations keep their signatures, without which they have no effect.
 
-import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { Header } from "../../domain/chain.ts";
@@ -224,10 +224,19 @@ export function readCallResult(call: unknown): CallResult | null {
 
 /** The return data of an `eth_simulateV1` with one call; null if that failed. */
 export function onlyReturned(answer: NodeAnswer): string | null {
+	return onlyCall(answer)?.returned ?? null;
+}
+
+/** The only call of an `eth_simulateV1`: what it returned, and the gas that it used, if the node says it; null if it failed. */
+export function onlyCall(
+	answer: NodeAnswer,
+): { readonly returned: string; readonly gasUsed: bigint | null } | null {
 	const [block]: readonly unknown[] =
 		answer.kind === "result" && Array.isArray(answer.value) ? answer.value : [];
 	const [call]: readonly unknown[] = isObject(block) && Array.isArray(block.calls) ? block.calls : [];
-	return isObject(call) && call.status === "0x1" ? readHex(call.returnData) : null;
+	if (!isObject(call) || call.status !== "0x1") return null;
+	const returned = readHex(call.returnData);
+	return returned === null ? null : { returned, gasUsed: parseNodeQuantity(call.gasUsed) };
 }
 
 /** Whether `value` is an object, not an array. */
