@@ -224,6 +224,7 @@ async function makeParts(
 		{
 			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
 			payments: paymentReader({ node, received: receivedByFrames }),
+			forkAt: forks.at,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
 			onPayment: (fact) => metrics.payment({ fact }),

@@ -4,6 +4,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { Bidder, BundleRecord } from "../domain/bundleStatus.ts";
+import type { NextBlock } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { Submission } from "./bundleTable.ts";
@@ -38,6 +39,8 @@ export interface Bid {
 	value: bigint;
 	/** The next block of these simulations. */
 	valueFor: number;
+	/** Whether the account that gets the refund was empty then. */
+	refundIsToNew: boolean;
 	/**
 	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
 	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
@@ -243,11 +246,11 @@ export function backrunName(target: string, client: string): string {
 	return `backrun ${target} ${client}`;
 }
 
-/** The bundle for `block`; `refundPercent` is the user's share of the backrun's proceeds. */
+/** The bundle for the next block; `refundPercent` is the user's share of the backrun's proceeds. */
 export function backrunBundle(
 	bid: Bid,
 	{ tx, path, refundRecipient }: PrivateTransaction,
-	block: number,
+	next: Pick<NextBlock, "number" | "fork" | "baseFee">,
 	refundPercent: number,
 ): OutgoingBundle {
 	return {
@@ -256,8 +259,9 @@ export function backrunBundle(
 			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
 		],
-		...{ block, client: bid.client, isPlain: false },
+		...{ block: next.number, client: bid.client, isPlain: false },
 		refund: {
+			payout: { fork: next.fork, baseFee: next.baseFee, isNew: bid.refundIsToNew, brings: bid.value },
 			percent: refundPercent,
 			recipient: refundRecipient ?? tx.from,
 			bodyIdx: 0,

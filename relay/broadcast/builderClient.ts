@@ -11,7 +11,7 @@ import { advice, type Symptom } from "../../shared/outgoing/advice.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../domain/bundle.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
-import type { RefundTerms } from "../domain/refund.ts";
+import { owedRefund, type RefundTerms } from "../domain/refund.ts";
 
 /** A JSON-RPC call to a builder, without envelope. */
 export interface BuilderCall {
@@ -80,13 +80,20 @@ function droppingFields(row: BuilderRow, { transactions }: OutgoingBundle): obje
 }
 
 function refundFields(row: BuilderRow, refund: BundleRefund): object {
-	const percent = refundTerms(row, refund.percent)?.percent ?? 0;
+	const percent = paidPercent(row, refund);
 	if (percent === 0) return {};
 	return {
 		refundPercent: percent,
 		refundRecipient: refund.recipient,
 		...(refund.of === null ? {} : { refundTxHashes: [refund.of] }),
 	};
+}
+
+/** The percent that is asked of a builder; 0 where paying it would cost more than that. */
+function paidPercent(row: BuilderRow, { percent, payout }: BundleRefund): number {
+	const terms = refundTerms(row, percent);
+	if (terms === null) return 0;
+	return payout !== undefined && owedRefund(payout.brings, terms, payout).owed === 0n ? 0 : terms.percent;
 }
 
 function mevShareCall(
@@ -106,7 +113,7 @@ function mevShareCall(
 }
 
 function validityOf(row: BuilderRow, refund: BundleRefund | null): object {
-	const percent = refund === null ? 0 : (refundTerms(row, refund.percent)?.percent ?? 0);
+	const percent = refund === null ? 0 : paidPercent(row, refund);
 	if (refund === null || percent === 0) return { refund: [], refundConfig: [] };
 	return {
 		refund: [{ bodyIdx: refund.bodyIdx, percent }],

@@ -20,7 +20,14 @@ const row = z.strictObject({
 	fullPrivacy: z.boolean().default(false).describe("whether it may have transactions of `/fullprivacy`"),
 	refund: z.boolean().default(true).describe("whether it pays refunds; without, it gets no backruns"),
 	maxRefundPercent: z.int().min(0).max(100).default(99).describe("the largest `refundPercent` it takes"),
-	refundGas: z.int().min(0).default(0).describe("gas whose cost it takes off a refund"),
+	refundGas: z
+		.union([z.int().min(0), z.enum(["usual", "transfer"])], {
+			error: "expected a whole number of gas, `usual` or `transfer`",
+		})
+		.default("usual")
+		.describe(
+			"gas whose cost it takes off a refund; `transfer`: what sending it costs by the fork's rules; `usual`: the same since Amsterdam, nothing before",
+		),
 	cancel: z
 		.enum(["endpoint", "empty", "both", "none"])
 		.default("both")

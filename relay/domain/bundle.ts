@@ -3,6 +3,7 @@
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Payout } from "./refund.ts";
 
 /** Most blocks from the head to a bundle's first block, and from its first to its last. */
 export const MAX_BLOCKS_AHEAD = 30;
@@ -95,6 +96,8 @@ export interface BundleRefund {
 	readonly bodyIdx: number;
 	/** Hash of the transaction whose proceeds are shared; null: the builder's default, the last one. */
 	readonly of: string | null;
+	/** What they are at least, in wei, and what paying it depends on. Absent: not known, and then it is asked for whatever it costs. */
+	readonly payout?: Payout & { readonly brings: bigint };
 }
 
 /** A bundle as it is sent to builders for one block. */

@@ -63,6 +63,11 @@ export interface AccountState {
 	readonly code: "none" | "delegated" | "contract";
 }
 
+/** Whether there is no such account on the chain (EIP-161). */
+export function isEmpty({ nonce, balance, code }: Pick<AccountState, "nonce" | "balance" | "code">): boolean {
+	return nonce === 0n && balance === 0n && code === "none";
+}
+
 /** Where a transaction was mined. */
 export interface Inclusion {
 	readonly hash: string;

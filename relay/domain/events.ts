@@ -23,7 +23,7 @@ export interface Refund {
 	readonly bid: string;
 	/** What the backrun brought to the coinbase: transfers and priority fees. */
 	readonly brought: string;
-	/** What the builder deducts for the payment: its row's `refundGas` at the base fee. */
+	/** What the builder deducts for the payment, by its row's `refundGas`, at the base fee. */
 	readonly cost: string;
 	/** The builder's percent of what was brought, less the cost. */
 	readonly owed: string;

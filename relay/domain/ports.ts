@@ -264,6 +264,8 @@ export interface PaymentReader {
 		hash: string,
 		block: PaidBlock,
 	): Promise<{ readonly fees: bigint; readonly transfers: bigint | null }>;
+	/** Whether an account held nothing at all right after a block. Throws an UpstreamError. */
+	isEmpty(address: string, blockNumber: number): Promise<boolean>;
 	/** The hash of the canonical block with this number, or null. Throws an UpstreamError. */
 	canonicalHash(number: number): Promise<string | null>;
 }

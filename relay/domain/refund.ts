@@ -1,20 +1,40 @@
 // Computes the refund that a builder owes the user for a backrun. Pure.
 
+import type { Fork } from "../../shared/ethereum/forks.ts";
+import type { BuilderRow } from "./builder.ts";
+
 /** How a builder refunds. */
 export interface RefundTerms {
 	/** Percent of the backrun's proceeds: the smaller of our setting and the builder's maximum. */
 	readonly percent: number;
-	/** Gas whose cost at the base fee the builder deducts. */
-	readonly refundGas: number;
+	/** As the builder's row has it. */
+	readonly refundGas: BuilderRow["refundGas"];
 }
 
-/** The refund due for `brought` wei, never below zero, and the deducted cost. */
+/** What the cost of paying a refund depends on. */
+export interface Payout {
+	/** Whose rules hold in the block. */
+	readonly fork: Fork;
+	/** Wei per gas. */
+	readonly baseFee: bigint;
+	/** Whether the recipient's account is empty before it: then it must be made, which is dear since Amsterdam. */
+	readonly isNew: boolean;
+}
+
+/** Whether a refund to an account that does not exist costs more than one to another. */
+export function isNewDearer({ transferGas }: Fork): boolean {
+	return transferGas.toEmpty > transferGas.toExisting;
+}
+
+/** The refund due for `brought` wei, never below zero, and the cost of paying it, which the builder deducts. */
 export function owedRefund(
 	brought: bigint,
-	baseFee: bigint,
-	terms: RefundTerms,
+	{ percent, refundGas }: RefundTerms,
+	{ fork, baseFee, isNew }: Payout,
 ): { readonly cost: bigint; readonly owed: bigint } {
-	const cost = BigInt(terms.refundGas) * baseFee;
-	const owed = (brought * BigInt(terms.percent)) / 100n - cost;
+	const { toEmpty, toExisting } = refundGas === "transfer" ? fork.transferGas : fork.payoutGas;
+	const gas = typeof refundGas === "number" ? BigInt(refundGas) : isNew ? toEmpty : toExisting;
+	const cost = gas * baseFee;
+	const owed = (brought * BigInt(percent)) / 100n - cost;
 	return { cost, owed: owed > 0n ? owed : 0n };
 }

@@ -3,7 +3,8 @@
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError, type UpstreamFault } from "../../shared/jsonrpc/client.ts";
-import { type Fields, fieldsOf, readAddress } from "../domain/nodeJson.ts";
+import { isEmpty } from "../domain/chain.ts";
+import { ACCOUNT_METHODS, type Fields, fieldsOf, readAccount, readAddress } from "../domain/nodeJson.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
 import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
@@ -65,6 +66,15 @@ export function paymentReader(dependencies: {
 			const spent = readAddress(receipt?.from) === block.coinbase ? gas * price : 0n;
 			const transfers = gained + spent - fees;
 			return { fees, transfers: transfers > 0n ? transfers : 0n };
+		},
+		async isEmpty(account, blockNumber) {
+			const results = ACCOUNT_METHODS.map(async (method) => {
+				const answer = await node.call({ method, params: [account, toQuantity(blockNumber)] }, ASK_MS);
+				return answer.ok ? answer.result : null;
+			});
+			const state = readAccount(await Promise.all(results));
+			if (state === null) throw new UpstreamError("notJsonRpc");
+			return isEmpty(state);
 		},
 		async canonicalHash(number) {
 			const block = await ask("eth_getBlockByNumber", [toQuantity(number), false]);

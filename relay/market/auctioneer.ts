@@ -317,11 +317,12 @@ export class Auctioneer {
 
 	#send(bid: Bid, names: readonly string[], block: number): void {
 		const { table } = this.#market;
-		const { pool, records, sender, clock } = this.#deps;
+		const { pool, records, sender, tip, clock } = this.#deps;
 		const entry = pool.get(bid.target);
-		if (entry === undefined) return;
+		const next = tip.next();
+		if (entry === undefined || next?.number !== block) return;
 		const { transaction } = entry;
-		const bundle = backrunBundle(bid, transaction, block, this.#options.refundPercent);
+		const bundle = backrunBundle(bid, transaction, next, this.#options.refundPercent);
 		const recipient = transaction.refundRecipient ?? transaction.tx.from;
 		let isRecorded = false;
 		const recordOnce = () => {

@@ -68,7 +68,10 @@ export class BidChecks {
 		const isValid = verdict.kind === "valid";
 		bid.basis = isValid ? basis : null;
 		bid.inconclusive = isValid ? null : { basis, targetFailed: verdict.kind === "targetFails" };
-		if (isValid) Object.assign(bid, valued(bid, verdict.value, this.#deps.tip.next()?.number ?? 0));
+		if (isValid) {
+			const worth = valued(bid, verdict.value, this.#deps.tip.next()?.number ?? 0);
+			Object.assign(bid, worth, { refundIsToNew: verdict.refundIsToNew });
+		}
 		const againMs = retryMs(verdict);
 		if (againMs !== null) this.#retry(bid.target, againMs);
 		this.#listener.onVerdict(bid, verdict);

@@ -89,7 +89,7 @@ export class Bidding {
 			// The head or the target's chain has changed meanwhile: the result is stale.
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
-			if (verdict.kind === "valid") return this.#accept(one, verdict.value, basis);
+			if (verdict.kind === "valid") return this.#accept(one, verdict, basis);
 			if (!isTransient(verdict) || left === 1) return refusalOf(verdict);
 			await pause(clock, LATER_HEAD_MS);
 		}
@@ -133,8 +133,8 @@ export class Bidding {
 			);
 	}
 
-	/** Accepts a bid that pays `paid` wei in the state `basis`. Synchronous, so that nothing changes in between. */
-	#accept(one: Considered, paid: bigint, basis: string): BundleOutcome {
+	/** Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in between. */
+	#accept(one: Considered, { value: paid, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#market;
 		const { request, submission, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
@@ -155,7 +155,8 @@ export class Bidding {
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
-		const terms = { submission, builders, firstBlock, lastBlock, basis, inconclusive: null, ...worth };
+		const found = { basis, inconclusive: null, refundIsToNew, ...worth };
+		const terms = { submission, builders, firstBlock, lastBlock, ...found };
 		if (twin !== undefined) {
 			for (const bid of more) auctioneer.removeMerged(bid);
 			table.freeUuid(twin.submission);
@@ -199,7 +200,9 @@ function barred(bar: Bar | null): BundleOutcome | null {
 }
 
 /** The refusal that follows from a simulation's result. Throws if there was none. */
-function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" }>): BundleOutcome {
+type ValidBid = Extract<BidVerdict, { kind: "valid" }>;
+
+function refusalOf(verdict: Exclude<BidVerdict, ValidBid>): BundleOutcome {
 	switch (verdict.kind) {
 		case "outdated":
 		case "unavailable":

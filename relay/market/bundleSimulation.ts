@@ -6,8 +6,9 @@ import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
-import type { AccountState, NextBlock } from "../domain/chain.ts";
+import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
 import type { SharedTransactions } from "../domain/ports.ts";
+import { isNewDearer } from "../domain/refund.ts";
 import {
 	blockContext,
 	EXECUTION_FAILURES,
@@ -46,8 +47,8 @@ type NoVerdict =
 
 /** The result of a backrun's simulation behind its target. */
 export type BidVerdict =
-	/** It pays `value` wei. */
-	| { readonly kind: "valid"; readonly value: bigint }
+	/** It pays `value` wei. `refundIsToNew`: whether the recipient's account is empty, which makes a refund dearer. */
+	| { readonly kind: "valid"; readonly value: bigint; readonly refundIsToNew: boolean }
 	| { readonly kind: "unpaid"; readonly feeRecipient: string }
 	| { readonly kind: "failed"; readonly error: SimulationError }
 	/** The target itself does not pass now. */
@@ -180,7 +181,11 @@ export class BundleSimulation implements SharedTransactions {
 			return targetFails ? { kind: "targetFails" } : { kind: "failed", error: last.error };
 		}
 		if (last.paid === null) return { kind: "unavailable" };
-		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
+		if (last.paid === 0n) return { kind: "unpaid", feeRecipient };
+		const { refundRecipient } = target.entry.transaction;
+		const mayBeNew = refundRecipient !== null && isNewDearer(next.fork);
+		const refundIsToNew = mayBeNew && isEmpty(await accounts.get(refundRecipient, client));
+		return { kind: "valid", value: last.paid, refundIsToNew };
 	}
 
 	/** Simulates a plain bundle. Entries that may revert must still be valid in the block. */

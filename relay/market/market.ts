@@ -2,6 +2,7 @@
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { ForkAt } from "../../shared/ethereum/forks.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
@@ -68,6 +69,8 @@ export interface MarketDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
+	/** Tells whose rules hold in a block. */
+	readonly forkAt: ForkAt;
 	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
 	readonly payments: PaymentReader;
 	readonly publisher: Publisher;

@@ -9,7 +9,7 @@ import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
-import { owedRefund, type RefundTerms } from "../domain/refund.ts";
+import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
 import type { FinalRound } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
@@ -24,6 +24,8 @@ export interface Landed {
 	/** The backrun's index in the block. */
 	readonly index: number;
 	readonly recipient: string;
+	/** Whether the recipient's account is empty before the block. */
+	readonly isNew: boolean;
 	/** Wei that it brought by transfers; null: the node can't trace it. */
 	readonly transfers: bigint | null;
 	/** Wei that it brought in all; if the node can't trace it, the bid is taken for the transfers. */
@@ -36,7 +38,7 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"records" | "payments" | "sender" | "background" | "clock" | "log"
+		"records" | "payments" | "sender" | "forkAt" | "background" | "clock" | "log"
 	>;
 	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "ledger">;
 	/** The inclusion event of each record that was settled last. */
@@ -92,7 +94,7 @@ export class Settlement {
 	}
 
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
-		const { payments, records, clock } = this.#deps;
+		const { payments, records, forkAt, clock } = this.#deps;
 		const block = await payments.block(blockHash);
 		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
@@ -102,7 +104,7 @@ export class Settlement {
 			if (one !== null) landed.push(one);
 			await this.#report(record, { number: block.number, hash: blockHash }, one);
 		}
-		const refunds = refundsOf(block, landed);
+		const refunds = refundsOf({ ...block, fork: forkAt(block.timestamp) }, landed);
 		for (const record of targets) {
 			const inclusion = this.#openInclusion(record, blockHash);
 			// Reorganised meanwhile.
@@ -150,9 +152,16 @@ export class Settlement {
 		const builders = new Set(out === null ? all.flatMap((one) => one.builders) : out.builders);
 		const terms = [...builders].flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
 		const brought = fees + (transfers ?? BigInt(bundled.bid));
+		const isNew = await this.#isNew(recipient, record.from, block);
 		// Who had sent it before a restart is no longer known.
 		const bidder = out?.bidder ?? { owner: null, client: null, sender: tx.from };
-		return { record, bundled, bidder, index, recipient, transfers, brought, terms };
+		return { record, bundled, bidder, index, recipient, isNew, transfers, brought, terms };
+	}
+
+	/** Read only where it changes what a refund costs; a sender has paid for its transaction, so its account is there. */
+	async #isNew(recipient: string, sender: string, { number, timestamp }: PaidBlock): Promise<boolean> {
+		const { forkAt, payments } = this.#deps;
+		return isNewDearer(forkAt(timestamp)) && recipient !== sender && payments.isEmpty(recipient, number - 1);
 	}
 
 	/**
@@ -199,12 +208,13 @@ function bundledAs({ bundle, backrun, bid, recipient }: BidOut) {
  * the other's refund. One transfer that covers several refunds counts for the first of them.
  */
 export function refundsOf(
-	block: PaidBlock,
+	block: PaidBlock & Pick<Payout, "fork">,
 	landed: readonly Landed[],
 ): ReadonlyMap<TransactionRecord, Refund> {
 	const inOrder = [...landed].sort((a, b) => a.index - b.index);
 	const taken = new Set<number>();
 	const paid = new Map<Landed, bigint>();
+	const isDue = (one: Landed, value: bigint) => duesOf(block, one).some(({ owed }) => owed === value);
 	for (const isExact of [true, false]) {
 		for (const within of [1, block.transactions.length]) {
 			for (const one of inOrder) {
@@ -216,7 +226,7 @@ export function refundsOf(
 						!taken.has(i) &&
 						tx.from === block.coinbase &&
 						tx.to === one.recipient &&
-						(isExact ? isDue(one, tx.value, block) : tx.value > 0n),
+						(isExact ? isDue(one, tx.value) : tx.value > 0n),
 				);
 				if (index < 0) continue;
 				taken.add(index);
@@ -227,19 +237,16 @@ export function refundsOf(
 	return new Map(inOrder.map((one) => [one.record, refundOf(block, one, paid.get(one) ?? 0n)]));
 }
 
-/** Whether it is what one of the builders owes for the backrun. */
-function isDue({ terms, brought }: Landed, value: bigint, { baseFee }: PaidBlock): boolean {
-	return terms.some((one) => owedRefund(brought, baseFee, one).owed === value);
-}
-
 /**
  * The refund to record. It is unknown which of several builders made the block: the one whose terms match the payment is
  * assumed, or else the one that owes the most.
  */
-function refundOf(block: PaidBlock, { bundled, brought, terms, recipient }: Landed, paid: bigint): Refund {
-	const owed = terms.map((one) => owedRefund(brought, block.baseFee, one));
-	const fitting = owed.find((one) => one.owed === paid);
-	const most = owed.reduce((high, one) => (one.owed > high.owed ? one : high), owed[0] ?? NOTHING);
+function refundOf(block: PaidBlock & Pick<Payout, "fork">, landed: Landed, paid: bigint): Refund {
+	const { bundled, brought, terms, recipient } = landed;
+	const dues = duesOf(block, landed);
+	const fitting = dues.find((one) => one.owed === paid);
+	const likely = dues.slice(0, terms.length);
+	const most = likely.reduce((high, one) => (one.owed > high.owed ? one : high), likely[0] ?? NOTHING);
 	const due = fitting ?? most;
 	return {
 		bundle: bundled.bundle,
@@ -252,6 +259,13 @@ function refundOf(block: PaidBlock, { bundled, brought, terms, recipient }: Land
 		payer: block.coinbase,
 		recipient,
 	};
+}
+
+/** What each builder owes; and then what each would if the block itself had made the recipient's account before, or emptied it. */
+function duesOf(block: PaidBlock & Pick<Payout, "fork">, { brought, terms, isNew }: Landed) {
+	return [isNew, !isNew].flatMap((now) =>
+		terms.map((one) => owedRefund(brought, one, { ...block, isNew: now })),
+	);
 }
 
 const NOTHING = { cost: 0n, owed: 0n };

@@ -16,6 +16,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		error: stage === "SIMULATION_FAILED" ? record.simulationError : null,
 		blockNumber: isMined(stage) ? record.block : null,
 		refundWei: record.refund,
+		refundCost: refundCost(record),
 	});
 	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, ...held };
 	return {
@@ -38,6 +39,12 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		refund: toEther(record.refund),
 		...held,
 	};
+}
+
+/** What paying the refund would have cost, if nothing was owed for that reason; else null. */
+function refundCost({ stage, events, refund }: TransactionRecord): string | null {
+	const last = isMined(stage) && refund === "0" ? events.findLast(({ type }) => type === "refunded") : null;
+	return last?.type === "refunded" && last.owed === "0" && last.cost !== "0" ? last.cost : null;
 }
 
 /** INCLUDED once mined; FAILED if it fails now or has ended; UNKNOWN while it is pending and healthy, as the interface demands. */

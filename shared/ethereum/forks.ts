@@ -32,6 +32,11 @@ export interface GasTable {
 	};
 }
 
+export interface TransferGas {
+	readonly toExisting: bigint;
+	readonly toEmpty: bigint;
+}
+
 export interface Fork {
 	/** For people. */
 	readonly name: string;
@@ -46,7 +51,9 @@ export interface Fork {
 	/** The version of blob sidecars. https://eips.ethereum.org/EIPS/eip-7594 */
 	readonly sidecarVersion: 0 | 1;
 	/** Gas of sending Ether to an account that holds something, and to an empty one. */
-	readonly transferGas: { readonly toExisting: bigint; readonly toEmpty: bigint };
+	readonly transferGas: TransferGas;
+	/** The gas that builders take off a refund for paying it, where they do not say otherwise. */
+	readonly payoutGas: TransferGas;
 	readonly gas: GasTable;
 }
 
@@ -72,6 +79,7 @@ const PRAGUE: Fork = {
 	maxInitCodeBytes: 49_152,
 	sidecarVersion: 0,
 	transferGas: { toExisting: 21_000n, toEmpty: 21_000n },
+	payoutGas: { toExisting: 0n, toEmpty: 0n },
 	gas: {
 		...{ base: 21_000n, creation: 32_000n, recipient: 0n, value: 0n },
 		...{ zeroByte: 4n, otherByte: 16n, initCodeWord: 2n },
@@ -94,6 +102,9 @@ const OSAKA: Fork = {
 	sidecarVersion: 1,
 };
 
+/** A new account is 120 bytes of state at 1,530 gas. */
+const AMSTERDAM_TRANSFER: TransferGas = { toExisting: 21_000n, toEmpty: 204_600n };
+
 /** EIP-2780, 7928, 7954, 7976, 7981, 8037, 8038, 8282. */
 const AMSTERDAM: Fork = {
 	...OSAKA,
@@ -103,8 +114,8 @@ const AMSTERDAM: Fork = {
 	maxTxGas: 2n ** 32n - 1n,
 	maxFieldsGas: 2n ** 24n,
 	maxInitCodeBytes: 131_072,
-	// A new account is 120 bytes of state at 1,530 gas.
-	transferGas: { toExisting: 21_000n, toEmpty: 204_600n },
+	transferGas: AMSTERDAM_TRANSFER,
+	payoutGas: AMSTERDAM_TRANSFER,
 	gas: {
 		...{ base: 12_000n, creation: 12_000n, recipient: 3_000n, value: 6_000n },
 		...{ zeroByte: 4n, otherByte: 16n, initCodeWord: 2n },

@@ -106,11 +106,15 @@ export function stageReport(
 	stage: string,
 	facts: Partial<Pick<StageReport, "blockNumber" | "refundWei">> & {
 		readonly error?: StatusError | null;
+		/** Wei that paying the refund would have cost, where that was more than the refund. */
+		readonly refundCost?: string | null;
 	} = {},
 ): StageReport {
-	const { error = null, blockNumber = null, refundWei = "0" } = facts;
-	const [state, reason, nextStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
-	const report = { stage, state, blockNumber, reason: error?.message ?? reason, refundWei };
+	const { error = null, blockNumber = null, refundWei = "0", refundCost = null } = facts;
+	const [state, usual, nextStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
+	const noRefund =
+		refundCost && `no refund: paying it would have cost the builder ${refundCost} wei, which is more`;
+	const report = { stage, state, blockNumber, reason: error?.message ?? usual ?? noRefund, refundWei };
 	if (error === null) return { ...report, nextStep };
 	return { ...report, nextStep: raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? nextStep };
 }

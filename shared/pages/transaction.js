@@ -24,7 +24,10 @@ const EVENT_TEXTS = {
 	included: ({ block, reverted }) =>
 		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
 	reorged: () => "Its block has left the chain",
-	refunded: ({ paid }) => `Refund paid: ${ether(paid)}`,
+	refunded: ({ paid, owed, cost }) =>
+		paid === "0" && owed === "0" && cost !== "0"
+			? `No refund: paying it would have cost ${ether(cost)}, which is more`
+			: `Refund paid: ${ether(paid)}`,
 	replaced: () => "Replaced by another transaction of the sender",
 	cancelled: () => "Cancelled",
 	expired: () => "Expired: no block took it in time",

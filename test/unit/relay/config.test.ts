@@ -75,7 +75,8 @@ test("a row needs a name and a URL, and has the decided defaults", () => {
 		rows: [
 			{
 				...ROW,
-				...{ dialect: "bundle", fullPrivacy: false, refund: true, maxRefundPercent: 99, refundGas: 0 },
+				...{ dialect: "bundle", fullPrivacy: false, refund: true, maxRefundPercent: 99 },
+				refundGas: "usual",
 				...{ cancel: "both", privateMethod: "eth_sendPrivateRawTransaction", dropping: false },
 			},
 		],

@@ -13,7 +13,7 @@ import {
 import { targetBundle } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../../../../relay/domain/bundle.ts";
-import { owedRefund } from "../../../../relay/domain/refund.ts";
+import { AMSTERDAM, OSAKA } from "../../../support/forks.ts";
 import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const TARGET = signedTransaction();
@@ -188,16 +188,30 @@ for (const [method, param] of [
 test("a builder refunds what is asked, within its row; one that pays nothing has no terms", () => {
 	for (const [asked, options, terms] of [
 		[90, { maxRefundPercent: 99, refundGas: 21_000 }, { percent: 90, refundGas: 21_000 }],
-		[100, { maxRefundPercent: 99 }, { percent: 99, refundGas: 0 }],
-		[90, { maxRefundPercent: 50 }, { percent: 50, refundGas: 0 }],
-		[90, { maxRefundPercent: 90 }, { percent: 90, refundGas: 0 }],
-		[0, {}, { percent: 0, refundGas: 0 }],
+		[100, { maxRefundPercent: 99 }, { percent: 99, refundGas: "usual" }],
+		[90, { maxRefundPercent: 50, refundGas: "transfer" }, { percent: 50, refundGas: "transfer" }],
+		[90, { maxRefundPercent: 90, refundGas: 0 }, { percent: 90, refundGas: 0 }],
+		[0, {}, { percent: 0, refundGas: "usual" }],
 		[90, { refund: false }, null],
 		[90, { refund: true, maxRefundPercent: 0 }, null],
 	] as const) {
 		assert.deepEqual(refundTerms(row(options), asked), terms, `${asked} of ${JSON.stringify(options)}`);
 	}
-	const terms = { percent: 90, refundGas: 21_000 };
-	assert.deepEqual(owedRefund(1_000_000n, 7n, terms), { cost: 147_000n, owed: 753_000n });
-	assert.deepEqual(owedRefund(100_000n, 7n, terms), { cost: 147_000n, owed: 0n });
+});
+
+test("a builder is asked for no refund that costs more to pay than it is", () => {
+	const brings = 1_000_000n;
+	for (const [fork, baseFee, isNew, isAsked] of [
+		[OSAKA, 100n, true, true],
+		[AMSTERDAM, 4n, true, true],
+		[AMSTERDAM, 5n, true, false],
+		[AMSTERDAM, 42n, false, true],
+		[AMSTERDAM, 43n, false, false],
+	] as const) {
+		const refund = { ...REFUND, payout: { fork, baseFee, isNew, brings } };
+		for (const dialect of DIALECT_NAMES) {
+			const text = JSON.stringify(sent(dialect, { refund }));
+			assert.equal(text.includes(RECIPIENT), isAsked, `${fork.name} ${baseFee} ${isNew} ${dialect}`);
+		}
+	}
 });

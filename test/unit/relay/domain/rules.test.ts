@@ -23,7 +23,7 @@ import {
 } from "../../../../relay/domain/transactionRules.ts";
 import { countToSimulate, planTransactions, type TransactionFacts } from "../../../../relay/senderPlan.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import { OSAKA, PRAGUE } from "../../../support/forks.ts";
+import { AMSTERDAM, OSAKA, PRAGUE } from "../../../support/forks.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const yes = true;
@@ -167,7 +167,27 @@ const REFUNDS: readonly (readonly [bigint, bigint, number, number, bigint, bigin
 ];
 test("a builder owes its percentage of what a backrun brought, less its gas, to the wei", () => {
 	for (const [brought, baseFee, percent, refundGas, cost, owed] of REFUNDS) {
-		assert.deepEqual(owedRefund(brought, baseFee, { percent, refundGas }), { cost, owed }, `${brought}`);
+		const payout = { fork: AMSTERDAM, baseFee, isNew: true };
+		assert.deepEqual(owedRefund(brought, { percent, refundGas }, payout), { cost, owed }, `${brought}`);
+	}
+});
+
+/** What a builder takes off 90 % of a million wei, at a base fee of 1 wei: to an account that is there, and to a new one. */
+const COSTS = [
+	[OSAKA, "usual", 0n, 0n],
+	[OSAKA, "transfer", 21_000n, 21_000n],
+	[AMSTERDAM, "usual", 21_000n, 204_600n],
+	[AMSTERDAM, "transfer", 21_000n, 204_600n],
+	[AMSTERDAM, 0, 0n, 0n],
+	[AMSTERDAM, 5, 5n, 5n],
+] as const;
+test("paying a refund costs what the fork makes of it, unless the builder's row says otherwise", () => {
+	for (const [fork, refundGas, ...costs] of COSTS) {
+		const found = [false, true].map((isNew) =>
+			owedRefund(1_000_000n, { percent: 90, refundGas }, { fork, baseFee: 1n, isNew }),
+		);
+		const expected = costs.map((cost) => ({ cost, owed: 900_000n - cost }));
+		assert.deepEqual(found, expected, `${fork.name} ${refundGas}`);
 	}
 });
 

@@ -15,6 +15,7 @@ import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { PRAGUE } from "../../../support/forks.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import {
 	privateTransaction,
@@ -109,8 +110,10 @@ export class AuctionFixture {
 			payments: {
 				block: async (hash) => this.chain.paid(hash),
 				brought: async (hash) => ({ fees: 0n, transfers: this.transfers.get(hash) ?? null }),
+				isEmpty: async () => false,
 				canonicalHash: async (number) => this.chain.hashAt(number),
 			},
+			forkAt: () => PRAGUE,
 			publisher: { publish: (_topic, make) => void make() },
 			view: ({ hash }, { block, stage, reason }) => {
 				this.published.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));

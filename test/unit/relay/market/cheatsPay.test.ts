@@ -43,6 +43,7 @@ class Auctions {
 			payments: {
 				block: async () => null,
 				brought: async () => ({ fees: 0n, transfers: null }),
+				isEmpty: async () => false,
 				canonicalHash: async (number) => this.#chain.hashAt(number),
 			},
 		});

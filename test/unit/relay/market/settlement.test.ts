@@ -7,6 +7,8 @@ import type { PaidBlock } from "../../../../relay/domain/ports.ts";
 import { newRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
 import { type Landed, refundsOf } from "../../../../relay/market/settlement.ts";
+import type { Fork } from "../../../../shared/ethereum/forks.ts";
+import { AMSTERDAM, OSAKA } from "../../../support/forks.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const COINBASE = "0xc01";
@@ -16,14 +18,15 @@ const A: RefundTerms = { percent: 90, refundGas: 0 };
 const B: RefundTerms = { percent: 50, refundGas: 3 };
 
 type Row = PaidBlock["transactions"][number];
+type ForkedBlock = Parameters<typeof refundsOf>[0];
 
 /** Hashes of targets and backruns, and payments of the coinbase to the user, in the order of the block. */
-function blockOf(rows: readonly (string | Partial<Row>)[]): PaidBlock {
+function blockOf(rows: readonly (string | Partial<Row>)[], fork: Fork = OSAKA): ForkedBlock {
 	const transactions = rows.map((row, i): Row => {
 		const usual = { hash: `pay ${i}`, from: COINBASE, to: USER, value: 0n };
 		return typeof row === "string" ? { ...usual, hash: row, from: "0xsome" } : { ...usual, ...row };
 	});
-	return { number: 101, timestamp: 1_212, coinbase: COINBASE, baseFee: 10n, transactions };
+	return { number: 101, timestamp: 1_212, coinbase: COINBASE, baseFee: 10n, transactions, fork };
 }
 
 /** The backrun `hash` that is in the block, bid so many wei and brought as many. */
@@ -33,12 +36,12 @@ function landedIn(block: PaidBlock, hash: string, bid: bigint, terms: readonly R
 		record: newRecord(privateTransaction({ by: testAccount(400) })),
 		...{ bundled, bidder: { owner: null, client: null, sender: "0xsome" } },
 		...{ index: block.transactions.findIndex((tx) => tx.hash === hash) },
-		...{ recipient: USER, transfers: bid, brought: bid, terms },
+		...{ recipient: USER, isNew: false, transfers: bid, brought: bid, terms },
 	};
 }
 
 /** Cost, owed and paid of each. */
-function amountsOf(block: PaidBlock, landed: readonly Landed[]): readonly string[] {
+function amountsOf(block: ForkedBlock, landed: readonly Landed[]): readonly string[] {
 	const refunds = refundsOf(block, landed);
 	return landed.map(({ record }) => {
 		const { cost, owed, paid } = refunds.get(record) ?? {};
@@ -122,5 +125,22 @@ test("the amount due follows the terms of the builder that matches the payment",
 	for (const [name, terms, paid, expected] of TERMS) {
 		const block = blockOf(["T", "0xa", { value: paid }]);
 		assert.deepEqual(amountsOf(block, [landedIn(block, "0xa", 1_000n, terms)]), [expected], name);
+	}
+});
+
+test("since Amsterdam a payment to a new account costs more, also if the block itself has made it or nobody knew", () => {
+	const brought = 10_000_000n;
+	const usual: RefundTerms = { percent: 90, refundGas: "usual" };
+	for (const [isNew, paid, expected] of [
+		[false, 8_790_000n, "210000 8790000 8790000"],
+		[false, 6_954_000n, "2046000 6954000 6954000"],
+		[true, 6_954_000n, "2046000 6954000 6954000"],
+		[true, 8_790_000n, "210000 8790000 8790000"],
+		[true, 5n, "2046000 6954000 5"],
+		[false, 5n, "210000 8790000 5"],
+	] as const) {
+		const block = blockOf(["T", "0xa", { value: paid }], AMSTERDAM);
+		const landed = { ...landedIn(block, "0xa", brought, [usual]), isNew };
+		assert.deepEqual(amountsOf(block, [landed]), [expected], `${isNew} ${paid}`);
 	}
 });
