@@ -243,6 +243,8 @@ export interface PaidBlock {
 	readonly coinbase: string;
 	/** Wei per gas. */
 	readonly baseFee: bigint;
+	/** The block's hash, where it has an access list that nodes may serve (EIP-7928). */
+	readonly accessListOf?: string;
 	/** In order; `to` is null for a creation, `value` in wei. */
 	readonly transactions: readonly {
 		readonly hash: string;

@@ -1,5 +1,5 @@
-// Reads payments from the node: the transfers of a block, and what a transaction paid to the coinbase. Bids and refunds are
-// judged elsewhere.
+// Reads payments from the node: the transfers of a block, and what a transaction paid to the coinbase, by the block's access list
+// or by traces. Bids and refunds are judged elsewhere.
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError, type UpstreamFault } from "../../shared/jsonrpc/client.ts";
@@ -46,10 +46,29 @@ export function paymentReader(dependencies: {
 			throw thrown;
 		}
 	};
+	/** Wei that the coinbase has more behind the transaction than before it, by the block's access list; null without one. */
+	const listedGain = async (hash: string, block: PaidBlock): Promise<bigint | null> => {
+		const { accessListOf, coinbase, number, transactions } = block;
+		if (accessListOf === undefined) return null;
+		const answer = await node.call({ method: "eth_getBlockAccessList", params: [accessListOf] }, ASK_MS);
+		const balances = answer.ok ? balancesIn(answer.result, coinbase) : null;
+		if (balances === null) return null;
+		// Index 0 is before the first transaction.
+		const index = transactions.findIndex((tx) => tx.hash === hash) + 1;
+		const [after, before] = [index, index - 1].map(
+			(at) => balances.findLast((one) => one.index <= at)?.value,
+		);
+		if (after === undefined) return 0n;
+		if (before !== undefined) return after - before;
+		const params = [coinbase, toQuantity(number - 1)];
+		const parent = await node.call({ method: "eth_getBalance", params }, ASK_MS);
+		const had = parent.ok ? parseNodeQuantity(parent.result) : null;
+		return had === null ? null : after - had;
+	};
 	return {
 		async block(hash) {
 			const block = await ask("eth_getBlockByHash", [hash, true]);
-			return block === null ? null : readPaidBlock(block);
+			return block === null ? null : readPaidBlock(block, hash);
 		},
 		async brought(hash, block) {
 			const receipt = await ask("eth_getTransactionReceipt", [hash]);
@@ -57,15 +76,19 @@ export function paymentReader(dependencies: {
 			const gas = parseNodeQuantity(receipt?.gasUsed);
 			if (price === null || gas === null) throw new UpstreamError("notJsonRpc");
 			const fees = gas * (price - block.baseFee);
+			const isOwn = readAddress(receipt?.from) === block.coinbase;
+			const spent = isOwn ? gas * price : 0n;
+			const listed = await listedGain(hash, block);
+			// A list by which another's transaction brought less than its fees is not this block's.
+			if (listed !== null && (isOwn || listed >= fees))
+				return { fees, transfers: atLeast0(listed + spent - fees) };
 			const calls = await trace(hash, CALLS, "tooLarge", "timeout");
 			if (calls !== null) return { fees, transfers: received(calls, block.coinbase) };
 			if (receipt?.status === "0x0") return { fees, transfers: 0n };
 			// Nobody hides what it pays behind calls that are too many to read.
 			const gained = gainOf(await trace(hash, BALANCES, "tooLarge"), block.coinbase);
 			if (gained === null) return { fees, transfers: null };
-			const spent = readAddress(receipt?.from) === block.coinbase ? gas * price : 0n;
-			const transfers = gained + spent - fees;
-			return { fees, transfers: transfers > 0n ? transfers : 0n };
+			return { fees, transfers: atLeast0(gained + spent - fees) };
 		},
 		async isEmpty(account, blockNumber) {
 			const results = ACCOUNT_METHODS.map(async (method) => {
@@ -83,6 +106,10 @@ export function paymentReader(dependencies: {
 	};
 }
 
+function atLeast0(wei: bigint): bigint {
+	return wei > 0n ? wei : 0n;
+}
+
 /** Wei that `account` has more behind the transaction than before it; null where the trace does not show that. */
 function gainOf(trace: Fields | null, account: string): bigint | null {
 	const [before, after] = [fieldsOf(trace?.pre), fieldsOf(trace?.post)];
@@ -96,7 +123,29 @@ function balanceIn(accounts: Fields, account: string): bigint | null {
 	return parseNodeQuantity(fieldsOf(accounts[account])?.balance);
 }
 
-function readPaidBlock(block: Fields): PaidBlock {
+/**
+ * The balances of an account by a block access list, in order of their index; null for anything else. Names as in
+ * https://github.com/ethereum/execution-apis/blob/main/src/schemas/block-access-list.yaml or as in go-ethereum.
+ */
+function balancesIn(list: unknown, account: string): readonly { index: number; value: bigint }[] | null {
+	if (!Array.isArray(list)) return null;
+	const entry = list.map(fieldsOf).find((one) => readAddress(one?.address) === account);
+	const changes = entry?.balanceChanges ?? [];
+	if (!Array.isArray(changes)) return null;
+	const balances = changes.map((change: unknown) => {
+		const { index, blockAccessIndex, value, postBalance } = fieldsOf(change) ?? {};
+		return {
+			index: parseNodeQuantity(index ?? blockAccessIndex),
+			value: parseNodeQuantity(value ?? postBalance),
+		};
+	});
+	if (balances.some((one) => one.index === null || one.value === null)) return null;
+	return balances
+		.map(({ index, value }) => ({ index: Number(index), value: value ?? 0n }))
+		.sort((one, other) => one.index - other.index);
+}
+
+function readPaidBlock(block: Fields, hash: string): PaidBlock {
 	const { transactions } = block;
 	if (!Array.isArray(transactions)) throw new UpstreamError("notJsonRpc");
 	return {
@@ -104,6 +153,7 @@ function readPaidBlock(block: Fields): PaidBlock {
 		timestamp: Number(quantity(block.timestamp)),
 		coinbase: address(block.miner),
 		baseFee: parseNodeQuantity(block.baseFeePerGas) ?? 0n,
+		...(block.blockAccessListHash == null ? {} : { accessListOf: hash }),
 		transactions: transactions.map((one: unknown) => {
 			const tx = record(one);
 			return {
