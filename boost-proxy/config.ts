@@ -19,6 +19,7 @@ import {
 	SettingError,
 	type Settings,
 	type SettingTable,
+	slotContradictions,
 	url,
 } from "../shared/config.ts";
 import { DIALECTS, type DialectName } from "./domain/ports.ts";
@@ -102,6 +103,7 @@ export const BOOST_SETTINGS = {
 	DATABASE_URL: databaseUrlRow("the embedded journal"),
 	DATABASE_VERIFY: SERVER_ROWS.DATABASE_VERIFY,
 	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
+	SLOT_MS: SERVER_ROWS.SLOT_MS,
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	ADMIN_TOKEN: {
@@ -161,7 +163,7 @@ function contradictions(settings: Partial<Settings<typeof BOOST_SETTINGS>>): rea
 	const { FALLBACK_URL, FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL } = settings;
 	const { BREAKER_HOLD_MS = 0, BREAKER_HOLD_MAX_MS = BREAKER_HOLD_MS } = settings;
 	const whole = FALLBACK_FAST_URL ?? FALLBACK_NOREVERTS_URL;
-	const errors: SettingError[] = [];
+	const errors: SettingError[] = [...slotContradictions(settings)];
 	if (BREAKER_HOLD_MAX_MS < BREAKER_HOLD_MS)
 		errors.push(refusal("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS"));
 	if (FALLBACK_URL === undefined && whole === undefined) errors.push(refusal("FALLBACK_URL", "is missing"));

@@ -7,6 +7,7 @@ import { type Clock, pause } from "../shared/clock.ts";
 import type { Fork } from "../shared/ethereum/forks.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
+import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { addressReader, type ClientAddress } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
@@ -60,6 +61,7 @@ export interface FrontParts {
 	/** Finds the relay's addresses. */
 	readonly lookup: LookupFunction;
 	readonly log: Logger;
+	readonly slot: SlotLength;
 	readonly clock: Clock;
 	readonly drainMs: number;
 	/** Holds the port until the server starts. */
@@ -191,6 +193,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 				relay: relay.breaker,
 				fallback: upstreams.fallback?.breaker ?? null,
 				rows,
+				slot: parts.slot,
 				latency: metrics.callTimes,
 			},
 		),

@@ -3,6 +3,8 @@
 import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
+import { slotMsOf } from "../shared/config.ts";
+import { Slots } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
@@ -53,6 +55,8 @@ const DELIVERY_MS = 3_500;
 /** The share of a request's time that it may wait for another boost process to release the journal. */
 const HELD_SHARE = 0.8;
 const RECONCILE_TICK_MS = 1_000;
+/** How long a mined row can be reopened. */
+const REORG_SLOTS = 12;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
@@ -105,7 +109,10 @@ async function connect(
 		{ onFault: (task) => metrics.taskFailed({ task }) },
 		{ log: log.child("background") },
 	);
-	const slotMs = config.SLOT_SECONDS * 1000;
+	const slots = new Slots(
+		{ setMs: slotMsOf(config) },
+		{ clock, onLearnt: (ms) => log.info("the time between blocks is learnt from the chain", { ms }) },
+	);
 	const node =
 		config.ETH_RPC_URL === undefined
 			? null
@@ -115,12 +122,19 @@ async function connect(
 	const chainId = (): bigint | null => binding.chainId;
 	const chainTime = new ChainTime({ chainId }, { clock });
 	const rows = await Rows.load(
-		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
+		{
+			get ttlMs() {
+				return config.TX_TTL_BLOCKS * slots.ms;
+			},
+			get reorgMs() {
+				return REORG_SLOTS * slots.ms;
+			},
+		},
 		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
-	const told = new ToldChain({ slotMs }, { clock });
+	const told = new ToldChain({ slot: slots }, { clock });
 	const pool = createUpstreams(config, {
-		...{ clock, lookup, via, node, metrics, chainId, told },
+		...{ clock, lookup, via, node, slot: slots, metrics, chainId, told },
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;
@@ -136,8 +150,8 @@ async function connect(
 		{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
 	);
 	const observer = createObserver(
-		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
-		{ ...parts, chain: ours, log: log.child("observer") },
+		{ intervalMs: config.PROBE_INTERVAL_MS },
+		{ ...parts, slot: slots, chain: ours, log: log.child("observer") },
 	);
 	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
@@ -157,7 +171,8 @@ async function connect(
 		drainMs,
 		standby,
 		chainId,
-		fork: () => chainTime.forkIn(slotMs),
+		fork: () => chainTime.forkIn(slots.ms),
+		slot: slots,
 		via,
 		lookup,
 	});
@@ -171,7 +186,7 @@ async function connect(
 		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
-		chainTime.follow(slotMs, { chain: ours, background, clock }),
+		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
 		observer,

@@ -2,6 +2,7 @@
 
 import type { LookupFunction } from "node:net";
 import type { Clock } from "../shared/clock.ts";
+import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
@@ -29,6 +30,7 @@ export interface UpstreamsDependencies {
 	readonly log: Logger;
 	/** Independent of both; null if none is set. */
 	readonly node: JsonRpcClient | null;
+	readonly slot: SlotLength;
 	readonly metrics: BoostMetrics;
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
@@ -64,8 +66,7 @@ interface UpstreamTransports {
 
 /** Makes no request yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
-	const { clock, log, node, metrics, chainId, via, lookup } = dependencies;
-	const slotMs = config.SLOT_SECONDS * 1000;
+	const { clock, log, node, slot, metrics, chainId, via, lookup } = dependencies;
 	const timeoutMs = config.PROBE_TIMEOUT_MS;
 	const attemptTimeoutMs = submissionShareMs(config.REQUEST_BUDGET_MS);
 	// A failed connection must be noticed well within a submission's time.
@@ -150,7 +151,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const theirs =
 		config.fallback === null ? null : transportsTo(config.fallback, fallbackSetting(config.fallback));
 	const theirProbes = theirs?.probes.transports.fast.transport ?? null;
-	const reference = createHeadReference({ slotMs }, { node, fallback: theirProbes, clock, log });
+	const reference = createHeadReference({ slot }, { node, fallback: theirProbes, clock, log });
 	let fallback: HttpUpstream | null = null;
 	let fallbackBreaker: UpstreamBreaker | null = null;
 	const fallbackParts: Component[] = [];
@@ -167,7 +168,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		);
 	}
 	const probe = relayProbe(
-		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG, slotMs },
+		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG, slot },
 		{
 			...{ transport: ours.probes.transports.fast.transport, reference, clock },
 			onHead: (number) => dependencies.told.sawHead(number, "relay"),

@@ -3,6 +3,7 @@
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, inSlices, pause, type Timer } from "../shared/clock.ts";
+import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
@@ -35,7 +36,7 @@ const ACKNOWLEDGED: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected
 
 export interface BlockLoopOptions {
 	readonly txTtlBlocks: number;
-	readonly slotSeconds: number;
+	readonly slot: SlotLength;
 }
 
 export interface BlockLoopDependencies {
@@ -240,13 +241,13 @@ export class BlockLoop {
 	/** Expires a transaction whose lifetime is over, or that waited too long behind a gap. Returns whether it did. */
 	#expire({ record }: RecordEntry, head: number): boolean {
 		const { transactions } = this.#deps;
-		const { txTtlBlocks, slotSeconds } = this.#options;
+		const { txTtlBlocks, slot } = this.#options;
 		if (!isLive(record.stage)) return false;
 		const entry = transactions.pool.get(record.hash);
 		if (entry === undefined || !entry.durable) return false;
 		const last =
 			record.firstBlock === null
-				? (record.block ?? head) + Math.ceil(GAP_LIFE_S / slotSeconds)
+				? (record.block ?? head) + Math.ceil((GAP_LIFE_S * 1_000) / slot.ms)
 				: record.firstBlock + txTtlBlocks - 1;
 		if (head < last) return false;
 		transactions.expired(entry, head);

@@ -16,6 +16,7 @@ import {
 	SettingError,
 	type Settings,
 	type SettingTable,
+	slotContradictions,
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/signatures.ts";
@@ -58,14 +59,14 @@ export const RELAY_SETTINGS = {
 		"http://127.0.0.1:5052",
 		url("http:", "https:"),
 	),
-	HEAD_POLL_MS: row(
-		"how often the head is polled without a subscription",
+	HEAD_POLL_MS: optional(
+		"how often the head is polled without a subscription; a quarter of a slot and a second at most unless set",
 		"milliseconds, 10 to 60000",
 		"500",
 		integer(10, 60_000),
-		"1000",
 	),
 	CHAIN_ID: optional("the chain the node must be on", "a chain id", "1", chainId),
+	SLOT_MS: SERVER_ROWS.SLOT_MS,
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	BUILDERS: row(
 		"the block builders",
@@ -131,7 +132,7 @@ export const RELAY_SETTINGS = {
 		"268435456",
 	),
 	MAX_HEAD_AGE_S: optional(
-		"an older head makes /readyz 503; five slots unless set",
+		"an older head makes /readyz 503; five slots and five seconds at least unless set",
 		"seconds, 1 to 86400",
 		"60",
 		integer(1, 86_400),
@@ -144,7 +145,7 @@ export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 
 /** Reads the relay's settings. Throws SettingError that lists every missing or invalid one. */
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
-	return readSettings(RELAY_SETTINGS, env);
+	return readSettings(RELAY_SETTINGS, env, slotContradictions);
 }
 
 function chainId(value: string): bigint | undefined {

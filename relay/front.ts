@@ -2,6 +2,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
+import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
@@ -41,7 +42,8 @@ export interface FrontOptions {
 /** Makes the ingress; nothing listens yet. */
 export function createFront(config: RelayConfig, options: FrontOptions, parts: RelayParts): Ingress {
 	const { log, clock, version, drainMs, waiting, readClient: client } = options;
-	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline, abilities } = parts;
+	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline, abilities, slots } =
+		parts;
 	const { records } = transactions;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log });
 	const isPublic = (hash: string): boolean => {
@@ -53,14 +55,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 	records.subscribe(createLifeLog({ log: log.child("transactions") }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
 	const callMany = createCallMany(
-		{ rules, slotSeconds: config.SLOT_SECONDS, feeRecipientOf },
+		{ rules, feeRecipientOf },
 		{
 			node: readNode,
 			forkAt: parts.forks.at,
-			nextBlock: nextBlockReader(
-				{ slotSeconds: config.SLOT_SECONDS },
-				{ node: readNode, forks: parts.forks },
-			),
+			nextBlock: nextBlockReader({ slots }, { node: readNode, forks: parts.forks }),
 			...{ shared: market, recoveries: parts.recoveries, clock },
 		},
 	);
@@ -84,6 +83,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				infoReport(config, {
 					...{ version, chainId: rules.chainId, maxPendingPerSender: MAX_PER_SENDER },
 					...{ bidding: market.isOpen, simulation: abilities.report },
+					slotMs: slots.ms,
 					isPublished: tip.next()?.published !== undefined,
 				}),
 		},
@@ -109,7 +109,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				history: (record) => eventHistory(record, isPublic),
 				news: (record, event) => eventNews(record, event, isPublic),
 			},
-			checks: readinessChecks((config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000, parts),
+			checks: readinessChecks(maxHeadAge(config, slots), parts),
 			tip,
 			isOwn: (hash) => records.get(hash) !== undefined,
 			registry: parts.registry,
@@ -138,9 +138,19 @@ export function doorOf(config: RelayConfig): DoorOptions {
 	};
 }
 
+/** Slots and ms without a new head after which the relay is not ready. */
+const MAX_AGE_SLOTS = 5;
+const LEAST_MAX_AGE_MS = 5_000;
+
+/** The age from which a head is too old, in ms. */
+function maxHeadAge({ MAX_HEAD_AGE_S }: Pick<RelayConfig, "MAX_HEAD_AGE_S">, slot: SlotLength): () => number {
+	if (MAX_HEAD_AGE_S !== undefined) return () => MAX_HEAD_AGE_S * 1_000;
+	return () => Math.max(MAX_AGE_SLOTS * slot.ms, LEAST_MAX_AGE_MS);
+}
+
 /** The checks of /readyz: whether the relay can serve a submission now. */
 export function readinessChecks(
-	maxHeadAgeMs: number,
+	maxHeadAgeMs: () => number,
 	{ tip, heads, kv, transactions, deliveries }: RelayParts,
 ): readonly ReadinessCheck[] {
 	const verdict = (ok: boolean, reason: string): CheckResult => (ok ? { ok } : { ok, reason });
@@ -150,7 +160,7 @@ export function readinessChecks(
 		{
 			name: "head",
 			check() {
-				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs, "the head is too old");
+				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), "the head is too old");
 				return { ...result, ...clockNote(heads.times.differenceMs()) };
 			},
 		},

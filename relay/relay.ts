@@ -4,6 +4,8 @@
 import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
+import { slotMsOf } from "../shared/config.ts";
+import { Slots } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
@@ -169,11 +171,22 @@ async function makeParts(
 	const store = new TransactionDisk({ kv, log: log.child("store") });
 	const records = new TransactionRecords({ log: log.child("records") });
 	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
+	const slots = new Slots(
+		{ setMs: slotMsOf(config) },
+		{
+			clock,
+			onLearnt(ms) {
+				log.info("the time between blocks is learnt from the chain", { ms });
+				// What it does with blocks of one second is asked only where there are such.
+				if (ms < 1_000) background.run("abilities", () => abilities.learn());
+			},
+		},
+	);
 	const beacon =
 		config.BEACON_URL === undefined
 			? null
 			: new BeaconNode(
-					{ url: config.BEACON_URL, slotSeconds: config.SLOT_SECONDS },
+					{ url: config.BEACON_URL, slot: slots },
 					{
 						...{ clock, lookup, log: log.child("beacon") },
 						onAttributes() {
@@ -188,15 +201,18 @@ async function makeParts(
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
-	const abilities = new LearntAbilities({ node, clock, background, log: log.child("simulation") });
+	const abilities = new LearntAbilities({
+		...{ node, slot: slots, clock, background },
+		log: log.child("simulation"),
+	});
 	await abilities.learn();
 	const onSurprise = () => abilities.doubt();
 	const recoveries = new Recoveries();
 	const simulator = createSimulator(abilities, {
 		...{ node, clock, recoveries, onRun: simulationMetrics.runs, onSurprise },
 	});
-	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
-	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
+	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
+	const deliveries = new DeliveryHealth({ slot: slots }, { clock });
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
@@ -216,7 +232,6 @@ async function makeParts(
 	const market = new SearcherMarket(
 		{
 			...{ rules, feeRecipientOf, bidding: () => abilities.bidding },
-			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
 			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
@@ -252,9 +267,9 @@ async function makeParts(
 		},
 	);
 	const heads = new HeadTracker(
-		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
+		{ pollMs: config.HEAD_POLL_MS, wsUrl: config.ETH_WS_URL },
 		{
-			...{ node, clock, lookup, log: log.child("heads"), recoveries },
+			...{ node, clock, lookup, log: log.child("heads"), slots, recoveries },
 			onDifference(ms) {
 				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
 				else
@@ -262,17 +277,17 @@ async function makeParts(
 						ms: Math.abs(ms),
 					});
 			},
-			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node, forks }),
+			nextBlock: nextBlockReader({ slots }, { node, forks }),
 		},
 	);
-	const told = new ToldChain({ slotSeconds: config.SLOT_SECONDS }, { clock });
+	const told = new ToldChain({ slot: slots }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
 	const filters = new PolledFilters({ logs: blockLogs, turns, clock });
 	const logFeed = createLogFeed({ ...feeds, logs: blockLogs, turns, log: log.child("logs") });
 	const blockLoop = new BlockLoop(
-		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
 		{
 			...{ ...shared, transactions, runner, log: log.child("blocks") },
 			nextOf: () => heads.next(),
@@ -315,7 +330,7 @@ async function makeParts(
 		},
 		deliveries,
 		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
-		...{ beacon, attributesAfter },
+		...{ beacon, attributesAfter, slots },
 	};
 }
 

@@ -267,7 +267,13 @@ export const SERVER_ROWS = {
 		),
 		secret: true,
 	},
-	SLOT_SECONDS: numberRow("time between blocks", "seconds", 1, 60, 12),
+	SLOT_MS: optional(
+		"time between blocks; learnt from the chain unless set",
+		"milliseconds, 250 to 30000",
+		"12000",
+		integer(250, 30_000),
+	),
+	SLOT_SECONDS: optional("the same in seconds", "seconds, 1 to 60", "12", integer(1, 60)),
 	TX_TTL_BLOCKS: numberRow("life of a transaction", "blocks", 1, 1000, 25),
 	TRUST_PROXY: numberRow("proxies in front whose X-Forwarded-For entry is believed", "a number", 0, 10, 0, 1),
 	MAX_CONNECTIONS_PER_CLIENT: numberRow(
@@ -301,6 +307,24 @@ export const SERVER_ROWS = {
 		"info",
 	),
 } as const;
+
+/** The two settings of a slot's length. */
+export interface SlotSettings {
+	readonly SLOT_MS?: number | undefined;
+	readonly SLOT_SECONDS?: number | undefined;
+}
+
+/** The length of a slot that is set, in ms; undefined if it is to be learnt. */
+export function slotMsOf({ SLOT_MS, SLOT_SECONDS }: SlotSettings): number | undefined {
+	return SLOT_MS ?? (SLOT_SECONDS === undefined ? undefined : SLOT_SECONDS * 1_000);
+}
+
+/** An error if both settings of a slot's length are there and differ. */
+export function slotContradictions({ SLOT_MS, SLOT_SECONDS }: SlotSettings): readonly SettingError[] {
+	if (SLOT_MS === undefined || SLOT_SECONDS === undefined || SLOT_MS === SLOT_SECONDS * 1_000) return [];
+	const problem = `is ${SLOT_MS} beside SLOT_SECONDS=${SLOT_SECONDS}, which is ${SLOT_SECONDS * 1_000}: set one of them`;
+	return [new SettingError("SLOT_MS", problem, SERVER_ROWS.SLOT_MS)];
+}
 
 /** Text that is valid in an HTTP header. */
 export function headerText(value: string): string | undefined {

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -23,8 +24,8 @@ export function relayProbe(
 	{
 		timeoutMs,
 		maxHeadLag,
-		slotMs,
-	}: { readonly timeoutMs: number; readonly maxHeadLag: number; readonly slotMs: number },
+		slot,
+	}: { readonly timeoutMs: number; readonly maxHeadLag: number; readonly slot: SlotLength },
 	dependencies: {
 		/** Used by probes alone: the connections of the traffic may all hang. */
 		readonly transport: Transport;
@@ -67,7 +68,7 @@ export function relayProbe(
 		if (compared === null || compared - head.quantity <= BigInt(maxHeadLag)) return "ok";
 		// A fallback's word alone makes no relay stale whose head moves: it would get all of its traffic.
 		const standsMs = clock.monotonic() - last.since;
-		return reference.isThirdParty && standsMs <= maxHeadLag * slotMs ? "ok" : "staleHead";
+		return reference.isThirdParty && standsMs <= maxHeadLag * slot.ms ? "ok" : "staleHead";
 	};
 	return async (thorough) => {
 		const result = await judge(thorough);
@@ -108,24 +109,25 @@ export interface HeadReferenceDependencies {
 	readonly log: Logger;
 }
 
-/** Heads older than so many slots are ignored. */
-const FRESH_SLOTS = 3;
-/** The deadline of one request, in ms; at most a slot. */
+/** How often the head is read at most, in ms, and after how many rounds without one the last is ignored. */
+const LEAST_MS = 1_000;
+const FRESH_ROUNDS = 3;
+/** The deadline of one request, in ms; at most a round. */
 const ASK_MS = 3_000;
 
-/** Reads the head once a slot, from `start` on. */
+/** Reads the head once a slot, and once a second at most, from `start` on. */
 export function createHeadReference(
-	options: { readonly slotMs: number },
+	options: { readonly slot: SlotLength },
 	dependencies: HeadReferenceDependencies,
 ): HeadReference {
-	const { slotMs } = options;
+	const roundMs = () => Math.max(options.slot.ms, LEAST_MS);
 	const { node, fallback, clock, log } = dependencies;
-	const deadlineMs = Math.min(ASK_MS, slotMs);
 	let chainId: bigint | null = null;
 	let reading: { readonly head: bigint; readonly at: number } | null = null;
 	let isWarned = false;
 
 	const read = async (method: string): Promise<bigint | null> => {
+		const deadlineMs = Math.min(ASK_MS, roundMs());
 		if (node !== null) return askNode(node, method, deadlineMs);
 		if (fallback === null) return null;
 		const asked = await askTransport(fallback, method, deadlineMs);
@@ -141,11 +143,11 @@ export function createHeadReference(
 		}
 	};
 	const freshHead = (): bigint | null =>
-		reading !== null && chainId !== null && clock.monotonic() - reading.at <= FRESH_SLOTS * slotMs
+		reading !== null && chainId !== null && clock.monotonic() - reading.at <= FRESH_ROUNDS * roundMs()
 			? reading.head
 			: null;
 	return {
-		...repeated("head reference", slotMs, { clock, log }, update),
+		...repeated("head reference", roundMs, { clock, log }, update),
 		isThirdParty: node === null,
 		get head() {
 			return freshHead();
@@ -177,25 +179,30 @@ export function keepWarm(
 		log,
 	}: { readonly transports: readonly Transport[]; readonly clock: Clock; readonly log: Logger },
 ): Component {
-	return repeated("warm transports", everyMs, { clock, log }, async () => {
-		await Promise.all(
-			[...new Set(transports)].map((transport) => askTransport(transport, "eth_chainId", WARM_ASK_MS)),
-		);
-	});
+	return repeated(
+		"warm transports",
+		() => everyMs,
+		{ clock, log },
+		async () => {
+			await Promise.all(
+				[...new Set(transports)].map((transport) => askTransport(transport, "eth_chainId", WARM_ASK_MS)),
+			);
+		},
+	);
 }
 
-/** Runs `work` at once and then every `everyMs`; never two at a time. */
+/** Runs `work` at once and then every `everyMs()`; never two at a time. */
 function repeated(
 	name: string,
-	everyMs: number,
+	everyMs: () => number,
 	dependencies: { readonly clock: Clock; readonly log: Logger },
 	work: () => Promise<void>,
 ): Component {
-	const loop: Prober = new Prober(everyMs, {
+	const loop: Prober = new Prober(everyMs(), {
 		...dependencies,
 		async work() {
 			await work();
-			loop.planNext();
+			loop.planNext(everyMs());
 		},
 	});
 	return { name, start: async () => loop.plan(0), stop: () => loop.stop() };

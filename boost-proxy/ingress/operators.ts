@@ -1,6 +1,7 @@
 // The routes for operators: /status, /admin/* with the data of the operator's page, and the check of /readyz. A breaker that is
 // forced stays so until `/admin/auto`.
 
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
@@ -14,6 +15,7 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
+	readonly slot: SlotLength;
 	/** Recent durations of calls, for the operator's page: JSON. */
 	readonly latency: () => readonly unknown[];
 }
@@ -34,6 +36,8 @@ const MAX_CHANGES = 100;
 export interface BoostStatus {
 	readonly relay: BreakerStatus;
 	readonly fallback: BreakerStatus | null;
+	/** The time between blocks as it is known now, in ms. */
+	readonly slotMs: number;
 	readonly journal: {
 		/** Transactions that are not final. */
 		readonly depth: number;
@@ -51,6 +55,7 @@ export interface BoostStatus {
 export interface PublicStatus {
 	readonly relay: PublicBreakerStatus;
 	readonly fallback: PublicBreakerStatus | null;
+	readonly slotMs: number;
 	readonly journal: Pick<BoostStatus["journal"], "durable">;
 }
 
@@ -149,10 +154,11 @@ const UNAUTHORIZED: HttpAnswer = jsonAnswer(
 	{ "www-authenticate": 'Bearer realm="boost"' },
 );
 
-function publicStatusOf({ relay, fallback, rows }: OperatorRoutesDependencies): PublicStatus {
+function publicStatusOf({ relay, fallback, rows, slot }: OperatorRoutesDependencies): PublicStatus {
 	return {
 		relay: publicBreakerStatus(relay),
 		fallback: fallback === null ? null : publicBreakerStatus(fallback),
+		slotMs: slot.ms,
 		journal: { durable: isDurable(rows) },
 	};
 }
@@ -166,12 +172,13 @@ function isDurable(rows: Rows): boolean {
 	return rows.isDurable && !rows.isFull;
 }
 
-function statusOf({ relay, fallback, rows }: OperatorRoutesDependencies): BoostStatus {
+function statusOf({ relay, fallback, rows, slot }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
 	for (const row of rows.allLive()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
+		slotMs: slot.ms,
 		journal: { depth: rows.liveCount, durable: isDurable(rows), held },
 	};
 }

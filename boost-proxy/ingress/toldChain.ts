@@ -4,6 +4,7 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { batchAnswer, errorAnswer, okAnswer, type RpcAnswer } from "../../shared/jsonrpc/answers.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
@@ -67,9 +68,15 @@ export class ToldChain implements ToldHeads {
 	/** Numbers of blocks that clients were told of, by hash. */
 	readonly #hashes = new LRUCache<string, number>({ max: KEPT_HASHES });
 
-	constructor(options: { readonly slotMs: number }, dependencies: { readonly clock: Clock }) {
-		const otherMs = Math.max(OTHER_MS, OTHER_SLOTS * options.slotMs);
-		this.#head = new ToldHead({ ownMs: OWN_MS, otherMs }, dependencies);
+	constructor({ slot }: { readonly slot: SlotLength }, dependencies: { readonly clock: Clock }) {
+		const waits = {
+			ownMs: OWN_MS,
+			// Read each time, since a slot's length is learnt.
+			get otherMs() {
+				return Math.max(OTHER_MS, OTHER_SLOTS * slot.ms);
+			},
+		};
+		this.#head = new ToldHead(waits, dependencies);
 	}
 
 	sawHead(number: bigint | number, by: UpstreamName, hash?: string): void {

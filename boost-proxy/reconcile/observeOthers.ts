@@ -53,14 +53,14 @@ export class ChainObserver {
 
 	/** Accounts with live rows that are due, at most one batch. Expires rows that are long overdue. */
 	async #dueSenders(): Promise<readonly DueSender[]> {
-		const { rows, clock, slotMs } = this.#context;
+		const { rows, clock, slot } = this.#context;
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
 		await inSlices(rows.allLive(), clock, (row) => {
 			if (row.requests > 0 || this.#relay.answersFor(row, now)) return;
 			this.#expire(row, EXPIRY_GRACE_MS);
 			const { checkedAt } = row.notes;
-			if (now - checkedAt < slotMs / 2) return;
+			if (now - checkedAt < slot.ms / 2) return;
 			const { from } = row;
 			const sender = senders.get(from) ?? { from, since: checkedAt, rows: [] };
 			senders.set(from, sender);
@@ -176,13 +176,13 @@ export class PageObserver {
 
 	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
 	async ask(): Promise<void> {
-		const { rows, clock, slotMs, stopping } = this.#context;
+		const { rows, clock, slot, stopping } = this.#context;
 		// Pages of other dialects don't show for certain that it is there no longer.
 		if (this.#fallback.dialect?.name !== "mevblocker") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
 		for (const row of rows.allLive())
-			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slotMs) due.push(row);
+			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slot.ms) due.push(row);
 		if (due.length > MAX_QUESTIONS)
 			due.sort((one, other) => (one.notes.pageReadAt < other.notes.pageReadAt ? -1 : 1));
 		let questions = 0;

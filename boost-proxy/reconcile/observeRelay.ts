@@ -26,8 +26,9 @@ const MAX_QUESTIONS = 20;
 const STAGES_AT_ONCE = 10;
 /** The largest share of recently mined rows in a question. */
 const MINED_SHARE = 0.1;
-/** After so many slots without a stage of a row from the relay, the chain is asked about it. */
+/** After so many slots, and at least so many ms, without a stage of a row from the relay, the chain is asked about it. */
 const PATIENCE_SLOTS = 2;
+const LEAST_PATIENCE_MS = 2_000;
 const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 
 export class RelayObserver {
@@ -58,7 +59,7 @@ export class RelayObserver {
 	/** Whether the relay's answers about `row` suffice, so that the chain need not be asked; `now`: monotonic ms. */
 	answersFor({ at, notes }: Row, now: number): boolean {
 		if (!this.canBeAsked || !isHolder(at.relay) || notes.unknown.relay > 0) return false;
-		return now - notes.relayAnsweredAt < PATIENCE_SLOTS * this.#context.slotMs;
+		return now - notes.relayAnsweredAt < Math.max(PATIENCE_SLOTS * this.#context.slot.ms, LEAST_PATIENCE_MS);
 	}
 
 	/** Asks one question, or with `everything` as many as all rows take. */

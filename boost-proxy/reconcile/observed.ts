@@ -2,6 +2,7 @@
 // more than one of them can get.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
@@ -24,7 +25,7 @@ export interface ObserverContext {
 	readonly chain: ChainReads;
 	readonly clock: Clock;
 	readonly log: Logger;
-	readonly slotMs: number;
+	readonly slot: SlotLength;
 	/** Aborted at shutdown. */
 	readonly stopping: AbortSignal;
 }
@@ -90,7 +91,7 @@ export function countNoRecord({ rows, clock }: ObserverContext, row: Row, by: Up
 
 /** Up to `limit` mined rows that match `isWanted` and were not checked in half a slot; they count as checked now. */
 export function takeDueMined(
-	{ rows, clock, slotMs }: ObserverContext,
+	{ rows, clock, slot }: ObserverContext,
 	limit: number,
 	isWanted: (row: Row) => boolean,
 ): Row[] {
@@ -98,7 +99,7 @@ export function takeDueMined(
 	const taken: Row[] = [];
 	for (const row of rows.mined()) {
 		if (taken.length >= limit) break;
-		if (!isWanted(row) || now - row.notes.checkedAt < slotMs / 2) continue;
+		if (!isWanted(row) || now - row.notes.checkedAt < slot.ms / 2) continue;
 		row.notes.checkedAt = now;
 		taken.push(row);
 	}

@@ -10,10 +10,9 @@ import { RelayObserver } from "./observeRelay.ts";
 export interface ObserverOptions {
 	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay becomes unavailable. */
 	readonly intervalMs: number;
-	readonly slotMs: number;
 }
 
-export interface ObserverDependencies extends Omit<ObserverContext, "slotMs" | "stopping"> {
+export interface ObserverDependencies extends Omit<ObserverContext, "stopping"> {
 	readonly background: Background;
 }
 
@@ -30,11 +29,11 @@ const PASSED_MS = 100;
 const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
-	const { intervalMs: tickMs, slotMs } = options;
+	const { intervalMs: tickMs } = options;
 	const { rows, upstreams, clock } = dependencies;
 	const { relay, fallback } = upstreams;
 	const stopping = new AbortController();
-	const observed: ObserverContext = { ...dependencies, slotMs, stopping: stopping.signal };
+	const observed: ObserverContext = { ...dependencies, stopping: stopping.signal };
 	const ofRelay = new RelayObserver(observed);
 	const ofChain = new ChainObserver(observed, ofRelay);
 	const ofFallback = fallback === null ? null : new PageObserver(observed, fallback);

@@ -1,15 +1,17 @@
 // The time by which rows age, and the fork's rules: those of the chain, as the independent node or our relay tells them. Between
 // heads, and while neither answers, the time goes on by the monotonic clock. A step of the machine's clock does not change it, and
-// no fallback is asked.
+// no fallback is asked. From the same heads the length of a slot is learnt.
 
 import type { Background } from "../../shared/background.ts";
 import { Loop } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { ForkSchedule } from "../../shared/ethereum/forkSchedule.ts";
 import { type Fork, newestFork } from "../../shared/ethereum/forks.ts";
-import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotHead, Slots } from "../../shared/ethereum/slots.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { ChainReads } from "../domain/ports.ts";
+import type { Call, CallResult } from "../domain/request.ts";
 
 export interface ChainTimeDependencies {
 	/** Without the fallback, which could make rows old. */
@@ -20,12 +22,18 @@ export interface ChainTimeDependencies {
 
 /** The deadline of one question, in ms. */
 const ASK_MS = 1_000;
+/** Between two readings of the head at least, in ms. */
+const LEAST_TICK_MS = 500;
+/** Blocks that are read at once: public nodes take few. */
+const BATCH = 10;
 
 export class ChainTime {
 	readonly #clock: Clock;
 	readonly #forks: ForkSchedule;
 	/** The head's timestamp in ms since the epoch, and when it was last read (monotonic ms). */
 	#head: { readonly time: number; readonly at: number } | null = null;
+	/** The highest number of a head. */
+	#height = -1;
 
 	/** `chainId`: null while it is not known. */
 	constructor(options: { readonly chainId: () => bigint | null }, dependencies: { readonly clock: Clock }) {
@@ -43,33 +51,79 @@ export class ChainTime {
 		return this.#forks.at(((this.now() ?? 0) + ms) / 1_000);
 	}
 
-	/** Reads the head twice in a slot of `slotMs`; once before the start is over. */
-	follow(slotMs: number, dependencies: ChainTimeDependencies): Component {
-		const options = { task: "following the chain's time", tickMs: slotMs / 2 };
+	/** Reads the head twice in a slot, which is learnt; once before the start is over. */
+	follow(
+		slots: Pick<Slots, "ms" | "missingBefore" | "came">,
+		dependencies: ChainTimeDependencies,
+	): Component {
+		const options = {
+			task: "following the chain's time",
+			get tickMs() {
+				return Math.max(slots.ms / 2, LEAST_TICK_MS);
+			},
+		};
 		const loop = new Loop(options, dependencies, async () => {
-			await this.#ask(dependencies.chain);
+			await this.#ask(slots, dependencies.chain);
 			return { left: true, scanMs: 0 };
 		});
 		return {
 			name: "chain time",
 			start: async () => {
-				await this.#ask(dependencies.chain);
+				await this.#ask(slots, dependencies.chain);
 				loop.trigger();
 			},
 			stop: () => loop.stop(),
 		};
 	}
 
-	async #ask(chain: ChainReads): Promise<void> {
-		const call = { method: "eth_getBlockByNumber", params: ["latest", false] };
-		const [answer] = (await chain.batch([call], ASK_MS)) ?? [];
-		const header = ((answer?.ok === true ? answer.result : null) ?? {}) as Readonly<Record<string, unknown>>;
-		const [seconds, number] = [header.timestamp, header.number].map(parseNodeQuantity);
-		if (seconds == null || number == null) return;
+	async #ask(slots: Pick<Slots, "missingBefore" | "came">, chain: ChainReads): Promise<void> {
+		const [answer] = (await chain.batch([blockCall("latest")], ASK_MS)) ?? [];
+		const header = fieldsOf(answer);
+		const [seconds, height] = [header.timestamp, header.number].map(parseNodeQuantity);
+		if (seconds == null) return;
 		this.#head = { time: Number(seconds) * 1_000, at: this.#clock.monotonic() };
+		// A lower one is another node's, which is behind.
+		if (height == null || Number(height) <= this.#height) return;
+		const head = { number: Number(height), timestamp: Number(seconds) };
+		const before = await readHeads(slots.missingBefore(head), chain);
+		this.#height = head.number;
+		slots.came([...before, head]);
+		await this.#askForks(header, head, chain);
+	}
+
+	async #askForks(header: BlockFields, head: SlotHead, chain: ChainReads): Promise<void> {
 		this.#forks.see(newestFork("headerFields", (field) => header[field] != null));
-		if (!this.#forks.isDue({ number: Number(number), timestamp: Number(seconds) })) return;
+		if (!this.#forks.isDue(head)) return;
 		const [config] = (await chain.batch([{ method: "eth_config", params: [] }], ASK_MS)) ?? [];
 		if (config?.ok === true) this.#forks.learn(config.result);
 	}
+}
+
+/** The blocks with these numbers; none if one can't be read. */
+async function readHeads(numbers: readonly number[], chain: ChainReads): Promise<readonly SlotHead[]> {
+	const heads: SlotHead[] = [];
+	for (let at = 0; at < numbers.length; at += BATCH) {
+		const some = numbers.slice(at, at + BATCH);
+		const answers = await chain.batch(
+			some.map((number) => blockCall(toQuantity(number))),
+			ASK_MS,
+		);
+		for (const [i, number] of some.entries()) {
+			const seconds = parseNodeQuantity(fieldsOf(answers?.[i]).timestamp);
+			if (seconds === null) return [];
+			heads.push({ number, timestamp: Number(seconds) });
+		}
+	}
+	return heads;
+}
+
+function blockCall(block: string): Call {
+	return { method: "eth_getBlockByNumber", params: [block, false] };
+}
+
+type BlockFields = Readonly<Record<string, unknown>>;
+
+/** The fields of an answer with a block. */
+function fieldsOf(answer: CallResult | undefined): BlockFields {
+	return (answer?.ok === true ? (answer.result as BlockFields | null) : null) ?? {};
 }

@@ -58,8 +58,8 @@ const DEFAULTS = {
 	maxEnded: 200_000,
 	rawCacheBytes: 64 * MIB,
 	endedKeepMs: 7 * 24 * 3600 * 1000,
-	reorgMs: 144_000,
 };
+const REORG_MS = 144_000;
 /** About the bytes that a row takes in addition to its transaction. */
 const ROW_BYTES = 512;
 /** One client's share of the bounds. */
@@ -79,7 +79,9 @@ const NONE: readonly Row[] = Object.freeze([]);
  * it can be written. {@link Rows.written} reports when it is on disk. A timer runs until {@link Rows.close}.
  */
 export class Rows {
-	readonly #limits: Required<RowLimits>;
+	readonly #limits: Required<Omit<RowLimits, "ttlMs" | "reorgMs">>;
+	/** Read each time, since a slot's length is learnt. */
+	readonly #times: Pick<RowLimits, "ttlMs" | "reorgMs">;
 	readonly #dependencies: RowsDependencies;
 	readonly #journal: Journal;
 	#onWork = (): void => {};
@@ -104,6 +106,7 @@ export class Rows {
 
 	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
+		this.#times = limits;
 		this.#dependencies = dependencies;
 		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
 		this.#journal = new Journal({ cacheBytes: rawCacheBytes }, dependencies);
@@ -130,18 +133,18 @@ export class Rows {
 	/** The end of a life that begins now. */
 	#freshLife(): number {
 		const { chainNow } = this;
-		return chainNow === null ? UNDATED : chainNow + this.#limits.ttlMs;
+		return chainNow === null ? UNDATED : chainNow + this.#times.ttlMs;
 	}
 
 	/** Notes of a row whose life began `agedMs` ago. */
 	#freshNotes(agedMs = 0): Notes {
 		const now = this.#dependencies.clock.monotonic();
-		return newNotes(now, now + this.#limits.ttlMs - agedMs);
+		return newNotes(now, now + this.#times.ttlMs - agedMs);
 	}
 
 	/** How much of the life of a row from the journal is over by the machine's clock, in ms. */
 	#agedBy({ receivedAt, aliveUntil }: Row): number {
-		const begun = Math.max(receivedAt, aliveUntil - this.#limits.ttlMs);
+		const begun = Math.max(receivedAt, aliveUntil - this.#times.ttlMs);
 		return Math.max(0, this.#dependencies.clock.now() - begun);
 	}
 
@@ -153,7 +156,7 @@ export class Rows {
 		const { chainNow } = this;
 		const monotonic = this.#dependencies.clock.monotonic();
 		if (chainNow !== null) return isLifeOver(row, { now: chainNow, monotonic }, graceMs);
-		return elseByOwn && monotonic - row.notes.openedAt >= this.#limits.ttlMs + graceMs;
+		return elseByOwn && monotonic - row.notes.openedAt >= this.#times.ttlMs + graceMs;
 	}
 
 	/** Number of live rows. */
@@ -299,7 +302,7 @@ export class Rows {
 
 	/** The relay reports it as live: at least half a life is left. Most reports change nothing, since changes are written. */
 	extendLife(hash: string): void {
-		const { ttlMs } = this.#limits;
+		const { ttlMs } = this.#times;
 		const aliveUntil = this.#freshLife();
 		const row = this.live(hash);
 		if (row === null) return;
@@ -311,7 +314,7 @@ export class Rows {
 
 	/** Whether its life ends much later than one that begins now: the chain's time was not known then, or was wrong. */
 	isMisdated({ aliveUntil }: Row): boolean {
-		return aliveUntil - this.#freshLife() > this.#limits.ttlMs;
+		return aliveUntil - this.#freshLife() > this.#times.ttlMs;
 	}
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
@@ -414,7 +417,8 @@ export class Rows {
 
 	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago by chain and machine. */
 	#sweep(): void {
-		const { reorgMs, endedKeepMs } = this.#limits;
+		const { endedKeepMs } = this.#limits;
+		const { reorgMs = REORG_MS } = this.#times;
 		const { chainNow } = this;
 		if (chainNow === null) {
 			this.#sweeping = null;

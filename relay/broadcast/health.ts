@@ -2,18 +2,22 @@
 // connection does not.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
+
+/** The window in which deliveries count, in slots, and at least so many ms. */
+const WINDOW_SLOTS = 2;
+const LEAST_WINDOW_MS = 2_000;
 
 export class DeliveryHealth {
 	readonly #clock: Clock;
-	readonly #windowMs: number;
+	readonly #slot: SlotLength;
 	#lastTried = Number.NEGATIVE_INFINITY;
 	#lastAnswered = Number.NEGATIVE_INFINITY;
 
-	/** `windowMs`: two slots. */
-	constructor(options: { windowMs: number }, dependencies: { clock: Clock }) {
+	constructor(options: { readonly slot: SlotLength }, dependencies: { clock: Clock }) {
 		this.#clock = dependencies.clock;
-		this.#windowMs = options.windowMs;
+		this.#slot = options.slot;
 	}
 
 	/** Records one delivery. One that was never sent (`unsent`) says nothing about the builders. */
@@ -25,7 +29,7 @@ export class DeliveryHealth {
 
 	/** False when deliveries were tried in the last two slots and no builder answered any. */
 	get healthy(): boolean {
-		const since = this.#clock.monotonic() - this.#windowMs;
+		const since = this.#clock.monotonic() - Math.max(WINDOW_SLOTS * this.#slot.ms, LEAST_WINDOW_MS);
 		return this.#lastTried < since || this.#lastAnswered >= since;
 	}
 }

@@ -7,6 +7,7 @@ import { EventEmitter } from "node:events";
 import type { LookupFunction } from "node:net";
 import { Pool } from "undici";
 import { type Clock, pause } from "../../shared/clock.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -19,7 +20,7 @@ import { EventStreamReader, type StreamEvent } from "./eventStream.ts";
 export interface BeaconNodeOptions {
 	/** http(s) address; path, query and credentials in it are kept and never printed. */
 	readonly url: string;
-	readonly slotSeconds: number;
+	readonly slot: SlotLength;
 }
 
 export interface BeaconNodeDependencies {
@@ -142,7 +143,7 @@ export class BeaconNode implements Component {
 	/** Reads one stream to its end. Throws UpstreamError. */
 	async #readStream(): Promise<void> {
 		const { clock } = this.#deps;
-		const silenceMs = Math.max(MIN_SILENCE_MS, SILENT_SLOTS * this.#options.slotSeconds * 1000);
+		const silenceMs = Math.max(MIN_SILENCE_MS, SILENT_SLOTS * this.#options.slot.ms);
 		this.#hasTold = false;
 		const signal = new EventEmitter();
 		let isLate = false;

@@ -2,6 +2,7 @@
 // node (`eth_feeHistory`), or else from the protocol's formulas.
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import type { Slots } from "../../shared/ethereum/slots.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Header, NextBlock } from "../domain/chain.ts";
 import { fieldsOf } from "../domain/nodeJson.ts";
@@ -26,18 +27,20 @@ const FEE_HISTORY_MS = 1_000;
 /**
  * Returns a function from a head to the next block; it never throws. Both fees come from `eth_feeHistory`. If the node does
  * not answer within a second, answers for another block or knows no blobs, {@link nextBaseFee} and {@link nextBlobBaseFee}
- * compute them. `slotSeconds` is the time between blocks.
+ * compute them. `slots` tells the time.
  */
 export function nextBlockReader(
-	options: { readonly slotSeconds: number },
+	{ slots }: { readonly slots: Pick<Slots, "timestampAfter" | "stepMs"> },
 	dependencies: { readonly node: Pick<JsonRpcClient, "call">; readonly forks: Pick<ForkReader, "after"> },
 ): (head: Header) => Promise<NextBlock> {
 	return async (head) => {
 		const fees = await askFees(dependencies.node, head);
-		const timestamp = head.timestamp + options.slotSeconds;
+		const timestamp = slots.timestampAfter(head);
 		return {
 			number: head.number + 1,
 			timestamp,
+			stepMs: slots.stepMs,
+			parentTimestamp: head.timestamp,
 			fork: dependencies.forks.after(head, timestamp),
 			baseFee: fees.baseFee ?? nextBaseFee(head),
 			blobBaseFee: fees.blobBaseFee ?? nextBlobBaseFee(head),

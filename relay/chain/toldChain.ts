@@ -4,11 +4,12 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 
 export interface ToldChainOptions {
-	readonly slotSeconds: number;
+	readonly slot: SlotLength;
 }
 
 /** How long the node must be behind until the chain is taken to have gone back, in ms; at least a slot. */
@@ -25,8 +26,17 @@ export class ToldChain {
 	readonly #receipts = new LRUCache<string, true>({ max: KEPT_RECEIPTS });
 
 	constructor(options: ToldChainOptions, dependencies: { readonly clock: Clock }) {
-		const backMs = Math.max(BACK_MS, options.slotSeconds * 1000);
-		this.#head = new ToldHead({ ownMs: backMs, otherMs: backMs }, dependencies);
+		const { slot } = options;
+		// Read each time, since a slot's length is learnt.
+		const waits = {
+			get ownMs() {
+				return Math.max(BACK_MS, slot.ms);
+			},
+			get otherMs() {
+				return this.ownMs;
+			},
+		};
+		this.#head = new ToldHead(waits, dependencies);
 	}
 
 	/** The highest number that clients were told; null if none. */

@@ -94,6 +94,10 @@ export interface NextBlock {
 	readonly number: number;
 	/** Seconds since the epoch: the head's plus a slot, unless another one was published. */
 	readonly timestamp: number;
+	/** By how much timestamps rise from block to block, in ms. Absent: 12,000. */
+	readonly stepMs?: number;
+	/** The head's timestamp, which the next block's may equal where slots are shorter than a second. Absent if unknown. */
+	readonly parentTimestamp?: number;
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
@@ -103,6 +107,14 @@ export interface NextBlock {
 	readonly parentHash?: string;
 	/** Absent if nothing was, so that PREVRANDAO and the beacon root are not known. */
 	readonly published?: PayloadAttributes;
+}
+
+/** The usual {@link NextBlock.stepMs}: Ethereum's. */
+const STEP_MS = 12_000;
+
+/** The timestamp of the block that is `count` blocks behind `block`, in seconds since the epoch. */
+export function timestampBehind(block: Pick<NextBlock, "timestamp" | "stepMs">, count: number): number {
+	return block.timestamp + Math.round((count * (block.stepMs ?? STEP_MS)) / 1_000);
 }
 
 /** What was published of the block on top of the one with this hash; null if nothing was. */

@@ -1,7 +1,7 @@
 // Types of simulations: requests, outcomes and error codes. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { AccountState, NextBlock } from "./chain.ts";
+import { type AccountState, type NextBlock, timestampBehind } from "./chain.ts";
 
 /** All reasons why a simulation fails. */
 export const SIMULATION_ERROR_CODES = [
@@ -89,17 +89,12 @@ export interface BlockContext extends NextBlock {
 }
 
 /** The block `number` (default: the next one), on the current state. */
-export function blockContext(
-	next: NextBlock,
-	feeRecipient: string,
-	number = next.number,
-	slotSeconds = 0,
-): BlockContext {
+export function blockContext(next: NextBlock, feeRecipient: string, number = next.number): BlockContext {
 	const stateBlock = next.number - 1;
 	if (number === next.number) return { ...next, stateBlock, feeRecipient };
 	// Of a later block nothing is published.
 	const { published: _, ...rest } = next;
-	const timestamp = next.timestamp + (number - next.number) * slotSeconds;
+	const timestamp = timestampBehind(next, number - next.number);
 	return { ...rest, number, timestamp, stateBlock, feeRecipient };
 }
 

@@ -2,6 +2,7 @@
 // the monotonic clock, so that no clock that is off makes a chain that goes on look stale.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 
 export interface HeadTimesDependencies {
 	readonly clock: Clock;
@@ -33,7 +34,7 @@ const LATE_MS = 5_000;
 const CHANGED = 0.5;
 
 export class HeadTimes {
-	readonly #slotMs: number;
+	readonly #slot: SlotLength;
 	readonly #clock: Clock;
 	readonly #onDifference: HeadTimesDependencies["onDifference"];
 	/** Oldest first. */
@@ -42,8 +43,8 @@ export class HeadTimes {
 	#isFirst = true;
 	#differenceMs = 0;
 
-	constructor(options: { readonly slotMs: number }, dependencies: HeadTimesDependencies) {
-		this.#slotMs = options.slotMs;
+	constructor(options: { readonly slot: SlotLength }, dependencies: HeadTimesDependencies) {
+		this.#slot = options.slot;
 		this.#clock = dependencies.clock;
 		this.#onDifference = dependencies.onDifference;
 	}
@@ -53,7 +54,7 @@ export class HeadTimes {
 		const at = this.#clock.monotonic();
 		const [first] = this.#arrivals;
 		const wallAgeMs = this.#clock.now() - timestamp * 1000;
-		const recent = this.#arrivals.filter((one) => at - one.at <= KEPT_SLOTS * this.#slotMs).slice(1 - KEPT);
+		const recent = this.#arrivals.filter((one) => at - one.at <= KEPT_SLOTS * this.#slot.ms).slice(1 - KEPT);
 		this.#isFirst = first === undefined;
 		this.#arrivals = [...recent, { at, wallAgeMs, leadMs: timestamp * 1000 - at }];
 		this.#compare();
@@ -77,7 +78,7 @@ export class HeadTimes {
 
 	#catchesUp(last: Arrival): boolean {
 		const leastMs = Math.min(...this.#arrivals.map(({ leadMs }) => leadMs));
-		return last.leadMs - leastMs > Math.max(GAIN_MS, GAIN_SLOTS * this.#slotMs);
+		return last.leadMs - leastMs > Math.max(GAIN_MS, GAIN_SLOTS * this.#slot.ms);
 	}
 
 	#compare(): void {
@@ -97,7 +98,7 @@ export class HeadTimes {
 	/** 0 if it is not ahead; null if that can't be told yet. One late block proves nothing, nor does a node that catches up. */
 	#aheadMs(last: Arrival): number | null {
 		const leastMs = Math.min(...this.#arrivals.slice(-COMPARED).map(({ wallAgeMs }) => wallAgeMs));
-		if (leastMs <= Math.max(LATE_MS, this.#slotMs / 2)) return 0;
+		if (leastMs <= Math.max(LATE_MS, this.#slot.ms / 2)) return 0;
 		return this.#arrivals.length < 3 || this.#catchesUp(last) ? null : leastMs;
 	}
 }

@@ -3,11 +3,14 @@
 
 import type { LookupFunction } from "node:net";
 import { type Clock, pause, type Timer } from "../../shared/clock.ts";
+import { toQuantity } from "../../shared/ethereum/hex.ts";
+import type { Slots } from "../../shared/ethereum/slots.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { advice } from "../../shared/outgoing/advice.ts";
-import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
+import type { Block, ChainUpdate, Header, NextBlock } from "../domain/chain.ts";
+import { readHeader } from "../domain/nodeJson.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import { hash as hashOf, readBlock, record } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
@@ -15,9 +18,8 @@ import { HeadSubscription } from "./headSubscription.ts";
 import { HeadTimes } from "./headTimes.ts";
 
 export interface HeadTrackerOptions {
-	/** Polling interval where heads are not announced, in ms. */
-	readonly pollMs: number;
-	readonly slotSeconds: number;
+	/** Polling interval where heads are not announced, in ms. Default: a quarter of a slot, a second at most. */
+	readonly pollMs?: number | undefined;
 	/** Websocket for announced heads; if absent, heads are polled. */
 	readonly wsUrl?: string | undefined;
 	/** Polling interval where heads are announced, in ms, because rollbacks are not announced. Default: half a slot, at least 2 s. */
@@ -26,9 +28,11 @@ export interface HeadTrackerOptions {
 }
 
 export interface HeadTrackerDependencies {
-	readonly node: Pick<JsonRpcClient, "call">;
+	readonly node: Pick<JsonRpcClient, "call" | "batch">;
 	/** Describes the block after a head. */
 	readonly nextBlock: (head: Block) => Promise<NextBlock>;
+	/** Learns from the heads, before the block after them is described. */
+	readonly slots: Pick<Slots, "ms" | "missingBefore" | "came">;
 	readonly recoveries: Pick<Recoveries, "each">;
 	/** For the websocket. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
@@ -45,7 +49,10 @@ const LIMITS: WalkLimits = { kept: 128, missed: 64 };
 const BLOCK_MS = 5_000;
 /** After this time without an answer the read is sent again, because its connection may hang. In ms. */
 const ASK_AGAIN_MS = 500;
+const MAX_POLL_MS = 1_000;
 const MIN_SAFETY_POLL_MS = 2_000;
+/** Deadline for reading the blocks before the first head, in ms. */
+const HISTORY_MS = 1_000;
 /** Pause before the next check if the node's answers were inconsistent, in ms. */
 const CHECK_AGAIN_MS = 250;
 /** How long the head must stay lower before a rollback is accepted, in ms, and at least half a slot: see `#isBelieved`. */
@@ -81,7 +88,7 @@ export class HeadTracker implements Component {
 		this.#options = options;
 		this.#deps = dependencies;
 		const { clock, log, lookup, random = Math.random, onDifference } = dependencies;
-		this.times = new HeadTimes({ slotMs: options.slotSeconds * 1000 }, { clock, onDifference });
+		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
 		const onChange = () => this.#rest.abort();
 		this.#subscription =
@@ -152,18 +159,19 @@ export class HeadTracker implements Component {
 	}
 
 	#restMs(): number {
-		const { pollMs, slotSeconds, safetyPollMs } = this.#options;
+		const { slots } = this.#deps;
+		const { pollMs = Math.min(MAX_POLL_MS, slots.ms / 4), safetyPollMs } = this.#options;
 		if (this.#isUnavailable) return pollMs;
 		if (this.#checkAgain) return Math.min(pollMs, CHECK_AGAIN_MS);
 		// Announced but not found yet: another node behind the load balancer has it.
 		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;
-		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slotSeconds * 500);
+		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slots.ms / 2);
 	}
 
 	#onAnnounced(hash: string): void {
 		this.#unannounced = 0;
 		if (this.#chain.some((block) => block.hash === hash)) return;
-		const until = this.#deps.clock.monotonic() + this.#options.slotSeconds * 1000;
+		const until = this.#deps.clock.monotonic() + this.#deps.slots.ms;
 		this.#announced = { hash, until };
 		this.#rest.abort();
 	}
@@ -183,6 +191,7 @@ export class HeadTracker implements Component {
 			this.#checkAgain = true;
 			return;
 		}
+		await this.#noteTimes(found.update);
 		const next = await this.#deps.nextBlock(found.update.head);
 		if (this.#stopping.signal.aborted) return;
 		const isFirst = this.#chain.length === 0;
@@ -227,9 +236,34 @@ export class HeadTracker implements Component {
 		}
 		const now = this.#deps.clock.monotonic();
 		this.#backSince ??= now;
-		if (now - this.#backSince < Math.max(BACK_MS, this.#options.slotSeconds * 500)) return false;
+		if (now - this.#backSince < Math.max(BACK_MS, this.#deps.slots.ms / 2)) return false;
 		this.#backSince = null;
 		return true;
+	}
+
+	/** Shows the new blocks to the slots; after a start or a gap, with the blocks before them if the node tells these soon. */
+	async #noteTimes({ applied }: ChainUpdate): Promise<void> {
+		const { slots, node } = this.#deps;
+		const [first] = applied;
+		if (first === undefined) return;
+		const numbers = slots.missingBefore(first);
+		const before: Header[] = [];
+		if (numbers.length > 0) {
+			const calls = numbers.map((number) => ({
+				method: "eth_getBlockByNumber",
+				params: [toQuantity(number), false],
+			}));
+			const answers = await node.batch(calls, HISTORY_MS).catch((thrown: unknown) => {
+				if (thrown instanceof UpstreamError) return [];
+				throw thrown;
+			});
+			for (const answer of answers) {
+				const header = answer.ok ? readHeader(answer.result) : null;
+				if (header !== null) before.push(header);
+			}
+			if (!isUnbroken([...before, first])) before.length = 0;
+		}
+		slots.came([...before, ...applied]);
 	}
 
 	/** Null if the node does not have the block. */
@@ -309,6 +343,11 @@ export class HeadTracker implements Component {
 function hintOf(thrown: unknown): { readonly hint?: string } {
 	const hint = thrown instanceof UpstreamError ? advice("ETH_RPC_URL", thrown.symptom) : null;
 	return hint === null ? {} : { hint };
+}
+
+/** Whether each block is the parent of the next one. */
+function isUnbroken(blocks: readonly Pick<Header, "hash" | "parentHash">[]): boolean {
+	return blocks.every(({ hash }, i) => i === blocks.length - 1 || hash === blocks[i + 1]?.parentHash);
 }
 
 /** Rejects as soon as `signal` is aborted, without waiting for `work`. */

@@ -8,7 +8,6 @@ export interface InfoSettings {
 	readonly FEE_RECIPIENT: string | undefined;
 	readonly REFUND_PERCENT: number;
 	readonly TX_TTL_BLOCKS: number;
-	readonly SLOT_SECONDS: number;
 	readonly MAX_BODY_BYTES: number;
 	readonly MAX_BATCH: number;
 	readonly RATE_LIMIT_RPS: number;
@@ -21,6 +20,8 @@ export interface InfoFacts {
 	readonly maxPendingPerSender: number;
 	/** Whether bids are taken now. */
 	readonly bidding: boolean;
+	/** The time between blocks as it is known now, in ms. */
+	readonly slotMs: number;
 	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
 	readonly isPublished: boolean;
 	/** What the node can simulate, as JSON. */
@@ -30,7 +31,7 @@ export interface InfoFacts {
 /** The JSON of `GET /info`. */
 export function infoReport(
 	settings: InfoSettings,
-	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation }: InfoFacts,
+	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs }: InfoFacts,
 ): unknown {
 	return {
 		name: "leeward",
@@ -43,7 +44,8 @@ export function infoReport(
 		simulation,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,
-		slotSeconds: settings.SLOT_SECONDS,
+		slotMs,
+		slotSeconds: slotMs / 1_000,
 		limits: {
 			maxBodyBytes: settings.MAX_BODY_BYTES,
 			maxBatch: settings.MAX_BATCH,

@@ -100,7 +100,7 @@ const SLICE_BYTES = 64 * 1024;
 
 /** Finds targets, and simulates backruns and plain bundles. */
 export class BundleSimulation implements SharedTransactions {
-	readonly #options: Pick<MarketOptions, "slotSeconds" | "feeRecipientOf">;
+	readonly #options: Pick<MarketOptions, "feeRecipientOf">;
 	readonly #deps: Pick<
 		MarketDependencies,
 		"pool" | "records" | "accounts" | "tip" | "simulations" | "onLaterHead"
@@ -163,7 +163,7 @@ export class BundleSimulation implements SharedTransactions {
 		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
 		const feeRecipient = this.#options.feeRecipientOf();
 		const outcomes = await simulations.simulate({
-			block: blockContext(next, feeRecipient, block, this.#options.slotSeconds),
+			block: blockContext(next, feeRecipient, block),
 			...{ client, priority: "bid", measured: true, signal },
 			accounts: new Map([
 				[from, account],
@@ -211,7 +211,7 @@ export class BundleSimulation implements SharedTransactions {
 			if (error !== null) return { kind: "fails", entry, error };
 		}
 		const outcomes = await this.#deps.simulations.simulate({
-			block: blockContext(next, this.#options.feeRecipientOf(), block, this.#options.slotSeconds),
+			block: blockContext(next, this.#options.feeRecipientOf(), block),
 			...{ client, priority, accounts, signal },
 			transactions: transactions.map(({ tx }) => tx),
 			mayFail: new Set(transactions.filter((one) => one.mayRevert).map(({ tx }) => tx.hash)),

@@ -48,7 +48,6 @@ import { Settlement } from "./settlement.ts";
 
 export interface MarketOptions {
 	readonly rules: ChainRules;
-	readonly slotSeconds: number;
 	readonly refundPercent: number;
 	/** Most bids of one target at one builder. */
 	readonly bidsPerTarget: number;

@@ -5,6 +5,7 @@
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -33,6 +34,8 @@ export interface NodeAbilities extends RequestLimits {
 	readonly traces?: boolean | undefined;
 	/** Block overrides that it refuses. */
 	readonly without?: ReadonlySet<Dispensable>;
+	/** Whether it simulates a block with its parent's timestamp, as there are where slots are short. Absent: no. */
+	readonly sameTime?: boolean | undefined;
 }
 
 /** What the node can simulate, for people. */
@@ -90,11 +93,14 @@ interface Learnt {
 	readonly maxBlocks: number | undefined;
 	readonly maxBlockGas: bigint | undefined;
 	readonly without: ReadonlySet<Dispensable>;
+	readonly sameTime: boolean;
 	readonly missing: readonly string[];
 }
 
 export interface AbilitiesDependencies {
 	readonly node: SimulationNode;
+	/** Only where slots are shorter than a second it is asked for blocks of one second. Default: they are not. */
+	readonly slot?: SlotLength;
 	readonly clock: Clock;
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;
@@ -140,6 +146,10 @@ export class LearntAbilities implements NodeAbilities {
 		return this.#learnt?.without ?? new Set();
 	}
 
+	get sameTime(): boolean {
+		return this.#learnt?.sameTime === true;
+	}
+
 	/** Whether it is known that the node can simulate one transaction behind another, which bids need. */
 	get bidding(): boolean {
 		return this.#learnt?.simulates === true;
@@ -166,7 +176,7 @@ export class LearntAbilities implements NodeAbilities {
 		this.#isDoubted = false;
 		try {
 			const mustEnd = this.#faults >= MAX_FAULTS - 1;
-			const found = await learnAbilities(this.#deps.node, mustEnd);
+			const found = await learnAbilities(this.#deps, mustEnd);
 			// A node that does not answer now is what it was.
 			const known = this.#learnt;
 			const isLoss = found.kind === "learnt" && known !== null && isLess(found, known);
@@ -248,7 +258,10 @@ type Found = ({ readonly kind: "learnt" } & Learnt) | { readonly kind: "silent" 
  * Asks the node what it can simulate: `silent` if it does not even answer with its head, `fault` if it fails to answer simulations
  * alone, unless `mustEnd`.
  */
-async function learnAbilities(node: SimulationNode, mustEnd: boolean): Promise<Found> {
+async function learnAbilities(
+	{ node, slot }: Pick<AbilitiesDependencies, "node" | "slot">,
+	mustEnd: boolean,
+): Promise<Found> {
 	const [latest, named, gasCap] = await Promise.all([
 		ask(node, { method: "eth_getBlockByNumber", params: ["latest", false] }),
 		ask(node, { method: "web3_clientVersion", params: [] }),
@@ -281,15 +294,17 @@ async function learnAbilities(node: SimulationNode, mustEnd: boolean): Promise<F
 		return { ...known, ...{ simulates: false, maxBlocks: undefined, maxBlockGas: undefined }, ...NOTHING };
 	const { shape, ignored } = able;
 	const ahead = await farthest(node, head, shape);
+	const isShort = slot !== undefined && slot.ms < 1_000;
+	const sameTime = isShort && (await tryShape(node, head, 1, shape, 0)).kind === "ran";
 	return {
 		...known,
-		...{ simulates: true, without: shape.without, maxBlockGas: shape.maxBlockGas },
+		...{ simulates: true, without: shape.without, maxBlockGas: shape.maxBlockGas, sameTime },
 		maxBlocks: ahead === MAX_BLOCKS_AHEAD ? undefined : ahead + 1,
 		missing: [...shape.without, ...ignored, ...(shape.maxBlockGas === undefined ? [] : ["gasLimit"])],
 	};
 }
 
-const NOTHING = { without: new Set<Dispensable>(), missing: [] };
+const NOTHING = { without: new Set<Dispensable>(), sameTime: false, missing: [] };
 /** What is left out, if the node refuses the request otherwise. */
 const DISPENSED: readonly (readonly Dispensable[])[] = [
 	[],
@@ -316,9 +331,18 @@ type Tried =
 	/** It ran as it must; `ignored` are block overrides without effect. */
 	{ readonly kind: "ran"; readonly ignored: readonly string[] } | { readonly kind: "refused" | "fault" };
 
+/** From one block to the next. */
+const STEP_SECONDS = 7;
+
 /** Sends a request as simulations do, so many blocks above the head. */
-async function tryShape(node: SimulationNode, head: Header, ahead: number, shape: Shape): Promise<Tried> {
-	const part = probePart(head, ahead, shape.without);
+async function tryShape(
+	node: SimulationNode,
+	head: Header,
+	ahead: number,
+	shape: Shape,
+	stepSeconds = STEP_SECONDS,
+): Promise<Tried> {
+	const part = probePart(head, ahead, shape.without, stepSeconds);
 	const answer = await ask(node, simulateCall(part, [1], shape));
 	if (answer.kind === "fault") return { kind: "fault" };
 	const results = answer.kind === "result" && Array.isArray(answer.value) ? answer.value.slice(-2) : [];
@@ -351,11 +375,20 @@ async function triesTrace(node: SimulationNode, head: Header): Promise<boolean> 
 }
 
 /** A transaction that shows its block and the state, in a block so far above the head. */
-function probePart(head: Header, ahead: number, without: ReadonlySet<Dispensable>): Part {
+function probePart(
+	head: Header,
+	ahead: number,
+	without: ReadonlySet<Dispensable>,
+	stepSeconds = STEP_SECONDS,
+): Part {
 	// A fee and times that no node would answer by chance.
 	const baseFee = 0x1ee3an;
 	const block = {
-		...{ stateBlock: head.number, number: head.number + ahead, timestamp: head.timestamp + 7 * ahead },
+		...{
+			stateBlock: head.number,
+			number: head.number + ahead,
+			timestamp: head.timestamp + stepSeconds * ahead,
+		},
 		...{ baseFee, blobBaseFee: 7n, gasLimit: head.gasLimit, feeRecipient: COINBASE },
 	};
 	const tx: DecodedTransaction = {

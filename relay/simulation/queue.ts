@@ -2,6 +2,7 @@
 // of expensive bids of one client do not delay others. Length and waiting time are bounded; nothing is retried.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import type { Simulations, Simulator } from "../domain/ports.ts";
 import type { SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
@@ -11,7 +12,7 @@ import { type JobOutcome, PRIORITIES, type SimulationMetrics } from "./simulatio
 const CONCURRENCY = 8;
 /** Requests that may wait: some seconds of work for anvil, after which their block has come anyway. */
 const CAPACITY = 20_000;
-/** One slot; usually a new head ends the wait before. */
+/** A slot of Ethereum; usually a new head ends the wait before. */
 const MAX_WAIT_MS = 12_000;
 
 export interface SimulationQueueOptions {
@@ -19,8 +20,10 @@ export interface SimulationQueueOptions {
 	readonly concurrency?: number;
 	/** Requests that may wait. Default 20,000. Beyond it, the last one of the client with the most of them is not run. */
 	readonly capacity?: number;
-	/** How long a request may wait, in ms, plus an eighth at most. Default 12,000. */
+	/** A request may wait so long and for at least a slot, in ms, plus an eighth at most. Default 12,000. */
 	readonly maxWaitMs?: number;
+	/** Default: no longer than `maxWaitMs`. */
+	readonly slot?: SlotLength;
 }
 
 export interface SimulationQueueDependencies {
@@ -61,7 +64,7 @@ export class SimulationQueue implements Simulations {
 	readonly #simulator: Simulator;
 	readonly #clock: Clock;
 	readonly #metrics: SimulationQueueDependencies["metrics"];
-	readonly #maxWaitMs: number;
+	readonly #options: SimulationQueueOptions;
 	readonly #scheduler: FairScheduler;
 	/** The oldest first. */
 	readonly #waiting = new Set<Waiting>();
@@ -74,11 +77,16 @@ export class SimulationQueue implements Simulations {
 		this.#simulator = dependencies.simulator;
 		this.#clock = dependencies.clock;
 		this.#metrics = dependencies.metrics;
-		this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
+		this.#options = options;
 		this.#scheduler = new FairScheduler({
 			concurrency: options.concurrency ?? CONCURRENCY,
 			maxWaiting: options.capacity ?? CAPACITY,
 		});
+	}
+
+	get #maxWaitMs(): number {
+		const { maxWaitMs = MAX_WAIT_MS, slot } = this.#options;
+		return Math.max(maxWaitMs, slot?.ms ?? 0);
 	}
 
 	/** How many wait. */

@@ -72,7 +72,8 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 	const refusals = new Refusals(dependencies.clock);
 	return {
 		async simulate(request) {
-			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
+			const { accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
+			const block = options.sameTime === true ? request.block : risen(request.block);
 			await dependencies.recoveries.recover(relevantAuthorizations(request), request.client);
 			const { runnable, problem } = checkTransactions(request);
 			const { without = NONE } = options;
@@ -97,6 +98,13 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...REFUSED, againMs }];
 		},
 	};
+}
+
+/** The block with a time that each node takes: later than its parent's, as Ethereum demands and some chains do not. */
+function risen(block: BlockContext): BlockContext {
+	const { parentTimestamp, timestamp, stepMs, stateBlock, number } = block;
+	if (parentTimestamp === undefined || stepMs === undefined || stepMs >= 1_000) return block;
+	return { ...block, timestamp: Math.max(timestamp, parentTimestamp + number - stateBlock), stepMs: 1_000 };
 }
 
 /** 32 random bytes, new for each simulation, so that contracts can't know the value from an earlier one. */

@@ -13,6 +13,7 @@ import type { ChainLink } from "../../relay/domain/transaction.ts";
 import { readsBehind } from "../../relay/simulation/readsBehind.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
+import { Slots } from "../../shared/ethereum/slots.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
@@ -22,6 +23,8 @@ import { always, OSAKA } from "../support/forks.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
 import { addressOf } from "../support/simulationFixture.ts";
 import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
+
+const SLOTS = new Slots({ setMs: 12_000 }, { clock: systemClock });
 
 const COINBASE = "0x00000000000000000000000000000000facade02";
 /** Reverts unless its slot 0 is set; with call data it sets the slot to the first word. */
@@ -54,7 +57,7 @@ async function readsNow(refused = ""): Promise<ReadsBehind> {
 	const header = readHeader(json);
 	assert.ok(header !== null);
 	const head: Block = { ...header, transactions: [], touched: [] };
-	const next = await nextBlockReader({ slotSeconds: 12 }, { node: geth.node, forks: always(OSAKA) })(head);
+	const next = await nextBlockReader({ slots: SLOTS }, { node: geth.node, forks: always(OSAKA) })(head);
 	const call = async (asked: RpcCall): Promise<RpcAnswer> =>
 		asked.method === refused && asked.params.length > 2
 			? { ok: false, error: { code: -32602, message: "too many arguments, want at most 2", data: undefined } }

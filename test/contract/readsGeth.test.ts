@@ -96,7 +96,7 @@ describe("reads of a real go-ethereum", { skip: GETH === undefined }, () => {
 	});
 
 	test("what a geth lacks that is behind is an error, and the height stays", async () => {
-		const told = new ToldChain({ slotSeconds: 12 }, { clock: systemClock });
+		const told = new ToldChain({ slot: { ms: 12_000 } }, { clock: systemClock });
 		const blocks: Block[] = [];
 		for (let i = 0; i <= BLOCKS; i += 1) {
 			const block = (await geth.rpc("eth_getBlockByNumber", [`0x${i}`, false])) as { hash: string };

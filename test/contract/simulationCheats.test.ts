@@ -9,6 +9,7 @@ import type { Header } from "../../relay/domain/chain.ts";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
+import { Slots } from "../../shared/ethereum/slots.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
@@ -25,6 +26,8 @@ import {
 	signed,
 	simulatorOn,
 } from "../support/simulationFixture.ts";
+
+const SLOTS = new Slots({ setMs: 12_000 }, { clock: systemClock });
 
 const COINBASE = "0x00000000000000000000000000000000facade02";
 const SINK = addressOf(99);
@@ -114,7 +117,7 @@ for (const [name, start] of Object.entries(NODES)) {
 		/** Simulates a target and a backrun behind it, and mines both. */
 		async function both(fields: TransactionLike) {
 			const head = await headOf(chain);
-			const next = await nextBlockReader({ slotSeconds: 12 }, { node, forks: always(OSAKA) })(head);
+			const next = await nextBlockReader({ slots: SLOTS }, { node, forks: always(OSAKA) })(head);
 			const block = { ...next, stateBlock: head.number, feeRecipient: COINBASE };
 			const target = await signed(user, { to: SINK, value: 5n, nonce });
 			const backrun = await signed(searcher, { value: MUCH, nonce: nonce - 1, ...fields });
@@ -187,7 +190,7 @@ for (const [name, start] of Object.entries(NODES)) {
 		/** What the error of an earlier bid told of its block. */
 		async function toldRandomness(): Promise<bigint> {
 			const head = await headOf(chain);
-			const next = await nextBlockReader({ slotSeconds: 12 }, { node, forks: always(OSAKA) })(head);
+			const next = await nextBlockReader({ slots: SLOTS }, { node, forks: always(OSAKA) })(head);
 			const block = { ...next, stateBlock: head.number, feeRecipient: COINBASE };
 			const target = await signed(user, { to: SINK, value: 5n, nonce });
 			const outcome = await simulate(block, target, await signed(searcher, { to: SHOWS, nonce: nonce - 1 }));

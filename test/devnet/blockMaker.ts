@@ -38,8 +38,8 @@ interface BlockMakerOptions {
 	readonly chainId: bigint;
 	/** Gas whose cost, at the base fee, each refund pays itself. */
 	readonly refundGas: bigint;
-	/** The timestamp, in Unix seconds, of the block after one with the given timestamp. */
-	readonly nextTimestamp: (parent: number) => number;
+	/** The timestamp, in Unix seconds, of the block after this head. */
+	readonly nextTimestamp: (head: ChainHead) => number;
 	readonly chain: ChainRpc;
 	readonly trial: TrialChain;
 	readonly book: OrderBook;
@@ -76,7 +76,7 @@ export class BlockMaker {
 		const coinbase = this.#options.coinbase.address;
 		const started = clock.monotonic();
 		const head = await readHead(chain);
-		const timestamp = nextTimestamp(head.timestamp);
+		const timestamp = nextTimestamp(head);
 		const orders: Order[] = [];
 		const leftOut: LeftOutOrder[] = [];
 		for (const order of book.liveFor(head.number + 1, await this.#goneBlocks())) {

@@ -2,16 +2,16 @@
 // (compose.yaml), and prints the settings for them. It starts no relay.
 
 import { type DevSystem, startDevSystem } from "./devSystem.ts";
+import { slotSecondsOf, slotSetting } from "./slots.ts";
 
 const CHAIN_PORT = 8545;
 const BUILDER_PORT = 8083;
-const SLOT_SECONDS = 2;
 
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
 	const system = await startDevSystem({
 		chainPort: numberOf(env, "CHAIN_PORT", CHAIN_PORT),
 		builderPort: numberOf(env, "BUILDER_PORT", BUILDER_PORT),
-		slotSeconds: numberOf(env, "SLOT_SECONDS", SLOT_SECONDS),
+		slotSeconds: slotSecondsOf(env),
 	});
 	let stopping = false;
 	const stop = async (): Promise<void> => {
@@ -30,7 +30,7 @@ function settings({ chain, builder }: DevSystem): string {
 		`ETH_RPC_URL=${chain.url}`,
 		`BUILDERS='${JSON.stringify([{ name: builder.name, url: builder.url }])}'`,
 		`FEE_RECIPIENT=${builder.coinbase}`,
-		`SLOT_SECONDS=${chain.slotSeconds}`,
+		slotSetting(chain.slotSeconds).join("="),
 		"",
 	].join("\n");
 }

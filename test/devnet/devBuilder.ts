@@ -10,6 +10,7 @@ import { BuilderRecord, type RecordedRequest, type RequestFilter } from "./build
 import { type BuilderServer, type Faults, startBuilderServer } from "./builderServer.ts";
 import { ChainRpc, quantity } from "./chainRpc.ts";
 import { type Order, OrderBook } from "./orderBook.ts";
+import { timestamps } from "./slots.ts";
 import { TrialChain } from "./trialChain.ts";
 
 /** The options of a dev builder. */
@@ -20,7 +21,7 @@ export interface DevBuilderOptions {
 	readonly port?: number;
 	/** Default "dev". */
 	readonly name?: string;
-	/** Seconds between two blocks. Default: the chain's, else 12. */
+	/** Seconds between two blocks, whole or not. Default: the chain's, else 12. */
 	readonly slotSeconds?: number;
 	/** True: only `buildBlock()` builds blocks (tests). False, the default: one is built in each slot of real time. */
 	readonly manual?: boolean;
@@ -179,12 +180,7 @@ export class DevBuilder {
 			await chain.call("anvil_setBalance", [this.coinbase, quantity(ONE_ETHER_WEI)]);
 		const trial = await TrialChain.start(of.url);
 		const slotSeconds = options.slotSeconds ?? of.slotSeconds ?? DEFAULT_SLOT_SECONDS;
-		const step = Math.max(1, Math.round(slotSeconds));
-		const nextTimestamp = (parent: number): number => {
-			const now = Math.floor(systemClock.now() / 1000);
-			// After a pause of the machine real time has run ahead; in tests the chain's own time is all there is.
-			return !manual && now > parent + 2 * step ? now : parent + step;
-		};
+		const nextTimestamp = timestamps(slotSeconds, manual);
 		const maker = new BlockMaker({
 			...{ chainId, refundGas, nextTimestamp, chain, trial },
 			coinbase: new Wallet(DEV_COINBASE_KEY),

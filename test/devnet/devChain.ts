@@ -11,7 +11,7 @@ export interface DevChainOptions {
 	readonly port?: number;
 	/** anvil's name of a hardfork ("prague"). Default: its newest. */
 	readonly hardfork?: string;
-	/** Seconds between two blocks, which the dev builder keeps to. Default 12. */
+	/** Seconds between two blocks, whole or not, which the dev builder keeps to. Default 12. */
 	readonly slotSeconds?: number;
 	/** Gas of a block. Default 60,000,000. */
 	readonly gasLimit?: number;

@@ -10,6 +10,7 @@ import { Wallet } from "ethers";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, startDevChain } from "./devChain.ts";
+import { slotSetting } from "./slots.ts";
 
 /** Ports and slot length. */
 interface DevSystemOptions {
@@ -17,7 +18,7 @@ interface DevSystemOptions {
 	readonly chainPort: number;
 	/** 0: a free one. */
 	readonly builderPort: number;
-	/** Seconds, 1 to 60. */
+	/** Seconds, whole or not. */
 	readonly slotSeconds: number;
 }
 
@@ -42,12 +43,9 @@ const ENTRIES: Readonly<Record<ServerName, string>> = {
 const READY_MS = 30_000;
 const ASK_AGAIN_MS = 100;
 
-/** Starts chain and builder. Throws if a port is taken or the slot length is invalid. */
+/** Starts chain and builder. Throws if a port is taken. */
 export async function startDevSystem(options: DevSystemOptions): Promise<DevSystem> {
 	const { chainPort, builderPort, slotSeconds } = options;
-	if (!(slotSeconds >= 1 && slotSeconds <= 60)) {
-		throw new Error("SLOT_SECONDS is not valid: expected seconds, 1 to 60, for example SLOT_SECONDS=2");
-	}
 	const chain = await startDevChain({ port: chainPort, slotSeconds });
 	const builder = await startDevBuilder({ chain, port: builderPort, slotSeconds }).catch(
 		async (thrown: unknown) => {
@@ -72,7 +70,7 @@ export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<R
 		BUILDERS: JSON.stringify([{ name: builder.name, url: builder.url }]),
 		FEE_RECIPIENT: builder.coinbase,
 		SIGNING_KEY: Wallet.createRandom().privateKey,
-		SLOT_SECONDS: String(chain.slotSeconds),
+		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		HOST: "127.0.0.1",
 		RATE_LIMIT_RPS: "0",
 		DATA_DIR: folder,
@@ -97,7 +95,7 @@ export function boostSettings(
 		FALLBACK_URL: urls.fallback,
 		FALLBACK_DIALECT: "mevblocker",
 		ETH_RPC_URL: chain.url,
-		SLOT_SECONDS: String(chain.slotSeconds),
+		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		HOST: "127.0.0.1",
 		RATE_LIMIT_RPS: "0",
 		DATA_DIR: folder,

@@ -19,6 +19,7 @@ import {
 } from "./devSystem.ts";
 import { isFree } from "./freePort.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
+import { slotSecondsOf } from "./slots.ts";
 
 /** The ports: setting, default and owner. The last three are only used with a dev chain. */
 const PORTS = [
@@ -34,8 +35,6 @@ const [RELAY_PORT, BOOST_PORT, CHAIN_PORT, FALLBACK_PORT, BUILDER_PORT] = PORTS.
 const COLOUR = usesColour(process.stdout);
 /** With a LOG_LEVEL the processes' log lines are printed; without one they are narrated. */
 const TELLS = !isSet("LOG_LEVEL");
-/** Short, so that one can watch a first transaction being mined. */
-const DEV_SLOT_SECONDS = "2";
 /** Nothing is narrated after a stop: Ctrl-C reaches all processes at once, and each would report that the others are gone. */
 let stopping = false;
 /** The time before a killed relay is started again, so that one can watch boost without it. */
@@ -53,7 +52,7 @@ interface Server {
 
 async function main(): Promise<void> {
 	const own = !isSet("ETH_RPC_URL");
-	const slotSeconds = Number(process.env.SLOT_SECONDS ?? DEV_SLOT_SECONDS);
+	const slotSeconds = slotSecondsOf(process.env);
 	await portsAreFree(own);
 	if (own) print(`Starting a dev chain (port ${CHAIN_PORT}) and a builder (port ${BUILDER_PORT}) …`);
 	const system = own

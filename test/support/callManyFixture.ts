@@ -9,6 +9,7 @@ import { eth_callMany } from "../../relay/ingress/methods/eth_callMany.ts";
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { systemClock } from "../../shared/clock.ts";
+import { Slots } from "../../shared/ethereum/slots.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type RpcAnswer, type RpcCall } from "../../shared/jsonrpc/client.ts";
 import { startDevChain } from "../devnet/devChain.ts";
@@ -78,18 +79,21 @@ export async function askMethod(
 export function callManyOn(
 	node: Pick<SimulationNode, "call">,
 	shared: ReadonlyMap<string, DecodedTransaction>,
-	options: Partial<CallManyOptions> = {},
+	{
+		slotSeconds = SLOT_SECONDS,
+		...options
+	}: Partial<CallManyOptions> & { readonly slotSeconds?: number } = {},
 	forks = always(PRAGUE),
 ): CallMany {
-	const { slotSeconds = SLOT_SECONDS } = options;
+	const slots = new Slots({ setMs: slotSeconds * 1_000 }, { clock: systemClock });
 	return createCallMany(
 		{
 			rules: { chainId: 31_337n },
 			feeRecipientOf: () => COINBASE,
-			...{ slotSeconds, ...options },
+			...options,
 		},
 		{
-			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slotSeconds }, { node, forks }) },
+			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slots }, { node, forks }) },
 			forkAt: forks.at,
 			shared: { shared: (hash) => shared.get(hash) ?? null },
 			recoveries: new Recoveries(),

@@ -8,6 +8,7 @@ import type { Block, ChainUpdate } from "../../relay/domain/chain.ts";
 import { Recoveries } from "../../relay/domain/recoveries.ts";
 import { HeadTracker, type HeadTrackerOptions } from "../../relay/inclusion/heads.ts";
 import { systemClock } from "../../shared/clock.ts";
+import { Slots } from "../../shared/ethereum/slots.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { always, PRAGUE } from "./forks.ts";
@@ -61,7 +62,12 @@ export type HeadFixture = Awaited<ReturnType<typeof startHeadFixture>>;
 type AskNode = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 /** Starts a tracker of the node at `url`, which is compared with what `askNode` answers. */
-export async function startHeadFixture(url: string, askNode: AskNode, options: Partial<HeadTrackerOptions>) {
+export async function startHeadFixture(
+	url: string,
+	askNode: AskNode,
+	options: Partial<HeadTrackerOptions>,
+	slots = new Slots({ setMs: 12_000 }, { clock: systemClock }),
+) {
 	const logged: string[] = [];
 	const note = (level: string) => (message: string) => logged.push(`${level} ${message}`);
 	const log: Logger = { ...silentLogger, info: note("info"), warn: note("warn"), error: note("error") };
@@ -69,10 +75,11 @@ export async function startHeadFixture(url: string, askNode: AskNode, options: P
 	const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
 	const mirror = new ChainMirror();
 	const tracker = new HeadTracker(
-		{ pollMs: 25, slotSeconds: 12, ...options },
+		{ pollMs: 25, ...options },
 		{
+			slots,
 			node,
-			nextBlock: nextBlockReader({ slotSeconds: 12 }, { node, forks: always(PRAGUE) }),
+			nextBlock: nextBlockReader({ slots }, { node, forks: always(PRAGUE) }),
 			recoveries: new Recoveries(),
 			clock: systemClock,
 			log,

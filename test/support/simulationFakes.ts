@@ -183,7 +183,6 @@ export function startCallMany(
 	const callMany = createCallMany(
 		{
 			rules: { chainId: 31_337n },
-			slotSeconds: 12,
 			feeRecipientOf: () => `0x${"fe".repeat(20)}`,
 			...options,
 		},

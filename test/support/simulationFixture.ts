@@ -12,6 +12,7 @@ import { createSimulator } from "../../relay/simulation/simulator.ts";
 import { Background } from "../../shared/background.ts";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
@@ -117,9 +118,9 @@ const WAYS: Readonly<Record<string, NodeAbilities>> = {
 
 /** A simulator on this node that assumes these abilities of it. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
-	const { simulates, traces, gasCap, maxBlocks, maxBlockGas, without = new Set() } = abilities;
+	const { simulates, traces, gasCap, maxBlocks, maxBlockGas, without = new Set(), sameTime } = abilities;
 	return createSimulator(
-		{ simulates, traces, gasCap, maxBlocks, maxBlockGas, without, timeoutMs: 10_000 },
+		{ simulates, traces, gasCap, maxBlocks, maxBlockGas, without, sameTime, timeoutMs: 10_000 },
 		{ node, clock: systemClock, recoveries: new Recoveries(), onRun() {} },
 	);
 }
@@ -129,9 +130,10 @@ export async function abilitiesOf(
 	node: SimulationNode,
 	clock: Clock = systemClock,
 	log: Logger = silentLogger,
+	slot: SlotLength = { ms: 12_000 },
 ): Promise<LearntAbilities> {
 	const background = new Background({}, { log });
-	const abilities = new LearntAbilities({ node, clock, background, log });
+	const abilities = new LearntAbilities({ node, slot, clock, background, log });
 	await abilities.learn();
 	return abilities;
 }

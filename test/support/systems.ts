@@ -13,6 +13,7 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { slotSetting } from "../devnet/slots.ts";
 import { type NodeProxy, startNodeProxy } from "./nodes.ts";
 import {
 	type LaunchedRelay,
@@ -137,7 +138,7 @@ async function startSurroundings(
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: await nodeFor(chain.url),
 		HEAD_POLL_MS: "20",
-		SLOT_SECONDS: String(chain.slotSeconds),
+		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",

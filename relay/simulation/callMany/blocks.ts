@@ -3,7 +3,7 @@
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
-import type { Header } from "../../domain/chain.ts";
+import { type Header, type NextBlock, timestampBehind } from "../../domain/chain.ts";
 import { readHeader } from "../../domain/nodeJson.ts";
 import type { EngineBlock } from "../engines/engine.ts";
 import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
@@ -54,8 +54,13 @@ function parseBlock(value: unknown): NodeBlock | undefined {
 }
 
 /** The context for calls in an existing block. */
-export function contextOf({ header, mixHash, beaconRoot }: NodeBlock, blobBaseFee: bigint): CallBlock {
+export function contextOf(
+	{ header, mixHash, beaconRoot }: NodeBlock,
+	{ stepMs }: Pick<NextBlock, "stepMs">,
+	blobBaseFee: bigint,
+): CallBlock {
 	return {
+		...(stepMs === undefined ? {} : { stepMs }),
 		stateBlock: header.number,
 		number: header.number,
 		timestamp: header.timestamp,
@@ -68,15 +73,11 @@ export function contextOf({ header, mixHash, beaconRoot }: NodeBlock, blobBaseFe
 	};
 }
 
-/** The block of each bundle: first `within`, then each a block and `slotSeconds` later. Overrides stay in effect. */
-export function blocksOf(
-	bundles: readonly CallBundle[],
-	within: CallBlock,
-	slotSeconds: number,
-): readonly CallBlock[] {
+/** The block of each bundle: first `within`, then each a block later. Overrides stay in effect. */
+export function blocksOf(bundles: readonly CallBundle[], within: CallBlock): readonly CallBlock[] {
 	let block = within;
 	return bundles.map(({ blockOverride }, i) => {
-		if (i > 0) block = { ...block, number: block.number + 1, timestamp: block.timestamp + slotSeconds };
+		if (i > 0) block = { ...block, number: block.number + 1, timestamp: timestampBehind(block, 1) };
 		const { blockNumber, timestamp, baseFee, gasLimit, coinbase } = blockOverride;
 		block = {
 			...block,

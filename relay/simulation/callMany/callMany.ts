@@ -17,7 +17,7 @@ import {
 	type NamedBlock,
 	type TransactionsRequest,
 } from "../../domain/callMany.ts";
-import type { Header, NextBlock } from "../../domain/chain.ts";
+import { type Header, type NextBlock, timestampBehind } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
 import type { Recoveries } from "../../domain/recoveries.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
@@ -34,7 +34,6 @@ import { type RecoverSigners, trace } from "./traces.ts";
 
 export interface CallManyOptions {
 	readonly rules: ChainRules;
-	readonly slotSeconds: number;
 	/** The coinbase of future blocks. */
 	readonly feeRecipientOf: () => string;
 	/** PREVRANDAO of future blocks, 32 bytes of hex. Default: random each time. */
@@ -152,10 +151,8 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 					const most = `a number of ${length} at most, as many transactions are in the block`;
 					throw new RpcError("invalidParams", `invalid params: context.transactionIndex: expected ${most}`);
 				}
-				const { slotSeconds } = options;
 				const recover = recoverFor(request.client);
-				const chain = { slotSeconds, nextBlock };
-				const results = await runCalls(request, within, count, chain, simulating, ask, recover);
+				const results = await runCalls(request, within, count, { nextBlock }, simulating, ask, recover);
 				if (results !== null) return results;
 				known = null;
 				throw new RpcError("rejected", `node cannot replay block ${within.header.number}`);
@@ -245,7 +242,7 @@ function drawn(): string {
 async function blockAbove(
 	{ blockNumber, timestamp }: TransactionsRequest,
 	head: Header,
-	{ slotSeconds, feeRecipientOf, randaoOf = drawn }: CallManyOptions,
+	{ feeRecipientOf, randaoOf = drawn }: CallManyOptions,
 	nextBlock: CallManyDependencies["nextBlock"],
 ): Promise<CallBlock> {
 	const above = blockNumber - BigInt(head.number);
@@ -257,7 +254,7 @@ async function blockAbove(
 	return {
 		stateBlock: head.number,
 		number: Number(blockNumber),
-		timestamp: timestamp ?? head.timestamp + slotSeconds * Number(above),
+		timestamp: timestamp ?? timestampBehind(next, Number(above) - 1),
 		baseFee: next.baseFee,
 		blobBaseFee: next.blobBaseFee,
 		gasLimit: next.gasLimit,

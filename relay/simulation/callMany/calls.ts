@@ -29,7 +29,6 @@ import { type Simulating, simulate } from "./simulate.ts";
 import { type RecoverSigners, trace } from "./traces.ts";
 
 export interface CallsOptions {
-	readonly slotSeconds: number;
 	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 }
@@ -39,7 +38,7 @@ export async function runCalls(
 	request: CallsRequest,
 	within: NodeBlock,
 	count: number,
-	{ slotSeconds, nextBlock }: CallsOptions,
+	{ nextBlock }: CallsOptions,
 	simulating: Simulating,
 	ask: AskNode,
 	recover: RecoverSigners,
@@ -48,8 +47,9 @@ export async function runCalls(
 	// A chain's first block has no parent.
 	const before = header.number === 0 ? null : await readBlock(ask, BigInt(header.number - 1));
 	const parent = before?.header.hash === header.parentHash ? before.header : null;
-	const context = contextOf(within, parent === null ? 1n : (await nextBlock(parent)).blobBaseFee);
-	const contexts = blocksOf(request.bundles, context, slotSeconds);
+	const planned = await nextBlock(parent ?? header);
+	const context = contextOf(within, planned, parent === null ? 1n : planned.blobBaseFee);
+	const contexts = blocksOf(request.bundles, context);
 	const bundles = request.bundles.map(
 		({ transactions, blockOverride }, i): PlannedBlock => ({
 			block: contexts[i] ?? context,

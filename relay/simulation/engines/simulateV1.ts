@@ -6,6 +6,7 @@
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { timestampBehind } from "../../domain/chain.ts";
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import { findFundsProblem } from "../simulator.ts";
 import type { Ask, EngineBlock, NodeAnswer, Part, RequestLimits } from "./engine.ts";
@@ -22,7 +23,6 @@ import {
 import { BLOCK_FULL, callError, EXECUTION_FAILED, NO_VERDICT, saysCapped, stopsAt } from "./verdicts.ts";
 
 /** Seconds from a simulated block to the next one. */
-const SLOT_SECONDS = 12;
 /** Gas of the balance read in the further block; it uses 27,000 at most. */
 export const BALANCES_GAS = 50_000n;
 /** Returns the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
@@ -232,16 +232,19 @@ export function simulateCall(part: Part, blocks: readonly number[], limits: Requ
 }
 
 function blockAfter(block: EngineBlock, count: number): EngineBlock {
-	return { ...block, number: block.number + count, timestamp: block.timestamp + count * SLOT_SECONDS };
+	return { ...block, number: block.number + count, timestamp: timestampBehind(block, count) };
 }
 
 /** Empty blocks after the state's: otherwise nodes fill the gap with times that may be later than the target block's. */
-function blocksBetween({ stateBlock, number, timestamp }: EngineBlock, gasLimit: string): object[] {
+function blocksBetween(
+	{ stateBlock, number, timestamp, parentTimestamp = 0 }: EngineBlock,
+	gasLimit: string,
+): object[] {
 	const count = number - stateBlock - 1;
 	return Array.from({ length: count }, (_, i) => ({
 		blockOverrides: {
 			number: toQuantity(stateBlock + 1 + i),
-			time: toQuantity(timestamp - count + i),
+			time: toQuantity(Math.max(parentTimestamp, timestamp - count + i)),
 			gasLimit,
 		},
 		calls: [],

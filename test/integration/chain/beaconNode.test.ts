@@ -60,7 +60,7 @@ function follow(url: string, clock: Clock = systemClock): BeaconNode {
 	const onAttributes = () => {
 		news += 1;
 	};
-	node = new BeaconNode({ url, slotSeconds: 12 }, { clock, log, onAttributes, random: () => 0 });
+	node = new BeaconNode({ url, slot: { ms: 12_000 } }, { clock, log, onAttributes, random: () => 0 });
 	return node;
 }
 

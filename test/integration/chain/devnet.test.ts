@@ -10,6 +10,7 @@ import { id, ZeroHash } from "ethers";
 import WebSocket from "ws";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { CONTRACTS, type DevnetFixture, sample, startFixture, walletOf } from "../../devnet/devnetFixture.ts";
+import { slotSecondsOf, slotSetting, timestamps } from "../../devnet/slots.ts";
 import { until } from "../../support/until.ts";
 
 const UUID = "8f6d2f5c-3c7a-4d3e-9b0a-1c2d3e4f5a6b";
@@ -267,3 +268,55 @@ function listens(port: number): Promise<boolean> {
 		socket.once("error", () => resolve(false));
 	});
 }
+
+const SLOTS: readonly (readonly [Readonly<Record<string, string>>, number | RegExp])[] = [
+	[{}, 2],
+	[{ SLOT_MS: "", SLOT_SECONDS: " " }, 2],
+	[{ SLOT_SECONDS: "12" }, 12],
+	[{ SLOT_MS: "450" }, 0.45],
+	[{ SLOT_MS: "12000", SLOT_SECONDS: "12" }, 12],
+	[{ SLOT_MS: "450", SLOT_SECONDS: "12" }, /^SLOT_MS is 450 beside SLOT_SECONDS=12: set one of them$/],
+	[
+		{ SLOT_MS: "249" },
+		/^SLOT_MS is not valid: expected milliseconds, 250 to 60000, for example SLOT_MS=450$/,
+	],
+	[
+		{ SLOT_SECONDS: "1.5" },
+		/^SLOT_SECONDS is not valid: expected seconds, 1 to 60, for example SLOT_SECONDS=2$/,
+	],
+];
+
+test("its slots are as long as SLOT_MS or SLOT_SECONDS say", () => {
+	for (const [env, expected] of SLOTS) {
+		if (typeof expected === "number") assert.equal(slotSecondsOf(env), expected);
+		else assert.throws(() => slotSecondsOf(env), { message: expected });
+	}
+	assert.deepEqual(
+		[slotSetting(12), slotSetting(0.45)].map((one) => one.join("=")),
+		["SLOT_SECONDS=12", "SLOT_MS=450"],
+	);
+});
+
+test("its blocks have the whole seconds of their times, and go on from whatever head there is", () => {
+	for (const [seconds, expected] of [
+		[0.45, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]],
+		[1.5, [1, 3, 4, 6, 7, 9, 10, 12, 13, 15]],
+		[12, [12, 24, 36, 48, 60, 72, 84, 96, 108, 120]],
+	] as const) {
+		const next = timestamps(seconds, true);
+		for (const [number, timestamp] of [
+			[7, 1_000],
+			[3, 5_000],
+		] as const) {
+			let head: { readonly number: number; readonly timestamp: number } = { number, timestamp };
+			const rises = expected.map(() => {
+				head = {
+					number: head.number + 1,
+					timestamp: next({ ...head, hash: "", nextBaseFee: 0n, nextGasLimit: 0n }),
+				};
+				return head.timestamp - timestamp;
+			});
+			assert.deepEqual(rises, expected);
+		}
+	}
+});

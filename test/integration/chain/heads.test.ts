@@ -32,9 +32,7 @@ for (const transport of ["polling", "subscription"] as const) {
 		let fixture: HeadFixture;
 		const start = async (limits?: { kept: number; missed: number }) => {
 			const options =
-				transport === "polling"
-					? {}
-					: { wsUrl: chain.wsUrl, pollMs: 60_000, safetyPollMs: 300, slotSeconds: 12 };
+				transport === "polling" ? {} : { wsUrl: chain.wsUrl, pollMs: 60_000, safetyPollMs: 300 };
 			fixture = await startHeadFixture(
 				chain.url,
 				ask,

@@ -41,6 +41,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	BEACON_URL: ["ws://127.0.0.1:5052", "127.0.0.1:5052", "http://u:100%@host/"],
 	HEAD_POLL_MS: ["9", "60001", "1s"],
 	CHAIN_ID: ["0", "mainnet", "0x1", "-5"],
+	SLOT_MS: ["0", "249", "30001", "450.5", "450ms"],
 	SLOT_SECONDS: ["0", "61", "1.5"],
 	BUILDERS: [
 		null,
@@ -160,7 +161,7 @@ test("--print-config prints the settings in force without secrets: keys, and use
 	);
 	assert.deepEqual([...printed.keys()], Object.keys(RELAY_SETTINGS));
 	assert.equal(printed.get("TX_TTL_BLOCKS"), "7");
-	assert.equal(printed.get("SLOT_SECONDS"), RELAY_SETTINGS.SLOT_SECONDS.default);
+	assert.equal(printed.get("MAX_BATCH"), RELAY_SETTINGS.MAX_BATCH.default);
 	assert.doesNotMatch(stdout, /secretsecret|5e5e|it's|user/);
 	for (const [name, host] of [
 		["ETH_RPC_URL", "node.example"],

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { BUILDER_DOCS, parseBuilders } from "../../../relay/domain/builder.ts";
+import { slotMsOf } from "../../../shared/config.ts";
 import { addressOfKey } from "../../../shared/ethereum/signatures.ts";
 
 const ROW = { name: "local", url: "http://127.0.0.1:8083" };
@@ -19,9 +20,15 @@ test("with nothing but what is required, everything else has its documented defa
 			ETH_RPC_URL: "http://127.0.0.1:8545",
 			ETH_WS_URL: undefined,
 			BEACON_URL: undefined,
-			HEAD_POLL_MS: 1_000,
+			HEAD_POLL_MS: undefined,
 		},
-		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
+		...{
+			CHAIN_ID: undefined,
+			SLOT_MS: undefined,
+			SLOT_SECONDS: undefined,
+			SIGNING_KEY: undefined,
+			FEE_RECIPIENT: undefined,
+		},
 		...{
 			REFUND_PERCENT: 90,
 			BIDS_PER_TARGET: 3,
@@ -47,6 +54,22 @@ test("with nothing but what is required, everything else has its documented defa
 		BUILDERS.map(({ name, url }) => [name, url]),
 		[["local", "http://127.0.0.1:8083"]],
 	);
+});
+
+test("a slot's length is set by SLOT_MS or SLOT_SECONDS, both if they agree", () => {
+	for (const [given, expected] of [
+		[{}, undefined],
+		[{ SLOT_MS: "450" }, 450],
+		[{ SLOT_SECONDS: "12" }, 12_000],
+		[{ SLOT_MS: "2000", SLOT_SECONDS: "2" }, 2_000],
+		[{ SLOT_MS: "", SLOT_SECONDS: "" }, undefined],
+	] as const) {
+		assert.equal(slotMsOf(readRelayConfig({ ...NEEDED, ...given })), expected);
+	}
+	assert.throws(() => readRelayConfig({ ...NEEDED, SLOT_MS: "450", SLOT_SECONDS: "1" }), {
+		message:
+			"SLOT_MS is 450 beside SLOT_SECONDS=1, which is 1000: set one of them: expected milliseconds, 250 to 30000, for example SLOT_MS=12000",
+	});
 });
 
 test("the list that comes with it is taken", () => {

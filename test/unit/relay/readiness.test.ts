@@ -29,7 +29,7 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
 		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
-		const checks = readinessChecks(MAX_HEAD_AGE_MS, {
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, {
 			...{
 				tip: { head: () => head },
 				heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
@@ -57,7 +57,7 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 		],
 	] as const) {
 		const heads = { times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
-		const checks = readinessChecks(MAX_HEAD_AGE_MS, { heads } as unknown as RelayParts);
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as RelayParts);
 		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
 	}
 });

@@ -213,7 +213,7 @@ export class StagesFixture {
 			{ ...shared, runner, share, onLaterHead: () => {}, onOutcome: () => {} },
 		);
 		this.loop = new BlockLoop(
-			{ txTtlBlocks: LIFE_BLOCKS, slotSeconds: 12 },
+			{ txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },
 			{
 				...{ ...shared, runner, log, onHead: () => {} },
 				nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),

@@ -70,7 +70,7 @@ function relayFixture(head: bigint | null = null, chainId = 1n) {
 		},
 		headOf: (asked: bigint) => (asked === chainId ? set.head : null),
 	};
-	const options = { timeoutMs: 500, maxHeadLag: 3, slotMs: 1_000 };
+	const options = { timeoutMs: 500, maxHeadLag: 3, slot: { ms: 1_000 } };
 	const probe = relayProbe(options, { transport, reference, clock });
 	return { clock, transport, set, probe };
 }
@@ -214,7 +214,7 @@ async function referenceFixture(t: TestContext, of: "node" | "fallback") {
 		},
 	};
 	const reference = createHeadReference(
-		{ slotMs: 12_000 },
+		{ slot: { ms: 12_000 } },
 		{ node: of === "node" ? node : null, fallback: transport, clock, log },
 	);
 	assert.equal(reference.head, null);

@@ -31,7 +31,10 @@ async function fixture(
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
-	const routes = operatorRoutes({ adminToken, metricsToken }, { relay, fallback, rows, latency: () => [] });
+	const routes = operatorRoutes(
+		{ adminToken, metricsToken },
+		{ relay, fallback, rows, slot: { ms: 450 }, latency: () => [] },
+	);
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };
@@ -54,7 +57,7 @@ test("/status shows everybody states and reasons without a count, and either tok
 		const { inFlight: _, oldestInFlightMs: __, ...states } = breaker?.status() ?? relay.status();
 		return states;
 	};
-	const open = { relay: shown(relay), fallback: shown(fallback), journal: { durable: true } };
+	const open = { relay: shown(relay), fallback: shown(fallback), slotMs: 450, journal: { durable: true } };
 	for (const token of [undefined, "", "Bearer", "Bearer wrong", "Basic s3cret"]) {
 		const answer = await told(token);
 		assert.deepEqual(answer, open, token);
@@ -64,6 +67,7 @@ test("/status shows everybody states and reasons without a count, and either tok
 		assert.deepEqual(await told(token), {
 			relay: relay.status(),
 			fallback: fallback?.status(),
+			slotMs: 450,
 			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 } },
 		});
 	}

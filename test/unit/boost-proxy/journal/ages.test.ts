@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChainTime } from "../../../../boost-proxy/rows/chainTime.ts";
 import { Background } from "../../../../shared/background.ts";
+import { Slots } from "../../../../shared/ethereum/slots.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
 import { hashOf, newEntry, openedVerbs, TTL_MS } from "./journalFixture.ts";
 
+const SLOTS = new Slots({ setMs: 12_000 }, { clock: new ManualClock() });
 const DAY_MS = 24 * 3600 * 1000;
 /** Ended rows are kept for so long here. */
 const KEEP_MS = 3600 * 1000;
@@ -35,7 +37,7 @@ async function aging({ disk = new FakeDisk(), clock = new ManualClock() } = {}) 
 					},
 				];
 	const background = new Background({}, { log: silentLogger });
-	const following = chainTime.follow(12_000, { chain: { batch }, background, clock: machine });
+	const following = chainTime.follow(SLOTS, { chain: { batch }, background, clock: machine });
 	await following.start?.();
 	const dependencies = { kv: disk, clock: machine, chainTime, log: silentLogger };
 	const journal = await openedVerbs({ ttlMs: TTL_MS, endedKeepMs: KEEP_MS }, dependencies);

@@ -189,7 +189,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 			rows.change(hash, (row) => markLost(row, by));
 		},
 	};
-	const observer = createObserver({ intervalMs: INTERVAL_MS, slotMs: SLOT_MS }, shared);
+	const observer = createObserver({ intervalMs: INTERVAL_MS }, { ...shared, slot: { ms: SLOT_MS } });
 
 	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
 	const opened = async (

@@ -150,7 +150,7 @@ describe("whether deliveries are answered at all", () => {
 	for (const [name, steps] of Object.entries(TABLE)) {
 		test(name, async () => {
 			const clock = new ManualClock();
-			const health = new DeliveryHealth({ windowMs: 24_000 }, { clock });
+			const health = new DeliveryHealth({ slot: { ms: 12_000 } }, { clock });
 			for (const [i, [waitSeconds, answer, healthy]] of steps.entries()) {
 				await clock.advance(waitSeconds * 1_000);
 				if (answer !== null) health.note(answer);

@@ -5,9 +5,13 @@ import { describe, it, test } from "node:test";
 import { Coinbases } from "../../../../relay/chain/coinbases.ts";
 import { nextBaseFee, nextBlobBaseFee, nextBlockReader } from "../../../../relay/chain/nextBlock.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
+import { systemClock } from "../../../../shared/clock.ts";
+import { Slots } from "../../../../shared/ethereum/slots.ts";
 import { always, PRAGUE } from "../../../support/forks.ts";
 import type { NodeFault } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
+
+const SLOTS = new Slots({ setMs: 12_000 }, { clock: systemClock });
 
 const { proxy, client } = await startProxiedChain();
 
@@ -70,7 +74,7 @@ describe("nextBlobBaseFee", () => {
 
 describe("nextBlockReader on a chain", () => {
 	const next = async (head: Block) =>
-		nextBlockReader({ slotSeconds: 12 }, { node: client, forks: always(PRAGUE) })(head);
+		nextBlockReader({ slots: SLOTS }, { node: client, forks: always(PRAGUE) })(head);
 
 	const own = `0x${HEAD.baseFee.toString(16)}`;
 	test("believes the node where it differs from the formulas", async () => {

@@ -15,7 +15,7 @@ let times: HeadTimes;
 beforeEach(() => {
 	clock = new ManualClock();
 	told = [];
-	times = new HeadTimes({ slotMs: SLOT_S * 1000 }, { clock, onDifference: (ms) => told.push(ms) });
+	times = new HeadTimes({ slot: { ms: SLOT_S * 1000 } }, { clock, onDifference: (ms) => told.push(ms) });
 });
 
 /** `count` heads, one a slot, each `lateMs` after its time, on a machine whose clock is ahead by `aheadMs`. */

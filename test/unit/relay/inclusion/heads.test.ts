@@ -8,6 +8,7 @@ import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import { HeadSubscription } from "../../../../relay/inclusion/headSubscription.ts";
 import { HeadTracker } from "../../../../relay/inclusion/heads.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { Slots } from "../../../../shared/ethereum/slots.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
@@ -137,8 +138,10 @@ describe("a node whose connection hangs", () => {
 		};
 		const nextBlock = () => assert.fail("there is no head");
 		const recoveries = new Recoveries();
-		const dependencies = { node: { call }, nextBlock, recoveries, clock, log: silentLogger };
-		const tracker = new HeadTracker({ pollMs: 1_000, slotSeconds: 12 }, dependencies);
+		const node = { call, batch: async () => assert.fail("there is no head") };
+		const slots = new Slots({ setMs: 12_000 }, { clock });
+		const dependencies = { node, nextBlock, slots, recoveries, clock, log: silentLogger };
+		const tracker = new HeadTracker({ pollMs: 1_000 }, dependencies);
 		await tracker.start();
 		await clock.advance(1_000);
 		// The third read's null is no block: the check has failed, long before the first read's deadline.

@@ -125,7 +125,7 @@ export class AuctionFixture {
 		this.market = new SearcherMarket(
 			{
 				rules: { chainId: 31_337n },
-				...{ slotSeconds: 12, refundPercent: 90, bidsPerTarget: options.places ?? 1 },
+				...{ refundPercent: 90, bidsPerTarget: options.places ?? 1 },
 				...{ bidding: () => options.enabled ?? true, feeRecipient: undefined },
 				feeRecipientOf: () => `0xfee${this.head.number + 1}`,
 				limits: {

@@ -154,6 +154,23 @@ describe("a new head", () => {
 });
 
 describe("the time of waiting", () => {
+	it("is a slot at least, as long as that is known to be", async () => {
+		const slot = { ms: 12_000 };
+		const { ask, answers, clock } = setUp({ maxWaitMs: 8_000, slot });
+		void ask("running", "new");
+		void ask("waiting", "held");
+		clock.advance(11_000);
+		await settled();
+		assert.deepEqual(answers, []);
+		slot.ms = 30_000;
+		clock.advance(10_000);
+		await settled();
+		assert.deepEqual(answers, []);
+		clock.advance(14_000);
+		await settled();
+		assert.deepEqual(answers, ["waiting: not simulated: it has waited too long"]);
+	});
+
 	it("is limited, also where no head comes and nothing ends", async () => {
 		const { ask, answers, clock, counts, queue } = setUp({ maxWaitMs: 8_000 });
 		void ask("running", "new");
