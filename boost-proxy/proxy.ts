@@ -4,6 +4,7 @@ import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { slotMsOf } from "../shared/config.ts";
+import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { Slots } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
@@ -31,6 +32,7 @@ import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { ChainTime } from "./rows/chainTime.ts";
 import { Rows } from "./rows/rows.ts";
+import { createReadyBlobs } from "./upstream/readyBlobs.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
 
@@ -133,8 +135,14 @@ async function connect(
 		{ kv, clock, chainTime, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
 	const told = new ToldChain({ slot: slots }, { clock });
+	const blobProofs = new BlobProofs({}, { clock });
+	const readyBlobs = createReadyBlobs({
+		proofs: blobProofs,
+		version: () => chainTime.forkIn(slots.ms).sidecarVersion,
+		clock,
+	});
 	const pool = createUpstreams(config, {
-		...{ clock, lookup, via, node, slot: slots, metrics, chainId, told },
+		...{ clock, lookup, via, node, slot: slots, metrics, chainId, told, readyBlobs },
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;
@@ -183,6 +191,8 @@ async function connect(
 		sink("store", () => kv.close()),
 		sink("journal", () => rows.close()),
 		sink("node", async () => node?.close()),
+		// Our relay needs none of it.
+		...(upstreams.fallback === null ? [] : [blobProofs]),
 		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: bind, stop: async () => binding.stop() },

@@ -22,6 +22,7 @@ import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import { submissionShareMs } from "./requests/failover.ts";
+import type { ReadyBlobs } from "./upstream/readyBlobs.ts";
 import { HttpTransport, type TransportDependencies, type TransportOptions } from "./upstream/transport.ts";
 import { HttpUpstream, type PathTransports, type UpstreamOptions } from "./upstream/upstream.ts";
 
@@ -35,6 +36,7 @@ export interface UpstreamsDependencies {
 	/** That of the relay and the journal; null until it is known. */
 	readonly chainId: () => bigint | null;
 	readonly told: Pick<ToldHeads, "sawHead">;
+	readonly readyBlobs: ReadyBlobs;
 	/** This boost's entry in `Via`. */
 	readonly via: string;
 	/** Finds the addresses of upstreams. Default: Node's own. */
@@ -131,6 +133,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			breaker,
 			clock,
 			dialect,
+			readyBlobs: dialect === null ? null : dependencies.readyBlobs,
 			cutter: dialect === null ? null : cutterOf(config.fallback),
 			onAttempt: metrics.attempt,
 			transports: own.transports,

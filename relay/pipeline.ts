@@ -2,6 +2,7 @@
 // does the rest after the response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
+import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import {
 	type DecodedTransaction,
 	type DecodeReason,
@@ -17,7 +18,7 @@ import {
 	withOwner,
 	withoutWish,
 } from "../shared/ownership.ts";
-import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
+import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import type { SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
@@ -53,6 +54,7 @@ export interface PipelineDependencies {
 	readonly runner: Pick<SenderRunner, "run">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
+	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
 	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
@@ -61,6 +63,8 @@ export interface PipelineDependencies {
 
 /** How a submission ended; of a refusal the code. */
 export type OutcomeLabel = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
+
+type AdmissionRefusal = Extract<AdmissionVerdict, { ok: false }>;
 
 const URGENT = true;
 const REFRESH = true;
@@ -103,12 +107,28 @@ export class Pipeline implements Submitter, Canceller {
 		if (typeof known === "object") return known;
 		const asCancel = await this.#cancelSoftly(tx, submission);
 		if (asCancel !== null) return asCancel;
-		const verdict = await admit(tx, clientOf(submission.submitterAddress), this.#options, this.#deps);
+		const verdict = await this.#admit(tx, clientOf(submission.submitterAddress));
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
-		return this.#add(tx, submission, verdict.account, known === "readmit");
+		return this.#add(verdict.tx, submission, verdict.account, known === "readmit");
+	}
+
+	/** As `admit`, and with blobs as the next block takes them. */
+	async #admit(
+		tx: DecodedTransaction,
+		client: string,
+	): Promise<{ ok: true; tx: DecodedTransaction; account: AccountState } | AdmissionRefusal> {
+		const verdict = await admit(tx, client, this.#options, this.#deps);
+		if (!verdict.ok) return verdict;
+		if (tx.sidecar === null) return { ok: true, tx, account: verdict.account };
+		const version = this.#deps.tip.next()?.fork.sidecarVersion ?? 1;
+		const blobs = await this.#deps.blobProofs.ready(tx, version, client);
+		if (!blobs.ok) return { ok: false, rejection: blobs.refusal };
+		// That takes seconds, in which blocks may come, and cell proofs have a size.
+		const now = await admit(blobs.tx, client, this.#options, this.#deps);
+		return now.ok ? { ok: true, tx: blobs.tx, account: now.account } : now;
 	}
 
 	/** The outcome for a known hash; `readmit` if it has ended and may be admitted again, `new` if the hash is unknown. */

@@ -5,6 +5,7 @@ import type { LookupFunction } from "node:net";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { slotMsOf } from "../shared/config.ts";
+import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { Slots } from "../shared/ethereum/slots.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
@@ -228,6 +229,7 @@ async function makeParts(
 	const coinbases = new Coinbases();
 	await Promise.all([forks.read(), coinbases.read(node, log.child("node"))]);
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
+	const blobProofs = new BlobProofs({}, { clock });
 	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
 	const market = new SearcherMarket(
 		{
@@ -238,7 +240,7 @@ async function makeParts(
 		},
 		{
 			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
-			payments: paymentReader({ node, received: receivedByFrames }),
+			...{ payments: paymentReader({ node, received: receivedByFrames }), blobProofs },
 			forkAt: forks.at,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
@@ -247,7 +249,7 @@ async function makeParts(
 		},
 	);
 	const transactions = new Transactions({
-		...{ ...shared, pool, records, store },
+		...{ ...shared, pool, records, store, blobProofs },
 		onChange: (sender, refresh) => runner.run(sender, "new", refresh),
 		onWritten: (seconds) => onStep("store", seconds),
 	});
@@ -259,6 +261,7 @@ async function makeParts(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
 			...{ ...shared, transactions, runner, onLaterHead, share: (transaction) => market.share(transaction) },
+			blobProofs,
 			onOutcome(path, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
@@ -297,7 +300,10 @@ async function makeParts(
 				coinbases.blocksCame(update);
 				beacon?.headCame(update.head.hash);
 				const next = heads.next();
-				if (next !== null) forks.setNext(next);
+				if (next !== null) {
+					forks.setNext(next);
+					transactions.convertBlobs(next.fork.sidecarVersion);
+				}
 				fanout.setHead(update.head.number);
 				market.onChainUpdate(update);
 				headFeed.onHeads(told.onUpdate(update));
@@ -330,7 +336,7 @@ async function makeParts(
 		},
 		deliveries,
 		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
-		...{ beacon, attributesAfter, slots },
+		...{ beacon, attributesAfter, slots, blobProofs },
 	};
 }
 
@@ -389,10 +395,12 @@ function inOrder(
 ): readonly Component[] {
 	const { transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip, beacon } =
 		parts;
+	const { blobProofs } = parts;
 	return [
 		// If the start fails before the ingress has taken over the ports, no request keeps waiting.
 		sink("waiting", () => waiting.stop()),
 		sink("store", () => resources.close()),
+		blobProofs,
 		sink("records", () => transactions.flush(true)),
 		sink("builders", () => fanout.close()),
 		{

@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
 import { type Environment, helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
+import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
@@ -120,6 +121,12 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 		if (native) log.info("native code loaded", { task, native });
 		else log.warn("native code is not loaded: slow JavaScript runs in its place", { task, native });
 	}
+	if (hasPackage(KZG_PACKAGE)) log.info("native code loaded", { task: "kzg", native: true });
+	else
+		log.warn("native code is not loaded: blobs are taken with cell proofs alone, unverified", {
+			task: "kzg",
+			native: false,
+		});
 	const component = kind.create(config, {
 		log,
 		version: VERSION,
@@ -154,6 +161,16 @@ const require = createRequire(import.meta.url);
 /** Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never throws. */
 function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
 	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
+}
+
+/** Whether the package, which has a binary for each kind of machine, has one for this. */
+function hasPackage(name: string): boolean {
+	try {
+		require(name);
+		return true;
+	} catch {
+		return false;
+	}
 }
 
 /** Each package's entry is `try { bindings } catch { fallback }`, so it is native if it is the same object as the bindings. */

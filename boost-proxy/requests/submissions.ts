@@ -250,7 +250,9 @@ export class Submissions {
 				this.#report(state, hash, "known");
 				return;
 			}
-			const deadlineMs = failover.shareMs("submission", order, i, state);
+			// Blobs are verified first, which takes seconds.
+			const kind = tx.type === 3 ? "read" : "submission";
+			const deadlineMs = failover.shareMs(kind, order, i, state);
 			const options = { deadlineMs, caller, routing, whole };
 			// Null: not attempted, for lack of time or with an open breaker.
 			const delivering =

@@ -29,6 +29,7 @@ import {
 	type Reading,
 	type UpstreamName,
 } from "../domain/request.ts";
+import type { ReadyBlobs } from "./readyBlobs.ts";
 import { type Judged, judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
@@ -44,6 +45,8 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
+	/** Null for our relay, which does that itself. */
+	readonly readyBlobs: ReadyBlobs | null;
 	/** Cuts a third party's secrets out of its errors; null for our relay. */
 	readonly cutter?: Cutter | null;
 	/** By path, for transactions and boost's own calls: clients' reads can't use up these connections. */
@@ -66,6 +69,8 @@ export type PathTransports = Readonly<
 	Record<BoostPath, { readonly transport: Transport; readonly asIs: boolean }>
 >;
 
+/** The first byte of a blob transaction. */
+const BLOB_TYPE = 3;
 /** The id of boost's own calls. */
 const ID: RpcId = 1;
 
@@ -95,7 +100,10 @@ export class HttpUpstream implements Upstream {
 	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { caller, routing } = options;
 		const left = this.#leftOf(options.deadlineMs);
-		const delivery = await this.#deliverOnce(tx, options);
+		const { readyBlobs } = this.#dependencies;
+		const delivery = await (readyBlobs !== null && tx.raw[0] === BLOB_TYPE
+			? this.#deliverBlobs(tx, options, readyBlobs)
+			: this.#deliverOnce(tx, options));
 		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
 		// The nonce may be used by this very transaction, if the upstream has it.
 		const byHash = { method: "eth_getTransactionByHash", params: [tx.hash] };
@@ -103,6 +111,17 @@ export class HttpUpstream implements Upstream {
 		const answer = await this.call(byHash, { deadlineMs: left(), caller, path: tx.path, ...more });
 		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
 		return known ? { kind: "acknowledged", known: true } : delivery;
+	}
+
+	async #deliverBlobs(
+		tx: Sendable,
+		options: Parameters<Upstream["deliver"]>[1],
+		readyBlobs: ReadyBlobs,
+	): Promise<Delivery | null> {
+		if (this.breaker.isUnavailable) return null;
+		const left = this.#leftOf(options.deadlineMs);
+		const ready = await readyBlobs(tx, options.caller?.address ?? null, left());
+		return "kind" in ready ? ready : this.#deliverOnce(ready, { ...options, deadlineMs: left() });
 	}
 
 	#deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
@@ -119,7 +138,9 @@ export class HttpUpstream implements Upstream {
 		);
 		const headers = this.#headers(caller, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const running = this.breaker.run("submission", (abort) => {
+		// Our relay verifies blobs first, for seconds: silence about them says as little as about a read.
+		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
+		const running = this.breaker.run(kind, (abort) => {
 			if (routing !== undefined) {
 				routing.attempts += 1;
 				for (const name of dropped) routing.dropped.add(name);

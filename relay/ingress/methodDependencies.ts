@@ -1,6 +1,7 @@
 // The dependencies of the relay's JSON-RPC methods, and how a method is defined with them.
 
 import type { Clock } from "../../shared/clock.ts";
+import { blobMs } from "../../shared/ethereum/blobProofs.ts";
 import { countAuthorizations } from "../../shared/ethereum/rlp.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
@@ -79,6 +80,20 @@ export function chargeAuthorizations(
 	let count = 0;
 	for (const raw of raws) count += countAuthorizations(raw);
 	if (count >= AUTHORIZATIONS_OF_WEIGHT) charge(client, Math.floor(count / AUTHORIZATIONS_OF_WEIGHT));
+}
+
+/** Verifying blobs for so many ms weighs one: all that the rate limit lets through of one client keeps one core busy. */
+const BLOB_MS_OF_WEIGHT = 10;
+
+/** Charges the client for the blobs of the raw transactions that it sends. */
+export function chargeBlobs(
+	raws: readonly Uint8Array[],
+	client: Client,
+	charge: MethodDependencies["charge"],
+): void {
+	let ms = 0;
+	for (const raw of raws) ms += blobMs(raw);
+	if (ms > 0) charge(client, ms / BLOB_MS_OF_WEIGHT);
 }
 
 /** The client for whose call the node is read. */

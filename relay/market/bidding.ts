@@ -18,6 +18,7 @@ import {
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { withReadyBlobs } from "./bundleBlobs.ts";
 import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
@@ -42,7 +43,7 @@ interface Considered {
 /** Accepts or refuses bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
-	readonly #deps: Pick<MarketDependencies, "tip" | "clock">;
+	readonly #deps: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
 	readonly #market: SearcherMarket;
 	#seq = 0;
 
@@ -59,7 +60,14 @@ export class Bidding {
 		const { rules } = this.#options;
 		const early = this.#unavailable(request) ?? barred(ledger.barOfBringer(request.owner, request.network));
 		if (early !== null) return early;
-		const decoded = decodeTransaction(request.backrun);
+		const raw = await withReadyBlobs(
+			{ raw: request.backrun, i: 0, count: 1 },
+			request.network,
+			rules,
+			this.#deps,
+		);
+		if ("outcome" in raw) return raw;
+		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
 		const bidder: Bidder = { owner: request.owner, client: request.network, sender: tx.from };

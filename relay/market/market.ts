@@ -2,6 +2,7 @@
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { ForkAt } from "../../shared/ethereum/forks.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -72,6 +73,7 @@ export interface MarketDependencies {
 	readonly forkAt: ForkAt;
 	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
 	readonly payments: PaymentReader;
+	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;
 	/** Keeps what bidders have paid. */
 	readonly kv: KeyValueStore;

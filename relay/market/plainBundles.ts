@@ -20,6 +20,7 @@ import {
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
+import { withReadyBlobs } from "./bundleBlobs.ts";
 import {
 	isMendable,
 	isTransient,
@@ -53,7 +54,7 @@ interface Considered {
 /** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
-	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock">;
+	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
 	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refundingBuilders">;
 	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
@@ -192,14 +193,29 @@ export class PlainBundles {
 	}
 
 	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
-	async submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
-		const turn = { client: request.network, cost: request.body.length };
+	async submit(given: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
+		const turn = { client: given.network, cost: given.body.length };
+		// Before its turn: it takes seconds.
+		const request = await this.#withReadyBlobs(given);
+		if ("outcome" in request) return request;
 		try {
 			return await this.#admissions.run(turn, () => this.#consider(request, submission));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
 			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
 		}
+	}
+
+	async #withReadyBlobs(request: PlainBundleRequest): Promise<PlainBundleRequest | BundleOutcome> {
+		const { network, body } = request;
+		let changed: PlainBundleRequest["body"] | null = null;
+		for (const [i, entry] of body.entries()) {
+			const one = { raw: entry.raw, i, count: body.length };
+			const raw = await withReadyBlobs(one, network, this.#options.rules, this.#deps);
+			if ("outcome" in raw) return raw;
+			if (raw !== entry.raw) changed = (changed ?? body).with(i, { ...entry, raw });
+		}
+		return changed === null ? request : { ...request, body: changed };
 	}
 
 	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {

@@ -198,13 +198,14 @@ export class Pool implements PendingReader {
 	}
 
 	/**
-	 * Puts a new entry in the place of `entry`, for the same bytes with other owners, so that what was decided for the old one is
-	 * outdated. On another path it counts as not sent for the coming block.
+	 * Puts a new entry in the place of `entry`, for the same transaction with other owners or bytes, so that what was decided for
+	 * the old one is outdated. On another path or with other bytes it counts as not sent for the coming block.
 	 */
-	changeOwners(entry: PoolEntry, transaction: PrivateTransaction): void {
+	exchange(entry: PoolEntry, transaction: PrivateTransaction): void {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
-		const sentForBlock = transaction.path === entry.transaction.path ? entry.sentForBlock : null;
+		const { path, tx } = entry.transaction;
+		const sentForBlock = transaction.path === path && transaction.tx === tx ? entry.sentForBlock : null;
 		const changed: PoolEntry = { ...entry, transaction, sentForBlock };
 		this.#release(entry);
 		sender.entries[sender.entries.indexOf(entry)] = changed;

@@ -127,6 +127,12 @@ export class TransactionRecords implements EventSink {
 		return transaction;
 	}
 
+	/** Puts a transaction in the place of the same one with other bytes. */
+	setTransaction(transaction: PrivateTransaction): void {
+		const entry = this.#entries.get(transaction.tx.hash);
+		if (entry !== undefined) this.#entries.set(transaction.tx.hash, { transaction, record: entry.record });
+	}
+
 	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */
 	#reindex({ transaction, record }: RecordEntry): void {
 		const key = senderNonceKey(record);

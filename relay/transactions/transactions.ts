@@ -2,8 +2,12 @@
 // Callers run submissions and cancels through `exclusively`, so that a sender's nonce has one at a time, and decide whether a
 // change is allowed, except for replacement fees and the limit on cancels.
 
+import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
+import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
 import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
 import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
@@ -34,6 +38,8 @@ export interface TransactionsDependencies {
 	/** Called when a sender's pending transactions have changed; `refresh`: its nonce may have changed too, so read it again. */
 	readonly onChange: (sender: string, refresh: boolean) => void;
 	readonly onWritten: (seconds: number) => void;
+	readonly blobProofs: Pick<BlobProofs, "ready">;
+	readonly background: Pick<Background, "run">;
 }
 
 /** Records per write. */
@@ -47,6 +53,8 @@ export class Transactions implements RecordReader, KnownTransactions {
 	readonly #deps: TransactionsDependencies;
 	/** The last queued operation by sender and nonce; the promises never reject. */
 	readonly #queues = new Map<string, Promise<void>>();
+	/** Hashes of blob transactions whose cell proofs are being computed. */
+	readonly #converting = new Set<string>();
 
 	constructor(dependencies: TransactionsDependencies) {
 		this.#deps = dependencies;
@@ -173,9 +181,41 @@ export class Transactions implements RecordReader, KnownTransactions {
 		const transaction = records.setOwners(hash, owners, event);
 		const entry = pool.get(hash);
 		if (transaction === null || entry === undefined) return;
-		pool.changeOwners(entry, transaction);
+		pool.exchange(entry, transaction);
 		if (transaction.path !== before.path) broadcaster.cancel(before, [...entry.everSentTo], block + 1);
 		onChange(transaction.tx.from, false);
+	}
+
+	/**
+	 * Gives pending blob transactions cell proofs if blocks of `version` need them: they came before the fork, or to an earlier
+	 * release of the relay. On disk they stay as they came. To be called at each head, since a client's share may be used up.
+	 */
+	convertBlobs(version: SidecarVersion): void {
+		const { background, blobProofs } = this.#deps;
+		for (const { transaction } of this.records.entries()) {
+			const { tx, submitterAddress } = transaction;
+			if (tx.sidecar === null || tx.sidecar.version >= version) continue;
+			if (this.#converting.has(tx.hash) || this.pool.get(tx.hash) === undefined) continue;
+			this.#converting.add(tx.hash);
+			background.run("blobs", async () => {
+				try {
+					const verdict = await blobProofs.ready(tx, version, clientOf(submitterAddress));
+					if (verdict.ok) this.#changeBytes(verdict.tx);
+				} finally {
+					this.#converting.delete(tx.hash);
+				}
+			});
+		}
+	}
+
+	/** It is sent anew, if it is still pending. */
+	#changeBytes(tx: DecodedTransaction): void {
+		const entry = this.pool.get(tx.hash);
+		if (entry === undefined) return;
+		const transaction = { ...entry.transaction, tx };
+		this.records.setTransaction(transaction);
+		this.pool.exchange(entry, transaction);
+		this.#deps.onChange(tx.from, false);
 	}
 
 	/**

@@ -187,6 +187,11 @@ export function uintToBytes(value: bigint): Buffer {
 	return Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
 }
 
+/** What stands before a list whose items have so many bytes. */
+export function rlpListHeader(length: number): Buffer {
+	return header(0xc0, length);
+}
+
 function header(base: 0x80 | 0xc0, length: number): Buffer {
 	if (length <= 55) return Buffer.from([base + length]);
 	const bytes = uintToBytes(BigInt(length));

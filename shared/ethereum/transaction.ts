@@ -1,7 +1,6 @@
 // Decodes signed transactions of types 0 to 4. Only the canonical encoding is accepted, so that the hash is the one that the chain
-// will use. Nonce, balance, fees, chain id and gas are checked by admission; KZG proofs by the node and the builders.
+// will use. Nonce, balance, fees, chain id and gas are checked by admission; KZG proofs by blobProofs.ts.
 
-import { createHash } from "node:crypto";
 import { asBuffer, bytesToHex } from "./hex.ts";
 import {
 	type Authorization,
@@ -13,11 +12,11 @@ import {
 	type TransactionFields,
 	uintToBytes,
 } from "./rlp.ts";
+import { findSidecarProblem, readSidecar, type SidecarVersion } from "./sidecar.ts";
 import { isCanonicalSignature, keccak256, recoverAddress } from "./signatures.ts";
 
-/** Version 0 has one proof per blob (EIP-4844), version 1 has 128 cell proofs per blob (EIP-7594). */
 interface SidecarSummary {
-	readonly version: 0 | 1;
+	readonly version: SidecarVersion;
 	readonly blobCount: number;
 }
 
@@ -107,7 +106,10 @@ function decodeBlob(bytes: Buffer): Decoded {
 
 	const problem = findSidecarProblem(sidecar, payload.fields.blobVersionedHashes);
 	if (problem !== null) return failure("invalidSidecar", `invalid blob sidecar: ${problem}`);
-	const summary = { version: sidecar.wrapperVersion === null ? 0 : 1, blobCount: sidecar.blobCount } as const;
+	const summary = {
+		version: sidecar.wrapperVersion === null ? 0 : 1,
+		blobCount: sidecar.blobs.length,
+	} as const;
 	const hashed = bytes.subarray(start, end);
 	return finish(bytes, payload, hashed, summary);
 }
@@ -193,56 +195,6 @@ export function isSelfTransfer({
 	data,
 }: Pick<DecodedTransaction, "type" | "from" | "to" | "data">): boolean {
 	return to === from && data.length === 0 && type <= 2;
-}
-
-const BLOB_BYTES = 131_072;
-const COMMITMENT_BYTES = 48;
-const PROOF_BYTES = 48;
-/** The version of a blob hash that is the SHA-256 of a KZG commitment. */
-const KZG_VERSION = "01";
-/** Each cell has a proof (EIP-7594). */
-const CELLS_PER_BLOB = 128;
-
-interface Sidecar {
-	/** Null in the form of EIP-4844. */
-	readonly wrapperVersion: bigint | null;
-	readonly blobCount: number;
-	/** Views of the input. */
-	readonly commitments: readonly Buffer[];
-	readonly proofCount: number;
-}
-
-/** Reads `blobs, commitments, proofs` after the payload, with a version byte before them since EIP-7594. */
-function readSidecar(reader: RlpReader): Sidecar {
-	const wrapperVersion = reader.nextIsList() ? null : reader.uint("wrapperVersion", 1);
-	const blobCount = readItems(reader, "blobs", BLOB_BYTES).length;
-	const commitments = readItems(reader, "commitments", COMMITMENT_BYTES);
-	const proofCount = readItems(reader, "proofs", PROOF_BYTES).length;
-	return { wrapperVersion, blobCount, commitments, proofCount };
-}
-
-/** How a sidecar contradicts its payload's versioned hashes, or null. */
-function findSidecarProblem(sidecar: Sidecar, versionedHashes: readonly string[]): string | null {
-	const { wrapperVersion, blobCount, commitments, proofCount } = sidecar;
-	if (wrapperVersion !== null && wrapperVersion !== 1n) return "unknown wrapper version";
-	const hashCount = versionedHashes.length;
-	if (hashCount === 0) return "missing blob hashes";
-	if (blobCount !== hashCount) return `${blobCount} blobs for ${hashCount} blob hashes`;
-	if (commitments.length !== hashCount)
-		return `${commitments.length} commitments for ${hashCount} blob hashes`;
-	const proofsWanted = wrapperVersion === null ? blobCount : blobCount * CELLS_PER_BLOB;
-	if (proofCount !== proofsWanted) return `${proofCount} proofs, expected ${proofsWanted}`;
-	for (const [index, commitment] of commitments.entries()) {
-		const hash = versionedHashes[index];
-		if (!hash?.startsWith(`0x${KZG_VERSION}`)) return `blob hash ${index} has an unknown version`;
-		const digest = createHash("sha256").update(commitment).digest("hex");
-		if (hash.slice(4) !== digest.slice(2)) return `blob hash ${index} does not match its commitment`;
-	}
-	return null;
-}
-
-function readItems(reader: RlpReader, field: string, itemBytes: number): readonly Buffer[] {
-	return reader.list(field, () => reader.fixed(field, itemBytes));
 }
 
 /**

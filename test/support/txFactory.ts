@@ -55,8 +55,17 @@ export interface TxOptions {
 	readonly blobs?: number;
 	/** 0: one proof for each blob (EIP-4844); 1, the default: 128 cell proofs for each blob (EIP-7594). */
 	readonly sidecarVersion?: 0 | 1;
+	/** In place of blobs of zeros: these, with their commitments and as many proofs as their version has. */
+	readonly sidecar?: TestSidecar;
 	/** Default: one authorization by account 1. */
 	readonly authorizations?: readonly AuthorizationOptions[];
+}
+
+/** What a blob transaction carries; see realBlobs.ts. The versioned hashes are those of the commitments. */
+export interface TestSidecar {
+	readonly blobs: readonly Uint8Array[];
+	readonly commitments: readonly Uint8Array[];
+	readonly proofs: readonly Uint8Array[];
 }
 
 /** The chain id of anvil. */
@@ -139,7 +148,7 @@ function fieldsOf(type: TransactionType, chainId: bigint, options: TxOptions): R
 	]);
 	const fields: RlpItem[] = [uint(chainId), nonce, ...fees, ...rest, accessList];
 	if (type === 3) {
-		const hashes = times(options.blobs ?? 1, ZERO_BLOB_HASH);
+		const hashes = sidecarOf(options).commitments.map(versionedHash);
 		fields.push(uint(options.maxFeePerBlobGas ?? 3n * GWEI), hashes);
 	}
 	if (type === 4) {
@@ -161,15 +170,26 @@ const CELLS_PER_BLOB = 128;
 /** The point at infinity: the commitment and all proofs of a blob of zeros. */
 const INFINITY_POINT = Buffer.concat([Buffer.from([0xc0]), Buffer.alloc(47)]);
 const ZERO_BLOB = Buffer.alloc(BLOB_BYTES);
-const ZERO_BLOB_HASH = createHash("sha256").update(INFINITY_POINT).digest().fill(1, 0, 1);
+
+function versionedHash(commitment: Uint8Array): Buffer {
+	return createHash("sha256").update(commitment).digest().fill(1, 0, 1);
+}
+
+function sidecarOf(options: TxOptions): TestSidecar {
+	if (options.sidecar !== undefined) return options.sidecar;
+	const count = options.blobs ?? 1;
+	const proofs = options.sidecarVersion === 0 ? count : count * CELLS_PER_BLOB;
+	return {
+		blobs: times(count, ZERO_BLOB),
+		commitments: times(count, INFINITY_POINT),
+		proofs: times(proofs, INFINITY_POINT),
+	};
+}
 
 function sidecar(options: TxOptions): RlpItem[] {
-	const count = options.blobs ?? 1;
-	const version = options.sidecarVersion ?? 1;
-	const blobs = times(count, ZERO_BLOB);
-	const commitments = times(count, INFINITY_POINT);
-	const proofs = times(version === 0 ? count : count * CELLS_PER_BLOB, INFINITY_POINT);
-	return version === 0 ? [blobs, commitments, proofs] : [Buffer.from([1]), blobs, commitments, proofs];
+	const { blobs, commitments, proofs } = sidecarOf(options);
+	const items = [blobs, commitments, proofs];
+	return options.sidecarVersion === 0 ? items : [Buffer.from([1]), ...items];
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -16,7 +16,7 @@ import {
 	sendBundle,
 	shareBundle,
 } from "../bundleRequests.ts";
-import { chargeAuthorizations, relayMethod } from "../methodDependencies.ts";
+import { chargeAuthorizations, chargeBlobs, relayMethod } from "../methodDependencies.ts";
 
 /** The hash of an empty bundle: the answer to every cancel, which must not reveal whether there was a bundle. */
 const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));
@@ -39,6 +39,7 @@ export const eth_sendBundle = relayMethod({
 		const { target, backrun, block, uuid } = bundle;
 		const blocks = { first: block, last: null };
 		chargeAuthorizations([backrun], context.client, charge);
+		chargeBlobs([backrun], context.client, charge);
 		const outcome = await market.bid({ ...client, blocks, uuid, builders: null, target, backrun });
 		return acceptedHash(outcome, context.client, charge);
 	},
@@ -75,6 +76,7 @@ export const mev_sendBundle = relayMethod({
 		const [first, second] = body;
 		const raws = body.flatMap((entry) => (entry.kind === "tx" ? [entry.raw] : []));
 		chargeAuthorizations(raws, context.client, charge);
+		chargeBlobs(raws, context.client, charge);
 		let outcome: Awaited<ReturnType<typeof market.bid>>;
 		if (first?.kind === "hash" && second?.kind === "tx") {
 			checkBidRefund(bundle, refundPercent);

@@ -31,6 +31,7 @@ import type { SubmissionOptions, SubmitOutcome } from "../../domain/transaction.
 import {
 	callerOf,
 	chargeAuthorizations,
+	chargeBlobs,
 	type MethodDependencies,
 	relayMethod,
 	requesterOf,
@@ -152,6 +153,7 @@ async function submitRaw(
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
+	chargeBlobs([raw], context.client, charge);
 	const outcome = await submitter.submit({ raw, submitterAddress, requester, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;

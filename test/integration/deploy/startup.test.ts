@@ -257,6 +257,7 @@ test("the log at the start says whether the native code is loaded", () => {
 	const lines = running.logs().filter(({ msg }) => msg.includes("native code"));
 	assert.deepEqual(lines.map(({ task, native }) => `${task} ${native}`).sort(), [
 		"keccak true",
+		"kzg true",
 		"secp256k1 true",
 	]);
 });

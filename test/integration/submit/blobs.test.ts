@@ -1,5 +1,5 @@
 // The whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
-// what is mined, and what clients are shown.
+// what is mined, and what clients are shown. Blobs with content are in blobSidecars.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -29,6 +29,8 @@ const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
 const ROWS: readonly {
 	readonly name: string;
 	readonly options: Omit<TxOptions, "by">;
+	/** What builders get instead of the very bytes: as these options make them. */
+	readonly sent?: Omit<TxOptions, "by">;
 	readonly shown: Readonly<Record<string, unknown>>;
 	/** What it shows only while it is pending. */
 	readonly pending?: Readonly<Record<string, unknown>>;
@@ -59,8 +61,9 @@ const ROWS: readonly {
 		shown: { type: "0x2", to: null, input: deploying(EMITS), accessList: ACCESS_LIST, ...FEES },
 	},
 	{
-		name: "type 3 with a proof a blob",
-		options: { type: 3, sidecarVersion: 0 },
+		name: "type 3 with a proof a blob, in whose place are cell proofs",
+		options: { type: 3, sidecarVersion: 0, blobs: 2 },
+		sent: { type: 3, sidecarVersion: 1, blobs: 2 },
 		shown: { type: "0x3", to: TARGET, accessList: [], ...FEES, ...BLOB_FEE },
 	},
 	{
@@ -98,7 +101,7 @@ function assertShown(
 }
 
 describe("each type, from submission to block", () => {
-	for (const { name, options, shown, pending: hidden = {} } of ROWS) {
+	for (const { name, options, sent = options, shown, pending: hidden = {} } of ROWS) {
 		it(`${name}: builders get the very bytes, clients are shown it without its signature, it is mined`, async () => {
 			const actor = await fixture.actor();
 			const tx = actor.sign({ gasLimit: 200_000, ...options });
@@ -114,7 +117,7 @@ describe("each type, from submission to block", () => {
 				...HIDDEN,
 			};
 			await fixture.submit("/noreverts", tx);
-			await fixture.waitUntilSent(tx);
+			await fixture.waitUntilSent(actor.sign({ gasLimit: 200_000, ...sent }));
 			const pending = await fixture.byHash(tx);
 			const nowhere = { blockHash: null, blockNumber: null, transactionIndex: null };
 			assertShown(pending, { ...common, ...hidden, ...nowhere });

@@ -15,6 +15,7 @@ import { Pool } from "../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../relay/transactions/records.ts";
 import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
+import { BlobProofs } from "../../../shared/ethereum/blobProofs.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { PRAGUE } from "../../support/forks.ts";
@@ -77,7 +78,8 @@ class FakeBuilders implements Broadcaster {
 	}
 	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
 		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";
-		this.lines.push(`send ${transaction.tx.nonce} for ${block}${life} to ${builders.join()}`);
+		const cells = transaction.tx.sidecar?.version === 1 ? " with cell proofs" : "";
+		this.lines.push(`send ${transaction.tx.nonce}${cells} for ${block}${life} to ${builders.join()}`);
 	};
 	cancel: Broadcaster["cancel"] = ({ tx }, builders, block) => {
 		if (builders.length > 0) this.lines.push(`cancel ${tx.nonce} for ${block} at ${builders.join()}`);
@@ -177,12 +179,14 @@ export class StagesFixture {
 		const { records, store } = this;
 		this.background = new Background({}, { log });
 		const { background } = this;
+		const blobProofs = new BlobProofs({}, { clock });
 		const share = ({ tx }: PrivateTransaction) => {
 			if (records.get(tx.hash)?.record.shared === false)
 				records.emit(tx.hash, { type: "shared", at: clock.now() });
 		};
 		const transactions = new Transactions({
 			...{ pool, records, store, broadcaster: builders, tip, clock, onWritten: () => {} },
+			...{ background, blobProofs },
 			onChange: (sender, refresh) => this.runner.run(sender, "new", refresh),
 		});
 		this.transactions = transactions;
@@ -210,7 +214,14 @@ export class StagesFixture {
 		const rules = { chainId: 31_337n };
 		this.pipeline = new Pipeline(
 			{ rules, txTtlBlocks: LIFE_BLOCKS, cancelPolicy: "origin" },
-			{ ...shared, runner, share, onLaterHead: () => {}, onOutcome: () => {} },
+			{
+				...shared,
+				runner,
+				share,
+				onLaterHead: () => {},
+				onOutcome: () => {},
+				blobProofs: new BlobProofs({}, { clock }),
+			},
 		);
 		this.loop = new BlockLoop(
 			{ txTtlBlocks: LIFE_BLOCKS, slot: { ms: 12_000 } },

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
 import { type PrivateTransaction, WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
 import {
 	accepted,
 	blocks,
@@ -53,6 +54,23 @@ for (const [name, end] of [
 		},
 	);
 }
+
+scenario("blobs that came before the fork get cell proofs at it, also after a restart", async (fixture) => {
+	const tx = privateTransaction({ type: 3, sidecarVersion: 0 });
+	await fixture.take(tx);
+	await fixture.block();
+	fixture.builders.take();
+	fixture.transactions.convertBlobs(1);
+	const sent = "send 0 with cell proofs for 102 to a,b";
+	await until("it goes out with them", () => fixture.builders.lines.includes(sent));
+	const { size } = privateTransaction({ type: 3 }).tx;
+	assert.equal(fixture.pool.get(tx.tx.hash)?.transaction.tx.size, size);
+	// On disk it is as it came.
+	const next = await fixture.restart();
+	assert.equal(next.pool.get(tx.tx.hash)?.transaction.tx.sidecar?.version, 0);
+	next.transactions.convertBlobs(1);
+	await until("it has them again", () => next.pool.get(tx.tx.hash)?.transaction.tx.size === size);
+});
 
 scenario("no block is skipped while the node does not answer", async (fixture) => {
 	const tx = at(0);

@@ -80,6 +80,7 @@ function fixture(dialect: DialectName | null) {
 				readTransports: both(readTransport),
 			},
 			dialect: dialect === null ? null : dialectOf(dialect),
+			readyBlobs: null,
 		},
 	);
 	return { upstream, transport, readTransport, clock, outcomes };

@@ -226,6 +226,8 @@ const TABLE: readonly (readonly [string, Row, Expected])[] = [
 		"OVERSIZED: oversized data: transaction size 131073, limit 131072",
 	],
 	["six blobs", { tx: { type: 3, blobs: 6 } }, null],
+	["one proof a blob, which is changed", { tx: { type: 3, sidecarVersion: 0 } }, null],
+	["one proof a blob before Osaka", { tx: { type: 3, sidecarVersion: 0 }, next: { fork: PRAGUE } }, null],
 	[
 		"no blobs",
 		{ tx: { type: 3 }, fields: { blobVersionedHashes: [] } },

@@ -14,6 +14,7 @@ import { type MarketDependencies, SearcherMarket } from "../../../../relay/marke
 import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
+import { BlobProofs } from "../../../../shared/ethereum/blobProofs.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -121,6 +122,7 @@ export class AuctionFixture {
 			onBundle: (_, outcome) => void this.outcomes.push(outcome),
 			onPayment: () => {},
 			onLaterHead: () => void this.laterHeads++,
+			blobProofs: new BlobProofs({}, { clock: this.clock }),
 		};
 		this.market = new SearcherMarket(
 			{

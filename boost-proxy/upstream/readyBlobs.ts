@@ -1,0 +1,59 @@
+// Blob transactions as a fallback gets them: with cell proofs, as our relay holds them, whatever their wallet has made. Cell proofs
+// follow from the blobs, so these are the same bytes, also while the relay is out.
+
+import { LRUCache } from "lru-cache";
+import { type Clock, within } from "../../shared/clock.ts";
+import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
+import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
+import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
+import type { Sendable } from "../domain/ports.ts";
+import type { Delivery } from "../domain/request.ts";
+
+/** What is sent, or why nothing is. `address`: of the client; null for boost's own. */
+export type ReadyBlobs = (
+	tx: Sendable,
+	address: string | null,
+	deadlineMs: number,
+) => Promise<Sendable | Delivery>;
+
+export interface ReadyBlobsDependencies {
+	readonly proofs: Pick<BlobProofs, "ready">;
+	/** Of sidecars in the next block. */
+	readonly version: () => SidecarVersion;
+	readonly clock: Clock;
+}
+
+/** Bytes of transactions that are kept, since a fallback may have to be asked several times. */
+const KEPT_BYTES = 16 * 1024 * 1024;
+
+export function createReadyBlobs({ proofs, version, clock }: ReadyBlobsDependencies): ReadyBlobs {
+	const kept = new LRUCache<string, Buffer>({ maxSize: KEPT_BYTES, sizeCalculation: ({ length }) => length });
+	return async (tx, address, deadlineMs) => {
+		const raw = kept.get(tx.hash);
+		if (raw !== undefined) return { ...tx, raw };
+		const decoded = decodeTransaction(tx.raw);
+		if (!decoded.ok) throw new Error("a row whose bytes are no transaction");
+		const client = address === null ? "" : clientOf(address);
+		const checking = proofs.ready(decoded.tx, version(), client).then((verdict) => {
+			// It may be done when this request's time is up. A sidecar of before Osaka is not for long.
+			if (verdict.ok && verdict.tx.sidecar?.version === 1) kept.set(tx.hash, verdict.tx.raw);
+			return verdict;
+		});
+		// Null: the time is up, or the thread has ended.
+		const verdict = await within(clock, "the blobs' proofs", deadlineMs, checking).catch(() => null);
+		if (verdict === null) return UNSENT;
+		if (verdict.ok) return { ...tx, raw: verdict.tx.raw };
+		const { code: reason, message, data } = verdict.refusal;
+		const error = { code: CODES[reason], message, data: { reason, ...data } };
+		return reason === "POOL_FULL" ? { ...UNSENT, error } : { kind: "rejected", error };
+	};
+}
+
+const CODES = {
+	BLOBS: RPC_ERRORS.rejected.code,
+	CLIENT_FULL: RPC_ERRORS.limit.code,
+	POOL_FULL: RPC_ERRORS.internal.code,
+};
+const UNSENT = { kind: "failed", fault: "internal", sent: false } as const;

@@ -1,0 +1,42 @@
+// The blob transactions of bundles and bids: with proofs that are right, and with cell proofs where the next block needs them.
+// Builders drop others without a word.
+
+import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { nodeUnavailable } from "../admission/admission.ts";
+import { type BundleOutcome, refusedBundle } from "../domain/bundle.ts";
+import type { Tip } from "../domain/chain.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+
+const BLOB_TYPE = 3;
+
+export interface BundleBlobsDependencies {
+	readonly blobProofs: Pick<BlobProofs, "ready">;
+	readonly tip: Tip;
+}
+
+/**
+ * The bytes to send in place of `raw`, the transaction with number `i` of a bundle's `count`; or why the bundle is refused. Bytes
+ * without blobs stay as they are, also where they are no transaction. `client`: see clientOf.
+ */
+export async function withReadyBlobs(
+	{ raw, i, count }: { readonly raw: Uint8Array; readonly i: number; readonly count: number },
+	client: string,
+	rules: ChainRules,
+	{ blobProofs, tip }: BundleBlobsDependencies,
+): Promise<Uint8Array | BundleOutcome> {
+	if (raw[0] !== BLOB_TYPE) return raw;
+	const place = count === 1 ? "" : ` (body[${i}])`;
+	const decoded = decodeTransaction(raw);
+	if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message}${place}`);
+	const next = tip.next();
+	if (next === null) throw nodeUnavailable();
+	const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);
+	if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message}${place}`);
+	const verdict = await blobProofs.ready(decoded.tx, next.fork.sidecarVersion, client);
+	if (verdict.ok) return verdict.tx.raw;
+	const { code, message } = verdict.refusal;
+	return code === "BLOBS"
+		? refusedBundle("BAD_TRANSACTION", `${message}${place}`)
+		: refusedBundle("LIMIT", `limit exceeded: ${message}`);
+}

@@ -1,0 +1,225 @@
+// Checks the KZG proofs of blob transactions before they are acknowledged, and computes cell proofs (EIP-7594) for those that come
+// with a proof a blob (EIP-4844), as wallets make them unless told. Builders drop both kinds of faults without a word. A blob takes
+// from 4 to 350 ms, so this is done in a thread, one blob at a time, fairly by client.
+
+import { Worker } from "node:worker_threads";
+import type { Clock, Timer } from "../clock.ts";
+import type { Component } from "../lifecycle.ts";
+import { FairScheduler, OverloadedError } from "../shares/scheduler.ts";
+import { CELLS_PER_BLOB, type SidecarVersion, sidecarOf, sidecarShape, withCellProofs } from "./sidecar.ts";
+import { type DecodedTransaction, decodeTransaction } from "./transaction.ts";
+
+/** Why a blob transaction is refused: its blobs, its client's share of the thread, or that of all. */
+export interface BlobRefusal {
+	readonly code: "BLOBS" | "CLIENT_FULL" | "POOL_FULL";
+	readonly message: string;
+	readonly data?: Readonly<Record<string, string>>;
+}
+
+export type BlobVerdict =
+	| { readonly ok: true; readonly tx: DecodedTransaction }
+	| { readonly ok: false; readonly refusal: BlobRefusal };
+
+/** What a blob takes, in ms of one core: to check its proof, to check its cell proofs, and to compute these. */
+const COST_MS = { proof: 4, cells: 50, convert: 350 };
+/** What may wait of one client, in ms: two transactions of six blobs without cell proofs. A first one is always taken. */
+const CLIENT_MS = 4_200;
+/** Blobs that may wait in all; each transaction with some of them takes as much memory as its bytes. */
+const MAX_WAITING = 256;
+
+const BUSY: BlobRefusal = {
+	code: "POOL_FULL",
+	message: "txpool is full: too many blobs are being verified",
+	data: { scope: "pool" },
+};
+const CLIENT_BUSY: BlobRefusal = {
+	code: "CLIENT_FULL",
+	message: "too many blobs from this client are being verified, try again",
+	data: { scope: "client" },
+};
+/** In go-ethereum's words (core/txpool/errors.go). */
+const INVALID: BlobRefusal = { code: "BLOBS", message: "KZG verification error: can't verify opening proof" };
+const NO_CELL_PROOFS: BlobRefusal = {
+	code: "BLOBS",
+	message:
+		"blob sidecar has no cell proofs: send it in the form of EIP-7594 (version 1), they can't be computed here",
+};
+
+/** What the blobs of raw bytes take at most, in ms of one core: 0 if they are no blob transaction. */
+export function blobMs(raw: Uint8Array): number {
+	const shape = sidecarShape(raw);
+	return shape === null ? 0 : shape.blobCount * (shape.version === 0 ? COST_MS.convert : COST_MS.cells);
+}
+
+/** One blob, as the thread gets it. */
+interface Job {
+	readonly blob: Uint8Array;
+	readonly commitment: Uint8Array;
+	readonly proofs: readonly Uint8Array[];
+	readonly convert: boolean;
+}
+
+interface Answer {
+	readonly valid: boolean;
+	readonly cellProofs?: readonly Uint8Array[];
+}
+
+/** A running thread. */
+interface Thread {
+	readonly worker: Worker;
+	/** Whether it has the library. */
+	readonly loaded: Promise<boolean>;
+}
+
+/** Thrown to who waits for a thread that has ended. */
+class ThreadEnded extends Error {}
+
+/** The package that computes. */
+export const KZG_PACKAGE = "@crate-crypto/node-eth-kzg";
+/** How long after the start the library is loaded, if no blob came before: other things have more haste. In ms. */
+const LOAD_MS = 60_000;
+
+export class BlobProofs implements Component {
+	readonly name = "blob proofs";
+	readonly #queue = new FairScheduler({ concurrency: 1, maxWaiting: MAX_WAITING });
+	/** By client, what is to be done for it, in ms. */
+	readonly #pending = new Map<string, number>();
+	/** Started with the first blob. */
+	#thread: Thread | null = null;
+	#stopped = false;
+	readonly #library: string;
+	readonly #clock: Clock;
+	#loading: Timer | null = null;
+
+	/** `library`: another package than {@link KZG_PACKAGE}. */
+	constructor(
+		{ library = KZG_PACKAGE }: { readonly library?: string },
+		dependencies: { readonly clock: Clock },
+	) {
+		this.#library = library;
+		this.#clock = dependencies.clock;
+	}
+
+	/**
+	 * Checks all proofs of `tx`, and gives it cell proofs if blocks of `version` need them and it has none: the transaction
+	 * with other bytes and the same hash. `client`: whose share of the thread it uses, see clientOf. Without the library, cell
+	 * proofs pass unchecked.
+	 */
+	async ready(tx: DecodedTransaction, version: SidecarVersion, client: string): Promise<BlobVerdict> {
+		const { sidecar } = tx;
+		if (sidecar === null) return { ok: true, tx };
+		const convert = sidecar.version < version;
+		const costMs = sidecar.version === 1 ? COST_MS.cells : convert ? COST_MS.convert : COST_MS.proof;
+		const pending = this.#pending.get(client) ?? 0;
+		const wholeMs = costMs * sidecar.blobCount;
+		if (pending > 0 && pending + wholeMs > CLIENT_MS) return { ok: false, refusal: CLIENT_BUSY };
+		this.#pending.set(client, pending + wholeMs);
+		try {
+			return await this.#check(tx, convert, { client, cost: costMs });
+		} catch (thrown) {
+			if (thrown instanceof OverloadedError) return { ok: false, refusal: BUSY };
+			throw thrown;
+		} finally {
+			const left = (this.#pending.get(client) ?? 0) - wholeMs;
+			if (left > 0) this.#pending.set(client, left);
+			else this.#pending.delete(client);
+		}
+	}
+
+	async start(): Promise<void> {
+		this.#loading = this.#clock.after(LOAD_MS, () => void this.load().catch(() => {}));
+	}
+
+	/** Loads the library, for which the first blob waits else. Whether it is there. */
+	async load(): Promise<boolean> {
+		return this.#stopped ? false : this.#started().loaded;
+	}
+
+	/** Ends the thread; what waits for it is refused. */
+	async stop(): Promise<void> {
+		this.#stopped = true;
+		this.#loading?.cancel();
+		await this.#thread?.worker.terminate();
+	}
+
+	async #check(
+		tx: DecodedTransaction,
+		convert: boolean,
+		share: { readonly client: string; readonly cost: number },
+	): Promise<BlobVerdict> {
+		const { blobs, commitments, proofs } = sidecarOf(tx.raw);
+		const proofsOfBlob = proofs.length / blobs.length;
+		const cellProofs: Uint8Array[] = [];
+		for (const [i, blob] of blobs.entries()) {
+			const answer = await this.#queue.run(share, () =>
+				this.#ask({
+					blob: copyOf(blob),
+					commitment: copyOf(commitments[i] as Buffer),
+					proofs: proofs.slice(i * proofsOfBlob, (i + 1) * proofsOfBlob).map(copyOf),
+					convert,
+				}),
+			);
+			if (answer === null) return convert ? { ok: false, refusal: NO_CELL_PROOFS } : { ok: true, tx };
+			if (!answer.valid) return { ok: false, refusal: INVALID };
+			cellProofs.push(...(answer.cellProofs ?? []));
+		}
+		if (!convert) return { ok: true, tx };
+		const decoded = decodeTransaction(withCellProofs(tx.raw, cellProofs));
+		if (!decoded.ok || decoded.tx.hash !== tx.hash || cellProofs.length !== blobs.length * CELLS_PER_BLOB) {
+			throw new Error("cell proofs changed the transaction");
+		}
+		return decoded;
+	}
+
+	/** The thread's answer; null if it has no library. */
+	async #ask(job: Job): Promise<Answer | null> {
+		const { worker, loaded } = this.#started();
+		if (!(await loaded)) return null;
+		return new Promise<Answer>((resolve, reject) => {
+			// A thread without work keeps no process up.
+			worker.ref();
+			const onEnd = () => reject(new ThreadEnded("the thread that verifies blobs has ended"));
+			worker.once("exit", onEnd);
+			worker.once("message", (answer: Answer) => {
+				worker.off("exit", onEnd);
+				worker.unref();
+				resolve(answer);
+			});
+			worker.postMessage(job, [job.blob.buffer as ArrayBuffer]);
+		});
+	}
+
+	/** The thread, started if there is none. */
+	#started(): Thread {
+		if (this.#stopped) throw new ThreadEnded("no blobs are verified any more");
+		if (this.#thread !== null) return this.#thread;
+		// Without the process's options, which load a compiler, and without its settings.
+		const options = { workerData: this.#library, execArgv: [], env: {} };
+		const worker = new Worker(new URL("./blobProofsThread.mjs", import.meta.url), options);
+		const loaded = new Promise<boolean>((resolve, reject) => {
+			worker.once("message", ({ loaded }: { loaded: boolean }) => resolve(loaded));
+			worker.once("error", reject);
+			worker.once("exit", () => reject(new ThreadEnded("the thread that verifies blobs has ended")));
+		});
+		const thread = { worker, loaded };
+		this.#thread = thread;
+		// One without the library has said so and ends; any other is started anew.
+		loaded.then(
+			(has) => {
+				worker.unref();
+				if (has) worker.once("exit", () => this.#forget(thread));
+			},
+			() => this.#forget(thread),
+		);
+		return thread;
+	}
+
+	#forget(thread: Thread): void {
+		if (this.#thread === thread) this.#thread = null;
+	}
+}
+
+/** With memory of its own, which alone goes to the thread. */
+function copyOf(bytes: Buffer): Uint8Array {
+	return new Uint8Array(bytes);
+}

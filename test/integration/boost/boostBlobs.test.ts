@@ -1,0 +1,82 @@
+// Blobs with one proof each, as wallets make them, through boost: the fallback gets the very bytes that the relay holds, with cell
+// proofs, while the relay is out and when what it holds is handed over; what proves nothing goes nowhere.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, it } from "node:test";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
+
+let fixture: BoostFixture;
+let recorder: RecordingFallback;
+let real: RealBlobs;
+let boost: BoostClient;
+
+before(async () => {
+	real = blobMaker().make(3, 2);
+	fixture = await startBoostFixture();
+});
+after(() => fixture?.stop());
+beforeEach(async () => {
+	await fixture.wires.relay.set(null);
+	recorder = await startRecordingFallback();
+	// Cell proofs take seconds on a busy machine.
+	boost = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url, REQUEST_BUDGET_MS: "60000" } });
+});
+afterEach(() => recorder.stop());
+
+/** What the recorder was given. */
+function given(): readonly unknown[] {
+	return recorder.posts.flatMap(({ calls }) =>
+		calls.flatMap(({ method, params }) => (method === "eth_sendRawTransaction" ? [params[0]] : [])),
+	);
+}
+
+/** In both forms; the hash is the same. */
+function forms(actor: Actor): { readonly v0: Signed; readonly v1: Signed } {
+	return {
+		v0: actor.sign({ type: 3, sidecarVersion: 0, sidecar: real.v0 }),
+		v1: actor.sign({ type: 3, sidecarVersion: 1, sidecar: real.v1 }),
+	};
+}
+
+it("while the relay is out the fallback gets them with cell proofs", async () => {
+	await fixture.fails(undefined, boost);
+	const { v0, v1 } = forms(await fixture.users.actor());
+	const { json, headers } = await boost.call("eth_sendRawTransaction", [v0.raw]);
+	assert.deepEqual(json, { jsonrpc: "2.0", id: 1, result: v1.hash });
+	assert.equal(headers["x-boost-upstream"], "fallback");
+	assert.deepEqual(given(), [v1.raw]);
+});
+
+it("what the relay holds is handed over as the relay's builders have it", async () => {
+	const { v0, v1 } = forms(await fixture.users.actor());
+	const { json, headers } = await boost.call("eth_sendRawTransaction", [v0.raw]);
+	assert.deepEqual(json, { jsonrpc: "2.0", id: 1, result: v1.hash });
+	assert.equal(headers["x-boost-upstream"], "relay");
+	await fixture.users.waitUntilSent(v1);
+	assert.deepEqual(given(), []);
+	await fixture.fails(undefined, boost);
+	await until("it is handed over", () => given().length > 0);
+	assert.deepEqual(given(), [v1.raw]);
+});
+
+it("while the relay is out, a proof of another blob is refused, and the fallback gets nothing", async () => {
+	await fixture.fails(undefined, boost);
+	const actor = await fixture.users.actor();
+	for (const [sidecarVersion, sidecar] of [
+		[0, { ...real.v0, proofs: [...real.v0.proofs].reverse() }],
+		[1, { ...real.v1, proofs: [...real.v1.proofs].reverse() }],
+	] as const) {
+		const { raw } = actor.sign({ type: 3, sidecarVersion, sidecar });
+		const { json } = await boost.call("eth_sendRawTransaction", [raw]);
+		assert.deepEqual((json as { error?: unknown }).error, {
+			code: -32000,
+			message: "KZG verification error: can't verify opening proof",
+			data: { reason: "BLOBS" },
+		});
+	}
+	assert.deepEqual(given(), []);
+});
