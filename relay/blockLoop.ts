@@ -2,11 +2,12 @@
 // what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
-import { type Clock, inSlices, pause, type Timer } from "../shared/clock.ts";
+import { type Clock, inSlices, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
+import { chainWorth, DearestFirst } from "./domain/dearestFirst.ts";
 import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
@@ -27,10 +28,14 @@ import type { Transactions } from "./transactions/transactions.ts";
 export const GAP_LIFE_S = 3 * 3600;
 /** Delay between attempts while the node does not answer, in ms. */
 const RETRY_MS = 500;
-/** How often missing receipts are requested again before the head is processed without them. */
+/** How often missing receipts are requested again before the head is processed without them, and the pause before, in ms. */
 const RECEIPT_TRIES = 3;
+const RECEIPT_MS = 100;
 /** How long changes that must not wait for the next block are collected before one write, in ms. */
 const FLUSH_MS = 50;
+/** Senders that are served in a row. If a builder has as many before it then, it takes those first, for this long at most, in ms. */
+const SERVED = 64;
+const PATIENCE_MS = 2_000;
 /** Answers that show that a builder has received a cancel. */
 const ACKNOWLEDGED: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 
@@ -56,13 +61,28 @@ export interface BlockLoopDependencies {
 	readonly log: Logger;
 }
 
+/** A sender that is to be run, as {@link SenderRunner.run} takes it. */
+interface SenderRun {
+	readonly sender: string;
+	readonly client: string;
+	readonly worth: number;
+	readonly priority: "again" | "held";
+	readonly refresh: boolean;
+}
+
 /** Processes the chain's updates, one at a time. */
 export class BlockLoop {
 	readonly #options: BlockLoopOptions;
 	readonly #deps: BlockLoopDependencies;
 	/** Transactions that are in a block for which the node has no receipt yet, with the block's number. */
 	readonly #awaitingReceipt = new Map<string, number>();
+	/** Senders of transactions whose block has left the chain, until they are run. */
+	readonly #exposed = new Set<string>();
 	readonly #stop = new AbortController();
+	/** Resolves when all senders of the last head are served. */
+	#serving: Promise<void> = Promise.resolve();
+	/** Whether the next head waits for that. */
+	#isNextDue = false;
 	/** Whether a head has been processed since the start. */
 	#resumed = false;
 	#flushing: Timer | null = null;
@@ -81,7 +101,10 @@ export class BlockLoop {
 
 	/** Processes one update; retries while the node does not answer, so that no block is skipped. */
 	async onUpdate(update: ChainUpdate): Promise<void> {
-		const { log, clock } = this.#deps;
+		const { log, clock, background } = this.#deps;
+		this.#isNextDue = true;
+		await this.#serving;
+		this.#isNextDue = false;
 		while (!this.#stop.signal.aborted) {
 			try {
 				await this.#follow(update);
@@ -96,12 +119,15 @@ export class BlockLoop {
 		}
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
-		await this.#runSenders(update);
+		// A later head does not wait for what this one's builders take.
+		this.#serving = new Promise((resolve) => {
+			background.run("senders", () => this.#runSenders(update).finally(resolve));
+		});
 		await this.#archive(update.head);
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
-		const { accounts, onHead, nextOf, tip, transactions } = this.#deps;
+		const { accounts, onHead, nextOf, tip, transactions, runner, clock } = this.#deps;
 		await this.#undoReverted(update);
 		await this.#include(update);
 		accounts.setHead(update.head.number);
@@ -109,6 +135,9 @@ export class BlockLoop {
 		tip.set(update.head, next);
 		if (next !== null) transactions.pool.setNext(next);
 		onHead(update);
+		// Anybody may send them now: they don't wait for the work on all others.
+		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
+		this.#exposed.clear();
 		// After the tip is set: transactions that are dropped from now on are judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#reconsider();
 	}
@@ -119,12 +148,20 @@ export class BlockLoop {
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) transactions.pool.rewind(ancestor);
 		if (reverted.length === 0) return;
-		for (const [hash, block] of this.#awaitingReceipt) if (block > ancestor) this.#stopAwaiting(hash);
+		for (const [hash, block] of this.#awaitingReceipt) {
+			if (block <= ancestor) continue;
+			transactions.exposed(hash, block);
+			this.#stopAwaiting(hash);
+			const from = transactions.records.get(hash)?.record.from;
+			if (from !== undefined) this.#exposed.add(from);
+		}
 		for (const block of reverted) {
 			await inSlices(block.transactions, clock, ({ hash }) => {
 				const entry = transactions.records.get(hash);
 				if (entry === undefined || !isMined(entry.record.stage)) return;
-				if (entry.record.blockHash === block.hash) transactions.reorged(entry, block.number);
+				if (entry.record.blockHash !== block.hash) return;
+				transactions.reorged(entry);
+				this.#exposed.add(entry.record.from);
 			});
 		}
 	}
@@ -149,7 +186,7 @@ export class BlockLoop {
 		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
 			// Without a receipt for a mined transaction, the node lags behind or has just dropped the block.
 			if (!found.some((at, i) => at === null && isNew(i))) break;
-			await pause(clock, RETRY_MS, this.#stop.signal);
+			await pause(clock, RECEIPT_MS, this.#stop.signal);
 			found = await inclusions.inclusions(hashes, head);
 		}
 		await inSlices(hashes.entries(), clock, ([i, hash]) => {
@@ -160,7 +197,7 @@ export class BlockLoop {
 			if (at) transactions.included(entry, at);
 			else if (!update.gap) this.#awaitReceipt(hash, standing.get(hash) ?? head, head);
 			// It was recorded as mined but is in no block any more.
-			else if (isMined(entry.record.stage)) transactions.reorged(entry, entry.record.block ?? 0);
+			else if (isMined(entry.record.stage)) transactions.reorged(entry);
 		});
 	}
 
@@ -175,7 +212,7 @@ export class BlockLoop {
 			if (record.stage !== "DROPPED") continue;
 			const account = await accounts.get(transaction.tx.from, clientOf(transaction.submitterAddress));
 			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
-			transactions.reorged(entry, record.block ?? 0);
+			transactions.reorged(entry);
 		}
 	}
 
@@ -254,20 +291,40 @@ export class BlockLoop {
 		return true;
 	}
 
-	/** Runs all senders whose first transaction can be in the next block or whose nonce the blocks changed. */
+	/**
+	 * Runs all senders whose first transaction can be in the next block or whose nonce the blocks changed, the dearest first. What
+	 * pays less is looked at when a builder has taken what pays more.
+	 */
 	async #runSenders(update: ChainUpdate): Promise<void> {
-		const { transactions, clock } = this.#deps;
+		const { transactions, clock, runner, nextOf, broadcaster } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
+		const next = nextOf();
+		const due = new DearestFirst<SenderRun>();
 		await inSlices(transactions.pool.senders(), clock, (sender) => {
-			this.#runSender(sender, update.gap || touched.has(sender), update.head.number);
+			const run = this.#runOf(sender, update.gap || touched.has(sender), update.head.number, next);
+			if (run !== null) due.add(run);
 		});
+		const until = clock.monotonic() + PATIENCE_MS;
+		let served = 0;
+		for (const { sender, priority, refresh } of due.inOrder()) {
+			if (this.#stop.signal.aborted) return;
+			runner.run(sender, priority, refresh);
+			served += 1;
+			if (served % SERVED > 0) continue;
+			await nextTurn();
+			while (broadcaster.leastWaiting > SERVED && clock.monotonic() < until && !this.#isNextDue) {
+				await pause(clock, 1, this.#stop.signal);
+				if (this.#stop.signal.aborted) return;
+			}
+		}
 	}
 
-	#runSender(sender: string, moved: boolean, head: number): void {
-		const { transactions, runner } = this.#deps;
+	/** How the sender is to be run; null: not at all. */
+	#runOf(sender: string, moved: boolean, head: number, next: NextBlock | null): SenderRun | null {
+		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
 		const canGoOut = pool.applyNext(sender);
-		const { ready } = pool.transactionsOf(sender);
+		const { ready, waiting } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),
@@ -279,10 +336,12 @@ export class BlockLoop {
 		const isHeldNow = isRuledOut
 			? records.get(first.transaction.tx.hash)?.record.simulationError?.code !== "FORK_RULES"
 			: first?.sentForBlock === head && checked[0] === true;
-		if (!canGoOut && !moved && !isHeldNow) return;
+		if (!canGoOut && !moved && !isHeldNow) return null;
 		// A transaction that is with the builders and must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
-		runner.run(sender, priority, moved || checked.includes(true));
+		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
+		const worth = next === null ? 0 : chainWorth(ready, next);
+		return { sender, client, worth, priority, refresh: moved || checked.includes(true) };
 	}
 
 	/**

@@ -48,7 +48,7 @@ export const RELAY_SETTINGS = {
 		url("http:", "https:"),
 	),
 	ETH_WS_URL: optional(
-		"the node's websocket: heads by subscription instead of polling",
+		"the node's websocket: heads by subscription instead of polling, and a head that goes back counts at once",
 		"a ws or wss URL",
 		"ws://127.0.0.1:8545",
 		url("ws:", "wss:"),

@@ -6,6 +6,7 @@ import type { Clock, Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
+import { chainWorth } from "./domain/dearestFirst.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { QueueReason } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./domain/ports.ts";
@@ -290,9 +291,11 @@ export class SenderRunner {
 			this.#recordPass(entry, outcomes[i], next, hidesDetails(visibility[i]));
 			if (visibility[i]?.isVisible) this.#deps.searchers.share(entry.transaction);
 		});
+		const worth = chainWorth(ready, next);
 		ready.forEach((entry, i) => {
 			const [plan, visible] = [plans[i], visibility[i]];
-			if (plan !== undefined && visible !== undefined) this.#carryOutOne(entry, plan, next, visible);
+			if (plan !== undefined && visible !== undefined)
+				this.#carryOutOne(entry, plan, { next, worth }, visible);
 		});
 	}
 
@@ -317,6 +320,7 @@ export class SenderRunner {
 	/** Records a passed simulation, unless it adds nothing to the record. */
 	#recordPass(entry: PoolEntry, outcome: MaybeOutcome, next: NextBlock, hidesGas: boolean): void {
 		if (outcome?.ok !== true) return;
+		entry.gas = Number(outcome.gasUsed);
 		const { transactions, clock } = this.#deps;
 		const { tx, path } = entry.transaction;
 		const record = this.#recordOf(entry);
@@ -328,7 +332,12 @@ export class SenderRunner {
 		transactions.records.emit(tx.hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
 	}
 
-	#carryOutOne(entry: PoolEntry, plan: TransactionPlan, next: NextBlock, visible: Visibility): void {
+	#carryOutOne(
+		entry: PoolEntry,
+		plan: TransactionPlan,
+		{ next, worth }: { readonly next: NextBlock; readonly worth: number },
+		visible: Visibility,
+	): void {
 		const { transactions, clock, broadcaster } = this.#deps;
 		const { transaction } = entry;
 		const about = { at: clock.now(), block: next.number };
@@ -357,7 +366,7 @@ export class SenderRunner {
 		const { behindHidden } = visible;
 		transactions.records.emit(transaction.tx.hash, { type: "broadcast", ...about, behindHidden });
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
-		broadcaster.send({ transaction, block: next.number, lastBlock }, builders);
+		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 

@@ -104,7 +104,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	}
 
 	send(dispatch: Dispatch, builders: readonly string[]): void {
-		const { transaction, block, lastBlock } = dispatch;
+		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
 		const uuid = kind === "bundle" ? this.#identity.uuid(targetName(tx.hash)) : "";
@@ -116,7 +116,15 @@ export class Fanout implements Broadcaster, BundleSender {
 			lane.push({
 				make: () => signed(call()),
 				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
-				...{ key: tx.from, subject: tx.hash, client: bundle.client, isPlain: false, block, urgent: false },
+				...{
+					key: tx.from,
+					subject: tx.hash,
+					client: bundle.client,
+					worth,
+					isPlain: false,
+					block,
+					urgent: false,
+				},
 			});
 		}
 	}
@@ -147,7 +155,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		answered: BundleAnswered,
 		onSend: () => void = () => {},
 	): readonly string[] {
-		const { name, block, refund, client, isPlain } = bundle;
+		const { name, block, refund, client, worth, isPlain } = bundle;
 		const recipients = this.#recipients(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
@@ -162,7 +170,7 @@ export class Fanout implements Broadcaster, BundleSender {
 					return signed(bundleCall(row, bundle, uuid));
 				},
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
-				...{ key, subject: name, client, isPlain, block, urgent: false },
+				...{ key, subject: name, client, worth, isPlain, block, urgent: false },
 			});
 		}
 		return recipients.map(({ row }) => row.name);
@@ -206,6 +214,13 @@ export class Fanout implements Broadcaster, BundleSender {
 		let depth = 0;
 		for (const { lane } of this.#builders.values()) depth += lane.depth;
 		return depth;
+	}
+
+	/** As {@link Broadcaster.leastWaiting}. */
+	get leastWaiting(): number {
+		let least = Number.POSITIVE_INFINITY;
+		for (const { lane } of this.#builders.values()) least = Math.min(least, lane.depth);
+		return least;
 	}
 
 	/** How full the fullest lane is, for metrics. */

@@ -16,6 +16,8 @@ export interface LaneItem {
 	readonly subject: string;
 	/** The client whose share of the lane it uses: see clientOf in shared/http/callContext.ts. */
 	readonly client: string;
+	/** What the builder earns by it, in wei: of one client's items the dearest goes first. Default 0. */
+	readonly worth?: number | undefined;
 	/** A searcher's plain bundle or its cancel, which go after everything of users. */
 	readonly isPlain: boolean;
 	/** Its target block; once that is the head, the item is dropped. */
@@ -76,7 +78,7 @@ export class Lane {
 	readonly #users: WaitingShares;
 	readonly #searchers: WaitingShares;
 	readonly #queues = new Map<string, Queue>();
-	/** By subject, the block it was last sent for: of one client's items the one sent least recently goes first. */
+	/** By subject, the block it was last sent for: of a client's items that pay alike the one sent least recently goes first. */
 	readonly #sentFor: LRUCache<string, number>;
 	#inFlight = 0;
 	#head = 0;
@@ -241,8 +243,8 @@ export class Lane {
 	}
 
 	/** How an item is scheduled. A client's items as a user are not delayed by its items as a searcher. */
-	#jobOptions({ client, subject, isPlain, urgent }: LaneItem): JobOptions {
-		const rank = urgent ? -1 : (this.#sentFor.get(subject) ?? 0);
+	#jobOptions({ client, subject, worth = 0, isPlain, urgent }: LaneItem): JobOptions {
+		const rank = urgent ? -Infinity : rankOf(worth, this.#sentFor.get(subject) ?? 0);
 		return isPlain
 			? { client: `searcher ${client}`, cost: 1, background: true, rank }
 			: { client, cost: 1, urgent, rank };
@@ -255,6 +257,16 @@ export class Lane {
 
 function markWithdrawn({ inFlight }: Queue, subject: string): void {
 	if (inFlight?.item.subject === subject && !inFlight.item.urgent) inFlight.withdrawn = true;
+}
+
+/** What pays alike differs by less than this part of an octave: by one percent. */
+const OCTAVE_PARTS = 64;
+/** More than any number of a block. */
+const BLOCKS = 2 ** 32;
+
+/** The rank among a client's items, lower first: by what they pay, and where they pay alike by the block last sent for. */
+function rankOf(worth: number, sentFor: number): number {
+	return sentFor - BLOCKS * Math.round(OCTAVE_PARTS * Math.log2(1 + worth));
 }
 
 /** The index of the item of `subject` that is not urgent; -1 if there is none. */

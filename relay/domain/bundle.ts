@@ -117,6 +117,8 @@ export interface OutgoingBundle {
 	readonly client: string;
 	/** Whether it is a plain bundle, which lanes send after bundles with users' transactions. */
 	readonly isPlain: boolean;
+	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	readonly worth?: number;
 }
 
 /** keccak256 of the concatenated hashes (0x hex of 32 bytes each). */

@@ -1,6 +1,7 @@
 // Everything that can happen to a transaction, as one union of events; records, status, metrics and subscriptions are derived
 // from them. Events never contain the transaction, a signature or a builder's text.
 
+import type { Exposure } from "../../shared/ethereum/statusRecord.ts";
 import type { SimulationError } from "./simulation.ts";
 
 /**
@@ -88,6 +89,11 @@ export type TxEvent =
 	| BlockEvent<"included", { readonly blockHash: string; readonly index: number; readonly reverted: boolean }>
 	/** The block that contained it, or that used its nonce, has left the chain. */
 	| BlockEvent<"reorged">
+	/**
+	 * `block` contained it and has left the chain, so that anybody may know it now. `depth`: how many blocks left from the head
+	 * down to that one, as far as is known; 1: it was the head.
+	 */
+	| BlockEvent<"exposed", Exposure>
 	/** `builders` had it and receive a cancel. `discreet`: `by` came on a path that is never shared, so searchers don't see it. */
 	| BlockEvent<
 			"replaced",

@@ -72,10 +72,14 @@ export interface Dispatch {
 	readonly block: number;
 	/** The last block of its lifetime: how long builders may keep a private transaction. */
 	readonly lastBlock: number;
+	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	readonly worth?: number;
 }
 
 /** The builders. */
 export interface Broadcaster {
+	/** How many items wait or are under way at the builder that has the fewest. */
+	readonly leastWaiting: number;
 	/** Names of the builders that its path allows. */
 	eligible(transaction: PrivateTransaction): readonly string[];
 	/** Queues it in the lanes of `builders`; does not wait. */

@@ -1,6 +1,7 @@
 // The record of one transaction: its stage, its events and what follows from them. The table of legal transitions decides each
 // change of stage. Status, store and event page show the record; it contains no raw bytes.
 
+import type { Exposure } from "../../shared/ethereum/statusRecord.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
@@ -38,6 +39,8 @@ export interface TransactionRecord {
 	shared: boolean;
 	/** Whether it was ever sent behind a transaction that is hidden from searchers. */
 	behindHidden: boolean;
+	/** The last block that contained it and has left the chain; null if there was none. */
+	exposed: Exposure | null;
 	/** The error of its last simulation, or why there was none; null once it has passed. */
 	simulationError: SimulationError | null;
 	/** The block in which it was last included, ended, became ready or began to wait. */
@@ -85,6 +88,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		ended: null,
 		shared: false,
 		behindHidden: false,
+		exposed: null,
 		simulationError: null,
 		block: null,
 		blockHash: null,
@@ -174,6 +178,7 @@ const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
 	"broadcast",
 	"bundled",
 	"refunded",
+	"exposed",
 ]);
 
 function applyFields(record: TransactionRecord, event: LifeEvent): void {
@@ -218,6 +223,11 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 		case "reorged":
 			record.blockHash = null;
 			record.refund = "0";
+			break;
+		case "exposed":
+			record.exposed = { block: event.block, depth: event.depth };
+			// It goes out again whatever its age: its lifetime starts again.
+			if (record.firstBlock !== null) record.firstBlock = event.block + event.depth;
 			break;
 		case "replaced":
 		case "cancelled":
@@ -295,6 +305,7 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[MINED, "back"],
 		[["DROPPED"], "PENDING"],
 	],
+	exposed: [[[...LIVE, ...ENDED_BY_USER, ...ENDED_BY_RELAY], "same"]],
 	// An expired transaction could be resubmitted, so its user may still end it.
 	replaced: [[[...LIVE, "EXPIRED"], "REPLACED"]],
 	cancelled: [[[...LIVE, "EXPIRED"], "CANCELLED"]],

@@ -27,9 +27,13 @@ const GAIN_SLOTS = 5;
 const GAIN_MS = 60_000;
 /** Arrivals of which the earliest counts for the difference, since a block may be late. */
 const COMPARED = 5;
-/** A block is never ahead of a true clock, and arrives within so many ms of its time, or half a slot. */
+/**
+ * A block is never ahead of a true clock, and arrives within so many ms of its time, or within this part of a slot: under
+ * EIP-7732 payloads come up to three quarters of a slot late.
+ */
 const EARLY_MS = 2_000;
 const LATE_MS = 5_000;
+const LATE_SLOTS = 0.8;
 /** A difference is told anew if it has changed by this part, and by more than {@link LATE_MS}. */
 const CHANGED = 0.5;
 
@@ -98,7 +102,7 @@ export class HeadTimes {
 	/** 0 if it is not ahead; null if that can't be told yet. One late block proves nothing, nor does a node that catches up. */
 	#aheadMs(last: Arrival): number | null {
 		const leastMs = Math.min(...this.#arrivals.slice(-COMPARED).map(({ wallAgeMs }) => wallAgeMs));
-		if (leastMs <= Math.max(LATE_MS, this.#slot.ms / 2)) return 0;
+		if (leastMs <= Math.max(LATE_MS, LATE_SLOTS * this.#slot.ms)) return 0;
 		return this.#arrivals.length < 3 || this.#catchesUp(last) ? null : leastMs;
 	}
 }

@@ -78,6 +78,10 @@ export class HeadTracker implements Component {
 	#rest = new AbortController();
 	/** The last announced head, until it is tracked or a slot has passed (`until`, monotonic). */
 	#announced: { readonly hash: string; readonly until: number } | null = null;
+	/** The last two heads that one connection announced, where the later one is tracked and not behind the other. */
+	#announcedBack: { readonly from: string; readonly to: string } | null = null;
+	/** The last head that the connection announced, or null. */
+	#lastAnnounced: string | null = null;
 	#unannounced = 0;
 	/** Since when the node's head is an ancestor of the tracked one; null if it is not. */
 	#backSince: number | null = null;
@@ -90,7 +94,10 @@ export class HeadTracker implements Component {
 		const { clock, log, lookup, random = Math.random, onDifference } = dependencies;
 		this.times = new HeadTimes({ slot: dependencies.slots }, { clock, onDifference });
 		const onHead = (hash: string) => this.#onAnnounced(hash);
-		const onChange = () => this.#rest.abort();
+		const onChange = () => {
+			this.#lastAnnounced = null;
+			this.#rest.abort();
+		};
 		this.#subscription =
 			options.wsUrl === undefined
 				? null
@@ -170,7 +177,19 @@ export class HeadTracker implements Component {
 
 	#onAnnounced(hash: string): void {
 		this.#unannounced = 0;
-		if (this.#chain.some((block) => block.hash === hash)) return;
+		const from = this.#lastAnnounced;
+		this.#lastAnnounced = hash;
+		this.#announcedBack = null;
+		const hashes = this.#chain.map((block) => block.hash);
+		const at = hashes.indexOf(hash);
+		if (at >= 0) {
+			// One that is not tracked may be just being read.
+			const isBack = from !== null && !hashes.slice(0, at + 1).includes(from);
+			if (!isBack) return;
+			this.#announcedBack = { from, to: hash };
+			this.#rest.abort();
+			return;
+		}
 		const until = this.#deps.clock.monotonic() + this.#deps.slots.ms;
 		this.#announced = { hash, until };
 		this.#rest.abort();
@@ -225,12 +244,13 @@ export class HeadTracker implements Component {
 
 	/**
 	 * Whether to accept the change. Behind a load balancer, "latest" may come from a node that lags, and then the head seems
-	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert). Another
-	 * branch is accepted at once, unless the node is so far behind that it shares no known block.
+	 * to go back. So a lower head is accepted only if it stays, as after a real rollback (anvil_rollback, evm_revert), or if the
+	 * node has announced both heads in this order, as where the payload of a block is withheld (EIP-7732). Another branch is
+	 * accepted at once, unless the node is so far behind that it shares no known block.
 	 */
 	#isBelieved(update: ChainUpdate): boolean {
 		const isFarBehind = update.gap && update.head.number < (this.current()?.number ?? 0);
-		if (update.applied.length > 0 && !isFarBehind) {
+		if ((update.applied.length > 0 && !isFarBehind) || this.#isAnnouncedBack(update)) {
 			this.#backSince = null;
 			return true;
 		}
@@ -264,6 +284,12 @@ export class HeadTracker implements Component {
 			if (!isUnbroken([...before, first])) before.length = 0;
 		}
 		slots.came([...before, ...applied]);
+	}
+
+	/** Whether one connection has announced a block that `update` reverts, and then its head. */
+	#isAnnouncedBack({ head, applied, reverted }: ChainUpdate): boolean {
+		const back = this.#announcedBack;
+		return applied.length === 0 && back?.to === head.hash && reverted.some(({ hash }) => hash === back.from);
 	}
 
 	/** Null if the node does not have the block. */

@@ -36,6 +36,10 @@ function changesStatus(record: TransactionRecord, before: Stage, event: TxEvent)
 		// Whether it is `fastMode` may have changed.
 		case "joined":
 			return true;
+		case "exposed": {
+			const last = previous(record, "exposed");
+			return last?.type !== "exposed" || last.block !== event.block || last.depth !== event.depth;
+		}
 		case "shared":
 			return previous(record, "shared", "received")?.type !== "shared";
 		case "bid":
@@ -117,6 +121,8 @@ export function createLifeLog({ log }: { readonly log: Logger }): EventListener 
 		if (event.type === "received") log.info("transaction accepted", { hash, path, block: event.block });
 		if (event.type === "reorged")
 			log.info("transaction out of its block", { hash, path, block: event.block });
+		if (event.type === "exposed")
+			log.info("transaction public: its block is gone", { hash, path, block: event.block });
 		const line = LINES[stage];
 		if (stage === before || line === undefined) return;
 		log.info(line, {

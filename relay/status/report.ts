@@ -17,6 +17,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		blockNumber: isMined(stage) ? record.block : null,
 		refundWei: record.refund,
 		refundCost: refundCost(record),
+		exposed: record.exposed,
 	});
 	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, ...held };
 	return {

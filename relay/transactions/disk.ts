@@ -320,7 +320,7 @@ function readOwners(key: string, stored: readonly object[]): readonly Owner[] {
 const USUAL = {
 	...{ to: null, simulationError: null },
 	...{ ended: null, block: null, blockHash: null, firstBlock: null },
-	...{ shared: false, behindHidden: false, passed: false },
+	...{ shared: false, behindHidden: false, exposed: null, passed: false },
 	...{ backruns: 0, refund: "0", omitted: 0 },
 };
 

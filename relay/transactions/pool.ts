@@ -14,6 +14,8 @@ import { blockProblem } from "../domain/transactionRules.ts";
 /** A transaction in the pool, with its delivery state. */
 export interface PoolEntry {
 	readonly transaction: PrivateTransaction;
+	/** Gas that it is expected to use: what its last simulation used, or else its limit. */
+	gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
 	durable: boolean;
 	/** The last block that it was sent for; null: none, or it must be sent again. */
@@ -129,6 +131,7 @@ export class Pool implements PendingReader {
 			return refused("SENDER_FULL", SENDER_IS_FULL, "sender");
 		const entry: PoolEntry = {
 			transaction,
+			gas: Number(tx.gasLimit),
 			durable: false,
 			sentForBlock: null,
 			sentForBlockTo: new Set(),

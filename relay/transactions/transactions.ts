@@ -287,7 +287,7 @@ export class Transactions implements RecordReader, KnownTransactions {
 		if (isMined(record.stage)) {
 			if (record.blockHash === place.blockHash) return;
 			// It moved to another block, by a reorganisation that was not seen.
-			this.#emit(hash, { type: "reorged", block: record.block ?? place.block });
+			this.#leftBlock(record);
 		}
 		this.#emit(hash, { type: "included", ...place });
 	}
@@ -298,10 +298,22 @@ export class Transactions implements RecordReader, KnownTransactions {
 		if (pooled?.durable === true) this.pool.remove(pooled);
 	}
 
-	/** Undoes an inclusion or drop after the block has left the chain. */
-	reorged(entry: RecordEntry, block: number): void {
-		this.#emit(entry.record.hash, { type: "reorged", block });
+	/** Undoes an inclusion, or a drop, after the block has left the chain. Call it before the tip is set to the new head. */
+	reorged(entry: RecordEntry): void {
+		this.#leftBlock(entry.record);
 		this.revive(entry);
+	}
+
+	/** Its block, or the one that used its nonce, has left the chain. */
+	#leftBlock({ hash, stage, block }: TransactionRecord): void {
+		const left = block ?? 0;
+		this.#emit(hash, { type: "reorged", block: left });
+		if (isMined(stage)) this.exposed(hash, left);
+	}
+
+	/** Records that `block` contained it and has left the chain. Call it before the tip is set to the new head. */
+	exposed(hash: string, block: number): void {
+		this.#emit(hash, { type: "exposed", block, depth: Math.max(1, this.#head() - block + 1) });
 	}
 
 	/** Records that another transaction used its nonce. */
@@ -345,8 +357,8 @@ export class Transactions implements RecordReader, KnownTransactions {
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		const { from, nonce } = transaction.tx;
 		const everSentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		const sentForBlockTo = new Set<string>();
-		if (pool.insert({ transaction, durable: true, sentForBlock: null, sentForBlockTo, everSentTo })) return;
+		const sent = { sentForBlock: null, sentForBlockTo: new Set<string>(), everSentTo };
+		if (pool.insert({ transaction, gas: Number(transaction.tx.gasLimit), durable: true, ...sent })) return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;
@@ -432,8 +444,8 @@ export class Transactions implements RecordReader, KnownTransactions {
 		const { hash } = transaction.tx;
 		const past = isResubmitted ? await this.record(hash) : this.records.get(hash)?.record;
 		if (!past) return newRecord(transaction);
-		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
-		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
+		const { events, deliveries, omitted, stage, behindHidden, exposed } = structuredClone(past);
+		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
 	}
 
 	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */

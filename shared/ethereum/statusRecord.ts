@@ -1,6 +1,13 @@
 // The status record of `GET /tx/{hash}` (interface section 2.1): its fields, the record of an unknown hash, and what each stage
 // means for the user. Relay and boost fill it in.
 
+/** A block that contained a transaction and has left the chain. */
+export interface Exposure {
+	readonly block: number;
+	/** How many blocks left from the head down to that one; 1: it was the head. */
+	readonly depth: number;
+}
+
 /** Additional fields for a known hash. */
 interface StageReport {
 	/** See docs/api.md. */
@@ -15,6 +22,8 @@ interface StageReport {
 	readonly refundWei: string;
 	/** What the user can do. */
 	readonly nextStep: string | null;
+	/** Present if it was in a block that is gone; `message` says in plain English what that means. */
+	readonly exposed?: Exposure & { readonly message: string };
 }
 
 /** The interface's status record, with the fields of {@link StageReport} for a known hash. */
@@ -108,15 +117,22 @@ export function stageReport(
 		readonly error?: StatusError | null;
 		/** Wei that paying the refund would have cost, where that was more than the refund. */
 		readonly refundCost?: string | null;
+		readonly exposed?: Exposure | null;
 	} = {},
 ): StageReport {
-	const { error = null, blockNumber = null, refundWei = "0", refundCost = null } = facts;
-	const [state, usual, nextStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
+	const { error = null, blockNumber = null, refundWei = "0", refundCost = null, exposed = null } = facts;
+	const [state, usual, usualStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
 	const noRefund =
 		refundCost && `no refund: paying it would have cost the builder ${refundCost} wei, which is more`;
-	const report = { stage, state, blockNumber, reason: error?.message ?? usual ?? noRefund, refundWei };
-	if (error === null) return { ...report, nextStep };
-	return { ...report, nextStep: raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? nextStep };
+	const nextStep =
+		error === null ? usualStep : (raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? usualStep);
+	const reason = error?.message ?? usual ?? noRefund;
+	const report = { stage, state, blockNumber, reason, refundWei, nextStep };
+	return exposed === null ? report : { ...report, exposed: { ...exposed, message: seenIn(exposed) } };
+}
+
+function seenIn({ block }: Exposure): string {
+	return `it was seen in block ${block}, which is gone, so it is public: only another transaction with its nonce stops it`;
 }
 
 /** The fee cap to raise to: the base fee at the end of the relay's message, plus the eighth by which a block may raise it. */

@@ -24,6 +24,7 @@ const EVENT_TEXTS = {
 	included: ({ block, reverted }) =>
 		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
 	reorged: () => "Its block has left the chain",
+	exposed: ({ block }) => `Public now: it was seen in block ${block}, which is gone`,
 	refunded: ({ paid, owed, cost }) =>
 		paid === "0" && owed === "0" && cost !== "0"
 			? `No refund: paying it would have cost ${ether(cost)}, which is more`
@@ -46,7 +47,8 @@ let isLive = true;
 let isKnown = false;
 
 function show(record) {
-	const { stage, state = "not known here", reason, nextStep, blockNumber, refundWei, transaction } = record;
+	const { stage, state = "not known here", reason, nextStep, exposed } = record;
+	const { blockNumber, refundWei, transaction } = record;
 	isLive = stage === undefined || LIVE.includes(stage);
 	const shown = JSON.stringify(record);
 	if (shown === last) return;
@@ -57,6 +59,7 @@ function show(record) {
 	for (const [id, text] of [
 		["reason", reason && `Why: ${reason}.`],
 		["next", nextStep && `What you can do: ${nextStep}.`],
+		["exposed", exposed && `Note: ${exposed.message}.`],
 	]) {
 		element(id).hidden = !text;
 		say(id, text || "");

@@ -2,11 +2,13 @@
 // absolute times say more of the machine than of our own code.
 
 import { benchBoost } from "./boost.ts";
+import { benchHeads } from "./heads.ts";
 import { benchEngines, benchSubmissions } from "./submissions.ts";
 
 for (const { name, value } of [
 	...(await benchSubmissions()),
 	...(await benchEngines()),
+	...(await benchHeads()),
 	...(await benchBoost()),
 ]) {
 	process.stdout.write(`${name.padEnd(64)} ${value.padStart(10)}\n`);

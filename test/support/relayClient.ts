@@ -25,6 +25,8 @@ export interface WireStatus {
 	readonly refundRecipient: string | null;
 	readonly refund: number;
 	readonly stage?: string;
+	/** Of one that was in a block that is gone. */
+	readonly exposed?: object;
 }
 
 /** One event of `/tx/{hash}/events`. */

@@ -329,6 +329,45 @@ describe("a subscription with faults", () => {
 		}
 	});
 
+	test("a rollback that the node announces counts at once, also one of a head that was just being read", async () => {
+		const { server, wsUrl, say } = await announcer();
+		const proxy = await startNodeProxy(chain.url);
+		const options = { wsUrl, safetyPollMs: 60_000, pollMs: 60_000 };
+		const fixture = await startHeadFixture(proxy.url, ask, options);
+		try {
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.waitUntilInSync("the head");
+			for (const isRead of [true, false]) {
+				const before = await latestHash();
+				await mine(1);
+				const withheld = await latestHash();
+				proxy.reset();
+				const release = isRead ? () => {} : proxy.hold(["eth_feeHistory"]);
+				say(withheld);
+				if (isRead) await fixture.waitUntilInSync("the block");
+				else await until("its fees are asked for", () => proxy.calls("eth_feeHistory").length > 0);
+				await ask("anvil_rollback", [1]);
+				say(before);
+				release();
+				// Half a slot is six seconds.
+				const isGone = () => fixture.mirror.updates.at(-1)?.reverted[0]?.hash === withheld;
+				await until("the rollback", isGone, 4_000);
+				assert.equal(fixture.mirror.head?.hash, before);
+			}
+			// An old block is no rollback where the node's head stays.
+			const [old] = fixture.mirror.blocks;
+			await mine(1);
+			const head = await latestHash();
+			for (const hash of [head, old?.hash, head]) say(hash);
+			await fixture.waitUntilInSync("the next block");
+			assert.equal(fixture.mirror.updates.at(-1)?.applied.length, 1);
+		} finally {
+			await fixture.stop();
+			await proxy.stop();
+			server.close();
+		}
+	});
+
 	test("repeated, old or empty announcements do no harm", async () => {
 		const { server, wsUrl, say } = await announcer();
 		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });

@@ -97,6 +97,7 @@ describe("a block that is left out", () => {
 				`broadcast ${first}`,
 				`included ${first}`,
 				`reorged ${first}`,
+				`exposed ${first}`,
 				...(again ? [`simulated ${second}`] : []),
 				`broadcast ${second}`,
 				`included ${second}`,
@@ -112,9 +113,10 @@ describe("a block that is left out", () => {
 		await assertPendingAgain(tx, actor, 1);
 		const second = await system.nextBlock();
 		await fixture.reaches(tx, "REVERTED");
-		assert.deepEqual((await fixture.life(tx)).slice(-4), [
+		assert.deepEqual((await fixture.life(tx)).slice(-5), [
 			`included ${first}`,
 			`reorged ${first}`,
+			`exposed ${first}`,
 			`broadcast ${second}`,
 			`included ${second}`,
 		]);
@@ -149,9 +151,10 @@ describe("a block that is left out", () => {
 		await assertPendingAgain(tx, actor, 1);
 		assert.equal(await system.nextBlock(), block);
 		await assertMined(tx, block);
-		assert.deepEqual((await fixture.life(tx)).slice(-4), [
+		assert.deepEqual((await fixture.life(tx)).slice(-5), [
 			`included ${block}`,
 			`reorged ${block}`,
+			`exposed ${block}`,
 			`broadcast ${block}`,
 			`included ${block}`,
 		]);
@@ -168,9 +171,10 @@ describe("a block that is left out", () => {
 		await system.restart();
 		await assertPendingAgain(lost, actor, 2);
 		await assertMined(moved, block);
-		assert.deepEqual((await fixture.life(moved)).slice(-3), [
+		assert.deepEqual((await fixture.life(moved)).slice(-4), [
 			`included ${block}`,
 			`reorged ${block}`,
+			`exposed ${block}`,
 			`included ${block}`,
 		]);
 		assert.equal(await system.nextBlock(), other + 1);
@@ -192,7 +196,12 @@ describe("a transaction that is in the new blocks too", () => {
 			await fixture.event(tx, "reorged");
 			await assertMined(tx, first + behind);
 			const [, , , , ...life] = await fixture.life(tx);
-			assert.deepEqual(life, [`included ${first}`, `reorged ${first}`, `included ${first + behind}`]);
+			assert.deepEqual(life, [
+				`included ${first}`,
+				`reorged ${first}`,
+				`exposed ${first}`,
+				`included ${first + behind}`,
+			]);
 			assert.notEqual(await blockHash(first), before);
 			assert.equal(fixture.deliveries(system.builder, tx).length, 1);
 		});
@@ -250,10 +259,11 @@ describe("a transaction that had ended before", () => {
 		const again = await system.nextBlock();
 		await assertMined(old, again);
 		await fixture.reaches(fresh, "DROPPED");
-		assert.deepEqual((await fixture.life(old)).slice(-4), [
+		assert.deepEqual((await fixture.life(old)).slice(-5), [
 			`replaced ${block - 1}`,
 			`included ${block}`,
 			`reorged ${block}`,
+			`exposed ${block}`,
 			`included ${again}`,
 		]);
 	});
@@ -270,7 +280,11 @@ describe("a transaction that had ended before", () => {
 		await reorganise(1);
 		assert.equal((await fixture.reaches(tx, "EXPIRED")).status, "FAILED");
 		assert.equal(await fixture.byHash(tx), null);
-		assert.deepEqual((await fixture.life(tx)).slice(-2), [`included ${block}`, `reorged ${block}`]);
+		assert.deepEqual((await fixture.life(tx)).slice(-3), [
+			`included ${block}`,
+			`reorged ${block}`,
+			`exposed ${block}`,
+		]);
 	});
 
 	it("as REPLACED stays so when the block with its replacement is gone; its bytes still have no effect", async () => {
@@ -338,8 +352,9 @@ describe("blocks that the relay has missed", () => {
 		const again = await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
 		const life = await fixture.life(tx);
-		assert.deepEqual(life.slice(-4), [
+		assert.deepEqual(life.slice(-5), [
 			`reorged ${block}`,
+			`exposed ${block}`,
 			`simulated ${again}`,
 			`broadcast ${again}`,
 			`included ${again}`,

@@ -240,6 +240,35 @@ describe("boost's", () => {
 		await user.close();
 	});
 
+	it("the transaction's page and status tell that it was seen in a block that is gone, and go on telling it", async () => {
+		const { users, boost } = fixture;
+		await fixture.recovers();
+		const actor = await users.actor();
+		await users.passBlock();
+		const tx = actor.sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		await users.waitUntilSent(tx);
+		const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
+		const { page } = opened;
+		const block = await users.system.nextBlock();
+		await page.getByText("Included", { exact: true }).waitFor();
+		assert.equal(await page.locator("#exposed").isVisible(), false);
+		await users.system.chain.rpc("anvil_reorg", [1, []]);
+		await page.getByText("Sent to builders", { exact: true }).waitFor();
+		const note = `it was seen in block ${block}, which is gone, so it is public`;
+		await page.getByText(`Note: ${note}`).waitFor();
+		await page.getByText(`Public now: it was seen in block ${block}, which is gone`).waitFor();
+		const said = (await (await fetch(`${boost.url}/tx/${tx.hash}`)).json()) as { exposed?: object };
+		assert.deepEqual(said, await users.status(tx));
+		assert.match(JSON.stringify(said.exposed), new RegExp(note));
+		await users.waitUntilSent(tx);
+		await users.system.nextBlock();
+		await page.getByText("Included", { exact: true }).waitFor();
+		await page.getByText(`Note: ${note}`).waitFor();
+		await isSound(opened);
+		await opened.close();
+	});
+
 	it("what a wallet signs to cancel is made by the page, whatever an upstream says to web3_sha3", async () => {
 		const lie = `0x${"66".repeat(32)}`;
 		const fallback = await startRecordingFallback();

@@ -72,6 +72,7 @@ export const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome
 /** What builders were told, as one line each: `send 1 for 101 to a,b` is nonce 1 for block 101. */
 class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
+	leastWaiting = 0;
 
 	eligible(transaction: PrivateTransaction): readonly string[] {
 		return transaction.path === "fullprivacy" ? ["b"] : ["a", "b"];

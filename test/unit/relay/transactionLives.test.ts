@@ -349,7 +349,7 @@ for (const isMinedAgain of [false, true]) {
 			);
 			fixture.node.nonces.clear();
 			fixture.node.mined.clear();
-			fixture.transactions.reorged(entry, 101);
+			fixture.transactions.reorged(entry);
 			assert.deepEqual([fixture.stage(tx), fixture.pool.get(tx.tx.hash)], ["PENDING", undefined]);
 			if (isMinedAgain) await fixture.block({ mined: [tx] });
 			end();
@@ -361,7 +361,7 @@ for (const isMinedAgain of [false, true]) {
 }
 
 scenario(
-	"what a reorganisation takes back waits for a lower nonce whose life is over by then",
+	"what a reorganisation takes back goes out again at once, for a life that starts again",
 	async (fixture) => {
 		const [first, ...others] = [at(0), at(1), at(2)];
 		await fixture.take(first);
@@ -372,8 +372,36 @@ scenario(
 		await blocks(fixture, LIFE_BLOCKS - 3);
 		fixture.builders.take();
 		await fixture.block({ reverted: [mined] });
-		assert.deepEqual(fixture.stages(first, ...others), ["EXPIRED", "QUEUED", "QUEUED"]);
-		assert.deepEqual(fixture.builders.take(), []);
+		const all = [first, ...others];
+		assert.deepEqual(fixture.stages(...all), ["BROADCAST", "BROADCAST", "BROADCAST"]);
+		assert.equal(fixture.builders.take().length, 3);
+		// The block that came in place of the head was the first of it.
+		await blocks(fixture, LIFE_BLOCKS - 2);
+		assert.deepEqual(fixture.stages(...all), ["BROADCAST", "BROADCAST", "BROADCAST"]);
+		await blocks(fixture, 1);
+		assert.deepEqual(fixture.stages(...all), ["EXPIRED", "EXPIRED", "EXPIRED"]);
+	},
+);
+
+scenario(
+	"what was in a block that went before its receipt came is told as exposed, and goes out again",
+	async (fixture) => {
+		const tx = at(0);
+		await fixture.take(tx);
+		fixture.builders.take();
+		const { head } = fixture;
+		const transactions = [{ hash: tx.tx.hash, from: SENDER }];
+		const block = { ...head, number: head.number + 1, hash: "0xshort", parentHash: head.hash, transactions };
+		const seen = fixture.loop.onUpdate({ head: block, applied: [block], reverted: [], gap: false });
+		// Other work behind the head does not wait long for it.
+		await fixture.clock.advance(300);
+		await seen;
+		assert.deepEqual([fixture.stage(tx), fixture.pool.get(tx.tx.hash)], ["BROADCAST", undefined]);
+		await fixture.work([], [block]);
+		const { exposed, events } = fixture.records.get(tx.tx.hash)?.record ?? {};
+		assert.deepEqual(exposed, { block: block.number, depth: 1 });
+		assert.equal(events?.filter(({ type }) => type === "exposed").length, 1);
+		assert.equal(fixture.builders.take().join(), `send 0 for ${block.number} to a,b`);
 	},
 );
 

@@ -169,6 +169,24 @@ test("of one client's items the one sent least recently goes first", async () =>
 	assert.deepEqual(await drain(), ["e1", "b1", "c1", "d1", "a1"]);
 });
 
+test("of one client's items the dearest goes first, and no client's turn is another's", async () => {
+	const { push, drain } = fixture();
+	const worth = (name: string, client: string, wei: number) => push(name, 101, { client, worth: wei });
+	worth("r", "other", 0);
+	const [GWEI, TRANSFER] = [1e9, 21_000];
+	for (const [name, gwei] of [
+		["a1", 1],
+		["b1", 3],
+		["c1", 2],
+		["d1", 3.001],
+		["e1", 0],
+	] as const)
+		worth(name, "one", gwei * GWEI * TRANSFER);
+	for (const name of ["x1", "y1"]) worth(name, "two", GWEI);
+	// What pays alike goes in the order in which it came.
+	assert.deepEqual(await drain(), ["r", "b1", "x1", "d1", "y1", "c1", "a1", "e1"]);
+});
+
 test("a sender's items are sent one after another, whatever the answers, its cancels first; senders are served in turn", async () => {
 	const { push, answer, sent } = fixture({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);

@@ -45,6 +45,7 @@ const EVENTS = {
 	included: { type: "included", ...inclusion, reverted: false },
 	includedReverted: { type: "included", ...inclusion, reverted: true },
 	reorged: { type: "reorged", at, block },
+	exposed: { type: "exposed", at, block, depth: 1 },
 	replaced: { type: "replaced", at, block, by: "0xc", builders: [] },
 	cancelled: { type: "cancelled", at, block, builders: ["b"] },
 	expired: { type: "expired", at, block },
@@ -93,6 +94,8 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	includedReverted: "V V V V V . . V V V V",
 	// The block of a dropped one is that of the transaction that used its nonce.
 	reorged: "         . . . . . P P . . . P",
+	// Its block may have gone before it was recorded as mined in it; what had ended is public then, too.
+	exposed: "         P Q F S B . . R C E D",
 	replaced: "        R R R R R . . . . R .",
 	// One that expired would come back with its bytes: its user may end that.
 	cancelled: "       C C C C C . . . . C .",
@@ -138,6 +141,7 @@ const included = (block = 101, reverted = false): TxEvent => ({
 	...{ type: "included", at, block, blockHash: `0x${block}`, index: 0, reverted },
 });
 const reorged = (block = 101): TxEvent => ({ type: "reorged", at, block });
+const exposed = (block = 101, depth = 1): TxEvent => ({ type: "exposed", at, block, depth });
 const bundled = (bid: string): TxEvent => ({ ...EVENTS.bundled, bid });
 const refunded = (paid: string): TxEvent => ({ ...EVENTS.refunded, paid });
 const delivered = (kind: "bundle" | "cancel"): TxEvent => ({ ...EVENTS.delivered, kind });
@@ -194,6 +198,26 @@ const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<Transaction
 	],
 	["dropped for a nonce that is free again", [...OUT, dropped, reorged()], { stage: "PENDING", ended: null }],
 	["dropped, mined, taken back", [...OUT, dropped, included(), reorged()], { stage: "PENDING" }],
+	[
+		"seen in a block that is gone: told, and its life starts again behind the head that went",
+		[...OUT, included(), reorged(), exposed(101, 3)],
+		{ stage: "PENDING", exposed: { block: 101, depth: 3 }, firstBlock: 104 },
+	],
+	[
+		"which stays so where it is mined again, and where it ends",
+		[...OUT, included(), reorged(), exposed(), broadcast(102), included(102)],
+		{ stage: "INCLUDED", exposed: { block: 101, depth: 1 }, block: 102 },
+	],
+	[
+		"replaced, mined, taken back: public all the same",
+		[...OUT, replaced, included(), reorged(), exposed()],
+		{ stage: "REPLACED", exposed: { block: 101, depth: 1 } },
+	],
+	[
+		"and admitted anew",
+		[...OUT, included(), reorged(), exposed(), expired(), received(200)],
+		{ stage: "PENDING", exposed: { block: 101, depth: 1 }, firstBlock: null },
+	],
 	["an end has its block", [...OUT, expired(126)], { stage: "EXPIRED", ended: "EXPIRED", block: 126 }],
 	["being shared is never forgotten", [...OUT, shared, expired()], { shared: true }],
 	...[expired(), dropped].map(

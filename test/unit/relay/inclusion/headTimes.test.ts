@@ -111,6 +111,12 @@ describe("the difference between the clocks", () => {
 		assert.deepEqual(told, [HOUR_MS + 2_000, 0, -2 * HOUR_MS + 2_000]);
 	});
 
+	test("is none where every block comes late in its slot, as under EIP-7732", async () => {
+		for (const lateMs of [6_000, 9_000]) await follow(30, { lateMs });
+		assert.deepEqual(told, []);
+		assert.ok(times.ageMs() <= SLOT_S * 1000);
+	});
+
 	test("is none where one block is late", async () => {
 		await follow(5);
 		await follow(1, { lateMs: 60_000 });

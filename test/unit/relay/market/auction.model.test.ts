@@ -239,7 +239,7 @@ class Run {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
 			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
 			const unsent = { sentForBlock: null, sentForBlockTo: new Set<string>(), everSentTo: new Set<string>() };
-			fixture.pool.insert({ transaction: entry, durable: true, ...unsent });
+			fixture.pool.insert({ transaction: entry, gas: 21_000, durable: true, ...unsent });
 			this.#targets[i] = entry;
 		}
 		for (const one of this.#bids) {

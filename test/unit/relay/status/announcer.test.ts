@@ -74,6 +74,7 @@ const ONGOING: readonly TxEvent[] = [
 ];
 const ENDING: readonly TxEvent[] = [
 	...[included(false), included(true), { type: "reorged", ...BLOCK } as const],
+	...[1, 2].map((depth) => ({ type: "exposed", ...BLOCK, depth }) as const),
 	{ type: "replaced", ...BLOCK, by: "0xother", builders: ["a"] },
 	...[{ type: "cancelled", ...BLOCK, builders: [] } as const, { type: "expired", ...BLOCK } as const],
 	{ type: "dropped", ...BLOCK },
@@ -114,7 +115,7 @@ test("exactly the changes of the status are published, for random events", () =>
 		{ numRuns: 2_000, seed: 4 },
 	);
 	// Each kind of change that leaves the stage as it is was met.
-	assert.deepEqual([...seen].sort(), ["bid", "refunded", "shared", "simulationFailed"]);
+	assert.deepEqual([...seen].sort(), ["bid", "exposed", "refunded", "shared", "simulationFailed"]);
 });
 
 const OTHER = "0xother";
