@@ -124,8 +124,7 @@ export function stageReport(
 	const [state, usual, usualStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
 	const noRefund =
 		refundCost && `no refund: paying it would have cost the builder ${refundCost} wei, which is more`;
-	const nextStep =
-		error === null ? usualStep : (raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? usualStep);
+	const nextStep = error === null ? usualStep : (raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? usualStep);
 	const reason = error?.message ?? usual ?? noRefund;
 	const report = { stage, state, blockNumber, reason, refundWei, nextStep };
 	return exposed === null ? report : { ...report, exposed: { ...exposed, message: seenIn(exposed) } };
