@@ -194,6 +194,6 @@ describe("a cancelled transaction that is mined nevertheless", () => {
 		for (const one of [fresh, behind]) await fixture.reaches(one, "INCLUDED");
 		await fixture.assertCancelled(tx);
 		const types = (await fixture.life(tx)).map((event) => event.split(" ")[0]);
-		assert.deepEqual(types.slice(-3), ["cancelled", "included", "reorged"]);
+		assert.deepEqual(types.slice(-4), ["cancelled", "included", "reorged", "exposed"]);
 	});
 });

@@ -123,11 +123,13 @@ describe("a subscription to a transaction's status", () => {
 		);
 		const release = fixture.system.node?.hold();
 		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-		await until("it is told", () => client.received(id).length >= 5);
+		await until("it is told", () => client.received(id).length >= 6);
 		const again = (await level(id, target)).slice(3);
 		assert.deepEqual(
 			again.map(({ stage, status, refund }) => [stage, status, refund]),
 			[
+				["PENDING", "UNKNOWN", 0],
+				// That it was seen in a block that is gone.
 				["PENDING", "UNKNOWN", 0],
 				["BROADCAST", "UNKNOWN", 0],
 			],
