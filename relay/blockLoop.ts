@@ -21,6 +21,7 @@ import {
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
 import type { SenderRunner } from "./senderRunner.ts";
+import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -329,19 +330,25 @@ export class BlockLoop {
 		const checked = ready.map(({ transaction: { path } }, i) =>
 			mustPass({ policy: policyOf(path), passed: passed[i] === true }),
 		);
-		// It was sent for this head and the base fee has risen above its cap, or a fork has begun that does not allow it: record
-		// that it is held now.
 		const [first] = ready;
-		const isRuledOut = first !== undefined && pool.nextProblem(first.transaction.tx)?.code === "FORK_RULES";
-		const isHeldNow = isRuledOut
-			? records.get(first.transaction.tx.hash)?.record.simulationError?.code !== "FORK_RULES"
-			: first?.sentForBlock === head && checked[0] === true;
-		if (!canGoOut && !moved && !isHeldNow) return null;
+		if (!canGoOut && !moved && !this.#isHeldNow(first, head, checked[0] === true)) return null;
 		// A transaction that is with the builders and must pass again goes before one that failed.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
 		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		const worth = next === null ? 0 : chainWorth(ready, next);
 		return { sender, client, worth, priority, refresh: moved || checked.includes(true) };
+	}
+
+	/**
+	 * Whether it is to be recorded that a sender's first transaction, which can't be in the next block, is held from now on: it was
+	 * sent for this head and the base fee has risen above its cap, or a fork has begun that does not allow it.
+	 */
+	#isHeldNow(first: PoolEntry | undefined, head: number, isChecked: boolean): boolean {
+		if (first === undefined) return false;
+		const { pool, records } = this.#deps.transactions;
+		const { tx } = first.transaction;
+		if (pool.nextProblem(tx)?.code !== "FORK_RULES") return first.sentForBlock === head && isChecked;
+		return records.get(tx.hash)?.record.simulationError?.code !== "FORK_RULES";
 	}
 
 	/**

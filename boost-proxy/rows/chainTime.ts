@@ -6,7 +6,7 @@ import type { Background } from "../../shared/background.ts";
 import { Loop } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { ForkSchedule } from "../../shared/ethereum/forkSchedule.ts";
-import { type Fork, newestFork } from "../../shared/ethereum/forks.ts";
+import { type Fork, forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotHead, Slots } from "../../shared/ethereum/slots.ts";
 import type { Component } from "../../shared/lifecycle.ts";
@@ -92,7 +92,7 @@ export class ChainTime {
 	}
 
 	async #askForks(header: BlockFields, head: SlotHead, chain: ChainReads): Promise<void> {
-		this.#forks.see(newestFork("headerFields", (field) => header[field] != null));
+		this.#forks.see(forkShownBy(header));
 		if (!this.#forks.isDue(head)) return;
 		const [config] = (await chain.batch([{ method: "eth_config", params: [] }], ASK_MS)) ?? [];
 		if (config?.ok === true) this.#forks.learn(config.result);

@@ -1,6 +1,6 @@
 // Parses the JSON of an execution node. The operator trusts the node, so shapes are checked and contents are not.
 
-import { newestFork } from "../../shared/ethereum/forks.ts";
+import { forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseAddress, parseHash, parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { AccountState, Header } from "./chain.ts";
@@ -38,7 +38,7 @@ export function readHeader(json: unknown): Header | null {
 	if (number == null || timestamp == null || gasLimit == null || gasUsed == null || baseFee == null)
 		return null;
 	if (excessBlobGas == null || blobGasUsed == null || !hash || !parentHash || !miner) return null;
-	const shownFork = newestFork("headerFields", (field) => block[field] != null);
+	const shownFork = forkShownBy(block);
 	return {
 		...{ number: Number(number), hash, parentHash, timestamp: Number(timestamp) },
 		...{ gasLimit, gasUsed, baseFee, excessBlobGas, blobGasUsed, miner },

@@ -143,6 +143,11 @@ export function newestFork(
 	return FORKS.findLast((fork) => fork[names].some(isShown)) ?? null;
 }
 
+/** The newest fork that the fields of a block's header, as a node sends it, show; null: none that is known. */
+export function forkShownBy(header: Readonly<Record<string, unknown>>): Fork | null {
+	return newestFork("headerFields", (field) => header[field] != null);
+}
+
 /** The newer of two. */
 export function newerFork(one: Fork, other: Fork | null): Fork {
 	return FORKS.findLast((fork) => fork === one || fork === other) ?? one;

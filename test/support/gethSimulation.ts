@@ -4,7 +4,7 @@ import { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { AccountOverride, SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { BEACON_ROOTS_ADDRESS } from "../../relay/simulation/engines/nodeObjects.ts";
-import { newestFork } from "../../shared/ethereum/forks.ts";
+import { forkShownBy } from "../../shared/ethereum/forks.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
@@ -64,7 +64,7 @@ export class GethSimulation {
 			baseFee: 3n * GWEI,
 			blobBaseFee: 1n,
 			gasLimit: 60_000_000n,
-			fork: newestFork("headerFields", (field) => head[field] != null) ?? OSAKA,
+			fork: forkShownBy(head) ?? OSAKA,
 		};
 	}
 
