@@ -84,6 +84,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 					...{ version, chainId: rules.chainId, maxPendingPerSender: MAX_PER_SENDER },
 					...{ bidding: market.isOpen, simulation: abilities.report },
 					slotMs: slots.ms,
+					fork: tip.next()?.fork.name ?? null,
 					isPublished: tip.next()?.published !== undefined,
 				}),
 		},

@@ -54,9 +54,9 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	],
 	[/^boost-proxy\/config\.ts$/, BOOST],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
-	// What judges the relay must not be made of it; only the time is everybody's.
+	// What judges the relay must not be made of it; only the time and the table of forks are everybody's.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
-	[/^test\/devnet\//, ["shared/clock.ts"]],
+	[/^test\/devnet\//, ["shared/clock.ts", "shared/ethereum/forks.ts", "shared/ethereum/forkSchedule.ts"]],
 	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
 ];
 

@@ -19,6 +19,8 @@ export class ForkReader {
 	readonly #schedule: ForkSchedule;
 	readonly #dependencies: ForkReaderDependencies;
 	#isToldUnknown = false;
+	/** The fork of the next block as it was last told. */
+	#toldFork: Fork | null = null;
 
 	constructor(options: { readonly chainId: bigint }, dependencies: ForkReaderDependencies) {
 		this.#schedule = new ForkSchedule({ chainId: () => options.chainId });
@@ -36,6 +38,11 @@ export class ForkReader {
 
 	/** Tells the next block, before which the node may have to be asked. */
 	setNext(next: Pick<NextBlock, "number" | "timestamp">): void {
+		const fork = this.at(next.timestamp);
+		if (fork !== this.#toldFork) {
+			this.#toldFork = fork;
+			this.#dependencies.log.info(`the next block has the rules of ${fork.name}`, { block: next.number });
+		}
 		if (this.#schedule.isDue(next)) this.#dependencies.background.run("fork rules", () => this.read());
 	}
 

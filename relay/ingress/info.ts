@@ -22,6 +22,8 @@ export interface InfoFacts {
 	readonly bidding: boolean;
 	/** The time between blocks as it is known now, in ms. */
 	readonly slotMs: number;
+	/** The fork whose rules the next block has; null while no block is known. */
+	readonly fork: string | null;
 	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
 	readonly isPublished: boolean;
 	/** What the node can simulate, as JSON. */
@@ -31,12 +33,13 @@ export interface InfoFacts {
 /** The JSON of `GET /info`. */
 export function infoReport(
 	settings: InfoSettings,
-	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs }: InfoFacts,
+	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork }: InfoFacts,
 ): unknown {
 	return {
 		name: "leeward",
 		version,
 		chainId: `0x${chainId.toString(16)}`,
+		fork,
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
 		bidding,

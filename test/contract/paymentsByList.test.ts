@@ -9,7 +9,7 @@ import { receivedByFrames } from "../../relay/simulation/engines/traces.ts";
 import { RlpReader } from "../../shared/ethereum/rlp.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import * as contracts from "../support/contracts.ts";
-import { GETH } from "../support/geth.ts";
+import { GETH } from "../devnet/gethChain.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { addressOf } from "../support/simulationFixture.ts";

@@ -12,7 +12,7 @@ import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { GETH, type GethChain, startGeth } from "../support/geth.ts";
+import { GETH, type GethChain, startGeth } from "../devnet/gethChain.ts";
 import { caller } from "../support/nodes.ts";
 
 const BLOCKS = 5;

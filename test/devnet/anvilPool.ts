@@ -2,14 +2,9 @@
 // block, mines it on the public chain, and restores the pool.
 
 import { isDeepStrictEqual } from "node:util";
-import { type ChainHead, type ChainRpc, type MinedBlock, readHead, readLatestBlock } from "./chainRpc.ts";
-
-/** A transaction to push. */
-export interface Pushed {
-	readonly raw: string;
-	/** Lower-case. */
-	readonly hash: string;
-}
+import type { BlockToMine, MiningOutcome, Pushed } from "./buildingNode.ts";
+import { type ChainRpc, readHead, readLatestBlock } from "./chainRpc.ts";
+import { readPool } from "./publicPool.ts";
 
 /**
  * anvil 1.7.1 handles the calls of a batch concurrently: of 1,000 the order was lost, of up to 50 it never was. Batches of 16 are
@@ -43,28 +38,8 @@ async function push(rpc: ChainRpc, transactions: readonly Pushed[], batch = PUSH
 	}
 }
 
-/** A block to be mined. */
-interface BurstOptions {
-	/** The head that it must follow. */
-	readonly head: ChainHead;
-	readonly coinbase: string;
-	/** Unix seconds. */
-	readonly timestamp: number;
-	/** The block holds these, in order, and after them those of the public pool. */
-	readonly transactions: readonly Pushed[];
-}
-
-/**
- * The result of a burst. `moved`: the head or its terms are not those that were given. `refused`: the chain refuses some
- * transactions (hashes). In both cases nothing was mined, and the pool is restored.
- */
-type BurstOutcome =
-	| { readonly outcome: "mined"; readonly block: MinedBlock; readonly publicTransactions: readonly string[] }
-	| { readonly outcome: "moved" }
-	| { readonly outcome: "refused"; readonly hashes: readonly string[] };
-
-/** Mines one block with all given transactions, or none. */
-export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<BurstOutcome> {
+/** Mines one block with all given transactions, or none; then the pool is restored. */
+export async function mineBlock(rpc: ChainRpc, options: BlockToMine): Promise<MiningOutcome> {
 	const own = new Set(options.transactions.map(({ hash }) => hash));
 	const others = (await readPool(rpc)).filter(({ hash }) => !own.has(hash));
 	const pool = { dropped: [...own] };
@@ -86,30 +61,6 @@ export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<B
 		// Those that are in the pool or mined are refused; the others anvil had dropped, for lack of room.
 		await push(rpc, others);
 	}
-}
-
-/** By sender and decimal nonce. */
-type PoolPart = Record<string, Record<string, { readonly hash: string }>>;
-
-/** The pool's raw transactions, each sender's by nonce; blob transactions have their sidecars. */
-async function readPool(rpc: ChainRpc): Promise<Pushed[]> {
-	const status = (await rpc.call("txpool_status")) as { pending: string; queued: string };
-	if (Number(status.pending) + Number(status.queued) === 0) return [];
-	const { pending, queued } = (await rpc.call("txpool_content")) as Record<"pending" | "queued", PoolPart>;
-	const hashes = [pending, queued].flatMap((part) =>
-		Object.values(part).flatMap((sent) => {
-			const nonces = Object.keys(sent).sort((a, b) => Number(a) - Number(b));
-			return nonces.flatMap((nonce) => sent[nonce]?.hash ?? []);
-		}),
-	);
-	const raws = await rpc.each(
-		"eth_getRawTransactionByHash",
-		hashes.map((hash) => [hash]),
-	);
-	return hashes.flatMap((hash, i) => {
-		const raw = raws[i];
-		return typeof raw === "string" ? [{ raw, hash }] : [];
-	});
 }
 
 /** Keeps bursts apart from work that must not see one; of each kind one runs at a time, in order of arrival. */

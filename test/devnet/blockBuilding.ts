@@ -2,10 +2,10 @@
 // orders are left out. The public chain is not touched.
 
 import { keccak256, type Wallet } from "ethers";
-import type { Pushed } from "./anvilPool.ts";
+import type { Fork } from "../../shared/ethereum/forks.ts";
+import type { Pushed, TriedBlock, TriedTransaction } from "./buildingNode.ts";
 import type { Order, OrderRefund, OrderTransaction } from "./orderBook.ts";
 import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSchedule.ts";
-import type { TriedBlock, TriedTransaction } from "./trialChain.ts";
 
 /** A refund, paid or skipped. Amounts in wei. */
 interface BuiltRefund {
@@ -77,11 +77,15 @@ interface ChoosingOptions {
 	/** Signs refunds; nonce and wei at the head. */
 	readonly coinbase: { readonly wallet: Wallet; readonly nonce: number; readonly balance: bigint };
 	readonly chainId: bigint;
-	/** Gas whose cost, at the base fee, each refund pays itself; 0: the builder pays it. */
-	readonly refundGas: bigint;
-	/** Addresses (checksummed) with code: a transfer to them may need more than 21,000 gas. */
+	/** Whose rules the block has. */
+	readonly fork: Fork;
+	/** Gas whose cost, at the base fee, each refund pays itself; undefined: what the fork's rules take. */
+	readonly refundGas: bigint | undefined;
+	/** Addresses (checksummed) with code: a transfer to them may need more gas than to others. */
 	readonly withCode: ReadonlySet<string>;
-	/** Mines the transactions in a trial block on the head with this gas limit, and reverts it. */
+	/** Most gas of a trial block, as a multiple of the gas limit. */
+	readonly trialRoom: bigint;
+	/** Executes the transactions in a trial block on the head with this gas limit. */
 	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
 }
 
@@ -99,6 +103,8 @@ interface Entry extends Candidate {
 	state: "fresh" | "suspect" | "measured" | "failed";
 	/** Number of times that its refund has changed. */
 	changes: number;
+	/** Whether the recipients of its refunds were empty accounts in the last trial. */
+	isNew: readonly boolean[];
 	/** Why it is not in the block, once that is final. */
 	out: Failure | null;
 }
@@ -112,17 +118,12 @@ interface Place extends Placed<Entry> {
 const RANK_SCALE = 1_000_000_000n;
 /** Maximum rounds of measuring: each measures one of the orders that exclude each other. */
 const MAX_ROUNDS = 200;
-/** Trial blocks that measure orders have at most this many times the gas limit. */
-const MAX_ROOM = 4n;
-/** The least gas that a transaction uses. */
-const LEAST_GAS = 21_000n;
 /** An order is left out once its refund has changed in this many rounds: its gain then depends on the refund itself. */
 const MAX_REFUND_CHANGES = 5;
 /** For this many rounds only one of the orders that failed together is given up, afterwards all of them. */
 const MAX_CHANCES = 12;
-const TRANSFER_GAS = 21_000n;
 /** Enough for the receive function of a wallet contract. */
-const CODE_TRANSFER_GAS = 100_000n;
+const RECEIVE_GAS = 79_000n;
 /** The tier of orders that failed together with others: after all other orders. */
 const [FIRST, LATER] = [0, 1];
 
@@ -220,10 +221,12 @@ class BlockChooser {
 
 	/** The gas limit of a trial block that measures: what a transaction pays rarely depends on it. */
 	#roomFor(transactions: readonly OrderTransaction[]): bigint {
-		const { gasLimit } = this.#options;
+		const { gasLimit, trialRoom } = this.#options;
 		const wanted = sumOf(transactions, (tx) => tx.gasLimit);
-		const most = MAX_ROOM * gasLimit;
-		return wanted <= gasLimit ? gasLimit : wanted < most ? wanted : most;
+		const most = trialRoom * gasLimit;
+		if (wanted <= gasLimit) return gasLimit;
+		if (wanted >= most) return most;
+		return wanted;
 	}
 
 	/**
@@ -231,10 +234,10 @@ class BlockChooser {
 	 * round.
 	 */
 	#fitting(transactions: readonly Pushed[]): readonly Pushed[] {
-		const { gasLimit } = this.#options;
+		const { gasLimit, fork } = this.#options;
 		let used = 0n;
 		const full = transactions.findIndex(({ hash }) => {
-			if (used + LEAST_GAS > gasLimit) return true;
+			if (used + fork.gas.base > gasLimit) return true;
 			const gas = this.#known.get(hash)?.gasUsed ?? 0n;
 			// Those that don't fit are skipped.
 			if (used + gas <= gasLimit) used += gas;
@@ -289,7 +292,11 @@ class BlockChooser {
 				entry.state = "measured";
 				const unpaid = refunds.find(({ hash }) => hash !== null && tried.get(hash)?.reverted !== false);
 				if (unpaid !== undefined) failed.set(entry, { reason: "refundFailed", at: unpaid.hash });
-				else if (entry.order.refunds.some((one, i) => refunds[i]?.amount !== this.#amountOf(one, tried))) {
+				else {
+					entry.isNew = refunds.map(({ hash }, i) => this.#isToNew(tried.get(hash ?? ""), entry.isNew[i]));
+					const isOther = (one: OrderRefund, i: number) =>
+						refunds[i]?.amount !== this.#amountOf(one, tried, entry.isNew[i]);
+					if (!entry.order.refunds.some(isOther)) continue;
 					changed = true;
 					if (++entry.changes > MAX_REFUND_CHANGES) entry.out = { reason: "refundFailed", at: null };
 				}
@@ -314,22 +321,29 @@ class BlockChooser {
 		for (const [entry, failure] of all ? again : again.slice(0, 1)) entry.out = failure;
 	}
 
-	/** The amount of a refund in wei, given what each transaction pays. */
-	#amountOf(refund: OrderRefund, outcomes: TriedBlock): bigint {
-		const { refundGas, baseFee } = this.#options;
-		const amount = shareOf(refund, outcomes) - refundGas * baseFee;
+	/** The amount of a refund in wei, given what each transaction pays, and whether it makes the recipient's account. */
+	#amountOf(refund: OrderRefund, outcomes: TriedBlock, isNew = false): bigint {
+		const { refundGas, baseFee, fork } = this.#options;
+		const { toEmpty, toExisting } = fork.payoutGas;
+		const amount = shareOf(refund, outcomes) - (refundGas ?? (isNew ? toEmpty : toExisting)) * baseFee;
 		return amount > 0n ? amount : 0n;
+	}
+
+	/** Whether a refund made its recipient's account, by the gas that it used; if it was not tried, as it was `known`. */
+	#isToNew(tried: TriedTransaction | undefined, known = false): boolean {
+		const { toEmpty, toExisting } = this.#options.fork.transferGas;
+		return toEmpty > toExisting && (tried === undefined ? known : tried.gasUsed >= toEmpty);
 	}
 
 	/** Signs refunds as transfers from the coinbase, which spends what it earns in the block. */
 	async #withRefunds(sequence: readonly Placed<Entry>[]): Promise<Place[]> {
 		let { nonce, balance } = this.#options.coinbase;
 		const { wallet } = this.#options.coinbase;
-		const { withCode, baseFee, chainId } = this.#options;
+		const { withCode, baseFee, chainId, fork } = this.#options;
 		const transfer = async (recipient: string, amount: bigint): Promise<Refund> => {
 			const none = { recipient, amount, hash: null, raw: null };
 			if (amount === 0n) return { ...none, skipped: "nothing to refund" };
-			const gasLimit = withCode.has(recipient) ? CODE_TRANSFER_GAS : TRANSFER_GAS;
+			const gasLimit = fork.transferGas.toEmpty + (withCode.has(recipient) ? RECEIVE_GAS : 0n);
 			const cost = amount + gasLimit * baseFee;
 			if (balance < cost) return { ...none, skipped: "coinbase balance" };
 			const raw = await wallet.signTransaction({
@@ -344,8 +358,9 @@ class BlockChooser {
 		for (const placed of sequence) {
 			balance += sumOf(placed.transactions, ({ hash }) => this.#known.get(hash)?.gain ?? 0n);
 			const refunds: Refund[] = [];
-			for (const refund of placed.candidate.order.refunds)
-				refunds.push(await transfer(refund.recipient, this.#amountOf(refund, this.#known)));
+			const { order, isNew } = placed.candidate;
+			for (const [i, refund] of order.refunds.entries())
+				refunds.push(await transfer(refund.recipient, this.#amountOf(refund, this.#known, isNew[i])));
 			places.push({ ...placed, refunds });
 		}
 		return places;
@@ -355,7 +370,10 @@ class BlockChooser {
 function entryOf(order: Order, baseFee: bigint): Entry {
 	const cheap = order.transactions.find((tx) => tx.maxFeePerGas < baseFee && !tx.mayDrop);
 	const out = cheap === undefined ? null : ({ reason: "invalid", at: cheap.hash } as const);
-	return { order, dropped: new Set(), tier: FIRST, rank: 0n, net: 0n, state: "fresh", changes: 0, out };
+	return {
+		...{ order, dropped: new Set(), tier: FIRST, rank: 0n, net: 0n, state: "fresh" },
+		...{ changes: 0, isNew: [], out },
+	};
 }
 
 /** Wei that an order's transactions pay to the coinbase. */

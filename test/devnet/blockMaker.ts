@@ -3,7 +3,9 @@
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";
-import { type BurstLock, mineBlock } from "./anvilPool.ts";
+import { ForkSchedule } from "../../shared/ethereum/forkSchedule.ts";
+import type { Fork } from "../../shared/ethereum/forks.ts";
+import type { BurstLock } from "./anvilPool.ts";
 import {
 	type BuiltOrder,
 	type ChosenBlock,
@@ -11,9 +13,9 @@ import {
 	type LeftOutOrder,
 	type LeftOutReason,
 } from "./blockBuilding.ts";
-import { type ChainHead, type ChainRpc, type MinedBlock, quantity, readHead } from "./chainRpc.ts";
+import type { BuildingNode } from "./buildingNode.ts";
+import { type ChainHead, type ChainRpc, type MinedBlock, quantity } from "./chainRpc.ts";
 import type { Order, OrderBook } from "./orderBook.ts";
-import { type TrialChain, warmKzg } from "./trialChain.ts";
 
 /** A built block. */
 export interface BuiltBlock extends MinedBlock {
@@ -36,12 +38,12 @@ export interface BuiltBlock extends MinedBlock {
 interface BlockMakerOptions {
 	readonly coinbase: Wallet;
 	readonly chainId: bigint;
-	/** Gas whose cost, at the base fee, each refund pays itself. */
-	readonly refundGas: bigint;
+	/** Gas whose cost, at the base fee, each refund pays itself; undefined: what the block's fork takes. */
+	readonly refundGas: bigint | undefined;
 	/** The timestamp, in Unix seconds, of the block after this head. */
 	readonly nextTimestamp: (head: ChainHead) => number;
 	readonly chain: ChainRpc;
-	readonly trial: TrialChain;
+	readonly node: BuildingNode;
 	readonly book: OrderBook;
 	readonly clock: Clock;
 	readonly lock: BurstLock;
@@ -53,11 +55,11 @@ const MAX_ATTEMPTS = 5;
 /** Builds blocks, one at a time. */
 export class BlockMaker {
 	readonly #options: BlockMakerOptions;
-	/** Prepares both nodes for blobs. */
-	#warm = false;
+	readonly #forks: ForkSchedule;
 
 	constructor(options: BlockMakerOptions) {
 		this.#options = options;
+		this.#forks = new ForkSchedule({ chainId: () => options.chainId });
 	}
 
 	/** Builds the block after the head. Throws if the chain fails, or its head moves too often. */
@@ -72,10 +74,10 @@ export class BlockMaker {
 	}
 
 	async #tryBuild(refused: Set<string>): Promise<BuiltBlock | null> {
-		const { chain, book, clock, lock, nextTimestamp } = this.#options;
+		const { node, book, clock, lock, nextTimestamp } = this.#options;
 		const coinbase = this.#options.coinbase.address;
 		const started = clock.monotonic();
-		const head = await readHead(chain);
+		const head = await node.readHead();
 		const timestamp = nextTimestamp(head);
 		const orders: Order[] = [];
 		const leftOut: LeftOutOrder[] = [];
@@ -88,7 +90,7 @@ export class BlockMaker {
 		const before = await this.#balanceAt(head.number);
 		const tried = clock.monotonic();
 		const { transactions } = chosen;
-		const burst = await lock.during(() => mineBlock(chain, { head, coinbase, timestamp, transactions }));
+		const burst = await lock.during(() => node.mine({ head, coinbase, timestamp, transactions }));
 		if (burst.outcome === "refused") for (const hash of burst.hashes) refused.add(hash);
 		if (burst.outcome !== "mined") return null;
 		const mined = clock.monotonic();
@@ -105,12 +107,8 @@ export class BlockMaker {
 
 	async #choose(orders: readonly Order[], head: ChainHead, timestamp: number): Promise<ChosenBlock> {
 		if (orders.length === 0) return { transactions: [], reverted: new Set(), orders: [], leftOut: [] };
-		const { chain, trial, coinbase: wallet, chainId, refundGas } = this.#options;
+		const { chain, node, coinbase: wallet, chainId, refundGas } = this.#options;
 		const transactions = orders.flatMap((order) => order.transactions);
-		if (!this.#warm && transactions.some(({ type }) => type === 3)) {
-			await Promise.all([warmKzg(chain), trial.warmKzg()]);
-			this.#warm = true;
-		}
 		const tag = quantity(head.number);
 		const at = (addresses: readonly string[]) => addresses.map((address) => [address, tag]);
 		const senders = [...new Set(transactions.map(({ from }) => from)), wallet.address];
@@ -121,14 +119,24 @@ export class BlockMaker {
 		const codes = await chain.each("eth_getCode", at(recipients));
 		const targets = transactions.flatMap(({ to }) => (to === null ? [] : [to]));
 		const terms = { head, coinbase: wallet.address, timestamp };
-		await trial.reset(terms, [...senders, ...targets, ...recipients]);
+		const hasBlobs = transactions.some(({ type }) => type === 3);
+		await node.prepare(terms, [...senders, ...targets, ...recipients], hasBlobs);
 		return chooseBlock({
 			...{ orders, chainId, refundGas, baseFee: head.nextBaseFee, gasLimit: head.nextGasLimit },
+			fork: await this.#forkAt(timestamp),
+			trialRoom: node.trialRoom,
 			nonces: new Map(senders.map((address, i) => [address, counts[i] ?? 0])),
 			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance: await this.#balanceAt(head.number) },
 			withCode: new Set(recipients.filter((_, i) => codes[i] !== "0x")),
-			tryBlock: (pushed, gasLimit) => trial.tryBlock(terms, pushed, gasLimit),
+			tryBlock: (pushed, gasLimit) => node.tryBlock(terms, pushed, gasLimit),
 		});
+	}
+
+	/** By what the node says now: a fork may have been announced since the last block. */
+	async #forkAt(timestamp: number): Promise<Fork> {
+		const [config] = await this.#options.chain.batch([{ method: "eth_config", params: [] }]);
+		if (config?.ok === true) this.#forks.learn(config.result);
+		return this.#forks.at(timestamp);
 	}
 
 	/** Blocks in which orders landed, and which are no longer part of the chain. */

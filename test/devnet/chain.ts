@@ -2,6 +2,7 @@
 // (compose.yaml), and prints the settings for them. It starts no relay.
 
 import { type DevSystem, startDevSystem } from "./devSystem.ts";
+import { forkOf } from "./forkChain.ts";
 import { slotSecondsOf, slotSetting } from "./slots.ts";
 
 const CHAIN_PORT = 8545;
@@ -12,6 +13,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
 		chainPort: numberOf(env, "CHAIN_PORT", CHAIN_PORT),
 		builderPort: numberOf(env, "BUILDER_PORT", BUILDER_PORT),
 		slotSeconds: slotSecondsOf(env),
+		fork: forkOf(env),
 	});
 	let stopping = false;
 	const stop = async (): Promise<void> => {

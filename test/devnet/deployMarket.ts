@@ -32,7 +32,9 @@ export const POOL = { weth: 1_000n * 10n ** 18n, token: 3_000_000n * 10n ** 18n 
 const USER_WETH: bigint = 50n * 10n ** 18n;
 export const SEARCHER_WETH: bigint = 100n * 10n ** 18n;
 
-const GAS_LIMIT = 2_500_000n;
+/** Enough for each fork: code that is kept costs 1,530 gas a byte since Amsterdam. */
+const CREATION_GAS = 16_000_000n;
+const CALL_GAS = 2_500_000n;
 const GWEI = 1_000_000_000n;
 const MINED_MS = 30_000;
 const SEND_AGAIN_MS = 100;
@@ -85,7 +87,8 @@ async function accountOf(rpc: ChainRpc, wallet: Wallet) {
 	/** Raw transactions, in order. */
 	const signed: string[] = [];
 	const sign = async (to: string | null, data: string, value: bigint): Promise<void> => {
-		const fees = { gasLimit: GAS_LIMIT, maxFeePerGas: 100n * GWEI, maxPriorityFeePerGas: GWEI };
+		const gasLimit = to === null ? CREATION_GAS : CALL_GAS;
+		const fees = { gasLimit, maxFeePerGas: 100n * GWEI, maxPriorityFeePerGas: GWEI };
 		signed.push(await wallet.signTransaction({ type: 2, chainId, nonce, to, data, value, ...fees }));
 		nonce += 1;
 	};

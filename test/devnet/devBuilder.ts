@@ -1,17 +1,19 @@
 // A builder for the dev chain: serves the builders' JSON-RPC, really builds the block of each slot, and records all requests. It
-// shares no code with the relay, since it would share its mistakes.
+// shares no code with the relay but the table of forks, since it would share its mistakes.
 
 import { id, Wallet } from "ethers";
 import { systemClock, type Timer } from "../../shared/clock.ts";
+import { AnvilNode } from "./anvilNode.ts";
 import { BurstLock } from "./anvilPool.ts";
 import { BlockMaker, type BuiltBlock } from "./blockMaker.ts";
 import { answerCall } from "./builderMethods.ts";
 import { BuilderRecord, type RecordedRequest, type RequestFilter } from "./builderRecord.ts";
 import { type BuilderServer, type Faults, startBuilderServer } from "./builderServer.ts";
+import type { BuildingNode } from "./buildingNode.ts";
 import { ChainRpc, quantity } from "./chainRpc.ts";
+import { GethNode } from "./gethNode.ts";
 import { type Order, OrderBook } from "./orderBook.ts";
 import { timestamps } from "./slots.ts";
-import { TrialChain } from "./trialChain.ts";
 
 /** The options of a dev builder. */
 export interface DevBuilderOptions {
@@ -27,7 +29,7 @@ export interface DevBuilderOptions {
 	readonly manual?: boolean;
 	/** False: it only records and answers. Default true. */
 	readonly builds?: boolean;
-	/** Gas whose cost, at the base fee, each refund pays itself. Default 0. */
+	/** Gas whose cost, at the base fee, each refund pays itself. Default: what the block's fork takes, which was nothing until Osaka. */
 	readonly refundGas?: bigint;
 	/** Requests kept in the record. Default 50,000. */
 	readonly recordLimit?: number;
@@ -37,6 +39,12 @@ export interface DevBuilderOptions {
 export const DEV_COINBASE_KEY: string = id("leeward dev builder coinbase");
 
 const ONE_ETHER_WEI = 10n ** 18n;
+/** Checksummed. */
+const COINBASE = new Wallet(DEV_COINBASE_KEY).address;
+/** What a genesis block must give it, where the builder cannot give it to itself. */
+export const DEV_COINBASE_ALLOC: Readonly<Record<string, { readonly balance: string }>> = {
+	[COINBASE.slice(2)]: { balance: quantity(ONE_ETHER_WEI) },
+};
 const KEPT_BLOCKS = 10_000;
 const KEPT_REQUESTS = 50_000;
 const DEFAULT_SLOT_SECONDS = 12;
@@ -58,7 +66,7 @@ export class DevBuilder {
 	readonly #record: BuilderRecord;
 	#server: BuilderServer | undefined;
 	/** Absent if it only records and answers. */
-	#works: { readonly maker: BlockMaker; readonly trial: TrialChain } | undefined;
+	#works: { readonly maker: BlockMaker; readonly node: BuildingNode } | undefined;
 	#blocks: BuiltBlock[] = [];
 	#last: Promise<unknown> = Promise.resolve();
 	#timer: Timer | undefined;
@@ -66,7 +74,7 @@ export class DevBuilder {
 
 	private constructor({ chain, name = "dev", recordLimit = KEPT_REQUESTS }: DevBuilderOptions) {
 		this.name = name;
-		this.coinbase = new Wallet(DEV_COINBASE_KEY).address;
+		this.coinbase = COINBASE;
 		this.#chain = new ChainRpc(chain.url);
 		this.#record = new BuilderRecord(recordLimit);
 	}
@@ -167,26 +175,26 @@ export class DevBuilder {
 		await this.#server?.stop();
 		this.#timer?.cancel();
 		await this.#last;
-		await this.#works?.trial.stop();
+		await this.#works?.node.stop();
 		await this.#chain.close();
 	}
 
 	async #startWorks(options: DevBuilderOptions, chainId: bigint): Promise<void> {
-		const { manual = false, refundGas = 0n, chain: of } = options;
+		const { manual = false, refundGas, chain: of } = options;
 		const chain = this.#chain;
+		const version = String(await chain.call("web3_clientVersion"));
+		const node = version.startsWith("Geth") ? new GethNode(chain) : await AnvilNode.start(chain, of.url);
 		// The coinbase must have ether from the start: it pays refunds and their gas, perhaps before it has earned fees.
 		const balance = BigInt(String(await chain.call("eth_getBalance", [this.coinbase, "latest"])));
-		if (balance < ONE_ETHER_WEI)
-			await chain.call("anvil_setBalance", [this.coinbase, quantity(ONE_ETHER_WEI)]);
-		const trial = await TrialChain.start(of.url);
+		if (balance < ONE_ETHER_WEI) await node.fund(this.coinbase, ONE_ETHER_WEI);
 		const slotSeconds = options.slotSeconds ?? of.slotSeconds ?? DEFAULT_SLOT_SECONDS;
 		const nextTimestamp = timestamps(slotSeconds, manual);
 		const maker = new BlockMaker({
-			...{ chainId, refundGas, nextTimestamp, chain, trial },
+			...{ chainId, refundGas, nextTimestamp, chain, node },
 			coinbase: new Wallet(DEV_COINBASE_KEY),
 			...{ book: this.#book, clock: systemClock, lock: this.#lock },
 		});
-		this.#works = { maker, trial };
+		this.#works = { maker, node };
 		if (!manual) this.#buildAt(systemClock.monotonic() + slotSeconds * 1000, slotSeconds * 1000);
 	}
 

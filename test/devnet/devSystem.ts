@@ -8,11 +8,13 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { Wallet } from "ethers";
 import { pause, systemClock } from "../../shared/clock.ts";
+import type { Fork } from "../../shared/ethereum/forks.ts";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
-import { type DevChain, startDevChain } from "./devChain.ts";
+import type { DevChain } from "./devChain.ts";
+import { startForkChain } from "./forkChain.ts";
 import { slotSetting } from "./slots.ts";
 
-/** Ports and slot length. */
+/** Ports, slot length and fork. */
 interface DevSystemOptions {
 	/** 0: a free one. */
 	readonly chainPort: number;
@@ -20,6 +22,8 @@ interface DevSystemOptions {
 	readonly builderPort: number;
 	/** Seconds, whole or not. */
 	readonly slotSeconds: number;
+	/** Undefined: anvil's newest. */
+	readonly fork?: Fork | undefined;
 }
 
 /** The programs that can be started: relay and boost. */
@@ -45,8 +49,8 @@ const ASK_AGAIN_MS = 100;
 
 /** Starts chain and builder. Throws if a port is taken. */
 export async function startDevSystem(options: DevSystemOptions): Promise<DevSystem> {
-	const { chainPort, builderPort, slotSeconds } = options;
-	const chain = await startDevChain({ port: chainPort, slotSeconds });
+	const { chainPort, builderPort, slotSeconds, fork } = options;
+	const chain = await startForkChain({ port: chainPort, slotSeconds, fork });
 	const builder = await startDevBuilder({ chain, port: builderPort, slotSeconds }).catch(
 		async (thrown: unknown) => {
 			await chain.stop();

@@ -17,6 +17,7 @@ import {
 	startQuietServer,
 	startServer,
 } from "./devSystem.ts";
+import { forkOf } from "./forkChain.ts";
 import { isFree } from "./freePort.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
 import { slotSecondsOf } from "./slots.ts";
@@ -53,10 +54,11 @@ interface Server {
 async function main(): Promise<void> {
 	const own = !isSet("ETH_RPC_URL");
 	const slotSeconds = slotSecondsOf(process.env);
+	const fork = forkOf(process.env);
 	await portsAreFree(own);
 	if (own) print(`Starting a dev chain (port ${CHAIN_PORT}) and a builder (port ${BUILDER_PORT}) …`);
 	const system = own
-		? await startDevSystem({ chainPort: CHAIN_PORT, builderPort: BUILDER_PORT, slotSeconds })
+		? await startDevSystem({ chainPort: CHAIN_PORT, builderPort: BUILDER_PORT, slotSeconds, fork })
 		: null;
 	const [front, ...behind] = system === null ? alone() : around(system);
 	print(`Starting ${behind.map(({ title, port }) => `${title} (port ${port})`).join(" and ")} …`);

@@ -2,29 +2,11 @@
 // coinbase. The dev chain itself is only read.
 
 import { concat, sha256, ZeroHash } from "ethers";
-import { type Pushed, pushInOrder } from "./anvilPool.ts";
-import { type ChainHead, ChainRpc, quantity, readLatestBlock } from "./chainRpc.ts";
+import { pushInOrder } from "./anvilPool.ts";
+import type { BlockTerms, Pushed, TriedBlock } from "./buildingNode.ts";
+import { ChainRpc, quantity, readLatestBlock } from "./chainRpc.ts";
 import { ANVIL_FLAGS } from "./devChain.ts";
 import { type AnvilProcess, startAnvil } from "./nodeProcess.ts";
-
-/** A transaction's outcome in a trial. */
-export interface TriedTransaction {
-	readonly reverted: boolean;
-	readonly gasUsed: bigint;
-	/** Wei that it paid to the coinbase: priority fee and transfers. */
-	readonly gain: bigint;
-}
-
-/** The outcome of a trial block: its transactions by hash. Missing ones were refused, or could not be mined. */
-export type TriedBlock = ReadonlyMap<string, TriedTransaction>;
-
-/** The terms of a trial block. */
-interface TrialTerms {
-	readonly head: ChainHead;
-	readonly coinbase: string;
-	/** Unix seconds. */
-	readonly timestamp: number;
-}
 
 interface Receipt {
 	readonly transactionHash: string;
@@ -63,7 +45,7 @@ export class TrialChain {
 	 * Forks the chain again at `terms.head`, so that cheat codes and reorganisations count, and fetches the accounts that will
 	 * be needed, since fetching them one by one during mining is slow.
 	 */
-	async reset({ head, coinbase }: TrialTerms, addresses: readonly string[]): Promise<void> {
+	async reset({ head, coinbase }: BlockTerms, addresses: readonly string[]): Promise<void> {
 		await this.#rpc.call("anvil_dropAllTransactions");
 		const forking = { jsonRpcUrl: this.#upstream, blockNumber: head.number };
 		await this.#rpc.call("anvil_reset", [{ forking }]);
@@ -83,7 +65,7 @@ export class TrialChain {
 
 	/** Mines `transactions` in a block on the forked head, reads the outcome, and reverts the block. */
 	async tryBlock(
-		terms: TrialTerms,
+		terms: BlockTerms,
 		transactions: readonly Pushed[],
 		gasLimit = terms.head.nextGasLimit,
 	): Promise<TriedBlock> {

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import type { DevChain } from "../devnet/devChain.ts";
+import type { GethBlock, GethChain } from "../devnet/gethChain.ts";
 import { BLOCK_GAS, COINBASE, type Entry } from "./callManyFixture.ts";
-import type { GethBlock, GethChain } from "./geth.ts";
 
 /** How a mined transaction ended; null if it could not be mined. */
 export type RealOutcome = {

@@ -54,6 +54,8 @@ export interface NodeRule {
 		method: string,
 		params: readonly unknown[],
 	): { readonly code: number; readonly message: string; readonly status?: number } | null;
+	/** The result instead of the node's answer; undefined: the node is asked. */
+	answer?(method: string, params: readonly unknown[]): Promise<unknown>;
 	/** The call as it is passed to the node. */
 	forward?(call: Call): Call;
 }
@@ -174,20 +176,24 @@ export async function startNodeProxy(first: string) {
 	};
 }
 
-/** The node's answers to the calls that `rule` does not refuse, as it changes them, and the errors of the others. */
+/** The node's answers to the calls that `rule` neither refuses nor answers, as it changes them, and its own to the others. */
 async function ruled(rule: NodeRule, list: readonly Call[], target: string) {
 	const refused = list.map((call) => rule.refuse?.(call.method, call.params ?? []) ?? null);
+	const results = await Promise.all(list.map(({ method, params = [] }) => rule.answer?.(method, params)));
 	const status = refused.find((one) => one?.status !== undefined)?.status ?? 200;
-	const passed = list.filter((_, i) => refused[i] === null).map((call) => rule.forward?.(call) ?? call);
+	const isPassed = (_: unknown, i: number) => refused[i] === null && results[i] === undefined;
+	const passed = list.filter(isPassed).map((call) => rule.forward?.(call) ?? call);
 	let answers: readonly { readonly id: unknown }[] = [];
 	if (passed.length > 0) {
 		const headers = { "content-type": "application/json" };
 		const answer = await fetch(target, { method: "POST", headers, body: JSON.stringify(passed) });
 		answers = (await answer.json()) as typeof answers;
 	}
-	const json = list.map(({ id }, i) =>
-		refused[i] === null ? answers.find((one) => one.id === id) : { jsonrpc: "2.0", id, error: refused[i] },
-	);
+	const json = list.map(({ id }, i) => {
+		if (refused[i] !== null) return { jsonrpc: "2.0", id, error: refused[i] };
+		if (results[i] !== undefined) return { jsonrpc: "2.0", id, result: results[i] };
+		return answers.find((one) => one.id === id);
+	});
 	return { status, json };
 }
 

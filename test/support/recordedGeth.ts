@@ -7,8 +7,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { devAccounts } from "../devnet/devChain.ts";
+import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "../devnet/gethChain.ts";
 import { mineInOrder, type RealOutcome } from "./callManyReal.ts";
-import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "./geth.ts";
 
 /** A chain of geth, real or replayed. */
 export type RecordedGeth = Awaited<ReturnType<typeof startRecordedGeth>>;

@@ -17,8 +17,8 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import type { GenesisAccount, GethBlock } from "../devnet/gethChain.ts";
 import { PRAGUE } from "./forks.ts";
-import type { GenesisAccount, GethBlock } from "./geth.ts";
 import { startRecordedGeth } from "./recordedGeth.ts";
 
 export const GWEI = 1_000_000_000n;

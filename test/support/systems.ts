@@ -11,8 +11,14 @@ import { createRelay } from "../../relay/relay.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
-import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
+import {
+	DEV_COINBASE_ALLOC,
+	type DevBuilder,
+	type DevBuilderOptions,
+	startDevBuilder,
+} from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { type GethOptions, startGeth } from "../devnet/gethChain.ts";
 import { slotSetting } from "../devnet/slots.ts";
 import { type NodeProxy, startNodeProxy } from "./nodes.ts";
 import {
@@ -100,6 +106,8 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 /** Options of a system without its relays. */
 interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
+	/** A chain of go-ethereum instead, which GETH must name. The dev builder's coinbase has one ether there. */
+	readonly geth?: GethOptions;
 	/** The dev builders. The first one builds the blocks; the others only record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
 	readonly builder?: Partial<DevBuilderOptions>;
@@ -125,7 +133,11 @@ async function startSurroundings(
 	nodeFor: (url: string) => Promise<string> = async (url) => url,
 ): Promise<Surroundings & { end(): Promise<void> }> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
-	const chain = await startDevChain(options.chain ?? {});
+	const { geth } = options;
+	const chain =
+		geth === undefined
+			? await startDevChain(options.chain ?? {})
+			: await startGeth({ ...geth, alloc: { ...geth.alloc, ...DEV_COINBASE_ALLOC } });
 	const rows = options.builders ?? [{ name: "dev" }];
 	const builders: DevBuilder[] = [];
 	for (const [i, { name }] of rows.entries()) {

@@ -46,8 +46,8 @@ const TOKEN = ["function balanceOf(address) view returns (uint256)"];
 
 /** The share of the gain after gas that is bid: most of it, since others bid too. */
 const BID_PERCENT = 80n;
-/** Two swaps, four transfers and the payment use about 200,000 gas. */
-const GAS_LIMIT = 300_000n;
+/** Two swaps, four transfers and the payment use about 200,000 gas, and more where a slot is new since Amsterdam. */
+const GAS_LIMIT = 600_000n;
 const PRIORITY_FEE_WEI = 1_000_000_000n;
 
 /** The pools, the contract and the key. */

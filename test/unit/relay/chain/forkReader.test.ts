@@ -18,8 +18,10 @@ function reading(config: () => unknown, chainId = 31_337n) {
 	const running: Promise<void>[] = [];
 	const background = { run: (_: string, task: () => Promise<void>) => void running.push(task()) };
 	const warned: string[] = [];
+	const told: string[] = [];
 	const log = {
 		...silentLogger,
+		info: (message: string) => void told.push(message),
 		warn: (_: string, fields?: object) => void warned.push(JSON.stringify(fields)),
 	};
 	const forks = new ForkReader({ chainId }, { node, background, log });
@@ -30,7 +32,7 @@ function reading(config: () => unknown, chainId = 31_337n) {
 		await Promise.all(running);
 		return atOnce;
 	};
-	return { forks, node, setNext, warned };
+	return { forks, node, setNext, warned, told };
 }
 
 const NOW = 1_000;
@@ -53,7 +55,7 @@ for (const [title, config, chainId, name] of ROWS) {
 
 test("it changes with the first block of an announced fork, and not before", async () => {
 	let config: object = { current: WITH_OSAKA, next: { ...WITH_AMSTERDAM, activationTime: 1_012 } };
-	const { forks, node, setNext } = reading(() => config);
+	const { forks, node, setNext, told } = reading(() => config);
 	await forks.read();
 	assert.equal(await setNext(1, 1_000), "Osaka");
 	assert.deepEqual([forks.at(1_011), forks.at(1_012)], [OSAKA, AMSTERDAM]);
@@ -64,6 +66,8 @@ test("it changes with the first block of an announced fork, and not before", asy
 	const asked = node.calls.length;
 	await setNext(4, 1_036);
 	assert.equal(node.calls.length, asked);
+	const rules = (name: string) => `the next block has the rules of ${name}`;
+	assert.deepEqual(told, [rules("Osaka"), rules("Amsterdam")]);
 });
 
 test("the node is asked again now and then, since it may have been updated; while it does not answer nothing changes", async () => {

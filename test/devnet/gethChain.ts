@@ -1,22 +1,26 @@
 // Starts a chain of the go-ethereum that the environment variable GETH names, with mainnet's forks up to BPO2, or Amsterdam
-// too. It has no peers, and mines only when a test asks, in the test's order. Without GETH the tests use recorded answers
-// (recordedGeth.ts).
+// too. It has no peers, and mines only when it is told to, in the given order. Without GETH the tests use recorded answers
+// (test/support/recordedGeth.ts).
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet } from "ethers";
-import { ChainRpc } from "../devnet/chainRpc.ts";
-import { type DevChain, devAccounts } from "../devnet/devChain.ts";
-import { nodeFolder, startNode } from "../devnet/nodeProcess.ts";
+import { ChainRpc, quantity } from "./chainRpc.ts";
+import { type DevChain, devAccounts } from "./devChain.ts";
+import { nodeFolder, startNode } from "./nodeProcess.ts";
 
 /** Path of the go-ethereum to test with, or undefined. Version 1.17.8 is known to work. */
 export const GETH = process.env.GETH === "" ? undefined : process.env.GETH;
 
 /** Everything is optional. */
 export interface GethOptions {
-	/** Whether the Amsterdam fork, after BPO2, is active. */
-	readonly amsterdam?: boolean;
+	/** 0 (the default): a free port. */
+	readonly port?: number;
+	/** Seconds between two blocks, 1 at least. Default 12. */
+	readonly slotSeconds?: number;
+	/** Whether the Amsterdam fork, after BPO2, is active; or the Unix time in seconds from which it is. */
+	readonly amsterdam?: boolean | number;
 	/** Gas of a block. Default 60,000,000. */
 	readonly gasLimit?: number;
 	/** Unix seconds of the genesis block. Default {@link GENESIS_TIME}: the same in each run. */
@@ -48,8 +52,11 @@ export interface GethBlock {
 	readonly beaconRoot?: string;
 }
 
-/** A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by number. */
-export interface GethChain extends Omit<DevChain, "fund"> {
+/**
+ * A running geth with the accounts of the dev chain. `snapshot` and `revert` go back to blocks by number. `fund` gives nothing: what
+ * accounts hold is said by `alloc`, and it only makes sure of that.
+ */
+export interface GethChain extends DevChain {
 	/** Mines a block, and returns its hash. Throws if geth refuses one of `txs`. */
 	mine(block?: GethBlock): Promise<string>;
 	/** Whether geth accepts all transactions of the block, which is not kept. */
@@ -61,6 +68,8 @@ const GENESIS_TIME = 1_790_000_000;
 const CHAIN_ID = 31_337;
 const SLOT_SECONDS = 12;
 const ACCOUNTS = 10;
+/** All but admin, personal and the like. */
+const NAMESPACES = "eth,net,web3,testing,debug,txpool";
 const GAS_LIMIT = 60_000_000;
 const ZERO_HASH = `0x${"00".repeat(32)}`;
 /** The default coinbase. */
@@ -74,9 +83,10 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 	const own = ["--datadir", folder, "--cache", "64"];
 	writeFileSync(genesis, JSON.stringify(genesisOf(GETH, options)));
 	execFileSync(GETH, [...own, "init", genesis], { stdio: "pipe" });
-	const namespaces = "eth,net,web3,testing,debug,txpool";
+	const slotSeconds = options.slotSeconds ?? SLOT_SECONDS;
 	// Of the same port, so on one.
-	const server = (kind: string) => [`--${kind}`, `--${kind}.port`, "0", `--${kind}.api`, namespaces];
+	const port = String(options.port ?? 0);
+	const server = (kind: string) => [`--${kind}`, `--${kind}.port`, port, `--${kind}.api`, NAMESPACES];
 	const geth = await startNode({
 		name: "geth",
 		binary: GETH,
@@ -86,7 +96,7 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 			...["--nodiscover", "--maxpeers", "0", "--nat", "none", "--port", "0", "--ipcdisable"],
 			...["--syncmode", "full", "--gcmode", "archive", "--authrpc.port", "0"],
 			...["--miner.gaslimit", String(options.gasLimit ?? GAS_LIMIT)],
-			...server("http"),
+			...[...server("http"), "--http.corsdomain", "*"],
 			...server("ws"),
 			...["--rpc.batch-request-limit", "0", ...(options.args ?? [])],
 		],
@@ -99,7 +109,7 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 		wsUrl: geth.url.replace("http", "ws"),
 		port: geth.port,
 		chainId: CHAIN_ID,
-		slotSeconds: SLOT_SECONDS,
+		slotSeconds,
 		pid: geth.pid,
 		accounts,
 		wallet: (index) => {
@@ -109,16 +119,24 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 		},
 		rpc: (method, params) => rpc.call(method, params),
 		batch: (calls) => rpc.batch(calls),
+		fund: async (accounts, wei = 10n ** 19n) => {
+			const held = await rpc.each(
+				"eth_getBalance",
+				accounts.map(({ address }) => [address, "latest"]),
+			);
+			const poor = accounts.find((_, i) => BigInt(String(held[i])) < wei);
+			if (poor !== undefined) throw new Error(`the genesis block must give ${poor.address} ${wei} wei`);
+		},
 		snapshot: async () => String(await rpc.call("eth_blockNumber")),
 		revert: async (number) => {
 			await rpc.call("debug_setHead", [number]);
 		},
 		mine: async (block = {}) => {
-			const { attributes } = await attributesOf(rpc, block);
+			const { attributes } = await attributesOf(rpc, block, slotSeconds);
 			return String(await rpc.call("testing_commitBlockV1", [attributes, block.txs ?? null, "0x"]));
 		},
 		takes: async (block) => {
-			const { attributes, parent } = await attributesOf(rpc, block);
+			const { attributes, parent } = await attributesOf(rpc, block, slotSeconds);
 			const params = [parent, attributes, block.txs ?? null, "0x"];
 			const [outcome] = await rpc.batch([{ method: "testing_buildBlockV1", params }]);
 			return outcome?.ok === true;
@@ -133,25 +151,30 @@ export async function startGeth(options: GethOptions = {}): Promise<GethChain> {
 async function attributesOf(
 	rpc: ChainRpc,
 	block: GethBlock,
+	slotSeconds: number,
 ): Promise<{ attributes: object; parent: string }> {
-	const head = (await rpc.call("eth_getBlockByNumber", ["latest", false])) as {
-		hash: string;
-		timestamp: string;
-		slotNumber?: string;
+	const head = (await rpc.call("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+	const timestamp = block.timestamp ?? Number(head.timestamp) + slotSeconds;
+	return {
+		attributes: payloadAttributes(Number(head.number) + 1, timestamp, block),
+		parent: String(head.hash),
 	};
-	const timestamp = block.timestamp ?? Number(head.timestamp) + SLOT_SECONDS;
-	const attributes = {
-		timestamp: `0x${timestamp.toString(16)}`,
-		prevRandao: block.prevRandao ?? ZERO_HASH,
-		suggestedFeeRecipient: block.coinbase ?? COINBASE,
+}
+
+/** The attributes of a block for geth's `testing` methods, with its number as that of its slot (EIP-7843, since Amsterdam). */
+export function payloadAttributes(
+	number: number,
+	timestamp: number,
+	{ coinbase = COINBASE, prevRandao = ZERO_HASH, beaconRoot = ZERO_HASH }: Omit<GethBlock, "txs"> = {},
+): object {
+	return {
+		timestamp: quantity(timestamp),
+		prevRandao,
+		suggestedFeeRecipient: coinbase,
 		withdrawals: [],
-		parentBeaconBlockRoot: block.beaconRoot ?? ZERO_HASH,
-		// EIP-7843, of Amsterdam.
-		...(head.slotNumber === undefined
-			? {}
-			: { slotNumber: `0x${(Number(head.slotNumber) + 1).toString(16)}` }),
+		parentBeaconBlockRoot: beaconRoot,
+		slotNumber: quantity(number),
 	};
-	return { attributes, parent: head.hash };
 }
 
 /** Mainnet's blobs: https://eips.ethereum.org/EIPS/eip-7892 */
@@ -181,7 +204,7 @@ function genesisOf(geth: string, options: GethOptions): object {
 			chainId: CHAIN_ID,
 			terminalTotalDifficulty: 0,
 			...{ shanghaiTime: 0, cancunTime: 0, pragueTime: 0, osakaTime: 0, bpo1Time: 0, bpo2Time: 0 },
-			...(options.amsterdam === true ? { amsterdamTime: 0 } : {}),
+			...amsterdamOf(options),
 			blobSchedule: BLOB_SCHEDULE,
 		},
 		timestamp: `0x${(options.genesisTimestamp ?? GENESIS_TIME).toString(16)}`,
@@ -189,4 +212,8 @@ function genesisOf(geth: string, options: GethOptions): object {
 		baseFeePerGas: `0x${(options.baseFee ?? 1_000_000_000n).toString(16)}`,
 		alloc: { ...dev.alloc, ...Object.fromEntries(rich), ...options.alloc },
 	};
+}
+
+function amsterdamOf({ amsterdam = false }: GethOptions): object {
+	return amsterdam === false ? {} : { amsterdamTime: amsterdam === true ? 0 : amsterdam };
 }

@@ -1,0 +1,175 @@
+// Builds blocks on a go-ethereum that serves `testing` and `debug`: it executes blocks that are not in its chain, and mines given
+// transactions without its pool, so that private ones are never in it.
+
+import { decodeRlp, encodeRlp, toBeHex, ZeroHash } from "ethers";
+import type {
+	BlockTerms,
+	BlockToMine,
+	BuildingNode,
+	MiningOutcome,
+	Pushed,
+	TriedBlock,
+} from "./buildingNode.ts";
+import { type ChainHead, type ChainRpc, readLatestBlock } from "./chainRpc.ts";
+import { payloadAttributes } from "./gethChain.ts";
+import { readPool } from "./publicPool.ts";
+
+/** The fields of a built block that are read here, as 0x hex: the execution payload of the engine API. */
+interface Payload {
+	readonly blockNumber: string;
+	readonly gasLimit: string;
+	readonly gasUsed: string;
+	readonly baseFeePerGas: string;
+	readonly blobGasUsed: string;
+	readonly excessBlobGas: string;
+	/** Since Amsterdam. */
+	readonly slotNumber?: string;
+	/** Without sidecars. */
+	readonly transactions: readonly string[];
+}
+
+/** Of geth's `muxTracer`. */
+interface Trace {
+	readonly txHash: string;
+	readonly result: {
+		readonly callTracer: { readonly gasUsed: string; readonly error?: string };
+		/** Of the accounts that changed, by lower-case address, what changed. */
+		readonly prestateTracer: Readonly<Record<"pre" | "post", Readonly<Record<string, { balance?: string }>>>>;
+	};
+}
+
+const TRACER = {
+	tracer: "muxTracer",
+	tracerConfig: { callTracer: { onlyTopCall: true }, prestateTracer: { diffMode: true } },
+};
+const NO_EXTRA_DATA = "0x";
+
+export class GethNode implements BuildingNode {
+	/** geth builds blocks within the chain's limit alone. */
+	readonly trialRoom = 1n;
+	readonly #rpc: ChainRpc;
+
+	constructor(rpc: ChainRpc) {
+		this.#rpc = rpc;
+	}
+
+	async readHead(): Promise<ChainHead> {
+		const [latest, fees] = (await this.#rpc.all([
+			{ method: "eth_getBlockByNumber", params: ["latest", false] },
+			{ method: "eth_feeHistory", params: ["0x1", "latest", []] },
+		])) as [Record<string, string>, { readonly baseFeePerGas: readonly string[] }];
+		return {
+			number: Number(latest.number),
+			hash: String(latest.hash),
+			timestamp: Number(latest.timestamp),
+			nextBaseFee: BigInt(fees.baseFeePerGas.at(-1) ?? 0),
+			nextGasLimit: BigInt(latest.gasLimit ?? 0),
+		};
+	}
+
+	async prepare(): Promise<void> {}
+
+	async tryBlock(terms: BlockTerms, transactions: readonly Pushed[]): Promise<TriedBlock> {
+		const kept = await this.#accepted(terms, [], transactions);
+		if (kept.length === 0) return new Map();
+		const payload = await this.#build(terms, kept);
+		if (payload === null) throw new Error("geth no longer builds what it has built");
+		const traces = (await this.#rpc.call("debug_traceBlock", [blockOf(terms, payload), TRACER])) as Trace[];
+		const coinbase = terms.coinbase.toLowerCase();
+		return new Map(
+			traces.map(({ txHash, result: { callTracer, prestateTracer } }) => {
+				const held = (when: "pre" | "post") => BigInt(prestateTracer[when][coinbase]?.balance ?? 0);
+				const outcome = {
+					reverted: callTracer.error !== undefined,
+					gasUsed: BigInt(callTracer.gasUsed),
+					gain: coinbase in prestateTracer.post ? held("post") - held("pre") : 0n,
+				};
+				return [txHash, outcome];
+			}),
+		);
+	}
+
+	async mine(block: BlockToMine): Promise<MiningOutcome> {
+		const latest = await readLatestBlock(this.#rpc);
+		if (latest.hash !== block.head.hash) return { outcome: "moved" };
+		const own = new Set(block.transactions.map(({ hash }) => hash));
+		const kept = new Set(await this.#accepted(block, [], block.transactions));
+		const refused = block.transactions.filter((one) => !kept.has(one)).map(({ hash }) => hash);
+		if (refused.length > 0) return { outcome: "refused", hashes: refused };
+		const others = (await readPool(this.#rpc)).filter(({ hash }) => !own.has(hash));
+		const behind = await this.#accepted(block, block.transactions, others);
+		const txs = [...block.transactions, ...behind].map(({ raw }) => raw);
+		await this.#rpc.call("testing_commitBlockV1", [attributesOf(block), txs, NO_EXTRA_DATA]);
+		return {
+			outcome: "mined",
+			block: await readLatestBlock(this.#rpc),
+			publicTransactions: behind.map(({ hash }) => hash),
+		};
+	}
+
+	async fund(address: string, wei: bigint): Promise<void> {
+		throw new Error(`the genesis block must give ${address} ${wei} wei`);
+	}
+
+	async stop(): Promise<void> {}
+
+	/** Those of `next` that geth accepts one after another behind `first`. */
+	async #accepted(
+		terms: BlockTerms,
+		first: readonly Pushed[],
+		next: readonly Pushed[],
+	): Promise<readonly Pushed[]> {
+		const kept: Pushed[] = [];
+		for (let rest = next; rest.length > 0; ) {
+			const count = await this.#acceptedCount(terms, [...first, ...kept], rest);
+			kept.push(...rest.slice(0, count));
+			rest = rest.slice(count + 1);
+		}
+		return kept;
+	}
+
+	/** How many of `next` geth accepts before the first that it refuses: it does not say which one that is. */
+	async #acceptedCount(
+		terms: BlockTerms,
+		first: readonly Pushed[],
+		next: readonly Pushed[],
+	): Promise<number> {
+		let [most, least] = [next.length, 0];
+		for (let count = most; least < most; count = Math.ceil((least + most) / 2)) {
+			const isAccepted = (await this.#build(terms, [...first, ...next.slice(0, count)])) !== null;
+			if (isAccepted) least = count;
+			else most = count - 1;
+		}
+		return least;
+	}
+
+	/** Builds a block that is thrown away; null if geth refuses one of the transactions. */
+	async #build(terms: BlockTerms, transactions: readonly Pushed[]): Promise<Payload | null> {
+		const raws = transactions.map(({ raw }) => raw);
+		const params = [terms.head.hash, attributesOf(terms), raws, NO_EXTRA_DATA];
+		const [built] = await this.#rpc.batch([{ method: "testing_buildBlockV1", params }]);
+		if (built?.ok !== true) return null;
+		return (built.result as { readonly executionPayload: Payload }).executionPayload;
+	}
+}
+
+function attributesOf({ head, timestamp, coinbase }: BlockTerms): object {
+	return payloadAttributes(head.number + 1, timestamp, { coinbase });
+}
+
+/** The block in RLP, as geth executes it: with zeros for the roots and hashes of its content, which it does not check here. */
+function blockOf({ head, coinbase, timestamp }: BlockTerms, payload: Payload): string {
+	const number = (value: string | number) => (BigInt(value) === 0n ? "0x" : toBeHex(value));
+	const header = [
+		...[head.hash, ZeroHash, coinbase, ZeroHash, ZeroHash, ZeroHash, `0x${"00".repeat(256)}`, "0x"],
+		...[payload.blockNumber, payload.gasLimit, payload.gasUsed, timestamp].map(number),
+		...["0x", ZeroHash, "0x0000000000000000", number(payload.baseFeePerGas), ZeroHash],
+		...[number(payload.blobGasUsed), number(payload.excessBlobGas), ZeroHash, ZeroHash],
+		...(payload.slotNumber === undefined ? [] : [ZeroHash, number(payload.slotNumber)]),
+	];
+	// Of the first type, which is a list itself, or an envelope.
+	const transactions = payload.transactions.map((tx) =>
+		Number(tx.slice(0, 4)) >= 0xc0 ? decodeRlp(tx) : tx,
+	);
+	return encodeRlp([header, transactions, [], []]);
+}
