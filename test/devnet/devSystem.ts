@@ -34,6 +34,8 @@ export interface DevSystem {
 	readonly chain: DevChain;
 	readonly builder: DevBuilder;
 	readonly folder: string;
+	/** As the options have it. */
+	readonly fork: Fork | undefined;
 	/** Stops both and removes the folder. Processes with data in it must have ended before. */
 	stop(): Promise<void>;
 }
@@ -63,7 +65,7 @@ export async function startDevSystem(options: DevSystemOptions): Promise<DevSyst
 		await chain.stop();
 		rmSync(folder, { recursive: true, force: true });
 	};
-	return { chain, builder, folder, stop };
+	return { chain, builder, folder, fork, stop };
 }
 
 /** A relay's settings in this system, without PORT. */

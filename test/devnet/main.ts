@@ -191,7 +191,7 @@ async function keep(server: Server, stop: (code: number) => Promise<void>): Prom
 	}
 }
 
-function welcome({ chain, builder }: DevSystem, servers: readonly Server[]): string {
+function welcome({ chain, builder, fork }: DevSystem, servers: readonly Server[]): string {
 	const account = chain.accounts[0];
 	const [relay, boost, fallback] = [RELAY_PORT, BOOST_PORT, FALLBACK_PORT].map(urlOf);
 	const pid = servers.find(({ port }) => port === RELAY_PORT)?.child.pid;
@@ -203,7 +203,7 @@ Leeward is running.
   fallback     ${fallback}          a second relay, for boost
   status       ${boost}/tx/<hash>, ${boost}/tx/<hash>/events
   searchers    ${relay?.replace("http", "ws")}            eth_subscribe, eth_sendBundle
-  dev chain    ${chain.url}          chain id ${chain.chainId}, a block every ${chain.slotSeconds} s
+  dev chain    ${chain.url}          chain id ${chain.chainId}, a block every ${chain.slotSeconds} s${fork === undefined ? "" : `, ${fork.name}`}
   dev builder  ${builder.url}
 
 Send a first transaction, privately:

@@ -10,6 +10,8 @@ import { id, ZeroHash } from "ethers";
 import WebSocket from "ws";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { CONTRACTS, type DevnetFixture, sample, startFixture, walletOf } from "../../devnet/devnetFixture.ts";
+import { forkOf, startForkChain } from "../../devnet/forkChain.ts";
+import { GETH } from "../../devnet/gethChain.ts";
 import { slotSecondsOf, slotSetting, timestamps } from "../../devnet/slots.ts";
 import { until } from "../../support/until.ts";
 
@@ -320,3 +322,18 @@ test("its blocks have the whole seconds of their times, and go on from whatever 
 		}
 	}
 });
+
+for (const name of ["Prague", "Osaka", "Amsterdam"]) {
+	const skip = name === "Amsterdam" && GETH === undefined;
+	test(`FORK names the rules of the chain: ${name}`, { skip }, async () => {
+		const fork = forkOf({ FORK: ` ${name.toLowerCase()} ` });
+		const chain = await startForkChain({ port: 0, slotSeconds: 1, fork });
+		try {
+			const block = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as object;
+			const info = chain.rpc("anvil_nodeInfo").catch(() => ({ hardFork: "slotNumber" in block && name }));
+			assert.equal(((await info) as { hardFork: string }).hardFork, name);
+		} finally {
+			await chain.stop();
+		}
+	});
+}

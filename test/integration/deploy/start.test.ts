@@ -290,6 +290,23 @@ it("names each taken port, and ends", async () => {
 	assert.match(bad.stderr, /^npm start: BOOST_PORT is not valid: expected a port/);
 });
 
+it("says which forks there are, and what a fork needs that anvil does not run", async () => {
+	const rows = [
+		["london", /^npm start: FORK is not valid: expected one of prague, osaka, amsterdam/m],
+		[
+			"amsterdam",
+			/^npm start: the anvil that is installed does not run Amsterdam\. Set GETH to a go-ethereum/m,
+		],
+	] as const;
+	const others = await freePorts();
+	for (const [FORK, message] of rows) {
+		const env = { ...others, FORK, GETH: "" };
+		const { code, stderr } = await launchRelay({ entry: "test/devnet/main.ts", env }).ended();
+		assert.equal(code, 1);
+		assert.match(stderr, message);
+	}
+});
+
 it("with a node and builders it runs relay and boost alone, and boost uses the fallback", async () => {
 	const others = await freePorts();
 	const env = {
