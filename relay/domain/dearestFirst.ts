@@ -3,9 +3,9 @@
 
 import TinyQueue from "tinyqueue";
 import { effectiveGasPrice } from "../../shared/ethereum/intrinsicGas.ts";
+import { feeProblem } from "./blockProblems.ts";
 import type { NextBlock } from "./chain.ts";
 import type { PrivateTransaction } from "./transaction.ts";
-import { feeProblem } from "./transactionRules.ts";
 
 /**
  * What a builder earns by a sender's consecutive transactions, in wei for each of them: priority fee times gas, as the average

@@ -2,7 +2,6 @@
 // null or a refusal. The pool has its own rules (replacement, shares).
 
 import type { Fork } from "../../shared/ethereum/forks.ts";
-import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import {
 	belowIntrinsicGas,
 	nonceAtMax,
@@ -11,8 +10,9 @@ import {
 	wrongChain,
 } from "../../shared/ethereum/protocolRules.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { codeProblem, feeProblem, fundsProblem, gasLimitProblem, nonceProblem } from "./blockProblems.ts";
 import type { AccountState, NextBlock } from "./chain.ts";
-import { type Rejection, rejection } from "./rejection.ts";
+import { type Rejection, type RejectionCode, rejection } from "./rejection.ts";
 import type { SimulationError } from "./simulation.ts";
 
 /** What is the same in all blocks of the chain. */
@@ -72,13 +72,7 @@ const authorizations: ProtocolRule = (tx) =>
 		? null
 		: rejection("EMPTY_AUTH_LIST", "EIP-7702 transaction with empty auth list");
 
-const blockGas: StaticRule = (tx, _chain, next) =>
-	tx.gasLimit <= next.gasLimit
-		? null
-		: rejection(
-				"BLOCK_GAS_LIMIT",
-				`exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${next.gasLimit}`,
-			);
+const blockGas: StaticRule = (tx, _chain, next) => refused("BLOCK_GAS_LIMIT", gasLimitProblem(tx, next));
 
 const transactionGas: ForkRule = (tx, fork) =>
 	fork.maxTxGas === null || tx.gasLimit <= fork.maxTxGas
@@ -92,30 +86,19 @@ const byFork =
 	(tx, _chain, { fork }) =>
 		rule(tx, fork);
 
-const eoa: AccountRule = (tx, account) =>
-	account.code !== "contract"
-		? null
-		: rejection("SENDER_NOT_EOA", `sender not an eoa: address ${tx.from} has code`);
+const eoa: AccountRule = (tx, { code }) => refused("SENDER_NOT_EOA", codeProblem(tx, code));
 
-const nonceLow: AccountRule = (tx, account) =>
-	tx.nonce >= account.nonce
-		? null
-		: rejection("NONCE_TOO_LOW", `nonce too low: next nonce ${account.nonce}, tx nonce ${tx.nonce}`);
+const nonceLow: AccountRule = (tx, { nonce }) =>
+	tx.nonce >= nonce ? null : refused("NONCE_TOO_LOW", nonceProblem(tx, nonce));
 
-const nonceHigh: AccountRule = (tx, account) =>
-	tx.nonce <= account.nonce + MAX_NONCE_AHEAD
-		? null
-		: rejection("NONCE_TOO_HIGH", `nonce too high: next nonce ${account.nonce}, tx nonce ${tx.nonce}`);
+const nonceHigh: AccountRule = (tx, { nonce }) =>
+	tx.nonce <= nonce + MAX_NONCE_AHEAD ? null : refused("NONCE_TOO_HIGH", nonceProblem(tx, nonce));
 
-const funds: AccountRule = (tx, account) => {
-	const cost = transactionCost(tx);
-	return account.balance >= cost
-		? null
-		: rejection(
-				"INSUFFICIENT_FUNDS",
-				`insufficient funds for gas * price + value: balance ${account.balance}, tx cost ${cost}, overshot ${cost - account.balance}`,
-			);
-};
+const funds: AccountRule = (tx, { balance }) => refused("INSUFFICIENT_FUNDS", fundsProblem(tx, balance));
+
+function refused(code: RejectionCode, problem: SimulationError | null): Rejection | null {
+	return problem === null ? null : rejection(code, problem.message);
+}
 
 /** In the order in which they are checked: the transaction's own faults come before the state of the chain. */
 export const STATIC_RULES: readonly StaticRule[] = [
@@ -164,23 +147,6 @@ export function hopelessFeeCap(
 		"FEE_CAP_TOO_LOW",
 		`max fee per gas less than block base fee: ${fees}, expected at least ${least}`,
 	);
-}
-
-/** Why the fees of `tx` are too low for the block, or null. */
-export function feeProblem(
-	tx: Pick<DecodedTransaction, "maxFeePerGas" | "maxFeePerBlobGas">,
-	block: Pick<NextBlock, "baseFee" | "blobBaseFee">,
-): SimulationError | null {
-	if (tx.maxFeePerGas < block.baseFee) {
-		const message = `max fee per gas less than block base fee: max fee ${tx.maxFeePerGas}, base fee ${block.baseFee}`;
-		return { code: "FEE_CAP_TOO_LOW", message };
-	}
-	if (tx.maxFeePerBlobGas !== null && tx.maxFeePerBlobGas < block.blobBaseFee) {
-		const fees = `max fee ${tx.maxFeePerBlobGas}, blob base fee ${block.blobBaseFee}`;
-		const message = `max fee per blob gas less than block blob base fee: ${fees}`;
-		return { code: "BLOB_FEE_CAP_TOO_LOW", message };
-	}
-	return null;
 }
 
 /** Why the block can't have `tx` whatever the state is, by its fees or its fork's rules, or null. It was admitted by an earlier one. */

@@ -2,9 +2,9 @@
 // builders get only what can be mined. Keeps no state.
 
 import { nextTurn } from "../../shared/clock.ts";
-import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { codeProblem, fundsProblem, nonceProblem } from "../domain/blockProblems.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
 import type { SharedTransactions } from "../domain/ports.ts";
@@ -160,7 +160,8 @@ export class BundleSimulation implements SharedTransactions {
 			accounts.get(from, client),
 			accounts.get(backrun.from, client),
 		]);
-		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
+		const error = codeProblem(backrun, bidder.code);
+		if (error !== null) return { kind: "failed", error };
 		const feeRecipient = this.#options.feeRecipientOf();
 		const outcomes = await simulations.simulate({
 			block: blockContext(next, feeRecipient, block),
@@ -300,10 +301,6 @@ export function revertMessage(what: string, message: string): string {
 	return why === "" ? `${what} reverted` : `${what} reverted: ${why}`;
 }
 
-function notAnAccount({ address }: Pick<AccountState, "address">): SimulationError {
-	return { code: "EXECUTION_FAILED", message: `sender not an eoa: address ${address} has code` };
-}
-
 /**
  * Checks a transaction against its sender's account before the bundle. Missing nonces and funds are checked for the `first`
  * one only, since earlier entries may provide them for the others.
@@ -314,13 +311,6 @@ function accountProblem(
 	first: boolean,
 ): SimulationError | null {
 	const { code, nonce = 0n, balance = 0n } = account ?? {};
-	if (code === "contract") return notAnAccount({ address: tx.from });
-	const nonces = `next nonce ${nonce}, tx nonce ${tx.nonce}`;
-	if (tx.nonce < nonce) return { code: "NONCE_TOO_LOW", message: `nonce too low: ${nonces}` };
-	if (!first) return null;
-	if (tx.nonce > nonce) return { code: "NONCE_GAP", message: `nonce too high: ${nonces}` };
-	const cost = transactionCost(tx);
-	if (cost <= balance) return null;
-	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
-	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
+	const unfit = codeProblem(tx, code) ?? (first || tx.nonce < nonce ? nonceProblem(tx, nonce) : null);
+	return unfit ?? (first ? fundsProblem(tx, balance) : null);
 }

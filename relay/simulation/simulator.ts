@@ -3,9 +3,6 @@
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
-import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
@@ -14,14 +11,11 @@ import {
 	type BlockContext,
 	EXECUTION_FAILURES,
 	isImpossible,
-	type SimulationError,
 	type SimulationOutcome,
-	type SimulationRequest,
 } from "../domain/simulation.ts";
-import { feeProblem } from "../domain/transactionRules.ts";
+import { checkTransactions, relevantAuthorizations } from "./checks.ts";
 import type {
 	Ask,
-	EngineBlock,
 	EngineRequest,
 	NodeAnswer,
 	Part,
@@ -33,7 +27,6 @@ import { countWithin, simulatePart } from "./engines/simulateV1.ts";
 import { stateAfter, traceFirst } from "./engines/traces.ts";
 import {
 	aboveCap,
-	BLOCK_FULL,
 	NO_VERDICT,
 	REFUSED,
 	readAnswer,
@@ -275,120 +268,3 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 }
 
 const UNSUPPORTED = { kind: "unsupported" } as const;
-
-/** How many transactions may run, and the problem of the next one; null if all may run. */
-export interface Checked {
-	readonly runnable: number;
-	readonly problem: SimulationError | null;
-}
-
-/** Checks what is known before a run. Of the balances, only the first transaction's can be checked. */
-export function checkTransactions(request: SimulationRequest): Checked {
-	const { block, transactions, accounts } = request;
-	// All senders', because one may have signed an authorization in another sender's transaction.
-	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
-	const fitting = countFitting(request);
-	for (const [index, tx] of transactions.entries()) {
-		if (index >= fitting) return { runnable: index, problem: NO_ROOM };
-		const account = accounts.get(tx.from);
-		if (account === undefined) throw new Error("a simulation was asked for without its sender's account");
-		const funds = index === 0 ? findFundsProblem(tx, account.balance) : null;
-		const problem = findBlockProblem(tx, nonces.get(tx.from) ?? 0n, block) ?? funds;
-		if (problem !== null) return { runnable: index, problem };
-		if (index < fitting - 1) useNonces(nonces, tx);
-	}
-	return { runnable: transactions.length, problem: null };
-}
-
-const NO_ROOM: SimulationError = { code: "GAS_LIMIT_TOO_HIGH", message: BLOCK_FULL };
-
-/**
- * How many of the transactions, from the first, one block has room for by the gas of their authorizations alone. Those that
- * need not be in one block all count.
- */
-function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
-	let left = block.gasLimit;
-	const first = transactions.findIndex(({ authorizationList }) => {
-		left -= block.fork.gas.leastAuthorization * BigInt(authorizationList.length);
-		return left < 0n && !mayWait;
-	});
-	return first < 0 ? transactions.length : first;
-}
-
-/** The authorizations that may use nonces before the last transaction that has room; those of that one concern nobody behind it. */
-function relevantAuthorizations(request: SimulationRequest): readonly Authorization[] {
-	const before = request.transactions.slice(0, Math.max(0, countFitting(request) - 1));
-	return before.flatMap((tx) => tx.authorizationList.filter((one) => isForChainOf(tx, one)));
-}
-
-function isForChainOf({ chainId }: Pick<Signer, "chainId">, authorization: Authorization): boolean {
-	return authorization.chainId === 0n || authorization.chainId === chainId;
-}
-
-/** Why `tx` can't be in `block` if its sender's next nonce is `nonce`, apart from funds; null if it can. */
-export function findBlockProblem(
-	tx: DecodedTransaction,
-	nonce: bigint,
-	block: EngineBlock,
-): SimulationError | null {
-	if (tx.nonce < nonce) {
-		return { code: "NONCE_TOO_LOW", message: `nonce too low: next nonce ${nonce}, tx nonce ${tx.nonce}` };
-	}
-	if (tx.nonce > nonce) {
-		return { code: "NONCE_GAP", message: `nonce too high: next nonce ${nonce}, tx nonce ${tx.nonce}` };
-	}
-	if (tx.gasLimit > block.gasLimit) {
-		const message = `exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${block.gasLimit}`;
-		return { code: "GAS_LIMIT_TOO_HIGH", message };
-	}
-	return feeProblem(tx, block);
-}
-
-/** Why `balance` wei do not cover the value and the maximum gas cost of `tx`; null if they do. */
-export function findFundsProblem(tx: DecodedTransaction, balance: bigint): SimulationError | null {
-	const cost = transactionCost(tx);
-	if (cost <= balance) return null;
-	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
-	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
-}
-
-/** Uses the nonces that `tx` uses: its sender's next one, and one for each effective authorization (EIP-7702). */
-function useNonces(nonces: Map<string, bigint>, tx: DecodedTransaction): void {
-	nonces.set(tx.from, (nonces.get(tx.from) ?? 0n) + 1n);
-	for (const authorization of tx.authorizationList) {
-		if (!isForChainOf(tx, authorization)) continue;
-		const authority = senderOfAuthorization(authorization) ?? "";
-		if (nonces.get(authority) === authorization.nonce) nonces.set(authority, authorization.nonce + 1n);
-	}
-}
-
-/** A transaction's sender, and its authorizations. */
-export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
-
-/** The authorizations of `tx` for its chain, by who has signed them, in order. */
-export function authorizationsBySigner(tx: Signer): ReadonlyMap<string, readonly Authorization[]> {
-	const bySigner = new Map<string, Authorization[]>();
-	for (const authorization of tx.authorizationList) {
-		const authority = isForChainOf(tx, authorization) ? senderOfAuthorization(authorization) : null;
-		if (authority === null) continue;
-		const own = bySigner.get(authority);
-		if (own === undefined) bySigner.set(authority, [authorization]);
-		else own.push(authorization);
-	}
-	return bySigner;
-}
-
-/**
- * The last effective one of an account's own authorizations, if its next nonce is `nonce` where the first one counts. Each
- * effective one uses a nonce. https://eips.ethereum.org/EIPS/eip-7702#behavior
- */
-export function lastEffective(own: readonly Authorization[], nonce: bigint): Authorization | null {
-	let last: Authorization | null = null;
-	let next = nonce;
-	for (const authorization of own) {
-		if (authorization.nonce !== next) continue;
-		last = authorization;
-		next += 1n;
-	}
-	return last;
-}

@@ -3,11 +3,12 @@
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import { codeProblem } from "../../domain/blockProblems.ts";
 import type { AccountState } from "../../domain/chain.ts";
 import { ACCOUNT_METHODS, readAccount } from "../../domain/nodeJson.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
-import { findBlockProblem } from "../simulator.ts";
+import { termsProblem } from "../checks.ts";
 import type { AskNode } from "./blocks.ts";
 
 /** A sender right before its transaction; balance in wei. */
@@ -20,10 +21,8 @@ export function ownProblem(
 	block: BlockContext,
 	rules: ChainRules,
 ): string | null {
-	// EIP-3607: a contract sends nothing.
-	const code = sender?.code === "contract" ? `sender not an eoa: address ${tx.from} has code` : null;
-	const own = firstRefusal(PROTOCOL_RULES, tx, rules, block)?.message ?? code;
-	return own ?? findBlockProblem(tx, tx.nonce, block)?.message ?? null;
+	const own = firstRefusal(PROTOCOL_RULES, tx, rules, block)?.message ?? null;
+	return own ?? (codeProblem(tx, sender?.code) ?? termsProblem(tx, block))?.message ?? null;
 }
 
 /** The error for a transaction that needs more gas than is `left` in the block. */

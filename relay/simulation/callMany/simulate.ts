@@ -3,10 +3,10 @@
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { fundsProblem } from "../../domain/blockProblems.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
 import { isObject, onlyCall, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
 import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
-import { findFundsProblem } from "../simulator.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
 import {
 	capped,
@@ -212,7 +212,7 @@ function messageOf(
 	if (tx === null || sender === undefined) return message;
 	if (code === "GAS_LIMIT_TOO_HIGH") return roomProblem(tx, (first?.block.gasLimit ?? 0n) - used);
 	if (code === "INSUFFICIENT_FUNDS" && before.size === 0)
-		return findFundsProblem(tx, sender.balance)?.message ?? message;
+		return fundsProblem(tx, sender.balance)?.message ?? message;
 	const sent = [...before.keys()].filter((one) => one.tx?.from === tx.from).length;
 	const next = sender.nonce + BigInt(sent);
 	// Only where this count agrees with the error: authorizations (EIP-7702) may have raised the nonce too.

@@ -5,11 +5,12 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
+import { fundsProblem, nonceProblem } from "../../domain/blockProblems.ts";
+import { termsProblem } from "../checks.ts";
 import type { StateOverrides } from "../engines/engine.ts";
 import { applyDiff, isObject, readHex } from "../engines/nodeObjects.ts";
 import { frameError, traceCall } from "../engines/traces.ts";
 import { readAnswer } from "../engines/verdicts.ts";
-import { findBlockProblem, findFundsProblem } from "../simulator.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
 import {
 	capped,
@@ -102,9 +103,9 @@ function problemOf(
 ): string | null {
 	if (tx === null) return null;
 	const left = block.gasLimit - gasUsed;
-	const nonce = findBlockProblem(tx, before.nonce, block);
+	const nonce = nonceProblem(tx, before.nonce) ?? termsProblem(tx, block);
 	if (nonce !== null) return nonce.message;
-	return tx.gasLimit > left ? roomProblem(tx, left) : (findFundsProblem(tx, before.balance)?.message ?? null);
+	return tx.gasLimit > left ? roomProblem(tx, left) : (fundsProblem(tx, before.balance)?.message ?? null);
 }
 
 function senderIn(

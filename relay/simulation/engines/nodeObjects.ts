@@ -4,8 +4,8 @@
 import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import { authorizationsBySigner, lastEffective, type Signer } from "../../domain/authorizations.ts";
 import type { Header } from "../../domain/chain.ts";
-import { authorizationsBySigner, lastEffective, type Signer } from "../simulator.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
 /** anvil refuses blob fees of more than 128 bits. */

@@ -6,9 +6,9 @@
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { fundsProblem } from "../../domain/blockProblems.ts";
 import { timestampBehind } from "../../domain/chain.ts";
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
-import { findFundsProblem } from "../simulator.ts";
 import type { Ask, EngineBlock, NodeAnswer, Part, RequestLimits } from "./engine.ts";
 import {
 	blockOverrides,
@@ -98,7 +98,7 @@ export async function simulatePart(part: Part, limits: RequestLimits, ask: Ask):
 		return { kind: "unsupported" };
 	const tx = part.chain[outcomes.length];
 	// For missing funds, use the relay's own message with the amounts.
-	if (tx !== undefined && nextBalance !== null) error = findFundsProblem(tx, nextBalance) ?? error;
+	if (tx !== undefined && nextBalance !== null) error = fundsProblem(tx, nextBalance) ?? error;
 	const all = [...outcomes, { ok: false, error } as const];
 	return { kind: "ran", outcomes: all, finalCount: all.length, unexplained: false };
 }
@@ -131,7 +131,7 @@ async function isContradicted(
 	// Fees were checked before the run.
 	if (error.code === "FEE_CAP_TOO_LOW" || error.code === "BLOB_FEE_CAP_TOO_LOW") return true;
 	if (error.message === BLOCK_FULL && gas <= block.gasLimit) return true;
-	if (error.code === "INSUFFICIENT_FUNDS" && balance !== null && findFundsProblem(tx, balance) === null)
+	if (error.code === "INSUFFICIENT_FUNDS" && balance !== null && fundsProblem(tx, balance) === null)
 		return true;
 	// Behind others it is known that the read of the balances runs; there less gas may be left than the gas cap that is known.
 	if (index > 0) return error.code === "OUT_OF_GAS";

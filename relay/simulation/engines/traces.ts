@@ -6,9 +6,9 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { fundsProblem } from "../../domain/blockProblems.ts";
 import type { Fields } from "../../domain/nodeJson.ts";
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
-import { findFundsProblem } from "../simulator.ts";
 import type { Ask, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 import {
 	applyDiff,
@@ -41,7 +41,7 @@ export async function traceFirst(part: Part, ask: Ask, changes = part.chain.leng
 	if (tx === undefined) return endedWith(NO_VERDICT);
 	// Nodes trace transactions even if the sender can't pay the maximum cost.
 	const balance = firstBalance(part);
-	const funds = balance === null ? null : findFundsProblem(tx, balance);
+	const funds = balance === null ? null : fundsProblem(tx, balance);
 	if (funds !== null) return endedWith({ ok: false, error: funds });
 	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), { changes, logs: true }, ask);
 	if (called?.kind === "failed") return endedWith({ ok: false, error: called.error });

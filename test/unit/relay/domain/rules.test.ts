@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { feeProblem } from "../../../../relay/domain/blockProblems.ts";
 import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts";
 import {
 	DEFAULT_PATH,
@@ -16,7 +17,6 @@ import type { Rejection } from "../../../../relay/domain/rejection.ts";
 import type { SimulationOutcome } from "../../../../relay/domain/simulation.ts";
 import {
 	ACCOUNT_RULES,
-	feeProblem,
 	firstRefusal,
 	hopelessFeeCap,
 	STATIC_RULES,

@@ -3,14 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Wallet } from "ethers";
-import {
-	checkTransactions,
-	findBlockProblem,
-	findFundsProblem,
-} from "../../../../relay/simulation/simulator.ts";
+import { fundsProblem } from "../../../../relay/domain/blockProblems.ts";
+import { checkTransactions } from "../../../../relay/simulation/checks.ts";
 import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import { BLOCK, fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
+import { fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
 
 describe("what a block takes", () => {
 	const rows = [
@@ -30,7 +27,9 @@ describe("what a block takes", () => {
 	for (const [fields, expected] of rows) {
 		const title = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
 		it(`${title.join(", ")}: ${expected?.[0] ?? "taken"}`, () => {
-			const found = findBlockProblem(fakeTransaction(fields), 5n, BLOCK);
+			const accounts = new Map([[SENDER, { nonce: 5n, balance: 10n ** 18n }]]);
+			const request = fakeRequest({ transactions: [fakeTransaction(fields)], accounts });
+			const found = checkTransactions(request).problem;
 			assert.deepEqual(found, expected === null ? null : { code: expected[0], message: expected[1] });
 		});
 	}
@@ -45,8 +44,8 @@ describe("what a sender must hold", () => {
 			blobVersionedHashes: ["0x01", "0x01"],
 		});
 		const cost = 30_000n * 20n + 7n + 2n * 131_072n * 4n;
-		assert.equal(findFundsProblem(tx, cost), null);
-		assert.deepEqual(findFundsProblem(tx, cost - 1n), {
+		assert.equal(fundsProblem(tx, cost), null);
+		assert.deepEqual(fundsProblem(tx, cost - 1n), {
 			code: "INSUFFICIENT_FUNDS",
 			message: `insufficient funds for gas * price + value: balance ${cost - 1n}, tx cost ${cost}, overshot 1`,
 		});

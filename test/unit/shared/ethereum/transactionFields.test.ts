@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { feeProblem } from "../../../../relay/domain/transactionRules.ts";
+import { feeProblem } from "../../../../relay/domain/blockProblems.ts";
 import {
 	blobGas,
 	effectiveGasPrice,
