@@ -3,7 +3,7 @@
 // a target's events tell what was sent, but not by whom.
 
 import type { Bidder } from "../domain/bundleStatus.ts";
-import type { Bid } from "./bids.ts";
+import type { Bid } from "./bid.ts";
 
 /** A bid that was out for a block. */
 export interface BidOut {

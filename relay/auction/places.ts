@@ -1,7 +1,7 @@
 // The rule by which bids get places at builders. Pure.
 
 import { networkAddress } from "../../shared/http/callContext.ts";
-import type { Bid } from "./bids.ts";
+import { type Bid, compare } from "./bid.ts";
 
 export interface PlacesOptions {
 	/** Most bids of one target at one builder. */
@@ -100,10 +100,4 @@ function claimsOf({ target, client, backrun: { from, nonce } }: Bid): readonly s
 		`client ${target} ${networkAddress(client)}`,
 		`sender ${target} ${from}`,
 	];
-}
-
-/** Sort order: the higher value first, then the earlier bid. */
-export function compare(a: Bid, b: Bid): number {
-	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
-	return a.seq - b.seq;
 }

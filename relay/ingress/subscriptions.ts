@@ -2,14 +2,13 @@
 // subscribers, who are served in turns of the event loop, fairly by client. Which results a subscriber may see is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
-import type { CallContext, Connection, Exchange } from "../../shared/http/callContext.ts";
+import type { Connection, Exchange } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
-import { PENDING_TRANSACTIONS, transactionTopic } from "../domain/endpoints.ts";
+import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
-import type { MethodDependencies } from "./methodDependencies.ts";
 
 /** Subscriptions of one connection at most. */
 export const MAX_SUBSCRIPTIONS = 16;
@@ -170,31 +169,4 @@ interface Subscription {
 	/** Results held until the client has the id, as unread bytes; null afterwards, and when the subscription has ended. */
 	held: { readonly results: Results; readonly release: () => void }[] | null;
 	hasEnded: boolean;
-}
-
-/**
- * Subscribes `connection` to the transaction with this hash, lower case; returns the subscription's id. Each result is the
- * object of `GET /tx/{hash}`: first the current status if the relay has a record, then the status after each change. For an
- * unknown transaction nothing is sent until it arrives.
- */
-export async function subscribeToTransaction(
-	connection: Connection,
-	hash: string,
-	{ exchange }: CallContext,
-	{ subscriptions, records, following, statusView }: MethodDependencies,
-): Promise<string> {
-	let hasChanged = false;
-	const unfollow = following.follow(hash, () => {
-		hasChanged = true;
-	});
-	try {
-		let record = await records.record(hash);
-		// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
-		if (hasChanged) record = await records.record(hash);
-		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
-		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
-		return id;
-	} finally {
-		unfollow();
-	}
 }

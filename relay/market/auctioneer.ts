@@ -3,7 +3,7 @@
 // sends and cancels bids.
 
 import { nextTurn } from "../../shared/clock.ts";
-import { type Bid, backrunBundle, backrunName, isFor } from "../auction/bids.ts";
+import { type Bid, backrunBundle, backrunName, isFor } from "../auction/bid.ts";
 import { type BidOut, BidsOut } from "../auction/bidsOut.ts";
 import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
 import { type Award, placesOf } from "../auction/places.ts";

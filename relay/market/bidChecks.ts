@@ -3,7 +3,7 @@
 
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type Bid, valued } from "../auction/bids.ts";
+import { type Bid, valued } from "../auction/bid.ts";
 import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
 import type { MarketDependencies, SearcherMarket } from "./market.ts";
 

@@ -4,7 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { type Bid, valued } from "../auction/bids.ts";
+import { type Bid, valued } from "../auction/bid.ts";
 import type { Submission, Withdrawal } from "../auction/bundleTable.ts";
 import {
 	type BidRequest,

@@ -19,11 +19,11 @@ import {
 	PARTIAL_PENDING_TRANSACTIONS,
 	PENDING_TRANSACTIONS,
 	SUBSCRIPTION_NAMES,
+	transactionTopic,
 } from "../../domain/endpoints.ts";
 import { bundleOwner } from "../bundleRequests.ts";
 import { bundleBlockView } from "../bundleViews.ts";
 import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
-import { subscribeToTransaction } from "../subscriptions.ts";
 
 export const eth_subscribe = relayMethod({
 	name: "eth_subscribe",
@@ -113,3 +113,30 @@ export const eth_unsubscribe = relayMethod({
 		return id === PENDING_ID || subscriptions.unsubscribe(connection, id);
 	},
 });
+
+/**
+ * Subscribes `connection` to the transaction with this hash, lower case; returns the subscription's id. Each result is the
+ * object of `GET /tx/{hash}`: first the current status if the relay has a record, then the status after each change. For an
+ * unknown transaction nothing is sent until it arrives.
+ */
+async function subscribeToTransaction(
+	connection: Connection,
+	hash: string,
+	{ exchange }: CallContext,
+	{ subscriptions, records, following, statusView }: MethodDependencies,
+): Promise<string> {
+	let hasChanged = false;
+	const unfollow = following.follow(hash, () => {
+		hasChanged = true;
+	});
+	try {
+		let record = await records.record(hash);
+		// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
+		if (hasChanged) record = await records.record(hash);
+		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
+		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
+		return id;
+	} finally {
+		unfollow();
+	}
+}

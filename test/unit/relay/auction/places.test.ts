@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Bid } from "../../../../relay/auction/bids.ts";
+import type { Bid } from "../../../../relay/auction/bid.ts";
 import { placesOf } from "../../../../relay/auction/places.ts";
 
 /** `label value`, then what differs: its sender, address, target, nonce, builders. */

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backrunName } from "../../../../relay/auction/bids.ts";
+import { backrunName } from "../../../../relay/auction/bid.ts";
 import { partialPendingTransaction } from "../../../../relay/auction/feed.ts";
 import { nameOf } from "../../../../relay/auction/plainBundle.ts";
 import { blockRange, bundleHash, comingOf } from "../../../../relay/domain/bundle.ts";

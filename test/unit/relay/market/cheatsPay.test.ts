@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Bid } from "../../../../relay/auction/bids.ts";
+import type { Bid } from "../../../../relay/auction/bid.ts";
 import { paymentOf } from "../../../../relay/auction/payments.ts";
 import { placesOf } from "../../../../relay/auction/places.ts";
 import type { Bidder } from "../../../../relay/domain/bundleStatus.ts";

@@ -1,0 +1,107 @@
+// A bid, how bids compare, and the bundle in which one is sent.
+
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { Bidder, BundleRecord } from "../domain/bundleStatus.ts";
+import type { NextBlock } from "../domain/chain.ts";
+import { policyOf } from "../domain/endpoints.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+import type { Submission } from "./bundleTable.ts";
+
+/**
+ * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee recipient when it runs directly
+ * behind a user's transaction (the target). Its owner submits it as a bundle, by whose hash and uuid it is followed and withdrawn.
+ */
+export interface Bid {
+	/** The bundle's status, as its owner sees it. */
+	readonly record: BundleRecord;
+	readonly bidder: Bidder;
+	/** The sender's identity, and the client (see clientOf) that it came from. */
+	readonly owner: string;
+	readonly client: string;
+	readonly target: string;
+	readonly backrun: DecodedTransaction;
+	/** The order of acceptance: of equal bids the earlier one wins. */
+	readonly seq: number;
+	/** The bundle's entry under its uuid. */
+	submission: Submission;
+	/** The range of blocks, both included. */
+	firstBlock: number;
+	lastBlock: number;
+	/** Names of the allowed builders; null: all. */
+	builders: readonly string[] | null;
+	/**
+	 * Wei paid by transfer: the least of the simulations for the next block. A builder may take what it had before the target's
+	 * state changed, and nobody is judged by what he did not bid then.
+	 */
+	value: bigint;
+	/** The next block of these simulations. */
+	valueFor: number;
+	/** Whether the account that gets the refund was empty then. */
+	refundIsToNew: boolean;
+	/**
+	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
+	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
+	 */
+	basis: string | null;
+	/** The state of the simulation that is running, and its abort controller; or null. */
+	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
+	/** The last state in which its simulation gave no result, because the node or the target failed; or null. */
+	inconclusive: { readonly basis: string; readonly targetFailed: boolean } | null;
+	/** Where it was sent: for which block, to which builders; `targetBuilders` are all that have the target. */
+	placement: {
+		readonly block: number;
+		readonly builders: readonly string[];
+		readonly targetBuilders: readonly string[];
+	} | null;
+}
+
+/** Sort order: the higher value first, then the earlier bid. */
+export function compare(a: Bid, b: Bid): number {
+	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
+	return a.seq - b.seq;
+}
+
+/** The value of a bid that has paid `paid` wei in a simulation while `next` is the next block; `before`: what it had. */
+export function valued(
+	before: Pick<Bid, "value" | "valueFor"> | undefined,
+	paid: bigint,
+	next: number,
+): Pick<Bid, "value" | "valueFor"> {
+	const isLess = before === undefined || before.valueFor !== next || paid < before.value;
+	return { value: isLess ? paid : before.value, valueFor: next };
+}
+
+/** Whether a bid is for `block`. */
+export function isFor({ firstBlock, lastBlock }: Bid, block: number): boolean {
+	return firstBlock <= block && block <= lastBlock;
+}
+
+/** The bundle's name at builders: a client has one bid per target there, and the next one replaces it. */
+export function backrunName(target: string, client: string): string {
+	return `backrun ${target} ${client}`;
+}
+
+/** The bundle for the next block; `refundPercent` is the user's share of the backrun's proceeds. */
+export function backrunBundle(
+	bid: Bid,
+	{ tx, path, refundRecipient }: PrivateTransaction,
+	next: Pick<NextBlock, "number" | "fork" | "baseFee">,
+	refundPercent: number,
+): OutgoingBundle {
+	return {
+		name: backrunName(bid.target, bid.client),
+		transactions: [
+			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
+			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
+		],
+		...{ block: next.number, client: bid.client, isPlain: false, worth: Number(bid.value) },
+		refund: {
+			payout: { fork: next.fork, baseFee: next.baseFee, isNew: bid.refundIsToNew, brings: bid.value },
+			percent: refundPercent,
+			recipient: refundRecipient ?? tx.from,
+			bodyIdx: 0,
+			of: bid.backrun.hash,
+		},
+	};
+}
