@@ -1,8 +1,8 @@
 // Which of a transaction's authorizations take effect, and the nonces that they use (EIP-7702). Pure, but for the recovery of who has
 // signed them, which is remembered.
 
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 
 /** A transaction's sender, and its authorizations. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;

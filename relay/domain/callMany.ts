@@ -1,8 +1,8 @@
 // Types and limits of `eth_callMany`: a bundle of signed transactions, or bundles of unsigned calls, and what each
 // returned.
 
-import type { AccessListEntry } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";
 import type { BlockTag } from "../../shared/jsonrpc/method.ts";
 
 /** Most transactions of a bundle, or calls of all bundles together, since each costs the node an execution. */

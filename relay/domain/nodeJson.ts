@@ -2,7 +2,7 @@
 
 import { forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseAddress, parseHash, parseNodeQuantity } from "../../shared/ethereum/hex.ts";
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import type { AccountState, Header } from "./chain.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;

@@ -2,8 +2,8 @@
 // fairly by client. One takes 50 µs, a transaction may have hundreds of authorizations, and a bundle or a block thousands.
 
 import { nextTurn } from "../../shared/clock.ts";
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { FairScheduler } from "../../shared/shares/scheduler.ts";
 
 /** Recoveries of one turn, which take some 3 ms. */

@@ -2,9 +2,9 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { blobMs } from "../../shared/ethereum/blobProofs.ts";
-import { countAuthorizations } from "../../shared/ethereum/rlp.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
+import { countAuthorizations } from "../../shared/ethereum/transactionFields.ts";
 import {
 	type CallContext,
 	type Client,

@@ -3,7 +3,7 @@
 // https://github.com/ethereum/go-ethereum/blob/v1.17.8/internal/ethapi/api.go (AccessList)
 
 import { parseQuantity } from "../../shared/ethereum/hex.ts";
-import type { AccessListEntry } from "../../shared/ethereum/rlp.ts";
+import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";
 import { fieldsOf } from "../domain/nodeJson.ts";
 import type { Ask } from "./engines/engine.ts";
 import { DELEGATION_PREFIX } from "./engines/nodeObjects.ts";

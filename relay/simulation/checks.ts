@@ -1,8 +1,8 @@
 // What the relay checks itself before the node runs a simulation, because nodes check it differently or not at all there: nonces,
 // funds, the block's gas and fees, and room for authorizations.
 
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { authorizationsForChain, useNonces } from "../domain/authorizations.ts";
 import { feeProblem, fundsProblem, gasLimitProblem, nonceProblem } from "../domain/blockProblems.ts";
 import type { NextBlock } from "../domain/chain.ts";

@@ -3,8 +3,8 @@
 // caller shows the node's transactions the same way, or unchanged so that clients can verify them.
 
 import { toQuantity } from "./hex.ts";
-import type { Authorization } from "./rlp.ts";
 import type { DecodedTransaction } from "./transaction.ts";
+import type { Authorization } from "./transactionFields.ts";
 
 /** A transaction as a JSON-RPC object. */
 export type RpcTransaction = Readonly<Record<string, unknown>>;

@@ -2,18 +2,16 @@
 // will use. Nonce, balance, fees, chain id and gas are checked by admission; KZG proofs by blobProofs.ts.
 
 import { asBuffer, bytesToHex } from "./hex.ts";
+import { RlpReader, rlpEncode, uintToBytes } from "./rlp.ts";
+import { findSidecarProblem, readSidecar, type SidecarVersion } from "./sidecar.ts";
+import { isCanonicalSignature, keccak256, recoverAddress } from "./signatures.ts";
 import {
 	type Authorization,
 	type ReadPayload,
-	RlpReader,
 	readPayload,
-	rlpEncode,
 	signingHash,
 	type TransactionFields,
-	uintToBytes,
-} from "./rlp.ts";
-import { findSidecarProblem, readSidecar, type SidecarVersion } from "./sidecar.ts";
-import { isCanonicalSignature, keccak256, recoverAddress } from "./signatures.ts";
+} from "./transactionFields.ts";
 
 interface SidecarSummary {
 	readonly version: SidecarVersion;

@@ -13,8 +13,8 @@ import { Slots } from "../../shared/ethereum/slots.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { always, OSAKA } from "../support/forks.ts";
 import { GETH, startGeth } from "../devnet/gethChain.ts";
+import { always, OSAKA } from "../support/forks.ts";
 import { CHEATS, payingWhere, readSights, SHOWS_ALL } from "../support/simulationCheats.ts";
 import {
 	abilitiesOf,

@@ -4,8 +4,8 @@
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import { type Hex, keccak256 } from "viem";
-import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { SeededRandom } from "./seededRandom.ts";
 
 /** Bytes that go into a list unchanged, without an RLP header, for non-canonical forms. */

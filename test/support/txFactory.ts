@@ -4,9 +4,10 @@
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import { ownedTransaction, ownerOf, type PrivateTransaction } from "../../relay/domain/transaction.ts";
-import { type RlpItem, rlpEncode, type TransactionType, uintToBytes } from "../../shared/ethereum/rlp.ts";
+import { type RlpItem, rlpEncode, uintToBytes } from "../../shared/ethereum/rlp.ts";
 import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { TransactionType } from "../../shared/ethereum/transactionFields.ts";
 
 /** An account that can sign. */
 export interface TestAccount {

@@ -4,7 +4,7 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
-import type { Authorization } from "../../../shared/ethereum/rlp.ts";
+import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
 import { fundsProblem, nonceProblem } from "../../domain/blockProblems.ts";
 import { termsProblem } from "../checks.ts";
 import type { StateOverrides } from "../engines/engine.ts";

@@ -2,8 +2,8 @@
 // relay's own node only: authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
-import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
 import { authorizationsBySigner, lastEffective, type Signer } from "../../domain/authorizations.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { TransactionType } from "../../../shared/ethereum/rlp.ts";
+import type { TransactionType } from "../../../shared/ethereum/transactionFields.ts";
 import { type AuctionFixture, bundleOf, startAuction } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
 import { EMITS, REVERTS } from "../../support/contracts.ts";

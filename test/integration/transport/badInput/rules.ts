@@ -1,8 +1,8 @@
 // Well-formed transactions that this chain or account may not send, with their exact answers, and what is just within each
 // rule. Each row has an account of its own.
 
-import type { TransactionType } from "../../../../shared/ethereum/rlp.ts";
 import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
+import type { TransactionType } from "../../../../shared/ethereum/transactionFields.ts";
 import {
 	rawTransaction,
 	signedTransaction,

@@ -5,8 +5,8 @@ import { describe, it } from "node:test";
 import { Wallet } from "ethers";
 import { fundsProblem } from "../../../../relay/domain/blockProblems.ts";
 import { checkTransactions } from "../../../../relay/simulation/checks.ts";
-import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../../../shared/ethereum/transactionFields.ts";
 import { fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
 
 describe("what a block takes", () => {
