@@ -60,9 +60,6 @@ import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
-import { TransactionDisk } from "./transactions/disk.ts";
-import { Pool } from "./transactions/pool.ts";
-import { TransactionRecords } from "./transactions/records.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
 /** What a caller may supply. */
@@ -169,9 +166,6 @@ async function makeParts(
 		metrics.step({ step }, seconds);
 	const onLaterHead = () => heads.checkNow();
 
-	const store = new TransactionDisk({ kv, log: log.child("store") });
-	const records = new TransactionRecords({ log: log.child("records") });
-	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
 	const slots = new Slots(
 		{ setMs: slotMsOf(config) },
 		{
@@ -217,7 +211,8 @@ async function makeParts(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ events: records, clock, lookup, maySend: () => kv.isHeld },
+			...{ clock, lookup, maySend: () => kv.isHeld },
+			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
@@ -231,6 +226,14 @@ async function makeParts(
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
 	const blobProofs = new BlobProofs({}, { clock });
 	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
+	const transactions = new Transactions(
+		{ maxBytes: config.POOL_MAX_BYTES },
+		{
+			...{ ...shared, kv, blobProofs, log },
+			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
+			onWritten: (seconds) => onStep("store", seconds),
+		},
+	);
 	const market = new SearcherMarket(
 		{
 			...{ rules, feeRecipientOf, bidding: () => abilities.bidding },
@@ -239,7 +242,7 @@ async function makeParts(
 			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
 		},
 		{
-			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
+			...{ ...shared, transactions, kv, onLaterHead, sender: fanout, publisher: subscriptions },
 			...{ payments: paymentReader({ node, received: receivedByFrames }), blobProofs },
 			forkAt: forks.at,
 			view: bundleBlockView,
@@ -248,11 +251,6 @@ async function makeParts(
 			log: log.child("market"),
 		},
 	);
-	const transactions = new Transactions({
-		...{ ...shared, pool, records, store, blobProofs },
-		onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-		onWritten: (seconds) => onStep("store", seconds),
-	});
 	const runner = new SenderRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
 		{ ...shared, transactions, searchers: market },
@@ -260,8 +258,7 @@ async function makeParts(
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
-			...{ ...shared, transactions, runner, onLaterHead, share: (transaction) => market.share(transaction) },
-			blobProofs,
+			...{ ...shared, transactions, onLaterHead, blobProofs },
 			onOutcome(path, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
@@ -313,9 +310,7 @@ async function makeParts(
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
-	records.subscribe((record, before, event) => {
-		// After a crash only this event shows that a refund is due to the user.
-		if (event.type === "bundled") blockLoop.flushSoon();
+	transactions.records.subscribe((record, before, event) => {
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
@@ -401,7 +396,7 @@ function inOrder(
 		sink("waiting", () => waiting.stop()),
 		sink("store", () => resources.close()),
 		blobProofs,
-		sink("records", () => transactions.flush(true)),
+		sink("records", () => transactions.keeper.flush(true)),
 		sink("builders", () => fanout.close()),
 		{
 			name: "pool",
@@ -413,6 +408,7 @@ function inOrder(
 			async stop() {
 				runner.stop();
 				market.stop();
+				transactions.keeper.stop();
 				await simulations.stop();
 				await background.join();
 			},

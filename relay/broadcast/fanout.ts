@@ -8,8 +8,8 @@ import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
 import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
-import type { DeliveryAnswer, DeliveryKind } from "../domain/events.ts";
-import type { Broadcaster, BundleAnswered, BundleSender, Dispatch, EventSink } from "../domain/ports.ts";
+import type { DeliveryAnswer, DeliveryKind, TxEvent } from "../domain/events.ts";
+import type { Broadcaster, BundleAnswered, BundleSender, Dispatch } from "../domain/ports.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import {
@@ -37,7 +37,8 @@ export interface FanoutOptions {
 }
 
 export interface FanoutDependencies extends BuilderClientDependencies {
-	readonly events: EventSink;
+	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
+	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
 	readonly maySend: () => boolean;
 	readonly onDelivery: DeliveryListener;
@@ -70,7 +71,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
 	readonly #identity: Identity;
-	readonly #events: EventSink;
+	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
 	/** Sent bundles by builder and name: only these need a cancel. */
@@ -84,7 +85,7 @@ export class Fanout implements Broadcaster, BundleSender {
 			fullPrivacy: trusted.map((row) => row.name),
 		};
 		this.#identity = createIdentity(options.signingKey);
-		this.#events = dependencies.events;
+		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
 		this.#builders = new Map(
@@ -249,7 +250,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	): void {
 		this.#onDelivery(builder, kind, answer, ms);
 		const at = this.#clock.now();
-		this.#events.emit(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
+		this.#delivered(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
 	}
 
 	#bundleAnswered(

@@ -57,11 +57,6 @@ export interface Simulator {
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
 }
 
-/** Receives events. */
-export interface EventSink {
-	emit(hash: string, event: TxEvent): void;
-}
-
 /** Called for every event after it was applied to the record. */
 export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
 

@@ -35,7 +35,8 @@ test("/readyz names what fails", async () => {
 				heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
 				kv: { isHeld },
 			},
-			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isAnswered } },
+			transactions: { keeper: { isWritable: async () => isWritten } },
+			deliveries: { healthy: isAnswered },
 		} as unknown as RelayParts);
 		const failed: string[] = [];
 		for (const { name, check } of checks) {

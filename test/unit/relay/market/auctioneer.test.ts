@@ -8,8 +8,8 @@ import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 
 describe("a full book", () => {
 	test("the cheapest bid of the client with the most bids is evicted and its uuid is free", async () => {
-		const { fixture, target: one } = withTarget({ bids: { maxTotal: 4 } });
-		const two = fixture.target("U");
+		const { fixture, target: one } = await withTarget({ bids: { maxTotal: 4 } });
+		const two = await fixture.target("U");
 		const a = await fixture.accepted("A", one, 5n);
 		const b = await fixture.accepted("B", one, 4n, { uuid: "u" });
 		const c = await fixture.accepted("C", two, 9n);
@@ -27,7 +27,7 @@ describe("a full book", () => {
 
 describe("a backrun counts as sent", () => {
 	test("when it leaves for the first builder, once", async () => {
-		const { fixture, target } = withTarget();
+		const { fixture, target } = await withTarget();
 		fixture.builders.holding = true;
 		const hash = await fixture.accepted("A", target, 5n);
 		const [leaves] = fixture.builders.waiting.splice(0);
@@ -50,7 +50,7 @@ function backrun(fixture: AuctionFixture) {
 
 /** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent for 102 yet. */
 async function atNextHead(pays: Pays = 9n) {
-	const { fixture, target } = withTarget();
+	const { fixture, target } = await withTarget();
 	const a = await fixture.accepted("A", target, 9n, { ...RANGE, uuid: "u" });
 	await fixture.block();
 	fixture.simulations.pays.set("A", pays);
@@ -75,7 +75,7 @@ describe("what a block says of the bids on a target", () => {
 	] as const;
 	for (const [name, held, best, other, later] of rows) {
 		test(`where it holds ${name}`, async () => {
-			const { fixture, target } = withTarget();
+			const { fixture, target } = await withTarget();
 			const a = await fixture.accepted("A", target, 9n);
 			const sent = backrun(fixture);
 			const b = await fixture.accepted("B", target, 5n, RANGE);
