@@ -10,7 +10,7 @@ import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBloc
 import { chainWorth, DearestFirst } from "./domain/dearestFirst.ts";
 import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
-import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
+import type { Accounts, Broadcaster } from "./domain/ports.ts";
 import {
 	holdersOf,
 	isLive,
@@ -20,6 +20,7 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
+import type { ReceiptReader } from "./inclusion/receipts.ts";
 import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
@@ -46,7 +47,7 @@ export interface BlockLoopOptions {
 export interface BlockLoopDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
-	readonly inclusions: InclusionReader;
+	readonly inclusions: ReceiptReader;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<SenderRunner, "run">;
 	/** Advanced to a head once its inclusions are known. */

@@ -8,7 +8,7 @@ import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
 import { chainWorth } from "./domain/dearestFirst.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./domain/ports.ts";
+import type { Accounts, Broadcaster, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
 	askAgainMs,
@@ -18,6 +18,7 @@ import {
 	type SimulationPriority,
 } from "./domain/simulation.ts";
 import { blockProblem } from "./domain/transactionRules.ts";
+import type { ReceiptReader } from "./inclusion/receipts.ts";
 import {
 	countToSimulate,
 	type MaybeOutcome,
@@ -43,7 +44,7 @@ export interface Searchers {
 export interface SenderRunnerDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
-	readonly inclusions: InclusionReader;
+	readonly inclusions: ReceiptReader;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
 	readonly broadcaster: Broadcaster;

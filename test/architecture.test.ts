@@ -14,12 +14,12 @@ const MAX_LINES = 500;
 /** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
-	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/"],
+	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/", "type:relay/inclusion/"],
 	...["type:relay/senderRunner.ts", "relay/senderPlan.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
-	"type:relay/transactions/",
+	...["type:relay/transactions/", "type:relay/inclusion/"],
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
@@ -29,6 +29,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
+	// What clients ask reads the transactions.
+	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/transactions/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|senderRunner|senderPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
@@ -330,6 +332,7 @@ const SOUND: readonly (readonly [string, string])[] = [
 		"relay/pipeline.ts",
 		imports("./admission/rules.ts", "./domain/chain.ts", "../shared/clock.ts", "node:fs", "zod"),
 	],
+	["relay/ingress/a.ts", `${OPENING}import type { A } from "../transactions/pool.ts";\n`],
 	["relay/ingress/methods/a.ts", imports("../methodDependencies.ts", "./b.ts", "../../domain/ports.ts")],
 	["relay/relay.ts", imports("./pool/pool.ts", "./blockLoop.ts", "../shared/kv/lmdb.ts")],
 	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],

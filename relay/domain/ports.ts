@@ -7,7 +7,7 @@ import type { JsonPieces } from "../../shared/jsonrpc/answers.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
-import type { AccountState, Inclusion } from "./chain.ts";
+import type { AccountState } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
@@ -15,7 +15,6 @@ import type {
 	CancelRequest,
 	ChainLink,
 	PrivateTransaction,
-	Requester,
 	Submission,
 	SubmitOutcome,
 } from "./transaction.ts";
@@ -34,12 +33,6 @@ export interface Accounts {
 	fresh(address: string, client: string): Promise<AccountState>;
 	/** Sets the tracked head and drops all cached states. */
 	setHead(block: number): void;
-}
-
-/** Finds out from the node where transactions were mined. */
-export interface InclusionReader {
-	/** For each hash its inclusion in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
-	inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]>;
 }
 
 /** The queue of simulations. */
@@ -107,23 +100,6 @@ export interface Following {
 	follow(hash: string, listener: (record: TransactionRecord, event: TxEvent) => void): () => void;
 }
 
-/** Reads the relay's pending transactions. */
-export interface PendingReader {
-	/** The pending transaction with this hash, or null. */
-	pending(hash: string): PrivateTransaction | null;
-	/** The next free nonce from `base` on, counting the address's pending transactions. */
-	pendingNonce(address: string, base: bigint): bigint;
-}
-
-/** Reads the pending transactions that a client may know of. */
-export interface KnownTransactions {
-	/**
-	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
-	 * not the requester's (see isOwner). `sender` in lower case.
-	 */
-	chainOf(sender: string, requester: Requester): readonly ChainLink[];
-}
-
 /** Makes clients' calls behind pending transactions that are not in a block yet. */
 export interface ReadsBehind {
 	/**
@@ -136,12 +112,6 @@ export interface ReadsBehind {
 		chain: readonly ChainLink[],
 		caller: Caller,
 	): Promise<{ readonly result: unknown } | null>;
-}
-
-/** Reads the records of transactions. */
-export interface RecordReader {
-	/** The record of a transaction that the relay holds or held, or null. */
-	record(hash: string): Promise<TransactionRecord | null>;
 }
 
 /** The client for which the node is called. */
@@ -231,42 +201,4 @@ export interface SharedTransactions {
 export interface Publisher {
 	/** `make` creates the notification's result as JSON values; called once, and only if there are subscribers. */
 	publish(topic: string, make: () => unknown): void;
-}
-
-/** The fields of a mined block that refunds need. */
-export interface PaidBlock {
-	readonly number: number;
-	/** Seconds since the epoch. */
-	readonly timestamp: number;
-	/** Lower case. */
-	readonly coinbase: string;
-	/** Wei per gas. */
-	readonly baseFee: bigint;
-	/** The block's hash, where it has an access list that nodes may serve (EIP-7928). */
-	readonly accessListOf?: string;
-	/** In order; `to` is null for a creation, `value` in wei. */
-	readonly transactions: readonly {
-		readonly hash: string;
-		readonly from: string;
-		readonly to: string | null;
-		readonly value: bigint;
-	}[];
-}
-
-/** Reads payments in blocks from the node. */
-export interface PaymentReader {
-	/** The block, or null if the node does not have it. Throws an UpstreamError. */
-	block(hash: string): Promise<PaidBlock | null>;
-	/**
-	 * What a mined transaction brought to the coinbase, in wei: priority fees, and transfers including internal ones (null if
-	 * the node can't trace it). Throws an UpstreamError.
-	 */
-	brought(
-		hash: string,
-		block: PaidBlock,
-	): Promise<{ readonly fees: bigint; readonly transfers: bigint | null }>;
-	/** Whether an account held nothing at all right after a block. Throws an UpstreamError. */
-	isEmpty(address: string, blockNumber: number): Promise<boolean>;
-	/** The hash of the canonical block with this number, or null. Throws an UpstreamError. */
-	canonicalHash(number: number): Promise<string | null>;
 }

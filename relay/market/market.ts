@@ -29,7 +29,6 @@ import type {
 	BundleReader,
 	BundleSender,
 	Market,
-	PaymentReader,
 	Publisher,
 	SharedTransactions,
 	Simulations,
@@ -37,6 +36,7 @@ import type {
 import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
+import type { PaymentReader } from "../inclusion/payments.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { Auctioneer } from "./auctioneer.ts";

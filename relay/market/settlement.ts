@@ -7,9 +7,9 @@ import type { BidOut } from "../auction/bidsOut.ts";
 import { paymentOf } from "../auction/payments.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
-import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
+import type { PaidBlock } from "../inclusion/payments.ts";
 import type { FinalRound } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 

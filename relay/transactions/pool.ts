@@ -5,7 +5,6 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
-import type { PendingReader } from "../domain/ports.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 import { MAX_PER_SENDER, type PrivateTransaction } from "../domain/transaction.ts";
@@ -90,7 +89,7 @@ export type PoolReader = Pick<
 >;
 
 /** The pending transactions. */
-export class Pool implements PendingReader {
+export class Pool {
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
 	/** Bytes by client: of all transactions, and of parked ones. */

@@ -13,7 +13,7 @@ import type { Logger } from "../../shared/log.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import type { Broadcaster, KnownTransactions, RecordReader } from "../domain/ports.ts";
+import type { Broadcaster } from "../domain/ports.ts";
 import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 import { type ChainLink, isOwner, type PrivateTransaction, type Requester } from "../domain/transaction.ts";
@@ -68,7 +68,7 @@ const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
 type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
 
 /** All transactions of the relay. */
-export class Transactions implements RecordReader, KnownTransactions {
+export class Transactions {
 	/** The pending transactions. */
 	readonly pool: PoolReader;
 	/** What became of all that are not archived yet. */
@@ -102,6 +102,7 @@ export class Transactions implements RecordReader, KnownTransactions {
 		this.changes = new ClientChanges({ ...stores, broadcaster, tip, onChange, onWritten });
 	}
 
+	/** The record of a transaction that the relay holds or held, or null. Throws if the store fails. */
 	async record(hash: string): Promise<TransactionRecord | null> {
 		return this.#records.get(hash)?.record ?? (await this.#disk.archived(hash));
 	}
@@ -111,6 +112,10 @@ export class Transactions implements RecordReader, KnownTransactions {
 		return this.#disk.archived(hash);
 	}
 
+	/**
+	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
+	 * not the requester's (see isOwner). `sender` in lower case.
+	 */
 	chainOf(sender: string, requester: Requester): readonly ChainLink[] {
 		const chain: ChainLink[] = [];
 		if (!this.#pool.isNonceKnown(sender)) return chain;
