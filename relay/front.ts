@@ -20,7 +20,7 @@ import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
-import type { RelayParts } from "./relay.ts";
+import type { RelayParts } from "./parts.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { readsBehind } from "./simulation/readsBehind.ts";

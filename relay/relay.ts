@@ -51,6 +51,7 @@ import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { WaitingServers } from "./ingress/waiting.ts";
 import { SearcherMarket } from "./market/market.ts";
 import { relayMetrics } from "./metrics.ts";
+import type { RelayParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { SenderRunner } from "./senderRunner.ts";
@@ -145,7 +146,7 @@ async function makeParts(
 		waiting,
 	}: RelayOverrides & { clock: Clock; stopped: AbortSignal; metrics: Metrics; waiting: WaitingServers },
 	{ kv, client, lookup }: Resources,
-) {
+): Promise<RelayParts> {
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
 	const subscriptions = new SubscriptionHub({ turns, log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
@@ -225,11 +226,16 @@ async function makeParts(
 	await Promise.all([forks.read(), coinbases.read(node, log.child("node"))]);
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
 	const blobProofs = new BlobProofs({}, { clock });
-	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
 	const transactions = new Transactions(
 		{ maxBytes: config.POOL_MAX_BYTES },
 		{
-			...{ ...shared, kv, blobProofs, log },
+			kv,
+			broadcaster: fanout,
+			tip,
+			clock,
+			blobProofs,
+			background,
+			log,
 			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
 			onWritten: (seconds) => onStep("store", seconds),
 		},
@@ -242,23 +248,50 @@ async function makeParts(
 			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
 		},
 		{
-			...{ ...shared, transactions, kv, onLaterHead, sender: fanout, publisher: subscriptions },
-			...{ payments: paymentReader({ node, received: receivedByFrames }), blobProofs },
+			transactions,
+			accounts,
+			tip,
+			simulations,
 			forkAt: forks.at,
+			sender: fanout,
+			payments: paymentReader({ node, received: receivedByFrames }),
+			blobProofs,
+			publisher: subscriptions,
+			kv,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
 			onPayment: (fact) => metrics.payment({ fact }),
+			onLaterHead,
+			background,
+			clock,
 			log: log.child("market"),
 		},
 	);
 	const runner = new SenderRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
-		{ ...shared, transactions, searchers: market },
+		{
+			transactions,
+			accounts,
+			inclusions,
+			tip,
+			simulations,
+			broadcaster: fanout,
+			searchers: market,
+			background,
+			clock,
+			onStep,
+		},
 	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
-			...{ ...shared, transactions, onLaterHead, blobProofs },
+			transactions,
+			accounts,
+			tip,
+			onLaterHead,
+			blobProofs,
+			clock,
+			onStep,
 			onOutcome(path, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
@@ -289,7 +322,15 @@ async function makeParts(
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
 		{
-			...{ ...shared, transactions, runner, log: log.child("blocks") },
+			transactions,
+			accounts,
+			inclusions,
+			broadcaster: fanout,
+			runner,
+			tip,
+			background,
+			clock,
+			log: log.child("blocks"),
 			nextOf: () => heads.next(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
@@ -316,26 +357,33 @@ async function makeParts(
 	});
 	simulationMetrics.watch(simulations);
 	return {
-		...{
-			kv,
-			registry,
-			metrics,
-			background,
-			tip,
-			rules,
-			forks,
-			feeRecipientOf,
-			recoveries,
-			simulations,
-			fanout,
-		},
+		kv,
+		registry,
+		metrics,
+		background,
+		rules,
+		slots,
+		tip,
+		forks,
+		heads,
+		beacon,
+		told,
+		transactions,
+		blobProofs,
+		simulations,
+		abilities,
+		recoveries,
+		feeRecipientOf,
+		fanout,
 		deliveries,
-		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
-		...{ beacon, attributesAfter, slots, blobProofs },
+		market,
+		runner,
+		pipeline,
+		blockLoop,
+		subscriptions,
+		filters,
 	};
 }
-
-export type RelayParts = Awaited<ReturnType<typeof makeParts>>;
 
 /** Registers the gauges, which are read when metrics are requested. */
 function watch(parts: RelayParts, clock: Clock): void {

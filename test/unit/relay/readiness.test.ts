@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readinessChecks } from "../../../relay/front.ts";
-import type { RelayParts } from "../../../relay/relay.ts";
+import type { RelayParts } from "../../../relay/parts.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
 const WELL = {
