@@ -6,11 +6,12 @@ import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
+import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
 import { chainWorth, DearestFirst } from "./domain/dearestFirst.ts";
 import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
-import type { Accounts, Broadcaster } from "./domain/ports.ts";
+import type { Accounts } from "./domain/ports.ts";
 import {
 	holdersOf,
 	isLive,

@@ -5,10 +5,11 @@ import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
 import { chainWorth } from "./domain/dearestFirst.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import type { Accounts, Broadcaster, Simulations } from "./domain/ports.ts";
+import type { Accounts, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
 	askAgainMs,
@@ -47,7 +48,7 @@ export interface SenderRunnerDependencies {
 	readonly inclusions: ReceiptReader;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
-	readonly broadcaster: Broadcaster;
+	readonly broadcaster: Pick<Broadcaster, "eligible" | "send">;
 	readonly searchers: Searchers;
 	readonly background: Background;
 	readonly clock: Clock;

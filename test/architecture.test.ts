@@ -15,11 +15,11 @@ const MAX_LINES = 500;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/", "type:relay/inclusion/"],
-	...["type:relay/senderRunner.ts", "relay/senderPlan.ts"],
+	...["type:relay/broadcast/", "type:relay/senderRunner.ts", "relay/senderPlan.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
-	...["type:relay/transactions/", "type:relay/inclusion/"],
+	...["type:relay/transactions/", "type:relay/broadcast/", "type:relay/inclusion/"],
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
@@ -29,8 +29,9 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
-	// What clients ask reads the transactions.
+	// What clients ask reads the transactions, and these tell builders who must forget one.
 	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/transactions/"]],
+	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|senderRunner|senderPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],

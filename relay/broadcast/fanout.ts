@@ -9,7 +9,6 @@ import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
 import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
 import type { DeliveryAnswer, DeliveryKind, TxEvent } from "../domain/events.ts";
-import type { Broadcaster, BundleAnswered, BundleSender, Dispatch } from "../domain/ports.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import {
@@ -66,8 +65,28 @@ export type DeliveryListener = (
 	ms: number,
 ) => void;
 
+/** One transaction to be sent to builders. */
+export interface Dispatch {
+	readonly transaction: PrivateTransaction;
+	/** The target block. */
+	readonly block: number;
+	/** The last block of its lifetime: how long builders may keep a private transaction. */
+	readonly lastBlock: number;
+	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	readonly worth?: number;
+}
+
+/** Called with each builder's response. */
+export type BundleAnswered = (delivery: BundleDelivery) => void;
+
+/** What users' transactions need of the builders. */
+export type Broadcaster = Pick<Fanout, "cancel" | "eligible" | "leastWaiting" | "send">;
+
+/** What searchers' bundles need of the builders. */
+export type BundleSender = Pick<Fanout, "cancelBundle" | "names" | "sendBundle" | "terms">;
+
 /** The builders and their lanes. */
-export class Fanout implements Broadcaster, BundleSender {
+export class Fanout {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
 	readonly #identity: Identity;
@@ -100,10 +119,12 @@ export class Fanout implements Broadcaster, BundleSender {
 		);
 	}
 
+	/** Names of the builders that its path allows. */
 	eligible(transaction: PrivateTransaction): readonly string[] {
 		return this.#eligible[policyOf(transaction.path).builders];
 	}
 
+	/** Queues it in the lanes of `builders`; does not wait. */
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
@@ -130,6 +151,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		}
 	}
 
+	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
@@ -147,8 +169,10 @@ export class Fanout implements Broadcaster, BundleSender {
 	}
 
 	/**
-	 * As {@link BundleSender.sendBundle}. In a lane, a newer bundle replaces a waiting one of the same name, which is
-	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed.
+	 * Queues the bundle in the lanes of those of `builders` that may have it, and returns their names without waiting. A bundle with a
+	 * refund goes only to builders that pay refunds. In a lane, a newer bundle replaces a waiting one of the same name, which is
+	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed. `onSend` is called when it is
+	 * actually sent to a builder, which never happens if it is replaced in the queue.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
@@ -177,6 +201,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		return recipients.map(({ row }) => row.name);
 	}
 
+	/** Queues the cancel of the bundle `name` at those of `builders` that were sent it; does not wait. */
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
 		const key = laneKey(name);
 		const uuid = this.#identity.uuid(key);
@@ -194,6 +219,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		}
 	}
 
+	/** All builders' names. */
 	names(): readonly string[] {
 		return this.#eligible.all;
 	}
@@ -217,7 +243,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		return depth;
 	}
 
-	/** As {@link Broadcaster.leastWaiting}. */
+	/** How many items wait or are under way at the builder that has the fewest. */
 	get leastWaiting(): number {
 		let least = Number.POSITIVE_INFINITY;
 		for (const { lane } of this.#builders.values()) least = Math.min(least, lane.depth);

@@ -5,19 +5,13 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { JsonPieces } from "../../shared/jsonrpc/answers.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
-import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
-import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
+import type { BidRequest, BundleOutcome, PlainBundleRequest } from "./bundle.ts";
+import type { BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
-import type {
-	CancelRequest,
-	ChainLink,
-	PrivateTransaction,
-	Submission,
-	SubmitOutcome,
-} from "./transaction.ts";
+import type { CancelRequest, ChainLink, Submission, SubmitOutcome } from "./transaction.ts";
 
 /** Account states, read from the node once per head and address, with fair queueing by client. */
 export interface Accounts {
@@ -52,29 +46,6 @@ export interface Simulator {
 
 /** Called for every event after it was applied to the record. */
 export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
-
-/** One transaction to be sent to builders. */
-export interface Dispatch {
-	readonly transaction: PrivateTransaction;
-	/** The target block. */
-	readonly block: number;
-	/** The last block of its lifetime: how long builders may keep a private transaction. */
-	readonly lastBlock: number;
-	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
-	readonly worth?: number;
-}
-
-/** The builders. */
-export interface Broadcaster {
-	/** How many items wait or are under way at the builder that has the fewest. */
-	readonly leastWaiting: number;
-	/** Names of the builders that its path allows. */
-	eligible(transaction: PrivateTransaction): readonly string[];
-	/** Queues it in the lanes of `builders`; does not wait. */
-	send(dispatch: Dispatch, builders: readonly string[]): void;
-	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
-	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void;
-}
 
 /** Accepts submissions. */
 export interface Submitter {
@@ -150,28 +121,6 @@ export interface Filters {
 	/** Removes a filter; false if there is none with this id. */
 	close(id: string): boolean;
 }
-
-/** Sends bundles of more than one transaction to builders. */
-export interface BundleSender {
-	/**
-	 * Queues the bundle in the lanes of those of `builders` that may have it, replacing an earlier one with its name; returns
-	 * their names without waiting. A bundle with a refund goes only to builders that pay refunds.
-	 */
-	sendBundle(
-		bundle: OutgoingBundle,
-		builders: readonly string[],
-		answered: BundleAnswered,
-		/** Called when it is actually sent to a builder, which never happens if it is replaced in the queue. */
-		leaves?: () => void,
-	): readonly string[];
-	/** Queues the cancel of the bundle `name` at `builders`; does not wait. */
-	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void;
-	/** All builders' names. */
-	names(): readonly string[];
-}
-
-/** Called with each builder's response. */
-export type BundleAnswered = (delivery: BundleDelivery) => void;
 
 /** Accepts searchers' bundles. */
 export interface Market {

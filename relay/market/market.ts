@@ -14,6 +14,7 @@ import { BundleTable, type BundleTableOptions, type Submission } from "../auctio
 import { partialPendingTransaction } from "../auction/feed.ts";
 import type { Payment } from "../auction/payments.ts";
 import type { PlainLimits } from "../auction/plainBundle.ts";
+import type { BundleSender } from "../broadcast/fanout.ts";
 import type {
 	BidRequest,
 	BundleEnvelope,
@@ -27,14 +28,12 @@ import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type {
 	Accounts,
 	BundleReader,
-	BundleSender,
 	Market,
 	Publisher,
 	SharedTransactions,
 	Simulations,
 } from "../domain/ports.ts";
 import { isLive, isMined } from "../domain/record.ts";
-import type { RefundTerms } from "../domain/refund.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
 import type { PaymentReader } from "../inclusion/payments.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
@@ -72,7 +71,7 @@ export interface MarketDependencies {
 	readonly simulations: Simulations;
 	/** Tells whose rules hold in a block. */
 	readonly forkAt: ForkAt;
-	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
+	readonly sender: BundleSender;
 	readonly payments: PaymentReader;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;

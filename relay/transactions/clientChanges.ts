@@ -5,9 +5,9 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
+import type { Broadcaster } from "../broadcast/fanout.ts";
 import type { AccountState, Tip } from "../domain/chain.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Broadcaster } from "../domain/ports.ts";
 import { fold, isLive, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { rejection } from "../domain/rejection.ts";
 import {

@@ -10,10 +10,10 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import type { Broadcaster } from "../domain/ports.ts";
 import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 import { type ChainLink, isOwner, type PrivateTransaction, type Requester } from "../domain/transaction.ts";
@@ -93,13 +93,22 @@ export class Transactions {
 		const turns = this.#turns;
 		// The later of the machine's and the chain's time, so that a record is not purged too early.
 		const timeToStore = () => laterTime(clock.now(), tip.head());
-		const stores = { pool, records, disk, timeToStore, clock };
 		this.#deps = dependencies;
 		this.pool = this.#pool = pool;
 		this.records = this.#records = records;
 		this.#disk = disk;
-		this.keeper = new RecordKeeper({ ...stores, turns, background });
-		this.changes = new ClientChanges({ ...stores, broadcaster, tip, onChange, onWritten });
+		this.keeper = new RecordKeeper({ pool, records, disk, turns, timeToStore, clock, background });
+		this.changes = new ClientChanges({
+			pool,
+			records,
+			disk,
+			broadcaster,
+			tip,
+			clock,
+			timeToStore,
+			onChange,
+			onWritten,
+		});
 	}
 
 	/** The record of a transaction that the relay holds or held, or null. Throws if the store fails. */

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BlockLoop } from "../../../relay/blockLoop.ts";
+import type { Broadcaster } from "../../../relay/broadcast/fanout.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
-import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";

@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { TransactionDisk } from "../../../../relay/transactions/disk.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 
@@ -36,6 +38,16 @@ describe("a backrun counts as sent", () => {
 		for (let i = 0; i < 2; i += 1) leaves?.();
 		const events = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
 		assert.deepEqual(events, [["5", 101, fixture.clock.now()]]);
+	});
+
+	test("on disk too, soon and without a block: a refund may be due for it", async () => {
+		const { fixture, target } = await withTarget();
+		await fixture.accepted("A", target, 5n);
+		await fixture.clock.advance(100);
+		const disk = new TransactionDisk({ kv: fixture.disk, log: silentLogger });
+		const last = [];
+		for await (const { record } of disk.load()) last.push([record.hash, record.events.at(-1)?.type]);
+		assert.deepEqual(last, [[target.tx.hash, "bundled"]]);
 	});
 });
 
