@@ -2,15 +2,16 @@
 // what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
-import { type Clock, inSlices, nextTurn, pause, type Timer } from "../shared/clock.ts";
+import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
+import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
 import { chainWorth, DearestFirst } from "./domain/dearestFirst.ts";
 import { mustPass, policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
-import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
+import type { Accounts } from "./domain/ports.ts";
 import {
 	holdersOf,
 	isLive,
@@ -20,6 +21,7 @@ import {
 	type TransactionRecord,
 } from "./domain/record.ts";
 import { WATCH_BLOCKS } from "./domain/transaction.ts";
+import type { ReceiptReader } from "./inclusion/receipts.ts";
 import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { RecordEntry } from "./transactions/records.ts";
@@ -32,8 +34,6 @@ const RETRY_MS = 500;
 /** How often missing receipts are requested again before the head is processed without them, and the pause before, in ms. */
 const RECEIPT_TRIES = 3;
 const RECEIPT_MS = 100;
-/** How long changes that must not wait for the next block are collected before one write, in ms. */
-const FLUSH_MS = 50;
 /** Senders that are served in a row. If a builder has as many before it then, it takes those first, for this long at most, in ms. */
 const SERVED = 64;
 const PATIENCE_MS = 2_000;
@@ -48,7 +48,7 @@ export interface BlockLoopOptions {
 export interface BlockLoopDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
-	readonly inclusions: InclusionReader;
+	readonly inclusions: ReceiptReader;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<SenderRunner, "run">;
 	/** Advanced to a head once its inclusions are known. */
@@ -86,7 +86,6 @@ export class BlockLoop {
 	#isNextDue = false;
 	/** Whether a head has been processed since the start. */
 	#resumed = false;
-	#flushing: Timer | null = null;
 	#isPurging = false;
 
 	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
@@ -97,7 +96,6 @@ export class BlockLoop {
 	/** Stops retrying. */
 	stop(): void {
 		this.#stop.abort();
-		this.#flushing?.cancel();
 	}
 
 	/** Processes one update; retries while the node does not answer, so that no block is skipped. */
@@ -134,7 +132,7 @@ export class BlockLoop {
 		accounts.setHead(update.head.number);
 		const next = nextOf();
 		tip.set(update.head, next);
-		if (next !== null) transactions.pool.setNext(next);
+		if (next !== null) transactions.setNext(next);
 		onHead(update);
 		// Anybody may send them now: they don't wait for the work on all others.
 		await inSlices(this.#exposed, clock, (sender) => runner.run(sender, "new", true));
@@ -147,7 +145,7 @@ export class BlockLoop {
 	async #undoReverted({ head, reverted, gap }: ChainUpdate): Promise<void> {
 		const { transactions, clock } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
-		if (reverted.length > 0 || gap) transactions.pool.rewind(ancestor);
+		if (reverted.length > 0 || gap) transactions.rewind(ancestor);
 		if (reverted.length === 0) return;
 		for (const [hash, block] of this.#awaitingReceipt) {
 			if (block <= ancestor) continue;
@@ -324,7 +322,7 @@ export class BlockLoop {
 	#runOf(sender: string, moved: boolean, head: number, next: NextBlock | null): SenderRun | null {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
-		const canGoOut = pool.applyNext(sender);
+		const canGoOut = transactions.park(sender);
 		const { ready, waiting } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>
@@ -347,7 +345,7 @@ export class BlockLoop {
 		if (first === undefined) return false;
 		const { pool, records } = this.#deps.transactions;
 		const { tx } = first.transaction;
-		if (pool.nextProblem(tx)?.code !== "FORK_RULES") return first.sentForBlock === head && isChecked;
+		if (pool.nextProblem(tx)?.code !== "FORK_RULES") return pool.isSentFor(first, head) && isChecked;
 		return records.get(tx.hash)?.record.simulationError?.code !== "FORK_RULES";
 	}
 
@@ -360,12 +358,12 @@ export class BlockLoop {
 		const isOver = ({ stage, block }: TransactionRecord) =>
 			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
 		try {
-			await transactions.flush(false);
+			await transactions.keeper.flush(false);
 			const final: RecordEntry[] = [];
 			await inSlices(transactions.records.entries(), clock, (entry) => {
 				if (isOver(entry.record)) final.push(entry);
 			});
-			await transactions.archive(final, isOver);
+			await transactions.keeper.archive(final, isOver);
 		} catch (thrown) {
 			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
 			return;
@@ -379,22 +377,12 @@ export class BlockLoop {
 	async #purge(head: Block): Promise<void> {
 		const { transactions, clock, log } = this.#deps;
 		try {
-			await transactions.store.purge(earlierTime(clock.now(), head));
+			await transactions.keeper.purge(earlierTime(clock.now(), head));
 		} catch (thrown) {
 			log.error("old records could not be forgotten", { block: head.number, fault: safeError(thrown) });
 		} finally {
 			this.#isPurging = false;
 		}
-	}
-
-	/** Schedules a write of what changed, for changes that must not wait for the next block. */
-	flushSoon(): void {
-		const { clock, background } = this.#deps;
-		if (this.#flushing !== null || this.#stop.signal.aborted) return;
-		this.#flushing = clock.after(FLUSH_MS, () => {
-			this.#flushing = null;
-			background.run("records", () => this.#deps.transactions.flush(false));
-		});
 	}
 }
 

@@ -15,17 +15,17 @@ import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
 import { isMined } from "./domain/record.ts";
+import { MAX_PER_SENDER } from "./domain/transaction.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
-import type { RelayParts } from "./relay.ts";
+import type { RelayParts } from "./parts.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { readsBehind } from "./simulation/readsBehind.ts";
 import { createAnnouncer, createLifeLog, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
-import { MAX_PER_SENDER } from "./transactions/pool.ts";
 
 export interface FrontOptions {
 	readonly log: Logger;
@@ -170,7 +170,7 @@ export function readinessChecks(
 			async check() {
 				// Without the store's lock nothing is sent to builders.
 				if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
-				return verdict(await transactions.store.check(), "the last write failed");
+				return verdict(await transactions.keeper.isWritable(), "the last write failed");
 			},
 		},
 		// Fails when there were deliveries in the last two slots and no builder answered any.

@@ -12,6 +12,8 @@ export const STEPS = ["decode", "admission", "store", "account", "simulation", "
 /** How a submission ended. */
 const SUBMISSION_OUTCOMES = ["accepted", "known", "cancels", "failed", ...REJECTION_CODES] as const;
 
+export type RelayMetrics = ReturnType<typeof relayMetrics>;
+
 /** Registers the relay's series; `builders` are the builders' names. */
 export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 	return {

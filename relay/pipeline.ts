@@ -1,5 +1,5 @@
-// Handles submissions and cancels. A submission is decoded, admitted, stored, and shared if its path always shares; the sender runner
-// does the rest after the response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
+// Handles submissions and cancels. A submission is decoded, admitted and stored; the sender runner does the rest after the
+// response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
 import type { Clock } from "../shared/clock.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
@@ -37,7 +37,6 @@ import {
 	WATCH_BLOCKS,
 } from "./domain/transaction.ts";
 import { firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
-import type { SenderRunner } from "./senderRunner.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -51,9 +50,6 @@ export interface PipelineDependencies {
 	readonly tip: Tip;
 	/** For the admission: called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
-	readonly runner: Pick<SenderRunner, "run">;
-	/** Shows a transaction to searchers. */
-	readonly share: (transaction: PrivateTransaction) => void;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
@@ -67,7 +63,6 @@ export type OutcomeLabel = "accepted" | "known" | "cancels" | "failed" | Rejecti
 type AdmissionRefusal = Extract<AdmissionVerdict, { ok: false }>;
 
 const URGENT = true;
-const REFRESH = true;
 
 /** Submits and cancels transactions. */
 export class Pipeline implements Submitter, Canceller {
@@ -157,26 +152,22 @@ export class Pipeline implements Submitter, Canceller {
 		const { transactions } = this.#deps;
 		const { owners = [] } = transactions.records.get(tx.hash)?.record ?? {};
 		const joined = withOwner(owners, ownerOf(tx, submission));
-		if (joined !== owners) await transactions.changeOwners(tx.hash, joined, "joined");
+		if (joined !== owners) await transactions.changes.changeOwners(tx.hash, joined, "joined");
 		return knownOutcome(tx.hash);
 	}
 
-	/** Adds it to the pool and the disk, and has it run. */
+	/** Adds it to the pool and the disk; its sender is run then. */
 	async #add(
 		tx: DecodedTransaction,
 		submission: Submission,
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { transactions, runner, share } = this.#deps;
+		const { transactions } = this.#deps;
 		// What its owners asked for holds in its next life too, whoever brings it.
 		const past = isResubmitted ? ((await transactions.record(tx.hash))?.owners ?? []) : [];
 		const transaction = this.#owned(tx, submission, pastOwners(past));
-		const outcome = await transactions.add(transaction, account, isResubmitted);
-		if (outcome.outcome !== "accepted") return outcome;
-		if (transaction.shared === "always") share(transaction);
-		runner.run(tx.from, "new", REFRESH);
-		return outcome;
+		return transactions.changes.add(transaction, account, isResubmitted);
 	}
 
 	/** The transaction of a submission, of which `past` are the owners before. */
@@ -188,10 +179,10 @@ export class Pipeline implements Submitter, Canceller {
 
 	async cancel(request: CancelRequest): Promise<boolean> {
 		const { transactions } = this.#deps;
-		const { pool, records, store } = transactions;
+		const { pool, records } = transactions;
 		const { hash } = request;
 		// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
-		const archived = await store.archived(hash).catch(() => null);
+		const archived = await transactions.archived(hash).catch(() => null);
 		// Only the pool has one that is being written for the first time.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;
@@ -218,12 +209,12 @@ export class Pipeline implements Submitter, Canceller {
 		const right = cancelRight(this.#options.cancelPolicy, request, { from, owners });
 		const left = right === "own" ? withoutWish(owners, request.address ?? "") : [];
 		if (right === "own" && standingCount(left) > 0 && isLive(record.stage)) {
-			if (left !== owners) await transactions.changeOwners(hash, left, "left");
+			if (left !== owners) await transactions.changes.changeOwners(hash, left, "left");
 			return isLive(record.stage);
 		}
 		// It may have left the pool by now.
 		const entry = pool.get(hash);
-		if (right !== null && entry !== undefined) await transactions.cancel(entry);
+		if (right !== null && entry !== undefined) await transactions.changes.cancel(entry);
 		return record.stage === "CANCELLED";
 	}
 
@@ -245,7 +236,7 @@ export class Pipeline implements Submitter, Canceller {
 		}
 		if (ended === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
-		const refusal = transactions.cancelLimitRefusal(tx.from);
+		const refusal = transactions.changes.cancelLimitRefusal(tx.from);
 		return refusal ?? this.#recordSoftCancel(tx, submission, ended.expired);
 	}
 
@@ -264,14 +255,14 @@ export class Pipeline implements Submitter, Canceller {
 		{ submitterAddress, requester }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
 		const { transactions, accounts } = this.#deps;
-		const hash = await transactions.store.lastSoftCancellable(tx.from, tx.nonce);
+		const hash = await transactions.changes.lastSoftCancellable(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		if (!cancelsSoftly(record.owners, requester.address)) return null;
 		const account = await accounts.get(tx.from, clientOf(submitterAddress), URGENT).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		return { expired: await transactions.expiredWithSameNonce(tx) };
+		return { expired: await transactions.changes.expiredWithSameNonce(tx) };
 	}
 
 	/** Cancels the pending or expired transaction with the nonce, if there is one, and records `tx` as the cancel. */
@@ -280,7 +271,7 @@ export class Pipeline implements Submitter, Canceller {
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
-		await this.#deps.transactions.cancelBy(this.#owned(tx, submission), earlier);
+		await this.#deps.transactions.changes.cancelBy(this.#owned(tx, submission), earlier);
 		return { outcome: "cancels", hash: tx.hash };
 	}
 }

@@ -51,6 +51,7 @@ import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { WaitingServers } from "./ingress/waiting.ts";
 import { SearcherMarket } from "./market/market.ts";
 import { relayMetrics } from "./metrics.ts";
+import type { RelayParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { SenderRunner } from "./senderRunner.ts";
@@ -60,9 +61,6 @@ import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
-import { TransactionDisk } from "./transactions/disk.ts";
-import { Pool } from "./transactions/pool.ts";
-import { TransactionRecords } from "./transactions/records.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
 /** What a caller may supply. */
@@ -148,7 +146,7 @@ async function makeParts(
 		waiting,
 	}: RelayOverrides & { clock: Clock; stopped: AbortSignal; metrics: Metrics; waiting: WaitingServers },
 	{ kv, client, lookup }: Resources,
-) {
+): Promise<RelayParts> {
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
 	const subscriptions = new SubscriptionHub({ turns, log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
@@ -169,9 +167,6 @@ async function makeParts(
 		metrics.step({ step }, seconds);
 	const onLaterHead = () => heads.checkNow();
 
-	const store = new TransactionDisk({ kv, log: log.child("store") });
-	const records = new TransactionRecords({ log: log.child("records") });
-	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
 	const slots = new Slots(
 		{ setMs: slotMsOf(config) },
 		{
@@ -217,7 +212,8 @@ async function makeParts(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ events: records, clock, lookup, maySend: () => kv.isHeld },
+			...{ clock, lookup, maySend: () => kv.isHeld },
+			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
@@ -230,7 +226,20 @@ async function makeParts(
 	await Promise.all([forks.read(), coinbases.read(node, log.child("node"))]);
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
 	const blobProofs = new BlobProofs({}, { clock });
-	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
+	const transactions = new Transactions(
+		{ maxBytes: config.POOL_MAX_BYTES },
+		{
+			kv,
+			broadcaster: fanout,
+			tip,
+			clock,
+			blobProofs,
+			background,
+			log,
+			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
+			onWritten: (seconds) => onStep("store", seconds),
+		},
+	);
 	const market = new SearcherMarket(
 		{
 			...{ rules, feeRecipientOf, bidding: () => abilities.bidding },
@@ -239,29 +248,50 @@ async function makeParts(
 			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
 		},
 		{
-			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
-			...{ payments: paymentReader({ node, received: receivedByFrames }), blobProofs },
+			transactions,
+			accounts,
+			tip,
+			simulations,
 			forkAt: forks.at,
+			sender: fanout,
+			payments: paymentReader({ node, received: receivedByFrames }),
+			blobProofs,
+			publisher: subscriptions,
+			kv,
 			view: bundleBlockView,
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
 			onPayment: (fact) => metrics.payment({ fact }),
+			onLaterHead,
+			background,
+			clock,
 			log: log.child("market"),
 		},
 	);
-	const transactions = new Transactions({
-		...{ ...shared, pool, records, store, blobProofs },
-		onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-		onWritten: (seconds) => onStep("store", seconds),
-	});
 	const runner = new SenderRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
-		{ ...shared, transactions, searchers: market },
+		{
+			transactions,
+			accounts,
+			inclusions,
+			tip,
+			simulations,
+			broadcaster: fanout,
+			searchers: market,
+			background,
+			clock,
+			onStep,
+		},
 	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
-			...{ ...shared, transactions, runner, onLaterHead, share: (transaction) => market.share(transaction) },
+			transactions,
+			accounts,
+			tip,
+			onLaterHead,
 			blobProofs,
+			clock,
+			onStep,
 			onOutcome(path, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
@@ -292,7 +322,15 @@ async function makeParts(
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
 		{
-			...{ ...shared, transactions, runner, log: log.child("blocks") },
+			transactions,
+			accounts,
+			inclusions,
+			broadcaster: fanout,
+			runner,
+			tip,
+			background,
+			clock,
+			log: log.child("blocks"),
 			nextOf: () => heads.next(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
@@ -313,34 +351,39 @@ async function makeParts(
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
-	records.subscribe((record, before, event) => {
-		// After a crash only this event shows that a refund is due to the user.
-		if (event.type === "bundled") blockLoop.flushSoon();
+	transactions.records.subscribe((record, before, event) => {
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
 	simulationMetrics.watch(simulations);
 	return {
-		...{
-			kv,
-			registry,
-			metrics,
-			background,
-			tip,
-			rules,
-			forks,
-			feeRecipientOf,
-			recoveries,
-			simulations,
-			fanout,
-		},
+		kv,
+		registry,
+		metrics,
+		background,
+		rules,
+		slots,
+		tip,
+		forks,
+		heads,
+		beacon,
+		told,
+		transactions,
+		blobProofs,
+		simulations,
+		abilities,
+		recoveries,
+		feeRecipientOf,
+		fanout,
 		deliveries,
-		...{ transactions, market, runner, pipeline, heads, told, blockLoop, subscriptions, filters, abilities },
-		...{ beacon, attributesAfter, slots, blobProofs },
+		market,
+		runner,
+		pipeline,
+		blockLoop,
+		subscriptions,
+		filters,
 	};
 }
-
-export type RelayParts = Awaited<ReturnType<typeof makeParts>>;
 
 /** Registers the gauges, which are read when metrics are requested. */
 function watch(parts: RelayParts, clock: Clock): void {
@@ -401,7 +444,7 @@ function inOrder(
 		sink("waiting", () => waiting.stop()),
 		sink("store", () => resources.close()),
 		blobProofs,
-		sink("records", () => transactions.flush(true)),
+		sink("records", () => transactions.keeper.flush(true)),
 		sink("builders", () => fanout.close()),
 		{
 			name: "pool",
@@ -413,6 +456,7 @@ function inOrder(
 			async stop() {
 				runner.stop();
 				market.stop();
+				transactions.keeper.stop();
 				await simulations.stop();
 				await background.join();
 			},

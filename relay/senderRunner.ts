@@ -5,22 +5,21 @@ import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
 import { chainWorth } from "./domain/dearestFirst.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import type { QueueReason } from "./domain/events.ts";
-import type { Accounts, Broadcaster, InclusionReader, Simulations } from "./domain/ports.ts";
+import type { Accounts, Simulations } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import {
 	askAgainMs,
 	blockContext,
 	type SimulationError,
-	type SimulationErrorCode,
 	type SimulationOutcome,
 	type SimulationPriority,
 } from "./domain/simulation.ts";
-import type { PrivateTransaction } from "./domain/transaction.ts";
 import { blockProblem } from "./domain/transactionRules.ts";
+import type { ReceiptReader } from "./inclusion/receipts.ts";
 import {
 	countToSimulate,
 	type MaybeOutcome,
@@ -39,8 +38,6 @@ export interface SenderRunnerOptions {
 
 /** The part of the market that the runner calls. */
 export interface Searchers {
-	/** Shows a transaction to searchers, once. */
-	share(transaction: PrivateTransaction): void;
 	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */
 	senderPlanned(transactions: SenderTransactions): void;
 }
@@ -48,10 +45,10 @@ export interface Searchers {
 export interface SenderRunnerDependencies {
 	readonly transactions: Transactions;
 	readonly accounts: Accounts;
-	readonly inclusions: InclusionReader;
+	readonly inclusions: ReceiptReader;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
-	readonly broadcaster: Broadcaster;
+	readonly broadcaster: Pick<Broadcaster, "eligible" | "send">;
 	readonly searchers: Searchers;
 	readonly background: Background;
 	readonly clock: Clock;
@@ -81,12 +78,6 @@ interface Visibility {
 
 /** Delay before a sender is run again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
-/** Errors that may last for many blocks: recorded once, although the message changes with each block's fee. */
-const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
-	"FEE_CAP_TOO_LOW",
-	"BLOB_FEE_CAP_TOO_LOW",
-	"FORK_RULES",
-]);
 
 /** Runs all senders. */
 export class SenderRunner {
@@ -166,8 +157,8 @@ export class SenderRunner {
 		const { ready } = all;
 		// Transactions behind a gap are recorded before the simulation of the others is awaited.
 		for (const entry of all.waiting) {
-			if (entry.transaction.shared === "always") searchers.share(entry.transaction);
-			this.#wait(entry, "nonceGap", next);
+			if (entry.transaction.shared === "always") transactions.shared(entry.transaction);
+			transactions.waits(entry, "nonceGap", next.number);
 		}
 		const facts = ready.map((entry) => this.#factsOf(entry));
 		const outcomes = await this.#outcomes(sender, ready, facts, { next, priority, job });
@@ -211,8 +202,8 @@ export class SenderRunner {
 		const begun = clock.monotonic();
 		const account = await this.#account(sender, priority);
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		// Transactions that are still being written are skipped: the sender is run again after the write.
-		const used = pool.setAccount(account).filter((entry) => entry.durable);
+		// Transactions that are still being written are not among them: the sender is run again after the write.
+		const used = transactions.accountRead(account);
 		if (used.length === 0) return true;
 		// Each either used its nonce itself, if it was admitted while the block that contains it was processed, or lost it.
 		const hashes = used.map((entry) => entry.transaction.tx.hash);
@@ -286,10 +277,13 @@ export class SenderRunner {
 		plans: readonly TransactionPlan[],
 		next: NextBlock,
 	): void {
+		const { transactions } = this.#deps;
 		const visibility = this.#visibility(ready, outcomes);
 		ready.forEach((entry, i) => {
-			this.#recordPass(entry, outcomes[i], next, hidesDetails(visibility[i]));
-			if (visibility[i]?.isVisible) this.#deps.searchers.share(entry.transaction);
+			const outcome = outcomes[i];
+			if (outcome?.ok === true)
+				transactions.passed(entry, next.number, Number(outcome.gasUsed), hidesDetails(visibility[i]));
+			if (visibility[i]?.isVisible) transactions.shared(entry.transaction);
 		});
 		const worth = chainWorth(ready, next);
 		ready.forEach((entry, i) => {
@@ -317,21 +311,6 @@ export class SenderRunner {
 		});
 	}
 
-	/** Records a passed simulation, unless it adds nothing to the record. */
-	#recordPass(entry: PoolEntry, outcome: MaybeOutcome, next: NextBlock, hidesGas: boolean): void {
-		if (outcome?.ok !== true) return;
-		entry.gas = Number(outcome.gasUsed);
-		const { transactions, clock } = this.#deps;
-		const { tx, path } = entry.transaction;
-		const record = this.#recordOf(entry);
-		if (!policyOf(path).resimulated && record?.passed === true) return;
-		const last = record?.events.findLast((event) => event.type === "simulated");
-		if (last?.type === "simulated" && last.block === next.number && record?.stage === "BROADCAST") return;
-		const gasUsed = hidesGas ? null : Number(outcome.gasUsed);
-		this.#startLifetime(entry, next);
-		transactions.records.emit(tx.hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
-	}
-
 	#carryOutOne(
 		entry: PoolEntry,
 		plan: TransactionPlan,
@@ -339,66 +318,26 @@ export class SenderRunner {
 		visible: Visibility,
 	): void {
 		const { transactions, clock, broadcaster } = this.#deps;
-		const { transaction } = entry;
-		const about = { at: clock.now(), block: next.number };
 		if (plan.do === "wait") {
-			this.#wait(entry, plan.reason, next);
+			transactions.waits(entry, plan.reason, next.number);
 			return;
 		}
-		if (plan.do === "send" && isSent(entry, plan.builders, next.number)) return;
-		const firstBlock = this.#startLifetime(entry, next);
 		if (plan.do === "hold") {
-			const error = hidesDetails(visible) ? withoutDetails(plan.error) : plan.error;
-			// It has passed and was sent for this block already: an unavailable node changes nothing.
-			if (error.code === "NODE_UNAVAILABLE" && entry.sentForBlock === next.number) return;
-			if (!isRecorded(this.#recordOf(entry), error, next))
-				transactions.records.emit(transaction.tx.hash, { type: "simulationFailed", ...about, error });
-			// It was sent for this block and fails now: cancel it at the builders.
-			if (entry.sentForBlock === next.number) {
-				broadcaster.cancel(transaction, [...entry.everSentTo], next.number);
-				transactions.markUnsent(entry);
-			}
+			transactions.held(entry, told(plan.error, visible), next.number);
 			return;
 		}
-		if (plan.unsimulated !== undefined) this.#recordUnsimulated(entry, plan.unsimulated, next, visible);
-		const builders = transactions.markSent(entry, next.number, plan.builders);
 		const begun = clock.monotonic();
-		const { behindHidden } = visible;
-		transactions.records.emit(transaction.tx.hash, { type: "broadcast", ...about, behindHidden });
-		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
-		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, builders);
+		const sent = transactions.sent(entry, {
+			block: next.number,
+			builders: plan.builders,
+			behindHidden: visible.behindHidden,
+			unsimulated: plan.unsimulated === undefined ? null : told(plan.unsimulated, visible),
+		});
+		if (sent === null) return;
+		const { transaction } = entry;
+		const lastBlock = sent.firstBlock + this.#options.txTtlBlocks - 1;
+		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, sent.builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
-	}
-
-	/** Records that it is sent without a simulation, unless that is recorded. */
-	#recordUnsimulated(entry: PoolEntry, error: SimulationError, next: NextBlock, visible: Visibility): void {
-		const { transactions, clock } = this.#deps;
-		const { stage, simulationError } = this.#recordOf(entry) ?? {};
-		const told = hidesDetails(visible) ? withoutDetails(error) : error;
-		if (stage === "BROADCAST" && simulationError?.message === told.message) return;
-		const event = { type: "notSimulated", at: clock.now(), block: next.number, error: told } as const;
-		transactions.records.emit(entry.transaction.tx.hash, event);
-	}
-
-	/** Records that it waits for an earlier transaction, unless that is recorded. */
-	#wait(entry: PoolEntry, reason: QueueReason, { number }: NextBlock): void {
-		const { transactions, clock } = this.#deps;
-		// If it becomes ready again for the same block, it is sent again.
-		transactions.markUnsent(entry);
-		const record = this.#recordOf(entry);
-		const last = record?.events.findLast((event) => event.type === "queued");
-		if (record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason) return;
-		const event = { type: "queued", at: clock.now(), block: number - 1, reason } as const;
-		transactions.records.emit(entry.transaction.tx.hash, event);
-	}
-
-	/** Starts the transaction's lifetime, unless it has started. Returns its first block, which `emit` sets in the record. */
-	#startLifetime(entry: PoolEntry, { number }: NextBlock): number {
-		const { transactions, clock } = this.#deps;
-		const record = this.#recordOf(entry);
-		if (record?.stage === "QUEUED" || record?.firstBlock === null)
-			transactions.records.emit(record.hash, { type: "ready", at: clock.now(), block: number });
-		return record?.firstBlock ?? number;
 	}
 }
 
@@ -407,20 +346,8 @@ function hidesDetails(visible: Visibility | undefined): boolean {
 	return visible?.isVisible === true && visible.behindHidden;
 }
 
-/** Whether it was sent to all of `builders` for `block`. */
-function isSent(entry: PoolEntry, builders: readonly string[], block: number): boolean {
-	return entry.sentForBlock === block && builders.every((name) => entry.sentForBlockTo.has(name));
-}
-
-/** Whether the record already says that the transaction is held for `error`. */
-function isRecorded(record: TransactionRecord | undefined, error: SimulationError, next: NextBlock): boolean {
-	const last = record?.stage === "SIMULATION_FAILED" ? record.simulationError : null;
-	if (last?.code !== error.code) return false;
-	if (WAITS_LONG.has(error.code)) return true;
-	return record?.block === next.number && last.message === error.message;
-}
-
-/** The error's code with a fixed message. */
-function withoutDetails({ code }: SimulationError): SimulationError {
-	return { code, message: "not told while transactions before it are pending" };
+/** The error as it may be told: where details must be hidden, its code with a fixed message. */
+function told(error: SimulationError, visible: Visibility): SimulationError {
+	if (!hidesDetails(visible)) return error;
+	return { code: error.code, message: "not told while transactions before it are pending" };
 }

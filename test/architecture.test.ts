@@ -14,12 +14,12 @@ const MAX_LINES = 500;
 /** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
-	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/"],
-	...["type:relay/senderRunner.ts", "relay/senderPlan.ts"],
+	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/", "type:relay/inclusion/"],
+	...["type:relay/broadcast/", "type:relay/senderRunner.ts", "relay/senderPlan.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
-	"type:relay/transactions/",
+	...["type:relay/transactions/", "type:relay/broadcast/", "type:relay/inclusion/"],
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
@@ -29,13 +29,16 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
+	// What clients ask reads the transactions, and these tell builders who must forget one.
+	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/transactions/"]],
+	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|senderRunner|senderPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
-	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],
+	[/^relay\/(relay|front|parts)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],
@@ -60,12 +63,26 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
 ];
 
+/** Of these folders one file makes the rest: only that one is imported from outside, and of the others their types. */
+const DOORS: readonly (readonly [folder: string, door: string])[] = [
+	["relay/transactions/", "relay/transactions/transactions.ts"],
+];
+
 /** Folders whose `index.ts` is a list of what is registered there. */
 const REGISTRIES = ["relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
 /** What is run: the two processes, and the one that runs both behind one port. */
 const MAIN = /^(relay\/main|boost-proxy\/(main|pair))\.ts$/;
+
+/** What others may ask of the pool, as its type for readers says: everything else changes it. */
+const POOL_READS = /PoolReader = Pick<([^>]*)>/
+	.exec(readFileSync(join(ROOT, "relay/transactions/pool.ts"), "utf8"))?.[1]
+	?.match(/\w+(?=")/g);
+
+/** The writer of transactions, and what is not of the relay. */
+const mayChangeTransactions = (path: string) =>
+	!path.startsWith("relay/") || path.startsWith("relay/transactions/");
 
 /** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
@@ -90,6 +107,23 @@ const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = 
 	[/\bconsole\./, (path) => path.startsWith("test/bench/"), "what is said goes through the logger"],
 	[/\b(test|describe|it)\.(only|skip|todo)\b/, () => false, "no test is left out"],
 	[/:\s*any\b|\bas\s+any\b|<any>/, () => false, "no any"],
+	// Node's own emitters are named so.
+	[
+		/(?<!\b(emitter|signal))\??\.emit\s*\(/,
+		mayChangeTransactions,
+		"only relay/transactions/ emits: what happens to a transaction has a verb there",
+	],
+	[
+		/\bfold\s*\(/,
+		(path) => mayChangeTransactions(path) || path === "relay/domain/record.ts",
+		"only relay/transactions/ changes a record",
+	],
+	// A consensus node's connections are a pool too.
+	[
+		new RegExp(`\\bpool\\??\\.(?!(${POOL_READS?.join("|")})\\b)\\w`),
+		(path) => mayChangeTransactions(path) || path === "relay/chain/beaconNode.ts",
+		"only relay/transactions/ changes the pool",
+	],
 ];
 const TIMERS =
 	/^(shared\/(clock|process)\.ts|test\/(support|bench)\/.*(?<!\.test)\.ts|test\/devnet\/main\.ts)$/;
@@ -147,6 +181,8 @@ function importFault(path: string, { from, typesOnly }: Imported): string | null
 	}
 	if (!/\.(ts|json)$/.test(from)) return `${from}: expected the whole name of a file`;
 	const target = posix.join(posix.dirname(path), from);
+	const door = PRODUCT.test(path) ? doorOf(path, target) : target;
+	if (door !== target && !typesOnly) return `imports ${target}: only ${door} is for others`;
 	const allowed = IMPORTS.find(([pattern]) => pattern.test(path))?.[1];
 	if (allowed === undefined) return `${path} has no row in the table of imports`;
 	const own = path.startsWith("relay/") ? path.split("/").slice(0, 2).join("/") : posix.dirname(path);
@@ -155,6 +191,12 @@ function importFault(path: string, { from, typesOnly }: Imported): string | null
 	if (allowed.some(fits)) return null;
 	if (typesOnly && allowed.some((rule) => rule.startsWith("type:") && fits(rule.slice(5)))) return null;
 	return `imports ${target}`;
+}
+
+/** The file by which `target` is to be reached from `path`. */
+function doorOf(path: string, target: string): string {
+	const behind = DOORS.find(([folder]) => target.startsWith(folder) && !path.startsWith(folder));
+	return behind?.[1] ?? target;
 }
 
 const DEPENDENCIES = new Set(
@@ -253,6 +295,20 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/transactions/a.ts", `${OPENING}console.log(1);\n`, /through the logger/],
 	["test/unit/a.test.ts", `${OPENING}test.only("x", f);\n`, /left out/],
 	["relay/transactions/a.ts", `${OPENING}const x = y as any;\n`, /no any/],
+	[
+		"relay/relay.ts",
+		imports("./transactions/pool.ts"),
+		/only relay\/transactions\/transactions\.ts is for others/,
+	],
+	["relay/front.ts", imports("./transactions/records.ts"), /is for others/],
+	["relay/senderRunner.ts", `${OPENING}transactions.records.emit(hash, event);\n`, /transactions\/ emits/],
+	["relay/market/a.ts", `${OPENING}this.#records?.emit(hash, event);\n`, /transactions\/ emits/],
+	["relay/broadcast/a.ts", `${OPENING}this.#events\n\t.emit(hash, event);\n`, /transactions\/ emits/],
+	["relay/status/a.ts", `${OPENING}fold(record, event);\n`, /changes a record/],
+	["relay/blockLoop.ts", `${OPENING}transactions.pool.rewind(block);\n`, /changes the pool/],
+	["relay/market/a.ts", `${OPENING}this.#deps.pool.remove(entry);\n`, /changes the pool/],
+	["relay/senderRunner.ts", `${OPENING}const used = pool.setAccount(account);\n`, /changes the pool/],
+	["relay/senderRunner.ts", `${OPENING}pool.markSent(entry, 1, []);\n`, /changes the pool/],
 ];
 
 for (const [path, text, expected] of BROKEN) {
@@ -263,11 +319,21 @@ for (const [path, text, expected] of BROKEN) {
 }
 
 const SOUND: readonly (readonly [string, string])[] = [
-	["relay/pipeline.ts", `${OPENING}import { type Pool, type PoolEntry } from "./transactions/pool.ts";\n`],
+	["relay/pipeline.ts", `${OPENING}import { type A, type B } from "./transactions/pool.ts";\n`],
+	["relay/relay.ts", imports("./transactions/transactions.ts")],
+	[
+		"relay/transactions/a.ts",
+		`${OPENING}records.emit(hash, event); pool.remove(entry); fold(record, event);\n`,
+	],
+	["relay/senderRunner.ts", `${OPENING}pool.get(hash); transactions.pool.transactionsOf(sender); pool;\n`],
+	["relay/status/a.ts", `${OPENING}this.#emitter.emit(hash, record); signal.emit("abort");\n`],
+	["relay/domain/record.ts", `${OPENING}export function fold(record, event) {}\n`],
+	["boost-proxy/a.ts", `${OPENING}socket.emit("x"); pool.remove(one);\n`],
 	[
 		"relay/pipeline.ts",
 		imports("./admission/rules.ts", "./domain/chain.ts", "../shared/clock.ts", "node:fs", "zod"),
 	],
+	["relay/ingress/a.ts", `${OPENING}import type { A } from "../transactions/pool.ts";\n`],
 	["relay/ingress/methods/a.ts", imports("../methodDependencies.ts", "./b.ts", "../../domain/ports.ts")],
 	["relay/relay.ts", imports("./pool/pool.ts", "./blockLoop.ts", "../shared/kv/lmdb.ts")],
 	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],

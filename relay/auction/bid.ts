@@ -48,12 +48,8 @@ export interface Bid {
 	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
 	/** The last state in which its simulation gave no result, because the node or the target failed; or null. */
 	inconclusive: { readonly basis: string; readonly targetFailed: boolean } | null;
-	/** Where it was sent: for which block, to which builders; `targetBuilders` are all that have the target. */
-	placement: {
-		readonly block: number;
-		readonly builders: readonly string[];
-		readonly targetBuilders: readonly string[];
-	} | null;
+	/** Where it was sent: for which block, to which builders. */
+	placement: { readonly block: number; readonly builders: readonly string[] } | null;
 }
 
 /** Sort order: the higher value first, then the earlier bid. */

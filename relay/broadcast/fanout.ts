@@ -8,8 +8,7 @@ import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
 import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
-import type { DeliveryAnswer, DeliveryKind } from "../domain/events.ts";
-import type { Broadcaster, BundleAnswered, BundleSender, Dispatch, EventSink } from "../domain/ports.ts";
+import type { DeliveryAnswer, DeliveryKind, TxEvent } from "../domain/events.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import {
@@ -37,7 +36,8 @@ export interface FanoutOptions {
 }
 
 export interface FanoutDependencies extends BuilderClientDependencies {
-	readonly events: EventSink;
+	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
+	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
 	readonly maySend: () => boolean;
 	readonly onDelivery: DeliveryListener;
@@ -65,12 +65,32 @@ export type DeliveryListener = (
 	ms: number,
 ) => void;
 
+/** One transaction to be sent to builders. */
+export interface Dispatch {
+	readonly transaction: PrivateTransaction;
+	/** The target block. */
+	readonly block: number;
+	/** The last block of its lifetime: how long builders may keep a private transaction. */
+	readonly lastBlock: number;
+	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
+	readonly worth?: number;
+}
+
+/** Called with each builder's response. */
+export type BundleAnswered = (delivery: BundleDelivery) => void;
+
+/** What users' transactions need of the builders. */
+export type Broadcaster = Pick<Fanout, "cancel" | "eligible" | "leastWaiting" | "send">;
+
+/** What searchers' bundles need of the builders. */
+export type BundleSender = Pick<Fanout, "cancelBundle" | "names" | "sendBundle" | "terms">;
+
 /** The builders and their lanes. */
-export class Fanout implements Broadcaster, BundleSender {
+export class Fanout {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
 	readonly #identity: Identity;
-	readonly #events: EventSink;
+	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
 	/** Sent bundles by builder and name: only these need a cancel. */
@@ -84,7 +104,7 @@ export class Fanout implements Broadcaster, BundleSender {
 			fullPrivacy: trusted.map((row) => row.name),
 		};
 		this.#identity = createIdentity(options.signingKey);
-		this.#events = dependencies.events;
+		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
 		this.#builders = new Map(
@@ -99,10 +119,12 @@ export class Fanout implements Broadcaster, BundleSender {
 		);
 	}
 
+	/** Names of the builders that its path allows. */
 	eligible(transaction: PrivateTransaction): readonly string[] {
 		return this.#eligible[policyOf(transaction.path).builders];
 	}
 
+	/** Queues it in the lanes of `builders`; does not wait. */
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
@@ -129,6 +151,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		}
 	}
 
+	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
@@ -146,8 +169,10 @@ export class Fanout implements Broadcaster, BundleSender {
 	}
 
 	/**
-	 * As {@link BundleSender.sendBundle}. In a lane, a newer bundle replaces a waiting one of the same name, which is
-	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed.
+	 * Queues the bundle in the lanes of those of `builders` that may have it, and returns their names without waiting. A bundle with a
+	 * refund goes only to builders that pay refunds. In a lane, a newer bundle replaces a waiting one of the same name, which is
+	 * answered `unsent`. `answered` may be called before this returns, if a lane is full or closed. `onSend` is called when it is
+	 * actually sent to a builder, which never happens if it is replaced in the queue.
 	 */
 	sendBundle(
 		bundle: OutgoingBundle,
@@ -176,6 +201,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		return recipients.map(({ row }) => row.name);
 	}
 
+	/** Queues the cancel of the bundle `name` at those of `builders` that were sent it; does not wait. */
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
 		const key = laneKey(name);
 		const uuid = this.#identity.uuid(key);
@@ -193,6 +219,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		}
 	}
 
+	/** All builders' names. */
 	names(): readonly string[] {
 		return this.#eligible.all;
 	}
@@ -216,7 +243,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		return depth;
 	}
 
-	/** As {@link Broadcaster.leastWaiting}. */
+	/** How many items wait or are under way at the builder that has the fewest. */
 	get leastWaiting(): number {
 		let least = Number.POSITIVE_INFINITY;
 		for (const { lane } of this.#builders.values()) least = Math.min(least, lane.depth);
@@ -249,7 +276,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	): void {
 		this.#onDelivery(builder, kind, answer, ms);
 		const at = this.#clock.now();
-		this.#events.emit(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
+		this.#delivered(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
 	}
 
 	#bundleAnswered(

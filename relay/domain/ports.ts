@@ -5,20 +5,13 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { JsonPieces } from "../../shared/jsonrpc/answers.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
-import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
-import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
-import type { AccountState, Inclusion } from "./chain.ts";
+import type { BidRequest, BundleOutcome, PlainBundleRequest } from "./bundle.ts";
+import type { BundleRecord, Standing } from "./bundleStatus.ts";
+import type { AccountState } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
-import type {
-	CancelRequest,
-	ChainLink,
-	PrivateTransaction,
-	Requester,
-	Submission,
-	SubmitOutcome,
-} from "./transaction.ts";
+import type { CancelRequest, ChainLink, Submission, SubmitOutcome } from "./transaction.ts";
 
 /** Account states, read from the node once per head and address, with fair queueing by client. */
 export interface Accounts {
@@ -36,12 +29,6 @@ export interface Accounts {
 	setHead(block: number): void;
 }
 
-/** Finds out from the node where transactions were mined. */
-export interface InclusionReader {
-	/** For each hash its inclusion in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
-	inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]>;
-}
-
 /** The queue of simulations. */
 export interface Simulations {
 	/** As {@link Simulator.simulate}, after waiting in the queue. */
@@ -57,36 +44,8 @@ export interface Simulator {
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
 }
 
-/** Receives events. */
-export interface EventSink {
-	emit(hash: string, event: TxEvent): void;
-}
-
 /** Called for every event after it was applied to the record. */
 export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
-
-/** One transaction to be sent to builders. */
-export interface Dispatch {
-	readonly transaction: PrivateTransaction;
-	/** The target block. */
-	readonly block: number;
-	/** The last block of its lifetime: how long builders may keep a private transaction. */
-	readonly lastBlock: number;
-	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */
-	readonly worth?: number;
-}
-
-/** The builders. */
-export interface Broadcaster {
-	/** How many items wait or are under way at the builder that has the fewest. */
-	readonly leastWaiting: number;
-	/** Names of the builders that its path allows. */
-	eligible(transaction: PrivateTransaction): readonly string[];
-	/** Queues it in the lanes of `builders`; does not wait. */
-	send(dispatch: Dispatch, builders: readonly string[]): void;
-	/** Queues its cancel at `builders`, in every form that they support; does not wait. */
-	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void;
-}
 
 /** Accepts submissions. */
 export interface Submitter {
@@ -112,23 +71,6 @@ export interface Following {
 	follow(hash: string, listener: (record: TransactionRecord, event: TxEvent) => void): () => void;
 }
 
-/** Reads the relay's pending transactions. */
-export interface PendingReader {
-	/** The pending transaction with this hash, or null. */
-	pending(hash: string): PrivateTransaction | null;
-	/** The next free nonce from `base` on, counting the address's pending transactions. */
-	pendingNonce(address: string, base: bigint): bigint;
-}
-
-/** Reads the pending transactions that a client may know of. */
-export interface KnownTransactions {
-	/**
-	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
-	 * not the requester's (see isOwner). `sender` in lower case.
-	 */
-	chainOf(sender: string, requester: Requester): readonly ChainLink[];
-}
-
 /** Makes clients' calls behind pending transactions that are not in a block yet. */
 export interface ReadsBehind {
 	/**
@@ -141,12 +83,6 @@ export interface ReadsBehind {
 		chain: readonly ChainLink[],
 		caller: Caller,
 	): Promise<{ readonly result: unknown } | null>;
-}
-
-/** Reads the records of transactions. */
-export interface RecordReader {
-	/** The record of a transaction that the relay holds or held, or null. */
-	record(hash: string): Promise<TransactionRecord | null>;
 }
 
 /** The client for which the node is called. */
@@ -186,28 +122,6 @@ export interface Filters {
 	close(id: string): boolean;
 }
 
-/** Sends bundles of more than one transaction to builders. */
-export interface BundleSender {
-	/**
-	 * Queues the bundle in the lanes of those of `builders` that may have it, replacing an earlier one with its name; returns
-	 * their names without waiting. A bundle with a refund goes only to builders that pay refunds.
-	 */
-	sendBundle(
-		bundle: OutgoingBundle,
-		builders: readonly string[],
-		answered: BundleAnswered,
-		/** Called when it is actually sent to a builder, which never happens if it is replaced in the queue. */
-		leaves?: () => void,
-	): readonly string[];
-	/** Queues the cancel of the bundle `name` at `builders`; does not wait. */
-	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void;
-	/** All builders' names. */
-	names(): readonly string[];
-}
-
-/** Called with each builder's response. */
-export type BundleAnswered = (delivery: BundleDelivery) => void;
-
 /** Accepts searchers' bundles. */
 export interface Market {
 	/** Resolves once the bid was simulated behind its target. Throws RpcError if the node fails. */
@@ -236,42 +150,4 @@ export interface SharedTransactions {
 export interface Publisher {
 	/** `make` creates the notification's result as JSON values; called once, and only if there are subscribers. */
 	publish(topic: string, make: () => unknown): void;
-}
-
-/** The fields of a mined block that refunds need. */
-export interface PaidBlock {
-	readonly number: number;
-	/** Seconds since the epoch. */
-	readonly timestamp: number;
-	/** Lower case. */
-	readonly coinbase: string;
-	/** Wei per gas. */
-	readonly baseFee: bigint;
-	/** The block's hash, where it has an access list that nodes may serve (EIP-7928). */
-	readonly accessListOf?: string;
-	/** In order; `to` is null for a creation, `value` in wei. */
-	readonly transactions: readonly {
-		readonly hash: string;
-		readonly from: string;
-		readonly to: string | null;
-		readonly value: bigint;
-	}[];
-}
-
-/** Reads payments in blocks from the node. */
-export interface PaymentReader {
-	/** The block, or null if the node does not have it. Throws an UpstreamError. */
-	block(hash: string): Promise<PaidBlock | null>;
-	/**
-	 * What a mined transaction brought to the coinbase, in wei: priority fees, and transfers including internal ones (null if
-	 * the node can't trace it). Throws an UpstreamError.
-	 */
-	brought(
-		hash: string,
-		block: PaidBlock,
-	): Promise<{ readonly fees: bigint; readonly transfers: bigint | null }>;
-	/** Whether an account held nothing at all right after a block. Throws an UpstreamError. */
-	isEmpty(address: string, blockNumber: number): Promise<boolean>;
-	/** The hash of the canonical block with this number, or null. Throws an UpstreamError. */
-	canonicalHash(number: number): Promise<string | null>;
 }

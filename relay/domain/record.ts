@@ -21,7 +21,7 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 	return event.type === "cancelled" || event.type === "replaced";
 }
 
-/** The record of one transaction. Numbers fit JSON; wei, gas and nonce are decimal strings. */
+/** The record of one transaction, which {@link fold} alone changes. Numbers fit JSON; wei, gas and nonce are decimal strings. */
 export interface TransactionRecord {
 	readonly hash: string;
 	readonly receivedAt: number;
@@ -32,36 +32,42 @@ export interface TransactionRecord {
 	readonly nonce: string;
 	readonly value: string;
 	/** Those who submitted it, from whom its path and refund recipient follow. Without their addresses once it is archived. */
-	owners: readonly Owner[];
-	stage: Stage;
+	readonly owners: readonly Owner[];
+	readonly stage: Stage;
 	/** The stage in which it had ended before it was mined anyway: a reorganisation returns it to that stage. */
-	ended: Stage | null;
-	shared: boolean;
+	readonly ended: Stage | null;
+	readonly shared: boolean;
 	/** Whether it was ever sent behind a transaction that is hidden from searchers. */
-	behindHidden: boolean;
+	readonly behindHidden: boolean;
 	/** The last block that contained it and has left the chain; null if there was none. */
-	exposed: Exposure | null;
+	readonly exposed: Exposure | null;
 	/** The error of its last simulation, or why there was none; null once it has passed. */
-	simulationError: SimulationError | null;
+	readonly simulationError: SimulationError | null;
 	/** The block in which it was last included, ended, became ready or began to wait. */
-	block: number | null;
+	readonly block: number | null;
 	/** The block that contains it, or null. */
-	blockHash: string | null;
+	readonly blockHash: string | null;
 	/** The first block of its lifetime, which starts when its nonce is next. */
-	firstBlock: number | null;
+	readonly firstBlock: number | null;
 	/** Whether it has passed a simulation. */
-	passed: boolean;
+	readonly passed: boolean;
 	/** The number of accepted bids, each backrun counted once. */
-	backruns: number;
+	readonly backruns: number;
 	/** The refund that was actually paid in its block, in wei. */
-	refund: string;
+	readonly refund: string;
 	/** When it was archived (transactions/disk.ts), in ms by {@link laterTime}; set by the store. */
 	readonly settledAt?: number;
-	events: LifeEvent[];
-	deliveries: Delivery[];
+	readonly events: readonly LifeEvent[];
+	readonly deliveries: readonly Delivery[];
 	/** The number of events and deliveries that were not kept. */
-	omitted: number;
+	readonly omitted: number;
 }
+
+/** A record while {@link fold} changes it. */
+type Draft = { -readonly [Name in keyof TransactionRecord]: TransactionRecord[Name] } & {
+	readonly events: LifeEvent[];
+	readonly deliveries: Delivery[];
+};
 
 /** Events and deliveries kept per transaction: the first and the last ones; those in between are only counted. */
 export const MAX_EVENTS = 200;
@@ -102,10 +108,11 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 	};
 }
 
-/** Applies `event` to `record`. Returns false, and changes nothing, if the transition is illegal. */
-export function fold(record: TransactionRecord, event: TxEvent): boolean {
-	const stage = nextStage(record.stage, event, record.ended);
+/** Applies `event` to the record. Returns false, and changes nothing, if the transition is illegal. */
+export function fold(known: TransactionRecord, event: TxEvent): boolean {
+	const stage = nextStage(known.stage, event, known.ended);
 	if (stage === null) return false;
+	const record = known as Draft;
 	record.stage = stage;
 	if (event.type === "bid") {
 		record.backruns += 1;
@@ -122,6 +129,11 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	record.omitted += keep(record.events, event, MAX_EVENTS, () => true);
 	applyFields(record, event);
 	return true;
+}
+
+/** Gives the record other owners; the event that says so is applied apart. */
+export function setOwners(record: TransactionRecord, owners: readonly Owner[]): void {
+	(record as Draft).owners = owners;
 }
 
 /** Whether it was ended by its user or expired before any builder had it, so that nobody can mine it and its bytes can go. */
@@ -181,7 +193,7 @@ const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
 	"exposed",
 ]);
 
-function applyFields(record: TransactionRecord, event: LifeEvent): void {
+function applyFields(record: Draft, event: LifeEvent): void {
 	if ("block" in event && !ABOUT_ANOTHER_BLOCK.has(event.type)) record.block = event.block;
 	switch (event.type) {
 		case "received":

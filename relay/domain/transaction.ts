@@ -103,6 +103,9 @@ export function knownOutcome(hash: string): SubmitOutcome {
 /** Blocks for which a mined or ended transaction is watched, since it may still be mined or reorganised. */
 export const WATCH_BLOCKS = 64;
 
+/** Most pending transactions of one sender. */
+export const MAX_PER_SENDER = 64;
+
 /** Most cancelled transactions of one sender that are not archived yet: cancels are free, and each is stored for a week. */
 export const MAX_CANCELLED = 512;
 

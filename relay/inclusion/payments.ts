@@ -5,7 +5,6 @@ import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError, type UpstreamFault } from "../../shared/jsonrpc/client.ts";
 import { isEmpty } from "../domain/chain.ts";
 import { ACCOUNT_METHODS, type Fields, fieldsOf, readAccount, readAddress } from "../domain/nodeJson.ts";
-import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
 import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;
@@ -17,13 +16,36 @@ const BALANCES = {
 	tracerConfig: { diffMode: true, disableCode: true, disableStorage: true },
 };
 
+/** The fields of a mined block that refunds need. */
+export interface PaidBlock {
+	readonly number: number;
+	/** Seconds since the epoch. */
+	readonly timestamp: number;
+	/** Lower case. */
+	readonly coinbase: string;
+	/** Wei per gas. */
+	readonly baseFee: bigint;
+	/** The block's hash, where it has an access list that nodes may serve (EIP-7928). */
+	readonly accessListOf?: string;
+	/** In order; `to` is null for a creation, `value` in wei. */
+	readonly transactions: readonly {
+		readonly hash: string;
+		readonly from: string;
+		readonly to: string | null;
+		readonly value: bigint;
+	}[];
+}
+
 /** Wei that `address` received in a frame of the call tracer and its nested frames, less what it sent. */
 export type ReceivedByFrames = (frame: Readonly<Record<string, unknown>>, address: string) => bigint;
+
+/** Reads payments in blocks from the node. */
+export type PaymentReader = ReturnType<typeof paymentReader>;
 
 export function paymentReader(dependencies: {
 	readonly node: Pick<JsonRpcClient, "call">;
 	readonly received: ReceivedByFrames;
-}): PaymentReader {
+}) {
 	const { node, received } = dependencies;
 	/** The result as an object, or null. */
 	const ask = async (method: string, params: readonly unknown[]): Promise<Fields | null> => {
@@ -66,11 +88,19 @@ export function paymentReader(dependencies: {
 		return had === null ? null : after - had;
 	};
 	return {
-		async block(hash) {
+		/** The block, or null if the node does not have it. Throws an UpstreamError. */
+		async block(hash: string): Promise<PaidBlock | null> {
 			const block = await ask("eth_getBlockByHash", [hash, true]);
 			return block === null ? null : readPaidBlock(block, hash);
 		},
-		async brought(hash, block) {
+		/**
+		 * What a mined transaction brought to the coinbase, in wei: priority fees, and transfers including internal ones (null if
+		 * the node can't trace it). Throws an UpstreamError.
+		 */
+		async brought(
+			hash: string,
+			block: PaidBlock,
+		): Promise<{ readonly fees: bigint; readonly transfers: bigint | null }> {
 			const receipt = await ask("eth_getTransactionReceipt", [hash]);
 			const price = parseNodeQuantity(receipt?.effectiveGasPrice);
 			const gas = parseNodeQuantity(receipt?.gasUsed);
@@ -90,7 +120,8 @@ export function paymentReader(dependencies: {
 			if (gained === null) return { fees, transfers: null };
 			return { fees, transfers: atLeast0(gained + spent - fees) };
 		},
-		async isEmpty(account, blockNumber) {
+		/** Whether an account held nothing at all right after a block. Throws an UpstreamError. */
+		async isEmpty(account: string, blockNumber: number): Promise<boolean> {
 			const results = ACCOUNT_METHODS.map(async (method) => {
 				const answer = await node.call({ method, params: [account, toQuantity(blockNumber)] }, ASK_MS);
 				return answer.ok ? answer.result : null;
@@ -99,7 +130,8 @@ export function paymentReader(dependencies: {
 			if (state === null) throw new UpstreamError("notJsonRpc");
 			return isEmpty(state);
 		},
-		async canonicalHash(number) {
+		/** The hash of the canonical block with this number, or null. Throws an UpstreamError. */
+		async canonicalHash(number: number): Promise<string | null> {
 			const block = await ask("eth_getBlockByNumber", [toQuantity(number), false]);
 			return block === null ? null : hashOf(block.hash);
 		},

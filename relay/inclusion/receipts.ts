@@ -3,7 +3,6 @@
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Inclusion } from "../domain/chain.ts";
-import type { InclusionReader } from "../domain/ports.ts";
 import { hash as hashOf } from "./blockReader.ts";
 
 /** Receipts in one request: their logs can be large. */
@@ -13,11 +12,13 @@ const BATCHES_AT_ONCE = 4;
 const BATCH_MS = 5_000;
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
 
-export function receiptReader(dependencies: {
-	readonly node: Pick<JsonRpcClient, "batch">;
-}): InclusionReader {
+/** Finds out from the node where transactions were mined. */
+export type ReceiptReader = ReturnType<typeof receiptReader>;
+
+export function receiptReader(dependencies: { readonly node: Pick<JsonRpcClient, "batch"> }) {
 	return {
-		async inclusions(hashes, maxBlock) {
+		/** For each hash its inclusion in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
+		async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
 			const found: (Inclusion | null)[] = new Array(hashes.length).fill(null);
 			let next = 0;
 			const work = async (): Promise<void> => {

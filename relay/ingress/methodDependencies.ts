@@ -24,13 +24,13 @@ import type {
 	Following,
 	Market,
 	NodeReads,
-	PendingReader,
-	RecordReader,
 	Submitter,
 } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import type { Requester } from "../domain/transaction.ts";
+import type { PoolReader } from "../transactions/pool.ts";
+import type { Transactions } from "../transactions/transactions.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
@@ -39,8 +39,8 @@ export interface MethodDependencies {
 	readonly signatureHiding: SignatureHiding;
 	readonly submitter: Submitter;
 	readonly canceller: Canceller;
-	readonly pending: PendingReader;
-	readonly records: RecordReader;
+	readonly pending: Pick<PoolReader, "pending" | "pendingNonce">;
+	readonly records: Pick<Transactions, "record">;
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly following: Following;

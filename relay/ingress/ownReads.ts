@@ -6,8 +6,9 @@ import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
-import type { Caller, KnownTransactions, ReadsBehind } from "../domain/ports.ts";
+import type { Caller, ReadsBehind } from "../domain/ports.ts";
 import type { ChainLink, Requester } from "../domain/transaction.ts";
+import type { Transactions } from "../transactions/transactions.ts";
 import { callerOf, requesterOf } from "./methodDependencies.ts";
 
 /** The reads that the node answers, as Passthrough. */
@@ -17,7 +18,7 @@ interface NodeFallback extends Omit<Fallback<CallContext>, "call"> {
 
 export interface OwnReadsDependencies {
 	readonly reads: NodeFallback;
-	readonly known: KnownTransactions;
+	readonly known: Pick<Transactions, "chainOf">;
 	readonly behind: ReadsBehind;
 }
 

@@ -9,12 +9,13 @@ import {
 	WHY_NOT_SOON,
 } from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
+import type { Following, NodeReads } from "../domain/ports.ts";
 import { isMined, type TransactionRecord } from "../domain/record.ts";
+import type { Transactions } from "../transactions/transactions.ts";
 
 export interface ReceiptWaitsDependencies {
 	readonly following: Following;
-	readonly records: RecordReader;
+	readonly records: Pick<Transactions, "record">;
 	readonly node: Pick<NodeReads, "receipt">;
 	readonly clock: Clock;
 }

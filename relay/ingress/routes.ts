@@ -13,8 +13,9 @@ import {
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Following, RecordReader } from "../domain/ports.ts";
+import type { Following } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 
 /** How a record is shown. */
@@ -64,7 +65,7 @@ interface EventViews {
 }
 
 interface TransactionEventsDependencies {
-	readonly records: RecordReader;
+	readonly records: Pick<Transactions, "record">;
 	readonly following: Following;
 	readonly views: EventViews;
 	/** Whether the transaction with this hash can still have events. */

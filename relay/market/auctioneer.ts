@@ -44,7 +44,7 @@ const KEPT_BLOCKS = 64;
 /** Keeps the best bids of each target at the builders. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
-	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "background" | "clock">;
+	readonly #deps: Pick<MarketDependencies, "transactions" | "tip" | "sender" | "background" | "clock">;
 	readonly #market: Pick<SearcherMarket, "bids" | "table" | "ledger" | "simulation" | "refundingBuilders">;
 	readonly #checks: BidChecks;
 	/** Targets that changed since the places of their bids were worked out. */
@@ -152,7 +152,7 @@ export class Auctioneer {
 	#endOverdue(head: number): void {
 		const { bids } = this.#market;
 		for (const target of bids.targets()) {
-			const isPending = this.#deps.pool.get(target) !== undefined;
+			const isPending = this.#deps.transactions.pool.get(target) !== undefined;
 			for (const bid of bids.of(target)) {
 				const lastStage = statusIn(bid.record, bid.lastBlock)?.stage;
 				if (bid.lastBlock <= head && lastStage === "NOT_INCLUDED") this.#remove(bid);
@@ -173,7 +173,7 @@ export class Auctioneer {
 		}
 		for (const [key, { block }] of this.#rounds) if (block + KEPT_BLOCKS <= head) this.#rounds.delete(key);
 		for (const target of this.#recorded.keys())
-			if (this.#deps.pool.get(target) === undefined) this.#recorded.delete(target);
+			if (this.#deps.transactions.pool.get(target) === undefined) this.#recorded.delete(target);
 	}
 
 	/** The bids on a target in the block with this hash, if it is still kept. */
@@ -265,11 +265,12 @@ export class Auctioneer {
 	/** The target's state if builders have it for `block`; else null, and no bid on it is sent. */
 	#stateOf(hash: string, block: number): TargetState | null {
 		const { simulation } = this.#market;
-		const { pool } = this.#deps;
+		const { pool } = this.#deps.transactions;
 		const entry = pool.get(hash);
-		const target = entry?.sentForBlock === block ? simulation.target(hash) : null;
-		if (entry === undefined || target === null) return null;
-		return { basis: simulation.basis(target), builders: entry.sentForBlockTo };
+		if (entry === undefined || !pool.isSentFor(entry, block)) return null;
+		const target = simulation.target(hash);
+		if (target === null) return null;
+		return { basis: simulation.basis(target), builders: new Set(pool.sentFor(entry, block)) };
 	}
 
 	/** Sends and cancels bundles so that builders hold exactly the bids with places, then updates the status of `all` bids. */
@@ -278,7 +279,6 @@ export class Auctioneer {
 		const { sender } = this.#deps;
 		// A client's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
 		const placedClients = new Set<string>();
-		const targetBuilders = [...(this.#deps.pool.get(target)?.sentForBlockTo ?? [])];
 		for (const bid of all) {
 			const had = buildersHolding(bid, block);
 			const builders = wanted.get(bid)?.builders ?? [];
@@ -291,7 +291,7 @@ export class Auctioneer {
 			const left = buildersHolding(bid, block).filter(
 				(name) => !builders.includes(name) && !placedClients.has(`${name} ${bid.client}`),
 			);
-			bid.placement = builders.length === 0 ? null : { block, builders, targetBuilders };
+			bid.placement = builders.length === 0 ? null : { block, builders };
 			if (left.length === 0) continue;
 			sender.cancelBundle(backrunName(target, bid.client), block, left, (delivery) => {
 				table.delivered(bid.record, block, delivery);
@@ -310,15 +310,15 @@ export class Auctioneer {
 
 	/** If the target has ended, records the builder's response to the cancel in the target's events too. */
 	#recordCancelOnTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
-		const { pool, records } = this.#deps;
-		if (pool.get(target) !== undefined) return;
-		records.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
+		const { transactions } = this.#deps;
+		if (transactions.pool.get(target) !== undefined) return;
+		transactions.delivered(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
 	}
 
 	#send(bid: Bid, names: readonly string[], block: number): void {
 		const { table } = this.#market;
-		const { pool, records, sender, tip, clock } = this.#deps;
-		const entry = pool.get(bid.target);
+		const { transactions, sender, tip } = this.#deps;
+		const entry = transactions.pool.get(bid.target);
 		const next = tip.next();
 		if (entry === undefined || next?.number !== block) return;
 		const { transaction } = entry;
@@ -327,15 +327,13 @@ export class Auctioneer {
 		let isRecorded = false;
 		const recordOnce = () => {
 			this.#out.note(bid, { block, builders: names, recipient });
+			if (isRecorded) return;
 			// By now the target may be mined or ended.
-			if (isRecorded || records.get(bid.target)?.record.stage !== "BROADCAST") return;
-			isRecorded = true;
-			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
-			records.emit(bid.target, {
-				type: "bundled",
-				at: clock.now(),
+			isRecorded = transactions.bundled(bid.target, {
 				block,
-				...what,
+				bundle: bid.record.hash,
+				backrun: bid.backrun.hash,
+				bid: bid.value.toString(),
 				builders: names,
 				recipient,
 			});
@@ -400,10 +398,9 @@ export class Auctioneer {
 
 	/** Counts the bid in the target's record, each bundle once. */
 	#recordBid({ target, record: { hash } }: Bid): void {
-		const { records, clock } = this.#deps;
 		const recorded = this.#recorded.get(target) ?? new Set();
 		this.#recorded.set(target, recorded);
-		if (!recorded.has(hash)) records.emit(target, { type: "bid", at: clock.now(), bundle: hash });
+		if (!recorded.has(hash)) this.#deps.transactions.bid(target, hash);
 		recorded.add(hash);
 	}
 

@@ -103,7 +103,7 @@ export class BundleSimulation implements SharedTransactions {
 	readonly #options: Pick<MarketOptions, "feeRecipientOf">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"pool" | "records" | "accounts" | "tip" | "simulations" | "onLaterHead"
+		"transactions" | "accounts" | "tip" | "simulations" | "onLaterHead"
 	>;
 
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
@@ -122,7 +122,7 @@ export class BundleSimulation implements SharedTransactions {
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
 		if (entry === null) return null;
-		const { ready } = this.#deps.pool.transactionsOf(entry.transaction.tx.from);
+		const { ready } = this.#deps.transactions.pool.transactionsOf(entry.transaction.tx.from);
 		const index = ready.indexOf(entry);
 		if (index < 0) return null;
 		const chain = ready.slice(0, index + 1);
@@ -241,12 +241,12 @@ export class BundleSimulation implements SharedTransactions {
 	}
 
 	#sharedEntry(hash: string): PoolEntry | null {
-		const entry = this.#deps.pool.get(hash);
+		const entry = this.#deps.transactions.pool.get(hash);
 		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
 
 	#isShared({ transaction: { tx, shared } }: PoolEntry): boolean {
-		return shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
+		return shared !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
 	}
 }
 

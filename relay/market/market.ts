@@ -14,6 +14,7 @@ import { BundleTable, type BundleTableOptions, type Submission } from "../auctio
 import { partialPendingTransaction } from "../auction/feed.ts";
 import type { Payment } from "../auction/payments.ts";
 import type { PlainLimits } from "../auction/plainBundle.ts";
+import type { BundleSender } from "../broadcast/fanout.ts";
 import type {
 	BidRequest,
 	BundleEnvelope,
@@ -27,19 +28,16 @@ import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type {
 	Accounts,
 	BundleReader,
-	BundleSender,
 	Market,
-	PaymentReader,
 	Publisher,
 	SharedTransactions,
 	Simulations,
 } from "../domain/ports.ts";
 import { isLive, isMined } from "../domain/record.ts";
-import type { RefundTerms } from "../domain/refund.ts";
-import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Pool, SenderTransactions } from "../transactions/pool.ts";
-import type { TransactionRecords } from "../transactions/records.ts";
+import type { PaymentReader } from "../inclusion/payments.ts";
+import type { SenderTransactions } from "../transactions/pool.ts";
+import type { Transactions } from "../transactions/transactions.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { Bidding } from "./bidding.ts";
 import { BundleSimulation } from "./bundleSimulation.ts";
@@ -64,14 +62,16 @@ export interface MarketOptions {
 }
 
 export interface MarketDependencies {
-	readonly pool: Pool;
-	readonly records: TransactionRecords;
+	readonly transactions: Pick<
+		Transactions,
+		"bid" | "bundled" | "delivered" | "pool" | "records" | "refunded"
+	>;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
 	/** Tells whose rules hold in a block. */
 	readonly forkAt: ForkAt;
-	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
+	readonly sender: BundleSender;
 	readonly payments: PaymentReader;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;
@@ -106,7 +106,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 
 	/** It listens to the records from now on. */
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
-		const { records, sender, clock, publisher, view } = dependencies;
+		const { transactions, sender, clock, publisher, view } = dependencies;
 		this.#deps = dependencies;
 		this.refundingBuilders = sender
 			.names()
@@ -123,7 +123,9 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.#bidding = new Bidding(options, dependencies, this);
 		this.#plain = new PlainBundles(options, dependencies, this);
 		this.#settlement = new Settlement(options, dependencies, this);
-		records.subscribe((record, before) => {
+		transactions.records.subscribe((record, before, event) => {
+			// The record says so by now: a bid may arrive immediately.
+			if (event.type === "shared") this.#publish(record.hash);
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.targetEnded(record.hash);
 		});
@@ -158,13 +160,12 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		return this.simulation.shared(hash);
 	}
 
-	/** Shows a transaction to searchers, once. */
-	share({ tx }: PrivateTransaction): void {
-		const { records, publisher, clock } = this.#deps;
-		if (records.get(tx.hash)?.record.shared !== false) return;
-		// The event is recorded before publishing: a bid may arrive immediately.
-		records.emit(tx.hash, { type: "shared", at: clock.now() });
-		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
+	/** Shows a transaction to searchers. */
+	#publish(hash: string): void {
+		const { transactions, publisher } = this.#deps;
+		const known = transactions.records.get(hash);
+		if (known === undefined) return;
+		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(known.transaction.tx));
 	}
 
 	/** Called when it is decided which of a sender's transactions are sent for the next block and which wait. */

@@ -7,9 +7,9 @@ import type { BidOut } from "../auction/bidsOut.ts";
 import { paymentOf } from "../auction/payments.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
-import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
+import type { PaidBlock } from "../inclusion/payments.ts";
 import type { FinalRound } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
@@ -38,7 +38,7 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"records" | "payments" | "sender" | "forkAt" | "background" | "clock" | "log"
+		"transactions" | "payments" | "sender" | "forkAt" | "background" | "log"
 	>;
 	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "ledger">;
 	/** The inclusion event of each record that was settled last. */
@@ -71,7 +71,7 @@ export class Settlement {
 	/** Unsettled records that were mined and for which a backrun was sent, by the hash of their block. */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
-		for (const { record } of this.#deps.records.entries()) {
+		for (const { record } of this.#deps.transactions.records.entries()) {
 			const { blockHash } = record;
 			if (blockHash === null) continue;
 			const inclusion = this.#openInclusion(record, blockHash);
@@ -94,7 +94,7 @@ export class Settlement {
 	}
 
 	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
-		const { payments, records, forkAt, clock } = this.#deps;
+		const { payments, transactions, forkAt } = this.#deps;
 		const block = await payments.block(blockHash);
 		// Gone: a reorganisation is about to be reported.
 		if (block === null) return;
@@ -111,8 +111,7 @@ export class Settlement {
 			if (record.blockHash !== blockHash || inclusion === null) continue;
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
-			if (refund === undefined) continue;
-			records.emit(record.hash, { type: "refunded", at: clock.now(), block: block.number, ...refund });
+			if (refund !== undefined) transactions.refunded(record.hash, block.number, refund);
 		}
 	}
 

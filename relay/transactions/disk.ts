@@ -318,10 +318,19 @@ function readOwners(key: string, stored: readonly object[]): readonly Owner[] {
 
 /** The default values of fields, which are not stored. */
 const USUAL = {
-	...{ to: null, simulationError: null },
-	...{ ended: null, block: null, blockHash: null, firstBlock: null },
-	...{ shared: false, behindHidden: false, exposed: null, passed: false },
-	...{ backruns: 0, refund: "0", omitted: 0 },
+	to: null,
+	simulationError: null,
+	ended: null,
+	block: null,
+	blockHash: null,
+	firstBlock: null,
+	shared: false,
+	behindHidden: false,
+	exposed: null,
+	passed: false,
+	backruns: 0,
+	refund: "0",
+	omitted: 0,
 };
 
 /** A record as JSON bytes, without fields that have their default. */

@@ -1,29 +1,34 @@
-// The pending transactions, by hash and by sender and nonce, with the bytes that each client holds. Does no I/O and emits no
-// events.
+// The pending transactions, by hash and by sender and nonce, with the bytes that each client holds, and which builders have
+// them. Does no I/O and emits no events. Only this folder changes it; everybody else has a PoolReader.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
-import type { PendingReader } from "../domain/ports.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
 import type { SimulationError } from "../domain/simulation.ts";
-import type { PrivateTransaction } from "../domain/transaction.ts";
+import { MAX_PER_SENDER, type PrivateTransaction } from "../domain/transaction.ts";
 import { blockProblem } from "../domain/transactionRules.ts";
 
 /** A transaction in the pool, with its delivery state. */
 export interface PoolEntry {
 	readonly transaction: PrivateTransaction;
 	/** Gas that it is expected to use: what its last simulation used, or else its limit. */
-	gas: number;
+	readonly gas: number;
 	/** False while it is being written: nothing is sent before it is on disk. */
+	readonly durable: boolean;
+	/**
+	 * The builders that were ever sent it, which must receive its cancel, by name: each with the block that it was last sent for,
+	 * or null if it must be sent again.
+	 */
+	readonly sentTo: ReadonlyMap<string, number | null>;
+}
+
+/** An entry as the pool itself changes it. */
+interface OwnEntry extends PoolEntry {
+	gas: number;
 	durable: boolean;
-	/** The last block that it was sent for; null: none, or it must be sent again. */
-	sentForBlock: number | null;
-	/** Names of the builders that it was sent to for that block. */
-	sentForBlockTo: ReadonlySet<string>;
-	/** Names of all builders that it was ever sent to, which must receive its cancel. */
-	everSentTo: ReadonlySet<string>;
+	readonly sentTo: Map<string, number | null>;
 }
 
 /** The result of {@link Pool.add}. */
@@ -56,8 +61,6 @@ export interface PoolOptions {
 	readonly maxBytes: number;
 }
 
-/** Most transactions of one sender. */
-export const MAX_PER_SENDER = 64;
 const SENDER_IS_FULL = `txpool is full: ${MAX_PER_SENDER} transactions of this sender`;
 /** Bytes that a transaction counts in addition to its raw bytes. */
 const OVERHEAD_BYTES = 512;
@@ -67,8 +70,26 @@ const CLIENT_SHARE = 1 / 16;
 const PARKED_SHARE = 1 / 2;
 const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
 
+/** The pool for those that only read it. */
+export type PoolReader = Pick<
+	Pool,
+	| "at"
+	| "get"
+	| "holds"
+	| "isNonceKnown"
+	| "isSentFor"
+	| "nextProblem"
+	| "oldestReceivedAt"
+	| "pending"
+	| "pendingNonce"
+	| "senders"
+	| "sentFor"
+	| "size"
+	| "transactionsOf"
+>;
+
 /** The pending transactions. */
-export class Pool implements PendingReader {
+export class Pool {
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
 	/** Bytes by client: of all transactions, and of parked ones. */
@@ -129,14 +150,7 @@ export class Pool implements PendingReader {
 			return refused("UNDERPRICED", PAYS_TOO_LITTLE);
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
 			return refused("SENDER_FULL", SENDER_IS_FULL, "sender");
-		const entry: PoolEntry = {
-			transaction,
-			gas: Number(tx.gasLimit),
-			durable: false,
-			sentForBlock: null,
-			sentForBlockTo: new Set(),
-			everSentTo: new Set(),
-		};
+		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, sentTo: new Map() };
 		// Frees the old one's bytes for the check; they are counted again if the new one is refused.
 		if (old !== undefined) this.#release(old);
 		const refusal = this.#refusalIfFull(transaction, sender, account);
@@ -208,8 +222,10 @@ export class Pool implements PendingReader {
 		const sender = this.#bySender.get(transaction.tx.from);
 		if (sender === undefined || !this.holds(entry)) return;
 		const { path, tx } = entry.transaction;
-		const sentForBlock = transaction.path === path && transaction.tx === tx ? entry.sentForBlock : null;
-		const changed: PoolEntry = { ...entry, transaction, sentForBlock };
+		const isSame = transaction.path === path && transaction.tx === tx;
+		const { gas, durable } = entry;
+		const changed: PoolEntry = { transaction, gas, durable, sentTo: new Map(entry.sentTo) };
+		if (!isSame) this.markUnsent(changed);
 		this.#release(entry);
 		sender.entries[sender.entries.indexOf(entry)] = changed;
 		this.#byHash.set(transaction.tx.hash, changed);
@@ -228,6 +244,42 @@ export class Pool implements PendingReader {
 		sender.entries = sender.entries.filter((other) => other !== entry);
 		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
 		else this.#updateParked(sender);
+	}
+
+	/** It is on disk: it may be sent from now on. */
+	markDurable(entry: PoolEntry): void {
+		(entry as OwnEntry).durable = true;
+	}
+
+	/** Its simulation used so much gas. */
+	setGas(entry: PoolEntry, gas: number): void {
+		(entry as OwnEntry).gas = gas;
+	}
+
+	/** It is sent to `builders` for `block`: returns those of them that did not have it for that block. */
+	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
+		const { sentTo } = entry as OwnEntry;
+		for (const [name, at] of sentTo) if (at !== block) sentTo.set(name, null);
+		const added = builders.filter((name) => sentTo.get(name) !== block);
+		for (const name of added) sentTo.set(name, block);
+		return added;
+	}
+
+	/** It must be sent again to all that have it, since it waits, fails its simulation, or has changed. */
+	markUnsent(entry: PoolEntry): void {
+		const { sentTo } = entry as OwnEntry;
+		for (const name of sentTo.keys()) sentTo.set(name, null);
+	}
+
+	/** Whether it was sent for `block`, and counts as sent. */
+	isSentFor({ sentTo }: PoolEntry, block: number): boolean {
+		for (const at of sentTo.values()) if (at === block) return true;
+		return false;
+	}
+
+	/** Names of the builders that it was sent to for `block`. */
+	sentFor({ sentTo }: PoolEntry, block: number): readonly string[] {
+		return [...sentTo.keys()].filter((name) => sentTo.get(name) === block);
 	}
 
 	/** Records an account's nonce; returns the entries whose nonce is used, which the caller removes. */

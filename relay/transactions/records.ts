@@ -1,12 +1,20 @@
 // The records of all transactions that are not archived yet. Events change them according to the lifecycle table
-// (domain/record.ts), and listeners are notified of each change.
+// (domain/record.ts), and listeners are notified of each change. Only this folder emits; everybody else has a RecordsReader.
 
 import type { Logger } from "../../shared/log.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { EventListener, EventSink } from "../domain/ports.ts";
-import { fold, isEndedByUser, isLive, type Stage, type TransactionRecord } from "../domain/record.ts";
+import type { EventListener } from "../domain/ports.ts";
+import {
+	fold,
+	isEndedByUser,
+	isLive,
+	type Stage,
+	setOwners,
+	type TransactionRecord,
+} from "../domain/record.ts";
 import { ownedTransaction, type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
+import { senderNonceKey } from "./nonceTurns.ts";
 
 /** A transaction and its record. */
 export interface RecordEntry {
@@ -25,8 +33,11 @@ const KEPT: ReadonlySet<TxEvent["type"]> = new Set([
 	"left",
 ]);
 
+/** The records for those that only read them and listen to what happens. */
+export type RecordsReader = Pick<TransactionRecords, "entries" | "get" | "size" | "subscribe">;
+
 /** Records by hash; only `emit` changes one. */
-export class TransactionRecords implements EventSink {
+export class TransactionRecords {
 	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
 	/** Cancelled ones by sender, also those that were mined all the same. */
@@ -121,7 +132,7 @@ export class TransactionRecords implements EventSink {
 		if (entry === undefined || !isLive(entry.record.stage)) return null;
 		const { record } = entry;
 		const transaction = ownedTransaction(entry.transaction, owners);
-		record.owners = owners;
+		setOwners(record, owners);
 		this.#entries.set(hash, { transaction, record });
 		this.emit(hash, event);
 		return transaction;
@@ -187,15 +198,4 @@ export class TransactionRecords implements EventSink {
 			if (this.#entries.get(record.hash)?.record === record) this.#changed.add(record);
 		}
 	}
-}
-
-/** A sender (lower-case address) and nonce. */
-export interface SenderNonce {
-	readonly from: string;
-	readonly nonce: bigint | string;
-}
-
-/** The map key of a sender's nonce. */
-export function senderNonceKey({ from, nonce }: SenderNonce): string {
-	return `${from} ${nonce}`;
 }

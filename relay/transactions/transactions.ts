@@ -1,6 +1,6 @@
-// The only writer of transactions: changes record, pool and disk together, and restores the previous state if the disk fails.
-// Callers run submissions and cancels through `exclusively`, so that a sender's nonce has one at a time, and decide whether a
-// change is allowed, except for replacement fees and the limit on cancels.
+// The only place that changes a transaction's life. Whatever happens to one has a verb here, which changes its record, its place
+// in the pool and what is on disk together; what its clients do to it is in clientChanges.ts. Everybody else reads `pool` and
+// `records`, and listens.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -8,71 +8,129 @@ import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
-import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
-import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { Broadcaster } from "../broadcast/fanout.ts";
+import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
-import type { TxEvent } from "../domain/events.ts";
-import type { Broadcaster, KnownTransactions, RecordReader } from "../domain/ports.ts";
-import { fold, holdersOf, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
-import { rejection } from "../domain/rejection.ts";
-import {
-	type ChainLink,
-	isOwner,
-	knownOutcome,
-	MAX_CANCELLED,
-	type PrivateTransaction,
-	type Requester,
-	type SubmitOutcome,
-} from "../domain/transaction.ts";
-import type { TransactionDisk } from "./disk.ts";
-import type { Pool, PoolEntry } from "./pool.ts";
-import { type RecordEntry, type SenderNonce, senderNonceKey, type TransactionRecords } from "./records.ts";
+import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
+import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
+import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
+import { type ChainLink, isOwner, type PrivateTransaction, type Requester } from "../domain/transaction.ts";
+import { ClientChanges, replacedBy } from "./clientChanges.ts";
+import { TransactionDisk } from "./disk.ts";
+import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
+import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
+import { RecordKeeper } from "./recordKeeper.ts";
+import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
+
+export interface TransactionsOptions {
+	/** Most bytes of pending transactions. */
+	readonly maxBytes: number;
+}
 
 export interface TransactionsDependencies {
-	readonly pool: Pool;
-	readonly records: TransactionRecords;
-	readonly store: TransactionDisk;
+	readonly kv: KeyValueStore;
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
 	readonly clock: Clock;
-	/** Called when a sender's pending transactions have changed; `refresh`: its nonce may have changed too, so read it again. */
+	/**
+	 * Called when a sender's pending transactions have changed, so that it is run; `refresh`: its nonce may have changed too, so
+	 * read it again.
+	 */
 	readonly onChange: (sender: string, refresh: boolean) => void;
+	/** Told how long a submission took to be written. */
 	readonly onWritten: (seconds: number) => void;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly background: Pick<Background, "run">;
+	readonly log: Logger;
 }
 
-/** Records per write. */
-const BATCH_SIZE = 200;
+/** How a transaction is sent. */
+export interface Sending {
+	/** The target block. */
+	readonly block: number;
+	/** Names of the builders that are to have it. */
+	readonly builders: readonly string[];
+	/** Whether an earlier transaction of its sender is hidden from searchers. */
+	readonly behindHidden: boolean;
+	/** Why it is sent without the simulation that it should have passed; null: it is not. */
+	readonly unsimulated: SimulationError | null;
+}
 
-/** All transactions of the relay. Other code only reads `pool`, `records` and `store`; changes are made through this class. */
-export class Transactions implements RecordReader, KnownTransactions {
-	readonly pool: Pool;
-	readonly records: TransactionRecords;
-	readonly store: TransactionDisk;
+/** Errors that may last for many blocks: recorded once, although the message changes with each block's fee. */
+const WAITS_LONG: ReadonlySet<SimulationErrorCode> = new Set([
+	"FEE_CAP_TOO_LOW",
+	"BLOB_FEE_CAP_TOO_LOW",
+	"FORK_RULES",
+]);
+
+type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
+
+/** All transactions of the relay. */
+export class Transactions {
+	/** The pending transactions. */
+	readonly pool: PoolReader;
+	/** What became of all that are not archived yet. */
+	readonly records: RecordsReader;
+	/** What clients do to their transactions. */
+	readonly changes: ClientChanges;
+	/** Keeps the records on disk. */
+	readonly keeper: RecordKeeper;
+	readonly #pool: Pool;
+	readonly #records: TransactionRecords;
+	readonly #disk: TransactionDisk;
+	readonly #turns = new NonceTurns();
 	readonly #deps: TransactionsDependencies;
-	/** The last queued operation by sender and nonce; the promises never reject. */
-	readonly #queues = new Map<string, Promise<void>>();
 	/** Hashes of blob transactions whose cell proofs are being computed. */
 	readonly #converting = new Set<string>();
 
-	constructor(dependencies: TransactionsDependencies) {
+	constructor({ maxBytes }: TransactionsOptions, dependencies: TransactionsDependencies) {
+		const { kv, broadcaster, tip, clock, onChange, onWritten, background, log } = dependencies;
+		const pool = new Pool({ maxBytes });
+		const records = new TransactionRecords({ log: log.child("records") });
+		const disk = new TransactionDisk({ kv, log: log.child("store") });
+		const turns = this.#turns;
+		// The later of the machine's and the chain's time, so that a record is not purged too early.
+		const timeToStore = () => laterTime(clock.now(), tip.head());
 		this.#deps = dependencies;
-		this.pool = dependencies.pool;
-		this.records = dependencies.records;
-		this.store = dependencies.store;
+		this.pool = this.#pool = pool;
+		this.records = this.#records = records;
+		this.#disk = disk;
+		this.keeper = new RecordKeeper({ pool, records, disk, turns, timeToStore, clock, background });
+		this.changes = new ClientChanges({
+			pool,
+			records,
+			disk,
+			broadcaster,
+			tip,
+			clock,
+			timeToStore,
+			onChange,
+			onWritten,
+		});
 	}
 
+	/** The record of a transaction that the relay holds or held, or null. Throws if the store fails. */
 	async record(hash: string): Promise<TransactionRecord | null> {
-		return this.records.get(hash)?.record ?? (await this.store.archived(hash));
+		return this.#records.get(hash)?.record ?? (await this.#disk.archived(hash));
 	}
 
+	/** The record of an archived transaction, or null. Throws if the store fails. */
+	archived(hash: string): Promise<TransactionRecord | null> {
+		return this.#disk.archived(hash);
+	}
+
+	/**
+	 * The sender's pending transactions from the account's nonce on, up to the first that its simulation holds back or that is
+	 * not the requester's (see isOwner). `sender` in lower case.
+	 */
 	chainOf(sender: string, requester: Requester): readonly ChainLink[] {
 		const chain: ChainLink[] = [];
-		if (!this.pool.isNonceKnown(sender)) return chain;
-		for (const { transaction } of this.pool.transactionsOf(sender).ready) {
+		if (!this.#pool.isNonceKnown(sender)) return chain;
+		for (const { transaction } of this.#pool.transactionsOf(sender).ready) {
 			const { tx, path, owners } = transaction;
-			const record = this.records.get(tx.hash)?.record;
+			const record = this.#records.get(tx.hash)?.record;
 			if (record === undefined || record.stage === "SIMULATION_FAILED") break;
 			if (!isOwner(requester, { from: sender, owners })) break;
 			chain.push({ tx, mayFail: !mustPass({ policy: policyOf(path), passed: record.passed }) });
@@ -82,108 +140,245 @@ export class Transactions implements RecordReader, KnownTransactions {
 
 	/** Runs `work` exclusively for a sender and nonce, in the order of the calls. */
 	exclusively<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
-		const key = senderNonceKey(at);
-		const running = this.#queues.get(key)?.then(work) ?? work();
-		const forget = () => {
-			if (this.#queues.get(key) === end) this.#queues.delete(key);
-		};
-		const end: Promise<void> = running.then(forget, forget);
-		this.#queues.set(key, end);
-		return running;
+		return this.#turns.exclusively(at, work);
 	}
 
-	/** Whether an operation on this sender and nonce is running: an older state must not be written meanwhile. */
-	#isBusy(at: SenderNonce): boolean {
-		return this.#queues.has(senderNonceKey(at));
-	}
-
-	/** The refusal of a submission from a sender that has cancelled too many transactions lately; else null. */
-	cancelLimitRefusal(sender: string): SubmitOutcome | null {
-		if (this.records.cancelledCount(sender) < MAX_CANCELLED) return null;
-		// It begins as go-ethereum's error does, which clients recognise.
-		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
-		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
-	}
-
-	/**
-	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
-	 * `isResubmitted`: it expired or was dropped before. Call it within {@link exclusively}. Throws if the store fails.
-	 */
-	async add(
-		transaction: PrivateTransaction,
-		account: AccountState,
-		isResubmitted: boolean,
-	): Promise<SubmitOutcome> {
-		const { pool } = this;
-		const { hash, from, nonce } = transaction.tx;
-		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
-		const refusal = pool.at(from, nonce) === undefined ? this.cancelLimitRefusal(from) : null;
-		if (refusal !== null) return refusal;
-		const added = pool.add(transaction, account);
-		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
-		const old = added.outcome === "replaced" ? added.old : null;
-		let isWritten = false;
-		try {
-			isWritten = await this.#write(added.entry, old, isResubmitted);
-		} finally {
-			if (!isWritten) {
-				pool.remove(added.entry);
-				this.#undoRemoval(old);
-				this.#deps.onChange(from, true);
-			}
+	/** Loads the transactions from disk; call once, before the first head is processed. */
+	async load(): Promise<void> {
+		const entries: RecordEntry[] = [];
+		for await (const entry of this.#disk.load()) entries.push(entry);
+		// If two have the same nonce, the later one wins.
+		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
+			this.#records.add(entry);
+			this.revive(entry, true);
 		}
-		return isWritten ? { outcome: "accepted", hash } : knownOutcome(hash);
+	}
+
+	// What is known of the chain.
+
+	/** What the next block takes is known; see {@link park}. */
+	setNext(next: NextBlock): void {
+		this.#pool.setNext(next);
+	}
+
+	/** Counts anew what of the sender can't be in the next block; returns whether its first one can. */
+	park(sender: string): boolean {
+		return this.#pool.applyNext(sender);
+	}
+
+	/** Forgets what is known of accounts from blocks above `block`, after a reorganisation. */
+	rewind(block: number): void {
+		this.#pool.rewind(block);
 	}
 
 	/**
-	 * Cancels a pending transaction. Removes it from the pool at once, so that it is not sent any more; builders and listeners
-	 * are notified once `write` has it on disk. Call it within {@link exclusively}. Throws if the store fails.
+	 * A sender's account was read: returns its transactions whose nonce is used, for {@link included} or {@link dropped}, except
+	 * those that are still being written.
 	 */
-	async cancel(
+	accountRead(account: AccountState): readonly PoolEntry[] {
+		return this.#pool.setAccount(account).filter((entry) => entry.durable);
+	}
+
+	// On the way to the builders.
+
+	/**
+	 * Its simulation for `block` has passed. That is recorded where it is news: of a path that is simulated once the first time, else
+	 * once for a block. `hidesGas`: the gas would reveal a hidden transaction to searchers.
+	 */
+	passed(entry: PoolEntry, block: number, gasUsed: number, hidesGas: boolean): void {
+		this.#pool.setGas(entry, gasUsed);
+		const { tx, path } = entry.transaction;
+		const record = this.#records.get(tx.hash)?.record;
+		if (record === undefined) return;
+		if (record.passed && !policyOf(path).resimulated) return;
+		if (record.stage === "BROADCAST" && lastOf(record, "simulated")?.block === block) return;
+		this.#startLifetime(record, block);
+		const gas = hidesGas ? null : gasUsed;
+		this.#records.emit(tx.hash, { type: "simulated", at: this.#now(), block, gasUsed: gas });
+	}
+
+	/** It waits for an earlier transaction of its sender. If it becomes ready again for the same block, it is sent again. */
+	waits(entry: PoolEntry, reason: QueueReason, next: number): void {
+		this.#pool.markUnsent(entry);
+		const { hash } = entry.transaction.tx;
+		const record = this.#records.get(hash)?.record;
+		if (record?.stage === "QUEUED" && lastOf(record, "queued")?.reason === reason) return;
+		this.#records.emit(hash, { type: "queued", at: this.#now(), block: next - 1, reason });
+	}
+
+	/** Its simulation for `block` fails: it is held, and taken from the builders that were sent it for that block. */
+	held(entry: PoolEntry, error: SimulationError, block: number): void {
+		const { transaction, sentTo } = entry;
+		const { hash } = transaction.tx;
+		const record = this.#records.get(hash)?.record;
+		if (record === undefined) return;
+		this.#startLifetime(record, block);
+		const isSent = this.#pool.isSentFor(entry, block);
+		// It has passed and was sent for this block already: an unavailable node changes nothing.
+		if (isSent && error.code === "NODE_UNAVAILABLE") return;
+		if (!isHeldFor(record, error, block))
+			this.#records.emit(hash, { type: "simulationFailed", at: this.#now(), block, error });
+		if (!isSent) return;
+		this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], block);
+		this.#pool.markUnsent(entry);
+	}
+
+	/**
+	 * It goes to builders: returns those that were not sent it for that block yet, and the first block of its lifetime. Null, and
+	 * nothing is recorded, if all were.
+	 */
+	sent(
 		entry: PoolEntry,
-		write = (ended: readonly TransactionRecord[]) => this.store.update(ended, this.#timeToStore()),
-	): Promise<void> {
-		const { transaction } = entry;
-		const { hash, from } = transaction.tx;
-		const record = this.records.get(hash)?.record ?? null;
-		this.pool.remove(entry);
-		this.#deps.onChange(from, false);
-		try {
-			await write(this.#preview(this.#cancelled([...entry.everSentTo]), record));
-		} catch (thrown) {
-			this.#undoRemoval(entry);
-			this.#deps.onChange(from, true);
-			throw thrown;
+		{ block, builders, behindHidden, unsimulated }: Sending,
+	): { readonly builders: readonly string[]; readonly firstBlock: number } | null {
+		const { hash } = entry.transaction.tx;
+		const record = this.#records.get(hash)?.record;
+		const added = this.#pool.markSent(entry, block, builders);
+		if (record === undefined || added.length === 0) return null;
+		const firstBlock = this.#startLifetime(record, block);
+		if (unsimulated !== null) this.#notSimulated(record, unsimulated, block);
+		this.#records.emit(hash, { type: "broadcast", at: this.#now(), block, behindHidden });
+		return { builders: added, firstBlock };
+	}
+
+	/** Records that it is sent without a simulation, unless that is recorded. */
+	#notSimulated({ hash, stage, simulationError }: TransactionRecord, error: SimulationError, block: number) {
+		if (stage === "BROADCAST" && simulationError?.message === error.message) return;
+		this.#records.emit(hash, { type: "notSimulated", at: this.#now(), block, error });
+	}
+
+	/** Starts its lifetime, unless it has started. Returns its first block. */
+	#startLifetime(record: TransactionRecord, block: number): number {
+		if (record.stage === "QUEUED" || record.firstBlock === null)
+			this.#records.emit(record.hash, { type: "ready", at: this.#now(), block });
+		return record.firstBlock ?? block;
+	}
+
+	/** A builder has answered, or will not be sent it. */
+	delivered(hash: string, event: Of<"delivered">): void {
+		this.#records.emit(hash, event);
+	}
+
+	// With the searchers.
+
+	/** Searchers see it from now on, if they did not before. */
+	shared({ tx: { hash } }: PrivateTransaction): void {
+		if (this.#records.get(hash)?.record.shared !== false) return;
+		this.#records.emit(hash, { type: "shared", at: this.#now() });
+	}
+
+	/** A new bid on it was accepted. */
+	bid(hash: string, bundle: string): void {
+		this.#records.emit(hash, { type: "bid", at: this.#now(), bundle });
+	}
+
+	/** A bid behind it leaves for builders. Returns false, and records nothing, if it is not with builders any more. */
+	bundled(hash: string, bundle: Omit<Of<"bundled">, "type" | "at">): boolean {
+		if (this.#records.get(hash)?.record.stage !== "BROADCAST") return false;
+		this.#records.emit(hash, Object.assign({ type: "bundled", at: this.#now() } as const, bundle));
+		// After a crash only this event shows that a refund is due to the user.
+		this.keeper.flushSoon();
+		return true;
+	}
+
+	/** What its block paid for the backrun behind it was read from the chain. */
+	refunded(hash: string, block: number, refund: Refund): void {
+		this.#records.emit(hash, Object.assign({ type: "refunded", at: this.#now(), block } as const, refund));
+	}
+
+	// In a block, and out of one.
+
+	/** It was mined. */
+	included({ record, transaction }: RecordEntry, inclusion: Inclusion): void {
+		const { hash, block, blockHash, index, reverted } = inclusion;
+		const { from, nonce } = transaction.tx;
+		const pooled = this.#pool.get(hash);
+		// It is being resubmitted: the account check after its write will find that it was mined.
+		if (pooled?.durable === false) return;
+		if (pooled !== undefined) this.#pool.remove(pooled);
+		this.#pool.markNonceUsed(from, nonce, block);
+		if (isMined(record.stage)) {
+			if (record.blockHash === blockHash) return;
+			// It moved to another block, by a reorganisation that was not seen.
+			this.#leftBlock(record);
 		}
-		// It may have been mined or have ended meanwhile.
-		if (record === null || !isLive(record.stage)) return;
-		// With the time and head after the write. The next flush stores it in place of the one just written.
-		const event = this.#cancelled([...entry.everSentTo]);
-		this.records.emit(hash, event);
-		this.#deps.broadcaster.cancel(transaction, event.builders, event.block + 1);
+		this.#records.emit(hash, { type: "included", at: this.#now(), block, blockHash, index, reverted });
+	}
+
+	/** It was mined, but its receipt is missing: it leaves the pool, so that it is neither sent nor ended. */
+	withhold(hash: string): void {
+		const pooled = this.#pool.get(hash);
+		if (pooled?.durable === true) this.#pool.remove(pooled);
+	}
+
+	/** The block that contained it, or that used its nonce, has left the chain. Call it before the tip is set to the new head. */
+	reorged(entry: RecordEntry): void {
+		this.#leftBlock(entry.record);
+		this.revive(entry);
+	}
+
+	/** Its block, or the one that used its nonce, has left the chain. */
+	#leftBlock({ hash, stage, block }: TransactionRecord): void {
+		const left = block ?? 0;
+		this.#records.emit(hash, { type: "reorged", at: this.#now(), block: left });
+		if (isMined(stage)) this.exposed(hash, left);
+	}
+
+	/** `block` contained it and has left the chain, so it is public. Call it before the tip is set to the new head. */
+	exposed(hash: string, block: number): void {
+		const depth = Math.max(1, (this.#deps.tip.head()?.number ?? 0) - block + 1);
+		this.#records.emit(hash, { type: "exposed", at: this.#now(), block, depth });
+	}
+
+	/** Another transaction used its nonce. */
+	dropped(entry: PoolEntry, block: number): void {
+		this.#pool.remove(entry);
+		this.#records.emit(entry.transaction.tx.hash, { type: "dropped", at: this.#now(), block });
+	}
+
+	/** Its lifetime is over. */
+	expired(entry: PoolEntry, head: number): void {
+		const { transaction, sentTo } = entry;
+		this.#pool.remove(entry);
+		this.#records.emit(transaction.tx.hash, { type: "expired", at: this.#now(), block: head });
+		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
+		if (policyOf(transaction.path).form === "private")
+			this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
 	}
 
 	/**
-	 * Gives a live transaction other owners, of whom one has `joined` or `left`. What holds for it may be stricter then: it is
-	 * taken from builders as it was sent, and sent again as it may be. Resolves once that is on disk. Call it within
-	 * {@link exclusively}. Throws if the store fails.
+	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `atStartup`: the process has
+	 * just started.
 	 */
-	async changeOwners(hash: string, owners: readonly Owner[], type: "joined" | "left"): Promise<void> {
-		const { pool, records, store } = this;
-		const { broadcaster, clock, onChange } = this.#deps;
-		const before = records.get(hash)?.transaction;
-		const block = this.#head();
-		const event = { type, at: clock.now(), block } as const;
-		const preview = records.preview(hash, event);
-		if (before === undefined || preview === null) return;
-		await store.changeOwners({ ...preview, owners }, mayCancelSoftly(owners));
-		// It may have been mined or have ended meanwhile.
-		const transaction = records.setOwners(hash, owners, event);
-		const entry = pool.get(hash);
-		if (transaction === null || entry === undefined) return;
-		pool.exchange(entry, transaction);
-		if (transaction.path !== before.path) broadcaster.cancel(before, [...entry.everSentTo], block + 1);
-		onChange(transaction.tx.from, false);
+	revive(entry: RecordEntry, atStartup = false): void {
+		const { record } = entry;
+		if (!this.#turns.isBusy(record)) {
+			this.#reviveNow(entry, atStartup);
+			return;
+		}
+		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
+		void this.exclusively(record, async () => {
+			this.#reviveNow(entry, atStartup);
+			this.#deps.onChange(record.from, true);
+		});
+	}
+
+	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
+		const { broadcaster } = this.#deps;
+		const { record } = entry;
+		// Its owners may have changed since.
+		const { transaction } = this.#records.get(record.hash) ?? entry;
+		if (!isLive(record.stage) || this.#pool.get(record.hash) !== undefined) return;
+		const { from, nonce, gasLimit } = transaction.tx;
+		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
+		const sentTo = new Map([...holders].map((name) => [name, null]));
+		if (this.#pool.insert({ transaction, gas: Number(gasLimit), durable: true, sentTo })) return;
+		const other = this.#pool.at(from, nonce)?.transaction;
+		if (other === undefined) return;
+		const block = record.block ?? 0;
+		const builders = [...holders];
+		this.#records.emit(record.hash, replacedBy(other, this.#now(), block, builders));
+		broadcaster.cancel(transaction, builders, block + 1);
 	}
 
 	/**
@@ -192,10 +387,10 @@ export class Transactions implements RecordReader, KnownTransactions {
 	 */
 	convertBlobs(version: SidecarVersion): void {
 		const { background, blobProofs } = this.#deps;
-		for (const { transaction } of this.records.entries()) {
+		for (const { transaction } of this.#records.entries()) {
 			const { tx, submitterAddress } = transaction;
 			if (tx.sidecar === null || tx.sidecar.version >= version) continue;
-			if (this.#converting.has(tx.hash) || this.pool.get(tx.hash) === undefined) continue;
+			if (this.#converting.has(tx.hash) || this.#pool.get(tx.hash) === undefined) continue;
 			this.#converting.add(tx.hash);
 			background.run("blobs", async () => {
 				try {
@@ -210,284 +405,28 @@ export class Transactions implements RecordReader, KnownTransactions {
 
 	/** It is sent anew, if it is still pending. */
 	#changeBytes(tx: DecodedTransaction): void {
-		const entry = this.pool.get(tx.hash);
+		const entry = this.#pool.get(tx.hash);
 		if (entry === undefined) return;
 		const transaction = { ...entry.transaction, tx };
-		this.records.setTransaction(transaction);
-		this.pool.exchange(entry, transaction);
+		this.#records.setTransaction(transaction);
+		this.#pool.exchange(entry, transaction);
 		this.#deps.onChange(tx.from, false);
 	}
 
-	/**
-	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or an expired one; null if that was
-	 * already cancelled. Call it within {@link exclusively}. Throws if the store fails.
-	 */
-	async cancelBy(
-		transaction: PrivateTransaction,
-		earlier: PoolEntry | TransactionRecord | null,
-	): Promise<void> {
-		const { records, store } = this;
-		const record = newRecord(transaction);
-		const event = this.#cancelled([]);
-		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
-		fold(record, event);
-		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			await store.insert(transaction, record, ended, this.#timeToStore());
-			records.addAndNotify({ transaction, record });
-		};
-		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
-		else {
-			await insert(this.#preview(event, earlier));
-			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
-		}
-	}
-
-	/** Another transaction with the sender and nonce of `tx` that has expired and could be submitted again, or null. */
-	async expiredWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
-		const old = this.records.expiredAt(from, nonce) ?? (await this.store.expiredHolder(from, nonce));
-		if (old === null || old.hash === hash) return null;
-		const now = this.records.get(old.hash)?.record ?? old;
-		return now.stage === "EXPIRED" ? now : null;
-	}
-
-	/** Loads the transactions from disk; call once, before the first head is processed. */
-	async load(): Promise<void> {
-		const entries: RecordEntry[] = [];
-		for await (const entry of this.store.load()) entries.push(entry);
-		// If two have the same nonce, the later one wins.
-		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
-			this.records.add(entry);
-			this.revive(entry, true);
-		}
-	}
-
-	/** Marks it as sent to `builders` for `block`; returns those of them that did not have it for that block. */
-	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const had = entry.sentForBlock === block ? [...entry.sentForBlockTo] : [];
-		const added = builders.filter((name) => !had.includes(name));
-		entry.sentForBlock = block;
-		entry.sentForBlockTo = new Set([...had, ...added]);
-		entry.everSentTo = new Set([...entry.everSentTo, ...added]);
-		return added;
-	}
-
-	/** Marks it as not sent for the coming block, since it has to wait or its simulation fails. */
-	markUnsent(entry: PoolEntry): void {
-		entry.sentForBlock = null;
-	}
-
-	/** Records that it was mined. */
-	included({ record, transaction }: RecordEntry, { hash, ...place }: Inclusion): void {
-		const { from, nonce } = transaction.tx;
-		const pooled = this.pool.get(hash);
-		// It is being resubmitted: the account check after its write will find that it was mined.
-		if (pooled?.durable === false) return;
-		if (pooled !== undefined) this.pool.remove(pooled);
-		this.pool.markNonceUsed(from, nonce, place.block);
-		if (isMined(record.stage)) {
-			if (record.blockHash === place.blockHash) return;
-			// It moved to another block, by a reorganisation that was not seen.
-			this.#leftBlock(record);
-		}
-		this.#emit(hash, { type: "included", ...place });
-	}
-
-	/** Removes a mined transaction from the pool while its receipt is missing, so that it is neither sent nor ended. */
-	withhold(hash: string): void {
-		const pooled = this.pool.get(hash);
-		if (pooled?.durable === true) this.pool.remove(pooled);
-	}
-
-	/** Undoes an inclusion, or a drop, after the block has left the chain. Call it before the tip is set to the new head. */
-	reorged(entry: RecordEntry): void {
-		this.#leftBlock(entry.record);
-		this.revive(entry);
-	}
-
-	/** Its block, or the one that used its nonce, has left the chain. */
-	#leftBlock({ hash, stage, block }: TransactionRecord): void {
-		const left = block ?? 0;
-		this.#emit(hash, { type: "reorged", block: left });
-		if (isMined(stage)) this.exposed(hash, left);
-	}
-
-	/** Records that `block` contained it and has left the chain. Call it before the tip is set to the new head. */
-	exposed(hash: string, block: number): void {
-		this.#emit(hash, { type: "exposed", block, depth: Math.max(1, this.#head() - block + 1) });
-	}
-
-	/** Records that another transaction used its nonce. */
-	dropped(entry: PoolEntry, block: number): void {
-		this.pool.remove(entry);
-		this.#emit(entry.transaction.tx.hash, { type: "dropped", block });
-	}
-
-	/** Records that its lifetime is over. */
-	expired(entry: PoolEntry, head: number): void {
-		const { transaction, everSentTo } = entry;
-		this.pool.remove(entry);
-		this.#emit(transaction.tx.hash, { type: "expired", block: head });
-		// A bundle is for one block only; a private transaction stays at the builder until it is cancelled.
-		if (policyOf(transaction.path).form === "private")
-			this.#deps.broadcaster.cancel(transaction, [...everSentTo], head + 1);
-	}
-
-	/**
-	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `atStartup`: the process has
-	 * just started.
-	 */
-	revive(entry: RecordEntry, atStartup = false): void {
-		const { record } = entry;
-		if (!this.#isBusy(record)) {
-			this.#reviveNow(entry, atStartup);
-			return;
-		}
-		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
-		void this.exclusively(record, async () => {
-			this.#reviveNow(entry, atStartup);
-			this.#deps.onChange(record.from, true);
-		});
-	}
-
-	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
-		const { pool, broadcaster } = this.#deps;
-		const { record } = entry;
-		// Its owners may have changed since.
-		const { transaction } = this.records.get(record.hash) ?? entry;
-		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
-		const { from, nonce } = transaction.tx;
-		const everSentTo = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		const sent = { sentForBlock: null, sentForBlockTo: new Set<string>(), everSentTo };
-		if (pool.insert({ transaction, gas: Number(transaction.tx.gasLimit), durable: true, ...sent })) return;
-		const other = pool.at(from, nonce)?.transaction;
-		if (other === undefined) return;
-		const block = record.block ?? 0;
-		this.#emit(record.hash, replacedBy(other, block, [...everSentTo]));
-		broadcaster.cancel(transaction, [...everSentTo], block + 1);
-	}
-
-	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
-	async flush(all: boolean): Promise<void> {
-		const { records, store } = this;
-		for (;;) {
-			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
-			const changed = records.takeChanged(all, BATCH_SIZE, (record) => this.#isBusy(record));
-			if (changed.length === 0) return;
-			try {
-				await store.update(changed, this.#timeToStore());
-			} catch (thrown) {
-				records.markChanged(changed);
-				throw thrown;
-			}
-		}
-	}
-
-	/** Archives those that are still over by `isOver`: drops their bytes, keeps their records on disk. Throws if the store fails. */
-	async archive(
-		entries: readonly RecordEntry[],
-		isOver: (record: TransactionRecord) => boolean,
-	): Promise<void> {
-		const { records, store } = this;
-		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
-			// Some may have been revived by now.
-			const batch = entries
-				.slice(i, i + BATCH_SIZE)
-				.map(({ record }) => record)
-				.filter((record) => isOver(record) && this.#isAtRest(record));
-			const stages = batch.map(({ stage }) => stage);
-			await store.archive(batch, this.#timeToStore());
-			// A record that changed during the write is archived later.
-			batch.forEach((record, at) => {
-				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);
-			});
-		}
-	}
-
-	/** Whether it is neither pending nor being changed. */
-	#isAtRest(record: TransactionRecord): boolean {
-		return this.pool.get(record.hash) === undefined && !this.#isBusy(record);
-	}
-
-	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
-	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
-		const { records, store } = this;
-		const { broadcaster, clock } = this.#deps;
-		const { transaction } = entry;
-		const at = transaction.receivedAt;
-		const block = this.#head();
-		const [record, expired] = await Promise.all([
-			this.#recordOf(transaction, isResubmitted),
-			this.expiredWithSameNonce(transaction.tx),
-		]);
-		if (!fold(record, { type: "received", at, block })) return false;
-		const builders = [...(old?.everSentTo ?? [])];
-		const replaced = replacedBy(transaction, block, builders);
-		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
-		const replacedNow = { ...replaced, at };
-		const ended = [...this.#preview(replacedNow, oldRecord), ...this.#preview(replacedNow, expired)];
-		const begun = clock.monotonic();
-		await store.insert(transaction, record, ended, this.#timeToStore());
-		this.#deps.onWritten((clock.monotonic() - begun) / 1000);
-		records.addAndNotify({ transaction, record });
-		entry.durable = true;
-		if (expired?.stage === "EXPIRED") this.#emit(expired.hash, { ...replaced, builders: [] });
-		// If the old one was mined meanwhile, the new one is dropped when its account is refreshed.
-		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
-			this.#emit(oldRecord.hash, replaced);
-			broadcaster.cancel(old.transaction, builders, block + 1);
-		}
-		return true;
-	}
-
-	/** A new record, with the history of the previous one if the transaction is resubmitted. */
-	async #recordOf(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
-		const { hash } = transaction.tx;
-		const past = isResubmitted ? await this.record(hash) : this.records.get(hash)?.record;
-		if (!past) return newRecord(transaction);
-		const { events, deliveries, omitted, stage, behindHidden, exposed } = structuredClone(past);
-		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
-	}
-
-	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
-	#undoRemoval(entry: PoolEntry | null): void {
-		if (entry === null) return;
-		const stage = this.records.get(entry.transaction.tx.hash)?.record.stage;
-		if (stage !== undefined && isLive(stage)) this.pool.insert(entry);
-	}
-
-	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
-	#preview(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
-		if (record === null) return [];
-		const preview = this.records.preview(record.hash, event);
-		if (preview !== null) return [preview];
-		// It is in the archive only, and the store writes what has a `settledAt` there.
-		const copy = structuredClone(record);
-		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
-	}
-
-	#cancelled(builders: readonly string[]) {
-		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
-	}
-
-	/** Emits an event with the current time. Pages show an event's fields in their order: the type first, then the time. */
-	#emit(hash: string, event: Undated<TxEvent>): void {
-		this.records.emit(hash, Object.assign({ type: event.type, at: this.#deps.clock.now() }, event));
-	}
-
-	/** The time of the machine or of the chain, whichever is later, so that a record is not purged too early. */
-	#timeToStore(): number {
-		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
-	}
-
-	#head(): number {
-		return this.#deps.tip.head()?.number ?? 0;
+	#now(): number {
+		return this.#deps.clock.now();
 	}
 }
 
-type Undated<E> = E extends TxEvent ? Omit<E, "at"> : never;
+/** Whether the record already says that the transaction is held for `error`. */
+function isHeldFor(record: TransactionRecord, error: SimulationError, block: number): boolean {
+	const last = record.stage === "SIMULATION_FAILED" ? record.simulationError : null;
+	if (last?.code !== error.code) return false;
+	if (WAITS_LONG.has(error.code)) return true;
+	return record.block === block && last.message === error.message;
+}
 
-/** The event that `other` has replaced a transaction that `builders` must forget. `discreet`: searchers must not see `other`. */
-function replacedBy(other: PrivateTransaction, block: number, builders: readonly string[]) {
-	const discreet = other.shared === "never";
-	return { type: "replaced", by: other.tx.hash, discreet, block, builders } as const;
+/** The last event of this type, if there is one. */
+function lastOf<T extends TxEvent["type"]>({ events }: TransactionRecord, type: T): Of<T> | undefined {
+	return events.findLast((event): event is Extract<typeof event, Of<T>> => event.type === type);
 }

@@ -153,7 +153,7 @@ for (const [what, held, ok, isCancelled, stages] of WRITING) {
 /** A builder's answer to a cancel. */
 function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
 	const delivery = { block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
-	fixture.records.emit(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...delivery });
+	fixture.transactions.delivered(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...delivery });
 }
 
 /** Path; answers of builders a and b; who gets the cancel again: with the next block, after a restart, after both. */
@@ -183,7 +183,7 @@ for (const [path, a, b, expected] of REPEATED_CANCELS) {
 			fixture.builders.take();
 			if (a !== null) answer(fixture, tx, "a", a);
 			if (b !== null) answer(fixture, tx, "b", b);
-			await fixture.transactions.flush(true);
+			await fixture.transactions.keeper.flush(true);
 			const [same, later] = [await fixture.restart(), await fixture.restart()];
 			await fixture.block();
 			await same.work([], []);

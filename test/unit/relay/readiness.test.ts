@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readinessChecks } from "../../../relay/front.ts";
-import type { RelayParts } from "../../../relay/relay.ts";
+import type { RelayParts } from "../../../relay/parts.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
 const WELL = {
@@ -35,7 +35,8 @@ test("/readyz names what fails", async () => {
 				heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
 				kv: { isHeld },
 			},
-			...{ transactions: { store: { check: async () => isWritten } }, deliveries: { healthy: isAnswered } },
+			transactions: { keeper: { isWritable: async () => isWritten } },
+			deliveries: { healthy: isAnswered },
 		} as unknown as RelayParts);
 		const failed: string[] = [];
 		for (const { name, check } of checks) {

@@ -4,15 +4,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BlockLoop } from "../../../relay/blockLoop.ts";
+import type { Broadcaster } from "../../../relay/broadcast/fanout.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
-import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
 import { SenderRunner } from "../../../relay/senderRunner.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
-import { Pool } from "../../../relay/transactions/pool.ts";
-import { TransactionRecords } from "../../../relay/transactions/records.ts";
+import type { PoolReader } from "../../../relay/transactions/pool.ts";
+import type { RecordsReader } from "../../../relay/transactions/records.ts";
 import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { BlobProofs } from "../../../shared/ethereum/blobProofs.ts";
@@ -149,10 +149,11 @@ export class StagesFixture {
 	readonly builders = new FakeBuilders();
 	readonly node = new FakeNode();
 	readonly tip = new ChainTip();
-	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
+	readonly pool: PoolReader;
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
-	readonly records: TransactionRecords;
+	readonly records: RecordsReader;
+	/** What is on the disk. */
 	readonly store: TransactionDisk;
 	readonly transactions: Transactions;
 	readonly background: Background;
@@ -169,27 +170,28 @@ export class StagesFixture {
 	#chain: Block[] = [];
 
 	constructor(disk = new FakeDisk()) {
-		const { clock, node, tip, pool, builders } = this;
+		const { clock, node, tip, builders } = this;
 		this.disk = disk;
 		const log: Logger = {
 			...silentLogger,
 			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
 		};
 		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
-		this.records = new TransactionRecords({ log });
-		const { records, store } = this;
 		this.background = new Background({}, { log });
 		const { background } = this;
 		const blobProofs = new BlobProofs({}, { clock });
-		const share = ({ tx }: PrivateTransaction) => {
-			if (records.get(tx.hash)?.record.shared === false)
-				records.emit(tx.hash, { type: "shared", at: clock.now() });
-		};
-		const transactions = new Transactions({
-			...{ pool, records, store, broadcaster: builders, tip, clock, onWritten: () => {} },
-			...{ background, blobProofs },
-			onChange: (sender, refresh) => this.runner.run(sender, "new", refresh),
-		});
+		const transactions = new Transactions(
+			{ maxBytes: 256 * 1024 * 1024 },
+			{
+				...{ kv: disk, broadcaster: builders, tip, clock, onWritten: () => {} },
+				...{ background, blobProofs },
+				// That the disk fails is no fault of ours.
+				log: { ...log, child: (part) => (part === "store" ? silentLogger : log) },
+				onChange: (sender, refresh) => this.runner.run(sender, "new", refresh),
+			},
+		);
+		this.pool = transactions.pool;
+		this.records = transactions.records;
 		this.transactions = transactions;
 		const shared = {
 			...{ transactions, accounts: node, inclusions: node, tip, broadcaster: builders, background, clock },
@@ -198,7 +200,7 @@ export class StagesFixture {
 		this.runner = new SenderRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
 			{
-				...{ ...shared, searchers: { share, senderPlanned: () => {} } },
+				...{ ...shared, searchers: { senderPlanned: () => {} } },
 				simulations: {
 					simulate: ({ transactions, signal }) => {
 						return new Promise((resolve, reject) => {
@@ -217,8 +219,6 @@ export class StagesFixture {
 			{ rules, txTtlBlocks: LIFE_BLOCKS, cancelPolicy: "origin" },
 			{
 				...shared,
-				runner,
-				share,
 				onLaterHead: () => {},
 				onOutcome: () => {},
 				blobProofs: new BlobProofs({}, { clock }),

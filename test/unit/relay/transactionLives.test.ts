@@ -110,7 +110,7 @@ for (const [when, watched, stage] of [
 			await fixture.quiet();
 			const pending = stage === "BROADCAST" ? 1 : 0;
 			assert.deepEqual([fixture.pool.size, fixture.stage(tx)], [pending, stage]);
-			await fixture.transactions.flush(false);
+			await fixture.transactions.keeper.flush(false);
 			assert.equal((await fixture.restart()).pool.size, pending, "on disk it is not so");
 		},
 	);

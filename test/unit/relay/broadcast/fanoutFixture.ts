@@ -44,7 +44,7 @@ export function fanoutFixtures() {
 		const fanout = new Fanout(
 			{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
 			{
-				events: { emit: () => {} },
+				delivered: () => {},
 				...{ clock: systemClock, log: silentLogger, maySend: () => true },
 				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
 			},

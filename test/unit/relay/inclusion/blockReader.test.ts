@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Wallet } from "ethers";
-import type { PaidBlock } from "../../../../relay/domain/ports.ts";
 import { Recoveries } from "../../../../relay/domain/recoveries.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
+import type { PaidBlock } from "../../../../relay/inclusion/payments.ts";
 import { paymentReader } from "../../../../relay/inclusion/payments.ts";
 import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 

@@ -111,7 +111,7 @@ describe("a transaction's status", () => {
 
 	/** The record moves on and is announced, as the records do it: the record first. */
 	function move(record: TransactionRecord, stage: Stage): void {
-		record.stage = stage;
+		Object.assign(record, { stage });
 		server.followers.notify(record, "QUEUED", { type: "broadcast", at: 0, block: 1 });
 		server.hub.publish(transactionTopic(record.hash), () => ({ hash: record.hash, stage: record.stage }));
 	}

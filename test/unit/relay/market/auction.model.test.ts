@@ -73,7 +73,6 @@ class Run {
 	readonly #held = new Map<string, { label: string; target: string; block: number }>();
 
 	constructor() {
-		for (let i = 0; i < TARGETS; i += 1) this.#come(i);
 		const { builders } = this.fixture;
 		builders.sendBundle = (bundle, names, _answered, leaves) => {
 			leaves?.();
@@ -91,16 +90,22 @@ class Run {
 	}
 
 	/** Another target comes where the last one has gone. */
-	#come(place: number): void {
+	async #come(place: number): Promise<void> {
 		if (this.#targets[this.#newest[place] ?? -1]) return;
-		const target = this.fixture.target(`T${this.#targets.length}`);
+		const target = await this.fixture.target(`T${this.#targets.length}`);
 		this.#newest[place] = this.#targets.length;
 		this.#targets.push(target);
 		this.#entries.push(target);
 	}
 
-	async step(command: Command): Promise<void> {
-		if (command.do === "comes") this.#come(command.target);
+	/** The first targets come, then the commands. */
+	async all(commands: readonly Command[]): Promise<void> {
+		for (let i = 0; i < TARGETS; i += 1) await this.#come(i);
+		for (const one of commands) await this.#step(one);
+	}
+
+	async #step(command: Command): Promise<void> {
+		if (command.do === "comes") await this.#come(command.target);
 		const one = "target" in command ? { ...command, target: this.#newest[command.target] ?? 0 } : command;
 		if (one.do === "bid") await this.#bid(one);
 		if (one.do === "cancel") await this.#cancel(OWNERS[one.owner] ?? "", `u${one.uuid}`);
@@ -237,9 +242,7 @@ class Run {
 		this.#advance(new Set(was), keeps ? mined.map(({ tx }) => tx.hash) : []);
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
-			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
-			const unsent = { sentForBlock: null, sentForBlockTo: new Set<string>(), everSentTo: new Set<string>() };
-			fixture.pool.insert({ transaction: entry, gas: 21_000, durable: true, ...unsent });
+			fixture.transactions.reorged(fixture.transactions.records.get(entry.tx.hash) ?? assert.fail());
 			this.#targets[i] = entry;
 		}
 		for (const one of this.#bids) {
@@ -271,8 +274,7 @@ class Run {
 		for (const one of this.#bids)
 			if (one.target === target && one.landed === null) this.#over(one, "target ended");
 		this.#targets[target] = null;
-		this.fixture.pool.remove(this.fixture.entry(entry));
-		this.fixture.emit(entry, { type: "expired", at: 4, block: this.fixture.head.number });
+		this.fixture.transactions.expired(this.fixture.entry(entry), this.fixture.head.number);
 	}
 
 	#over(one: ModelBid, how: string): void {
@@ -489,7 +491,7 @@ test("what is out is always what the rules give a place", async () => {
 	await fc.assert(
 		fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60, size: "max" }), async (commands) => {
 			const run = new Run();
-			for (const one of commands) await run.step(one);
+			await run.all(commands);
 			for (const corner of run.seen) seen.add(corner);
 		}),
 		{ numRuns: RUNS, examples: SELDOM.map((commands): [Command[]] => [commands]) },

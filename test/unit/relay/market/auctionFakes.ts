@@ -1,13 +1,15 @@
 // Fakes for the market's tests: simulations that answer on demand, accounts, builders that record their calls, and blocks.
 
+import type { BundleAnswered, BundleSender } from "../../../../relay/broadcast/fanout.ts";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";
-import type { BundleAnswered, BundleSender, PaidBlock, Simulations } from "../../../../relay/domain/ports.ts";
+import type { Simulations } from "../../../../relay/domain/ports.ts";
 import type {
 	SimulationErrorCode,
 	SimulationOutcome,
 	SimulationRequest,
 } from "../../../../relay/domain/simulation.ts";
+import type { PaidBlock } from "../../../../relay/inclusion/payments.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 

@@ -1,4 +1,4 @@
-// The market with a real pool, records, bids and table, around fake simulations, accounts and builders. Time stands still.
+// The market with real transactions, bids and table, around fake simulations, accounts and builders. Time stands still.
 
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
@@ -7,12 +7,11 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { PaymentLedger } from "../../../../relay/market/ledger.ts";
 import { type MarketDependencies, SearcherMarket } from "../../../../relay/market/market.ts";
-import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
-import { TransactionRecords } from "../../../../relay/transactions/records.ts";
+import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
+import { Transactions } from "../../../../relay/transactions/transactions.ts";
 import { Background } from "../../../../shared/background.ts";
 import { BlobProofs } from "../../../../shared/ethereum/blobProofs.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
@@ -64,9 +63,9 @@ export interface BidOptions {
 const TURNS = 8;
 
 /** All of it, and one target that may be bid on. */
-export function withTarget(options: FixtureOptions = {}) {
+export async function withTarget(options: FixtureOptions = {}) {
 	const fixture = new AuctionFixture(options);
-	return { fixture, target: fixture.target("T") };
+	return { fixture, target: await fixture.target("T") };
 }
 
 /** All of it, at head 100. */
@@ -77,7 +76,6 @@ export class AuctionFixture {
 	readonly builders = new FakeBundleSender();
 	readonly chain = new FakeChain();
 	readonly tip = new ChainTip();
-	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
 	readonly disk = new FakeDisk();
 	/** Wei that backruns pay by transfers in their blocks, by hash; the node can't trace the others. */
 	readonly transfers = new Map<string, bigint>();
@@ -88,7 +86,7 @@ export class AuctionFixture {
 	readonly outcomes: string[] = [];
 	/** How often a later head was reported. */
 	laterHeads = 0;
-	readonly records: TransactionRecords;
+	readonly transactions: Transactions;
 	readonly market: SearcherMarket;
 	readonly #deps: MarketDependencies;
 	/** Names of transactions and bundles, by hash. */
@@ -96,18 +94,29 @@ export class AuctionFixture {
 	readonly #signers = new Map<string, number>();
 
 	constructor(options: FixtureOptions = {}) {
-		const { clock, accounts, tip, pool, simulations, builders } = this;
+		const { clock, accounts, tip, simulations, builders, disk } = this;
 		const error: Logger["error"] = (message, fields) =>
 			this.faults.push(`${message} ${JSON.stringify(fields)}`);
-		const log: Logger = { ...silentLogger, error };
-		this.records = new TransactionRecords({ log });
+		const log: Logger = { ...silentLogger, error, child: () => log };
+		const background = new Background({}, { log });
+		const blobProofs = new BlobProofs({}, { clock });
+		this.transactions = new Transactions(
+			{ maxBytes: 256 * 1024 * 1024 },
+			{
+				...{ kv: disk, tip, clock, blobProofs, background, log },
+				// The builders have all targets; what they are sent of them alone is not looked at.
+				broadcaster: { eligible: () => builders.all, cancel: () => {} },
+				onChange: () => {},
+				onWritten: () => {},
+			},
+		);
 		const names = (hash: string) => this.#labels.get(hash) ?? "?";
 		simulations.names = names;
 		builders.labelOf = names;
 		builders.refunding = options.refunding ?? ["a", "b"];
 		this.#deps = {
-			...{ pool, records: this.records, accounts, tip, simulations, clock, log },
-			...{ sender: builders, background: new Background({}, { log }), kv: this.disk },
+			...{ transactions: this.transactions, accounts, tip, simulations, clock, log },
+			...{ sender: builders, background, kv: disk, blobProofs },
 			payments: {
 				block: async (hash) => this.chain.paid(hash),
 				brought: async (hash) => ({ fees: 0n, transfers: this.transfers.get(hash) ?? null }),
@@ -122,7 +131,6 @@ export class AuctionFixture {
 			onBundle: (_, outcome) => void this.outcomes.push(outcome),
 			onPayment: () => {},
 			onLaterHead: () => void this.laterHeads++,
-			blobProofs: new BlobProofs({}, { clock: this.clock }),
 		};
 		this.market = new SearcherMarket(
 			{
@@ -168,48 +176,38 @@ export class AuctionFixture {
 	}
 
 	/** A transaction that is shared and sent for the next block, unless said otherwise. */
-	target(
+	async target(
 		label: string,
 		options: Parameters<typeof privateTransaction>[0] & { shared?: boolean; out?: boolean } = {},
-	): PrivateTransaction {
+	): Promise<PrivateTransaction> {
 		const transaction = privateTransaction({ by: testAccount(this.signer(label)), ...options });
 		const { hash, from } = transaction.tx;
 		this.label(hash, label);
 		const account = { address: from, block: this.head.number, nonce: 0n, balance: 10n ** 21n };
-		const added = this.pool.add(transaction, { ...account, code: "none" });
+		const added = await this.transactions.changes.add(transaction, { ...account, code: "none" }, false);
 		if (added.outcome === "refused") throw new Error(added.rejection.message);
-		added.entry.durable = true;
-		const record = newRecord(transaction);
-		fold(record, { type: "received", at: 1, block: this.head.number });
-		this.records.add({ transaction, record });
-		if (options.shared !== false) this.emit(transaction, { type: "shared", at: 1 });
+		if (options.shared !== false) this.transactions.shared(transaction);
 		if (options.out !== false) this.sendTarget(transaction);
 		return transaction;
 	}
 
 	entry({ tx }: PrivateTransaction): PoolEntry {
-		const entry = this.pool.get(tx.hash);
+		const entry = this.transactions.pool.get(tx.hash);
 		if (entry === undefined) throw new Error("not in the pool");
 		return entry;
 	}
 
 	/** Marks the target as sent for the next block, without notifying the auctioneer. */
 	sendTarget(transaction: PrivateTransaction): void {
-		const entry = this.entry(transaction);
-		entry.sentForBlock = this.next;
-		entry.sentForBlockTo = new Set(this.builders.all);
-		this.emit(transaction, { type: "broadcast", at: 1, block: this.next });
-	}
-
-	emit({ tx }: PrivateTransaction, event: TxEvent): void {
-		this.records.emit(tx.hash, event);
+		const how = { block: this.next, builders: this.builders.all, behindHidden: false, unsimulated: null };
+		this.transactions.sent(this.entry(transaction), how);
 	}
 
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
-		for (const transaction of transactions)
-			if (this.entry(transaction).sentForBlock !== this.next) this.sendTarget(transaction);
-		for (const { tx } of transactions) this.market.senderPlanned(this.pool.transactionsOf(tx.from));
+		const { pool } = this.transactions;
+		for (const transaction of transactions) this.sendTarget(transaction);
+		for (const { tx } of transactions) this.market.senderPlanned(pool.transactionsOf(tx.from));
 		await this.turn();
 	}
 
@@ -273,13 +271,11 @@ export class AuctionFixture {
 
 	async came(change: Pick<ChainUpdate, "applied" | "reverted">, gap = false): Promise<void> {
 		const { applied, reverted } = change;
-		for (const { transactions } of applied) {
-			for (const { hash } of transactions) {
-				const entry = this.pool.get(hash);
-				if (entry === undefined) continue;
-				this.pool.remove(entry);
-				const place = { block: this.head.number, blockHash: this.head.hash, index: 0, reverted: false };
-				this.emit(entry.transaction, { type: "included", at: 2, ...place });
+		for (const block of applied) {
+			for (const [index, { hash }] of block.transactions.entries()) {
+				const known = this.transactions.records.get(hash);
+				const place = { block: block.number, blockHash: block.hash, index, reverted: false };
+				if (known !== undefined) this.transactions.included(known, { hash, ...place });
 			}
 		}
 		this.tip.set(this.head, nextOf(this.head));
@@ -322,7 +318,7 @@ export class AuctionFixture {
 
 	/** The events of one type of a target. */
 	events<T extends TxEvent["type"]>({ tx }: PrivateTransaction, type: T) {
-		const events = this.records.get(tx.hash)?.record.events ?? [];
+		const events = this.transactions.records.get(tx.hash)?.record.events ?? [];
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 

@@ -3,13 +3,15 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { TransactionDisk } from "../../../../relay/transactions/disk.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import type { Pays } from "./auctionFakes.ts";
 import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 
 describe("a full book", () => {
 	test("the cheapest bid of the client with the most bids is evicted and its uuid is free", async () => {
-		const { fixture, target: one } = withTarget({ bids: { maxTotal: 4 } });
-		const two = fixture.target("U");
+		const { fixture, target: one } = await withTarget({ bids: { maxTotal: 4 } });
+		const two = await fixture.target("U");
 		const a = await fixture.accepted("A", one, 5n);
 		const b = await fixture.accepted("B", one, 4n, { uuid: "u" });
 		const c = await fixture.accepted("C", two, 9n);
@@ -27,7 +29,7 @@ describe("a full book", () => {
 
 describe("a backrun counts as sent", () => {
 	test("when it leaves for the first builder, once", async () => {
-		const { fixture, target } = withTarget();
+		const { fixture, target } = await withTarget();
 		fixture.builders.holding = true;
 		const hash = await fixture.accepted("A", target, 5n);
 		const [leaves] = fixture.builders.waiting.splice(0);
@@ -36,6 +38,16 @@ describe("a backrun counts as sent", () => {
 		for (let i = 0; i < 2; i += 1) leaves?.();
 		const events = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
 		assert.deepEqual(events, [["5", 101, fixture.clock.now()]]);
+	});
+
+	test("on disk too, soon and without a block: a refund may be due for it", async () => {
+		const { fixture, target } = await withTarget();
+		await fixture.accepted("A", target, 5n);
+		await fixture.clock.advance(100);
+		const disk = new TransactionDisk({ kv: fixture.disk, log: silentLogger });
+		const last = [];
+		for await (const { record } of disk.load()) last.push([record.hash, record.events.at(-1)?.type]);
+		assert.deepEqual(last, [[target.tx.hash, "bundled"]]);
 	});
 });
 
@@ -50,7 +62,7 @@ function backrun(fixture: AuctionFixture) {
 
 /** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been sent for 102 yet. */
 async function atNextHead(pays: Pays = 9n) {
-	const { fixture, target } = withTarget();
+	const { fixture, target } = await withTarget();
 	const a = await fixture.accepted("A", target, 9n, { ...RANGE, uuid: "u" });
 	await fixture.block();
 	fixture.simulations.pays.set("A", pays);
@@ -75,7 +87,7 @@ describe("what a block says of the bids on a target", () => {
 	] as const;
 	for (const [name, held, best, other, later] of rows) {
 		test(`where it holds ${name}`, async () => {
-			const { fixture, target } = withTarget();
+			const { fixture, target } = await withTarget();
 			const a = await fixture.accepted("A", target, 9n);
 			const sent = backrun(fixture);
 			const b = await fixture.accepted("B", target, 5n, RANGE);

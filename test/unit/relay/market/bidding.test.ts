@@ -22,7 +22,7 @@ function raw(target: string, backrun: Buffer): BidRequest {
 }
 
 test("a bid ahead of time is simulated on today's state with its own block's number and time", async () => {
-	const { fixture, target } = withTarget();
+	const { fixture, target } = await withTarget();
 	await fixture.accepted("A", target, 5n, { first: 110 });
 	const { stateBlock, number, timestamp } = fixture.simulations.requests[0]?.block ?? {};
 	assert.deepEqual([stateBlock, number, timestamp], [100, 110, 110 * 12]);
@@ -32,7 +32,7 @@ const NOT_FOUND = "TARGET_NOT_FOUND target transaction not found";
 
 test("if the node gives no result, the bid fails and nothing is kept", async () => {
 	for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
-		const { fixture, target } = withTarget();
+		const { fixture, target } = await withTarget();
 		await assert.rejects(fixture.bid("A", target, pays), UNAVAILABLE);
 		assert.deepEqual([fixture.bids.size, fixture.outcomes], [0, ["failed"]]);
 	}
@@ -44,7 +44,7 @@ test("what may be otherwise in a moment is asked again before the bid is refused
 		["targetGap", NOT_FOUND],
 	] as const) {
 		for (const passes of [true, false]) {
-			const { fixture, target } = withTarget();
+			const { fixture, target } = await withTarget();
 			fixture.accounts.onFresh = () => {
 				if (passes) fixture.accounts.nonces.set(target.tx.from, 1n);
 				return 100;
@@ -65,7 +65,7 @@ test("a failing simulation decides the refusal, and a refused bid replaces nothi
 		["targetFails", NOT_FOUND],
 		[0n, "PAYS_NOTHING backrun pays nothing to the fee recipient 0xfee101"],
 	] as const) {
-		const { fixture, target } = withTarget();
+		const { fixture, target } = await withTarget();
 		const held = await fixture.accepted("A", target, 5n, { uuid: "u" });
 		assert.deepEqual(resultOf(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
 		assert.deepEqual([fixture.status(held, 101), fixture.bids.size], ["BEST", 1]);
@@ -77,7 +77,7 @@ for (const [name, options, message] of [
 	["no builder refunds", { refunding: [] }, "these builders: none pays refunds"],
 ] as const satisfies readonly (readonly [string, FixtureOptions, string])[]) {
 	test(`${name}: bidding is refused for every target`, async () => {
-		const { fixture, target } = withTarget(options);
+		const { fixture, target } = await withTarget(options);
 		for (const one of [target, privateTransaction({ nonce: 50 })]) {
 			const answer = resultOf(await fixture.bid("A", one, 5n));
 			assert.deepEqual(answer, [`NO_BIDDING bidding is not available with ${message}`, false]);
@@ -86,13 +86,13 @@ for (const [name, options, message] of [
 }
 
 test("a transaction can't be its own backrun", async () => {
-	const { fixture, target } = withTarget();
+	const { fixture, target } = await withTarget();
 	assert.deepEqual(resultOf(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
 });
 
 describe("how many there may be", () => {
 	test("on a full target a higher bid evicts the lowest one; an equal or lower one is refused", async () => {
-		const { fixture, target } = withTarget({ bids: { maxPerTarget: 2 } });
+		const { fixture, target } = await withTarget({ bids: { maxPerTarget: 2 } });
 		const a = await fixture.accepted("A", target, 5n, { uuid: "a" });
 		const b = await fixture.accepted("B", target, 7n);
 		for (const value of [5n, 4n]) {
@@ -105,7 +105,7 @@ describe("how many there may be", () => {
 	});
 
 	test("on a full target the client with the most bids gives way, whatever they are worth", async () => {
-		const { fixture, target } = withTarget({ bids: { maxPerTarget: 4 } });
+		const { fixture, target } = await withTarget({ bids: { maxPerTarget: 4 } });
 		const a = await fixture.accepted("A", target, 9n, { owner: "you" });
 		const b = await fixture.accepted("B", target, 8n, { owner: "you" });
 		const c = await fixture.accepted("C", target, 7n, { owner: "her", first: 103, last: 110 });
@@ -119,8 +119,8 @@ describe("how many there may be", () => {
 	});
 
 	test("the bids that others make with a sender's backruns take nothing of its own share", async () => {
-		const { fixture, target } = withTarget({ bids: { maxPerSender: 1 } });
-		const other = fixture.target("U");
+		const { fixture, target } = await withTarget({ bids: { maxPerSender: 1 } });
+		const other = await fixture.target("U");
 		await fixture.accepted("A", target, 5n, { by: 1, owner: "you" });
 		await fixture.accepted("A", target, 5n, { by: 1 });
 		const [answer] = resultOf(await fixture.bid("A", other, 5n, { by: 1 }));
@@ -136,7 +136,7 @@ describe("how many there may be", () => {
 		],
 	] as const) {
 		test(`${name}: refused before anything is simulated; its own may be replaced, and others' are taken`, async () => {
-			const { fixture, target } = withTarget({ bids });
+			const { fixture, target } = await withTarget({ bids });
 			for (const label of ["A", "B"]) await fixture.accepted(label, target, 5n, { uuid: label });
 			const [answer, simulated] = resultOf(await fixture.bid("C", target, 9n));
 			assert.match(answer, message);
@@ -149,15 +149,15 @@ describe("how many there may be", () => {
 });
 
 /** A target whose bids' simulations wait. */
-function held(...labels: string[]) {
-	const { fixture, target } = withTarget();
+async function held(...labels: string[]) {
+	const { fixture, target } = await withTarget();
 	for (const label of labels) fixture.simulations.holding.add(label);
 	return { fixture, target };
 }
 
 describe("while a bid is simulated", () => {
 	test("the head moves: it is simulated again, for the new next block", async () => {
-		const { fixture, target } = held("A");
+		const { fixture, target } = await held("A");
 		const bid = fixture.accepted("A", target, 5n);
 		await fixture.turn();
 		await fixture.block();
@@ -172,7 +172,7 @@ describe("while a bid is simulated", () => {
 	});
 
 	test("a cancel ends it, but no bid with its uuid that is sent later", async () => {
-		const { fixture, target } = held("A", "B");
+		const { fixture, target } = await held("A", "B");
 		const before = fixture.accepted("A", target, 9n, { uuid: "u" });
 		await fixture.turn();
 		fixture.table.cancel("me", "u");
@@ -187,7 +187,7 @@ describe("while a bid is simulated", () => {
 	});
 
 	test("a later bid with its uuid is faster: the later one stays, the earlier one is replaced", async () => {
-		const { fixture, target } = held("A", "B");
+		const { fixture, target } = await held("A", "B");
 		const first = fixture.accepted("A", target, 9n, { uuid: "u" });
 		const second = fixture.accepted("B", target, 5n, { uuid: "u" });
 		await fixture.turn();
@@ -200,7 +200,7 @@ describe("while a bid is simulated", () => {
 
 	for (const between of ["nothing", "a cancel"] as const) {
 		test(`an identical bid with its uuid, with ${between} between, is faster: it is sent once and BEST`, async () => {
-			const { fixture, target } = held("A");
+			const { fixture, target } = await held("A");
 			const first = fixture.accepted("A", target, 9n, { uuid: "u" });
 			await fixture.turn();
 			if (between === "a cancel") fixture.table.cancel("me", "u");

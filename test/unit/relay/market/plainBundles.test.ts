@@ -90,7 +90,7 @@ const ENDS: readonly (readonly [
 	[
 		"a bid takes its uuid",
 		{},
-		(f) => f.accepted("A", f.target("T"), 5n, { uuid: "u" }),
+		async (f) => f.accepted("A", await f.target("T"), 5n, { uuid: "u" }),
 		["cancel it for 101 at a,b", "send T A for 101 to a,b"],
 		"REPLACED",
 	],

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PaidBlock } from "../../../../relay/domain/ports.ts";
 import { newRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
+import type { PaidBlock } from "../../../../relay/inclusion/payments.ts";
 import { type Landed, refundsOf } from "../../../../relay/market/settlement.ts";
 import type { Fork } from "../../../../shared/ethereum/forks.ts";
 import { AMSTERDAM, OSAKA } from "../../../support/forks.ts";

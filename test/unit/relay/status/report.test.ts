@@ -35,8 +35,7 @@ const BLANK = {
 function recordAt(stage: Stage, transaction = TRANSACTION): TransactionRecord {
 	const record = newRecord(transaction);
 	fold(record, { type: "received", at: AT, block: 100 });
-	record.stage = stage;
-	return record;
+	return { ...record, stage };
 }
 
 const STATUS: Readonly<Record<Stage, "INCLUDED" | "FAILED" | "UNKNOWN">> = {
@@ -77,8 +76,7 @@ function eventsOf(shared: boolean, events: readonly TxEvent[], known: readonly s
 	for (const event of [{ type: "received", at, block: 100 } as const, ...events]) {
 		assert.ok(fold(record, event), event.type);
 	}
-	record.shared = shared;
-	const report = eventsReport(record, (hash) => known.includes(hash)) as { events: object[] };
+	const report = eventsReport({ ...record, shared }, (hash) => known.includes(hash)) as { events: object[] };
 	return report.events.slice(1).map(({ at: _, ...event }: { at?: string }) => event);
 }
 
@@ -172,8 +170,7 @@ const refunded = (paid: string): TxEvent => ({
 
 /** Loses in block 101, and in 102 before the one that wins. */
 function withBids(...more: readonly TxEvent[]): TransactionRecord {
-	const one = newRecord(privateTransaction());
-	one.shared = true;
+	const one = { ...newRecord(privateTransaction()), shared: true };
 	for (const event of [
 		{ type: "received", at, block: 100 } as const,
 		{ type: "broadcast", at, block: 101 } as const,

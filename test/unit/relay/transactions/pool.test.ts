@@ -49,7 +49,7 @@ function poolOf(
 	options?: Partial<PoolOptions>,
 ): Pool {
 	const pool = new Pool({ maxBytes: 256 * MIB, ...options });
-	for (const nonce of nonces) entryOf(pool.add(dearer(nonce, 0), at)).durable = true;
+	for (const nonce of nonces) pool.markDurable(entryOf(pool.add(dearer(nonce, 0), at)));
 	return pool;
 }
 

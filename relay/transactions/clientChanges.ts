@@ -1,0 +1,253 @@
+// What clients do to a transaction: submit, replace, cancel, join and leave. Each is on disk before anybody is told, and undone
+// if the disk fails. The caller holds the turn of the sender and nonce, and decides whether a change is allowed, except for
+// replacement fees and the limit on cancels.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { mayCancelSoftly, type Owner } from "../../shared/ownership.ts";
+import type { Broadcaster } from "../broadcast/fanout.ts";
+import type { AccountState, Tip } from "../domain/chain.ts";
+import type { TxEvent } from "../domain/events.ts";
+import { fold, isLive, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { rejection } from "../domain/rejection.ts";
+import {
+	knownOutcome,
+	MAX_CANCELLED,
+	type PrivateTransaction,
+	type SubmitOutcome,
+} from "../domain/transaction.ts";
+import type { TransactionDisk } from "./disk.ts";
+import type { Pool, PoolEntry } from "./pool.ts";
+import type { TransactionRecords } from "./records.ts";
+
+export interface ClientChangesDependencies {
+	readonly pool: Pool;
+	readonly records: TransactionRecords;
+	readonly disk: TransactionDisk;
+	readonly broadcaster: Pick<Broadcaster, "cancel">;
+	readonly tip: Tip;
+	readonly clock: Clock;
+	/** When something is stored, in ms; see laterTime. */
+	readonly timeToStore: () => number;
+	/** See TransactionsDependencies. */
+	readonly onChange: (sender: string, refresh: boolean) => void;
+	readonly onWritten: (seconds: number) => void;
+}
+
+/** The changes that clients ask for. */
+export class ClientChanges {
+	readonly #deps: ClientChangesDependencies;
+
+	constructor(dependencies: ClientChangesDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** The refusal of a submission from a sender that has cancelled too many transactions lately; else null. */
+	cancelLimitRefusal(sender: string): SubmitOutcome | null {
+		if (this.#deps.records.cancelledCount(sender) < MAX_CANCELLED) return null;
+		// It begins as go-ethereum's error does, which clients recognise.
+		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
+		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
+	}
+
+	/**
+	 * Adds an admitted transaction, or replaces the one with its nonce if the fees allow that. It may be sent once it is on disk.
+	 * `isResubmitted`: it expired or was dropped before. Throws if the store fails.
+	 */
+	async add(
+		transaction: PrivateTransaction,
+		account: AccountState,
+		isResubmitted: boolean,
+	): Promise<SubmitOutcome> {
+		const { pool, onChange } = this.#deps;
+		const { hash, from, nonce } = transaction.tx;
+		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
+		const refusal = pool.at(from, nonce) === undefined ? this.cancelLimitRefusal(from) : null;
+		if (refusal !== null) return refusal;
+		const added = pool.add(transaction, account);
+		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
+		const old = added.outcome === "replaced" ? added.old : null;
+		let isWritten = false;
+		try {
+			isWritten = await this.#write(added.entry, old, isResubmitted);
+		} finally {
+			if (!isWritten) {
+				pool.remove(added.entry);
+				this.#undoRemoval(old);
+			}
+			onChange(from, true);
+		}
+		return isWritten ? { outcome: "accepted", hash } : knownOutcome(hash);
+	}
+
+	/**
+	 * Cancels a pending transaction. Removes it from the pool at once, so that it is not sent any more; builders and listeners
+	 * are notified once `write` has it on disk. Throws if the store fails.
+	 */
+	async cancel(
+		entry: PoolEntry,
+		write = (ended: readonly TransactionRecord[]) => this.#deps.disk.update(ended, this.#deps.timeToStore()),
+	): Promise<void> {
+		const { pool, records, broadcaster, onChange } = this.#deps;
+		const { transaction } = entry;
+		const { hash, from } = transaction.tx;
+		const record = records.get(hash)?.record ?? null;
+		pool.remove(entry);
+		onChange(from, false);
+		try {
+			await write(this.#preview(this.#cancelled([...entry.sentTo.keys()]), record));
+		} catch (thrown) {
+			this.#undoRemoval(entry);
+			onChange(from, true);
+			throw thrown;
+		}
+		// It may have been mined or have ended meanwhile.
+		if (record === null || !isLive(record.stage)) return;
+		// With the time and head after the write. The next flush stores it in place of the one just written.
+		const event = this.#cancelled([...entry.sentTo.keys()]);
+		records.emit(hash, event);
+		broadcaster.cancel(transaction, event.builders, event.block + 1);
+	}
+
+	/**
+	 * Records that the self-transfer `transaction` has cancelled `earlier`, a pending or an expired one; null if that was
+	 * already cancelled. Throws if the store fails.
+	 */
+	async cancelBy(
+		transaction: PrivateTransaction,
+		earlier: PoolEntry | TransactionRecord | null,
+	): Promise<void> {
+		const { records, disk, timeToStore } = this.#deps;
+		const record = newRecord(transaction);
+		const event = this.#cancelled([]);
+		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
+		fold(record, event);
+		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
+			await disk.insert(transaction, record, ended, timeToStore());
+			records.addAndNotify({ transaction, record });
+		};
+		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
+		else {
+			await insert(this.#preview(event, earlier));
+			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
+		}
+	}
+
+	/**
+	 * Gives a live transaction other owners, of whom one has `joined` or `left`. What holds for it may be stricter then: it is
+	 * taken from builders as it was sent, and sent again as it may be. Resolves once that is on disk. Throws if the store fails.
+	 */
+	async changeOwners(hash: string, owners: readonly Owner[], type: "joined" | "left"): Promise<void> {
+		const { pool, records, disk, broadcaster, clock, onChange } = this.#deps;
+		const before = records.get(hash)?.transaction;
+		const block = this.#head();
+		const event = { type, at: clock.now(), block } as const;
+		const preview = records.preview(hash, event);
+		if (before === undefined || preview === null) return;
+		await disk.changeOwners({ ...preview, owners }, mayCancelSoftly(owners));
+		// It may have been mined or have ended meanwhile.
+		const transaction = records.setOwners(hash, owners, event);
+		const entry = pool.get(hash);
+		if (transaction === null || entry === undefined) return;
+		pool.exchange(entry, transaction);
+		if (transaction.path !== before.path) broadcaster.cancel(before, [...entry.sentTo.keys()], block + 1);
+		onChange(transaction.tx.from, false);
+	}
+
+	/** The hash of the last transaction with this sender and nonce that requested soft cancellations, or null. */
+	lastSoftCancellable(from: string, nonce: bigint): Promise<string | null> {
+		return this.#deps.disk.lastSoftCancellable(from, nonce);
+	}
+
+	/** Another transaction with the sender and nonce of `tx` that has expired and could be submitted again, or null. */
+	async expiredWithSameNonce({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
+		const { records, disk } = this.#deps;
+		const old = records.expiredAt(from, nonce) ?? (await disk.expiredHolder(from, nonce));
+		if (old === null || old.hash === hash) return null;
+		const now = records.get(old.hash)?.record ?? old;
+		return now.stage === "EXPIRED" ? now : null;
+	}
+
+	/** Writes an entry that is already in the pool. Returns false if it was mined meanwhile, so that `received` is illegal. */
+	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
+		const { pool, records, disk, broadcaster, clock, timeToStore, onWritten } = this.#deps;
+		const { transaction } = entry;
+		const at = transaction.receivedAt;
+		const block = this.#head();
+		const [record, expired] = await Promise.all([
+			this.#recordOf(transaction, isResubmitted),
+			this.expiredWithSameNonce(transaction.tx),
+		]);
+		if (!fold(record, { type: "received", at, block })) return false;
+		const builders = [...(old?.sentTo.keys() ?? [])];
+		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
+		const replaced = replacedBy(transaction, at, block, builders);
+		const ended = [...this.#preview(replaced, oldRecord), ...this.#preview(replaced, expired)];
+		const begun = clock.monotonic();
+		await disk.insert(transaction, record, ended, timeToStore());
+		onWritten((clock.monotonic() - begun) / 1000);
+		records.addAndNotify({ transaction, record });
+		pool.markDurable(entry);
+		const now = clock.now();
+		if (expired?.stage === "EXPIRED") records.emit(expired.hash, replacedBy(transaction, now, block, []));
+		// If the old one was mined meanwhile, the new one is dropped when its account is refreshed.
+		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
+			records.emit(oldRecord.hash, replacedBy(transaction, now, block, builders));
+			broadcaster.cancel(old.transaction, builders, block + 1);
+		}
+		// On such a path searchers see it whatever its simulation says.
+		if (transaction.shared === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
+		return true;
+	}
+
+	/** A new record, with the history of the previous one if the transaction is resubmitted. */
+	async #recordOf(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
+		const { records, disk } = this.#deps;
+		const { hash } = transaction.tx;
+		const held = records.get(hash)?.record;
+		const past = held ?? (isResubmitted ? await disk.archived(hash) : null);
+		if (!past) return newRecord(transaction);
+		const { events, deliveries, omitted, stage, behindHidden, exposed } = structuredClone(past);
+		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
+	}
+
+	/** Puts an entry back into the pool after a failed write, unless it has ended meanwhile. */
+	#undoRemoval(entry: PoolEntry | null): void {
+		if (entry === null) return;
+		const { pool, records } = this.#deps;
+		const stage = records.get(entry.transaction.tx.hash)?.record.stage;
+		if (stage !== undefined && isLive(stage)) pool.insert(entry);
+	}
+
+	/** A copy of the record, if there is one, with `event` applied, to be written before listeners are notified. */
+	#preview(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
+		if (record === null) return [];
+		const preview = this.#deps.records.preview(record.hash, event);
+		if (preview !== null) return [preview];
+		// It is in the archive only, and the store writes what has a `settledAt` there.
+		const copy = structuredClone(record);
+		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
+	}
+
+	#cancelled(builders: readonly string[]) {
+		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+	}
+
+	#head(): number {
+		return this.#deps.tip.head()?.number ?? 0;
+	}
+}
+
+/**
+ * The event that `other` has replaced a transaction that `builders` must forget, `at` in ms. `discreet`: searchers must not see
+ * `other`.
+ */
+export function replacedBy(
+	other: PrivateTransaction,
+	at: number,
+	block: number,
+	builders: readonly string[],
+) {
+	const discreet = other.shared === "never";
+	return { type: "replaced", at, by: other.tx.hash, discreet, block, builders } as const;
+}

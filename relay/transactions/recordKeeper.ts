@@ -1,0 +1,106 @@
+// Writes what has become of transactions since they were answered: with each block, and soon where that must not wait.
+// What is over is archived, and forgotten a week later.
+
+import type { Background } from "../../shared/background.ts";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+import type { TransactionDisk } from "./disk.ts";
+import type { NonceTurns } from "./nonceTurns.ts";
+import type { PoolReader } from "./pool.ts";
+import type { RecordEntry, TransactionRecords } from "./records.ts";
+
+export interface RecordKeeperDependencies {
+	readonly pool: PoolReader;
+	readonly records: TransactionRecords;
+	readonly disk: TransactionDisk;
+	readonly turns: NonceTurns;
+	/** When something is stored, in ms; see laterTime. */
+	readonly timeToStore: () => number;
+	readonly clock: Clock;
+	readonly background: Pick<Background, "run">;
+}
+
+/** Records per write. */
+const BATCH_SIZE = 200;
+/** How long changes that must not wait for the next block are collected before one write, in ms. */
+const SOON_MS = 50;
+
+/** Keeps the records on disk up to date. */
+export class RecordKeeper {
+	readonly #deps: RecordKeeperDependencies;
+	#soon: Timer | null = null;
+	#stopped = false;
+
+	constructor(dependencies: RecordKeeperDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** Whether the last write succeeded, or a small one does now. */
+	isWritable(): Promise<boolean> {
+		return this.#deps.disk.check();
+	}
+
+	/** Writes changed records; with `all` also those with minor changes only. Throws if the store fails. */
+	async flush(all: boolean): Promise<void> {
+		const { records, disk, turns, timeToStore } = this.#deps;
+		for (;;) {
+			// Records with a running operation are skipped, since an older state must not overwrite a newer one.
+			const changed = records.takeChanged(all, BATCH_SIZE, (record) => turns.isBusy(record));
+			if (changed.length === 0) return;
+			try {
+				await disk.update(changed, timeToStore());
+			} catch (thrown) {
+				records.markChanged(changed);
+				throw thrown;
+			}
+		}
+	}
+
+	/** Has what changed written before the next block does. */
+	flushSoon(): void {
+		const { clock, background } = this.#deps;
+		if (this.#soon !== null || this.#stopped) return;
+		this.#soon = clock.after(SOON_MS, () => {
+			this.#soon = null;
+			background.run("records", () => this.flush(false));
+		});
+	}
+
+	/** Nothing is written soon any more: what changes now is written by the last flush. */
+	stop(): void {
+		this.#stopped = true;
+		this.#soon?.cancel();
+	}
+
+	/** Archives those that are still over by `isOver`: drops their bytes, keeps their records on disk. Throws if the store fails. */
+	async archive(
+		entries: readonly RecordEntry[],
+		isOver: (record: TransactionRecord) => boolean,
+	): Promise<void> {
+		const { records, disk, timeToStore } = this.#deps;
+		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
+			// Some may have been revived by now.
+			const batch = entries
+				.slice(i, i + BATCH_SIZE)
+				.map(({ record }) => record)
+				.filter((record) => isOver(record) && this.#isAtRest(record));
+			const stages = batch.map(({ stage }) => stage);
+			await disk.archive(batch, timeToStore());
+			// A record that changed during the write is archived later.
+			batch.forEach((record, at) => {
+				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);
+			});
+		}
+	}
+
+	/** Whether it is neither pending nor being changed. */
+	#isAtRest(record: TransactionRecord): boolean {
+		const { pool, turns } = this.#deps;
+		return pool.get(record.hash) === undefined && !turns.isBusy(record);
+	}
+
+	/** Forgets what was archived more than a week before `now`, in ms; see {@link TransactionDisk.purge}. */
+	async purge(now: number): Promise<void> {
+		await this.#deps.disk.purge(now);
+	}
+}
