@@ -405,7 +405,7 @@ test("circles of imports are seen, and nothing else is taken for one", () => {
 	for (const [files, expected] of CIRCLES) assert.deepEqual(circle(new Map(Object.entries(files))), expected);
 });
 
-for (const folder of ["shared", "boost-proxy"]) {
+for (const folder of ["relay", "boost-proxy", "shared"]) {
 	test(`no file of ${folder}/ imports itself by way of others`, () => {
 		assert.equal(circle(filesOf(folder))?.join(" -> "), undefined);
 	});

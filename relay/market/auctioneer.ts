@@ -4,7 +4,9 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { type Bid, backrunBundle, backrunName, isFor } from "../auction/bid.ts";
+import type { Bids } from "../auction/bids.ts";
 import { type BidOut, BidsOut } from "../auction/bidsOut.ts";
+import type { BundleTable } from "../auction/bundleTable.ts";
 import { statusIn, type Withdrawal } from "../auction/bundleTable.ts";
 import { type Award, placesOf } from "../auction/places.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
@@ -12,8 +14,9 @@ import type { Block, ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { BidChecks } from "./bidChecks.ts";
-import type { BidVerdict } from "./bundleSimulation.ts";
-import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
+import type { BidVerdict, BundleSimulation } from "./bundleSimulation.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
+import type { PaymentLedger } from "./ledger.ts";
 
 /** The bids on a target at the moment of the block that contains it. */
 export interface FinalRound {
@@ -41,11 +44,21 @@ const TURN_MS = 10;
 /** Blocks for which landed bids are kept, for reorganisations and for a settlement that comes late. */
 const KEPT_BLOCKS = 64;
 
+/** The market's parts that it works with. */
+interface AuctioneerParts {
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly ledger: PaymentLedger;
+	readonly simulation: BundleSimulation;
+	/** Names of the builders that pay refunds. */
+	readonly refundingBuilders: readonly string[];
+}
+
 /** Keeps the best bids of each target at the builders. */
 export class Auctioneer {
 	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
 	readonly #deps: Pick<MarketDependencies, "transactions" | "tip" | "sender" | "background" | "clock">;
-	readonly #market: Pick<SearcherMarket, "bids" | "table" | "ledger" | "simulation" | "refundingBuilders">;
+	readonly #parts: AuctioneerParts;
 	readonly #checks: BidChecks;
 	/** Targets that changed since the places of their bids were worked out. */
 	readonly #changed = new Set<string>();
@@ -60,11 +73,11 @@ export class Auctioneer {
 	/** Hashes of the bundles whose `bid` event is in the target's record, by target. */
 	readonly #recorded = new Map<string, Set<string>>();
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: AuctioneerParts) {
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#market = market;
-		this.#checks = new BidChecks(dependencies, market, {
+		this.#parts = parts;
+		this.#checks = new BidChecks(dependencies, parts, {
 			onVerdict: (bid, verdict) => this.#judged(bid, verdict),
 			onRetry: (target) => this.reconcile([target]),
 		});
@@ -72,7 +85,7 @@ export class Auctioneer {
 
 	/** Adds a valid bid, and evicts others where the limits require it. */
 	add(bid: Bid): void {
-		const { bids, table } = this.#market;
+		const { bids, table } = this.#parts;
 		const { target, backrun, record } = bid;
 		// What goes is for a later block or the cheapest, so its owner is told that it was outbid.
 		const last = bids.toEvictOnTarget(target, bid.firstBlock);
@@ -94,7 +107,7 @@ export class Auctioneer {
 		if (landed === undefined) this.#end(bid, how, null);
 		else {
 			bid.lastBlock = landed.number;
-			this.#market.table.freeUuid(bid.submission);
+			this.#parts.table.freeUuid(bid.submission);
 		}
 		this.reconcile([]);
 	}
@@ -107,19 +120,19 @@ export class Auctioneer {
 	/** It was decided which of a sender's transactions are sent: recomputes the bids on them. */
 	senderPlanned({ ready, waiting }: SenderTransactions): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
+		this.reconcile(hashes.filter((hash) => this.#parts.bids.has(hash)));
 	}
 
 	/** The target has ended outside a block: ends the bids on it. */
 	targetEnded(target: string): void {
 		this.#recorded.delete(target);
-		for (const bid of this.#market.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
+		for (const bid of this.#parts.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.reconcile([target]);
 	}
 
 	/** Something was paid: ends the bids of barred bidders, and works out all places again. */
 	paymentsChanged(): void {
-		const { bids, ledger } = this.#market;
+		const { bids, ledger } = this.#parts;
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
 			if (ledger.bar(bid.bidder) !== null) this.#end(bid, "DROPPED", "barred");
 		}
@@ -132,12 +145,12 @@ export class Auctioneer {
 		for (const block of applied) this.#applyBlock(block);
 		this.#endOverdue(head.number);
 		this.#dropOld(head.number);
-		this.reconcile(this.#market.bids.targets());
+		this.reconcile(this.#parts.bids.targets());
 	}
 
 	/** Makes bids live again whose block has left the chain. */
 	#undoReverted(reverted: readonly Block[]): void {
-		const { bids, table } = this.#market;
+		const { bids, table } = this.#parts;
 		const gone = new Set(reverted.map((block) => block.hash));
 		for (const [bid, { number, hash }] of this.#landed) {
 			if (!gone.has(hash)) continue;
@@ -150,7 +163,7 @@ export class Auctioneer {
 
 	/** Ends bids whose last block has passed or whose target has gone. */
 	#endOverdue(head: number): void {
-		const { bids } = this.#market;
+		const { bids } = this.#parts;
 		for (const target of bids.targets()) {
 			const isPending = this.#deps.transactions.pool.get(target) !== undefined;
 			for (const bid of bids.of(target)) {
@@ -169,7 +182,7 @@ export class Auctioneer {
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head) continue;
 			this.#landed.delete(bid);
-			this.#market.table.freeUuid(bid.submission);
+			this.#parts.table.freeUuid(bid.submission);
 		}
 		for (const [key, { block }] of this.#rounds) if (block + KEPT_BLOCKS <= head) this.#rounds.delete(key);
 		for (const target of this.#recorded.keys())
@@ -202,7 +215,7 @@ export class Auctioneer {
 				await nextTurn();
 				const until = clock.monotonic() + TURN_MS;
 				for (const target of this.#changed) {
-					this.#reconcile(this.#market.bids.targetsSharingNonces([target]));
+					this.#reconcile(this.#parts.bids.targetsSharingNonces([target]));
 					if (clock.monotonic() >= until) break;
 				}
 			}
@@ -213,7 +226,7 @@ export class Auctioneer {
 
 	/** Works out the places on `affected`, which share no nonce with other targets. */
 	#reconcile(affected: readonly string[]): void {
-		const { bids, ledger, refundingBuilders } = this.#market;
+		const { bids, ledger, refundingBuilders } = this.#parts;
 		const { bidsPerTarget } = this.#options;
 		for (const target of affected) this.#changed.delete(target);
 		const block = this.#nextBlock();
@@ -264,7 +277,7 @@ export class Auctioneer {
 
 	/** The target's state if builders have it for `block`; else null, and no bid on it is sent. */
 	#stateOf(hash: string, block: number): TargetState | null {
-		const { simulation } = this.#market;
+		const { simulation } = this.#parts;
 		const { pool } = this.#deps.transactions;
 		const entry = pool.get(hash);
 		if (entry === undefined || !pool.isSentFor(entry, block)) return null;
@@ -275,7 +288,7 @@ export class Auctioneer {
 
 	/** Sends and cancels bundles so that builders hold exactly the bids with places, then updates the status of `all` bids. */
 	#applyPlaces(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
-		const { table, bids } = this.#market;
+		const { table, bids } = this.#parts;
 		const { sender } = this.#deps;
 		// A client's next bid is sent under the same name and replaces the previous one, which then needs no cancel.
 		const placedClients = new Set<string>();
@@ -316,7 +329,7 @@ export class Auctioneer {
 	}
 
 	#send(bid: Bid, names: readonly string[], block: number): void {
-		const { table } = this.#market;
+		const { table } = this.#parts;
 		const { transactions, sender, tip } = this.#deps;
 		const entry = transactions.pool.get(bid.target);
 		const next = tip.next();
@@ -351,7 +364,7 @@ export class Auctioneer {
 
 	/** Sets the status of each bid for a new block. Settlement adds the winner and its payment later. */
 	#applyBlock(block: Block): void {
-		const { bids, table, ledger } = this.#market;
+		const { bids, table, ledger } = this.#parts;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
 		for (const target of new Set([...bids.targets(), ...this.#out.targets(number)])) {
@@ -392,7 +405,7 @@ export class Auctioneer {
 		if (bid.basis === null || bid.runningCheck !== null) return "notSimulated";
 		if (sent.length === 0) return "notChosen";
 		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
-		const { provenUpTo } = this.#market.ledger.standing(bid.bidder);
+		const { provenUpTo } = this.#parts.ledger.standing(bid.bidder);
 		return bid.value > provenUpTo ? "unproven" : "nonceTaken";
 	}
 
@@ -407,12 +420,12 @@ export class Auctioneer {
 	/** Removes a live bid with a status, for the next block or the nearest one that the bid is for. */
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
 		const block = Math.min(Math.max(bid.firstBlock, this.#nextBlock()), bid.lastBlock);
-		if (this.#remove(bid)) this.#market.table.change(bid.record, block, { stage, reason });
+		if (this.#remove(bid)) this.#parts.table.change(bid.record, block, { stage, reason });
 	}
 
 	/** Removes a bid from the live ones; returns false if it was not live. */
 	#remove(bid: Bid): boolean {
-		const { bids, table } = this.#market;
+		const { bids, table } = this.#parts;
 		if (!bids.holds(bid)) return false;
 		// Its nonce is free for bids on other targets.
 		for (const target of bids.targetsOfNonce(bid)) this.#changed.add(target);

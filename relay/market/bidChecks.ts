@@ -4,8 +4,10 @@
 import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { type Bid, valued } from "../auction/bid.ts";
+import type { Bids } from "../auction/bids.ts";
+import type { BundleSimulation } from "./bundleSimulation.ts";
 import { type BidVerdict, retryMs } from "./bundleSimulation.ts";
-import type { MarketDependencies, SearcherMarket } from "./market.ts";
+import type { MarketDependencies } from "./dependencies.ts";
 
 /** Receives the results. */
 export interface BidChecksListener {
@@ -15,28 +17,30 @@ export interface BidChecksListener {
 	readonly onRetry: (target: string) => void;
 }
 
+/** The market's parts that it works with. */
+interface BidChecksParts {
+	readonly bids: Bids;
+	readonly simulation: BundleSimulation;
+}
+
 /** Runs the checks. */
 export class BidChecks {
 	readonly #deps: Pick<MarketDependencies, "tip" | "background" | "clock">;
-	readonly #market: Pick<SearcherMarket, "bids" | "simulation">;
+	readonly #parts: BidChecksParts;
 	readonly #listener: BidChecksListener;
 	/** By target. */
 	readonly #retries = new Map<string, Timer>();
 	#stopped = false;
 
-	constructor(
-		dependencies: MarketDependencies,
-		market: Pick<SearcherMarket, "bids" | "simulation">,
-		listener: BidChecksListener,
-	) {
+	constructor(dependencies: MarketDependencies, parts: BidChecksParts, listener: BidChecksListener) {
 		this.#deps = dependencies;
-		this.#market = market;
+		this.#parts = parts;
 		this.#listener = listener;
 	}
 
 	/** Simulates a bid for the next block in the target's current state `basis`, unless that is already under way. */
 	check(bid: Bid, basis: string): void {
-		const { bids, simulation } = this.#market;
+		const { bids, simulation } = this.#parts;
 		const { background, tip } = this.#deps;
 		const target = simulation.target(bid.target);
 		if (this.#stopped || target === null || bid.runningCheck?.basis === basis) return;
@@ -81,7 +85,7 @@ export class BidChecks {
 		if (this.#retries.has(target) || this.#stopped) return;
 		const timer = this.#deps.clock.after(afterMs, () => {
 			this.#retries.delete(target);
-			for (const bid of this.#market.bids.of(target)) bid.inconclusive = null;
+			for (const bid of this.#parts.bids.of(target)) bid.inconclusive = null;
 			this.#listener.onRetry(target);
 		});
 		this.#retries.set(target, timer);

@@ -5,7 +5,8 @@ import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { type Bid, valued } from "../auction/bid.ts";
-import type { Submission, Withdrawal } from "../auction/bundleTable.ts";
+import type { Bids } from "../auction/bids.ts";
+import type { BundleTable, Submission, Withdrawal } from "../auction/bundleTable.ts";
 import {
 	type BidRequest,
 	type BundleOutcome,
@@ -18,9 +19,12 @@ import {
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import type { Auctioneer } from "./auctioneer.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
+import type { BundleSimulation } from "./bundleSimulation.ts";
 import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bundleSimulation.ts";
-import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
+import type { PaymentLedger } from "./ledger.ts";
 
 /** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node refuses. */
 const MAX_TRIES = 3;
@@ -40,23 +44,34 @@ interface Considered {
 	readonly range: Range;
 }
 
+/** The market's parts that it works with. */
+interface BiddingParts {
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly ledger: PaymentLedger;
+	readonly simulation: BundleSimulation;
+	readonly auctioneer: Auctioneer;
+	/** Names of the builders that pay refunds. */
+	readonly refundingBuilders: readonly string[];
+}
+
 /** Accepts or refuses bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
-	readonly #market: SearcherMarket;
+	readonly #parts: BiddingParts;
 	#seq = 0;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: BiddingParts) {
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#market = market;
+		this.#parts = parts;
 	}
 
 	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
 	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
-		const { simulation, ledger } = this.#market;
+		const { simulation, ledger } = this.#parts;
 		const { rules } = this.#options;
 		const early = this.#unavailable(request) ?? barred(ledger.barOfBringer(request.owner, request.network));
 		if (early !== null) return early;
@@ -106,7 +121,7 @@ export class Bidding {
 
 	/** The refusal if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
-		const { refundingBuilders } = this.#market;
+		const { refundingBuilders } = this.#parts;
 		const missing = !this.#options.bidding()
 			? "this node"
 			: refundingBuilders.length === 0
@@ -119,7 +134,7 @@ export class Bidding {
 
 	/** The refusal if its bidder is barred or a limit is reached; else null. */
 	#refusal(one: Considered): BundleOutcome | null {
-		const { bids, table, ledger } = this.#market;
+		const { bids, table, ledger } = this.#parts;
 		const { request, backrun, bidder, submission } = one;
 		const isBarred = barred(ledger.bar(bidder));
 		if (isBarred !== null) return isBarred;
@@ -130,7 +145,7 @@ export class Bidding {
 
 	/** The owner's live bids with the same target and backrun, whose blocks overlap. */
 	#twins({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
-		return this.#market.bids
+		return this.#parts.bids
 			.of(target)
 			.filter(
 				(bid) =>
@@ -143,7 +158,7 @@ export class Bidding {
 
 	/** Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in between. */
 	#accept(one: Considered, { value: paid, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
-		const { bids, table, auctioneer } = this.#market;
+		const { bids, table, auctioneer } = this.#parts;
 		const { request, submission, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
 		// Other bids may have been accepted during the simulation.
@@ -191,8 +206,8 @@ export class Bidding {
 		const hash = bundleHash([target, backrun.hash]);
 		if (this.#twins(one).length > 0) return { outcome: "accepted", hash };
 		const blocks = { firstBlock: range.first, lastBlock: range.last };
-		const record = this.#market.table.open({ owner, hash, bidder, target, ...blocks }, network);
-		this.#market.table.change(record, range.first, { stage: how, bid });
+		const record = this.#parts.table.open({ owner, hash, bidder, target, ...blocks }, network);
+		this.#parts.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}
 }

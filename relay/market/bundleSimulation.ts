@@ -20,7 +20,7 @@ import {
 } from "../domain/simulation.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { PoolEntry } from "../transactions/pool.ts";
-import type { MarketDependencies, MarketOptions } from "./market.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
 /** A transaction that may be bid on, with the chain before it. */
 export interface BidTarget {

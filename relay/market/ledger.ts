@@ -18,7 +18,7 @@ import {
 import { PlacesHad } from "../auction/placesHad.ts";
 import type { Bar, Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import type { MarketDependencies } from "./market.ts";
+import type { MarketDependencies } from "./dependencies.ts";
 
 /** The payments in one block. */
 interface BlockPayments {

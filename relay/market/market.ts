@@ -1,93 +1,25 @@
 // Assembles the searchers' market from its parts, and is the common entry point of bids and plain bundles.
 
-import type { Background } from "../../shared/background.ts";
-import type { Clock } from "../../shared/clock.ts";
-import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
-import type { ForkAt } from "../../shared/ethereum/forks.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import type { KeyValueStore } from "../../shared/kv/port.ts";
-import type { Logger } from "../../shared/log.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { Bids, type BidsOptions } from "../auction/bids.ts";
-import { BundleTable, type BundleTableOptions, type Submission } from "../auction/bundleTable.ts";
+import { Bids } from "../auction/bids.ts";
+import { BundleTable, type Submission } from "../auction/bundleTable.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
-import type { Payment } from "../auction/payments.ts";
-import type { PlainLimits } from "../auction/plainBundle.ts";
-import type { BundleSender } from "../broadcast/fanout.ts";
-import type {
-	BidRequest,
-	BundleEnvelope,
-	BundleOutcome,
-	BundleRefusal,
-	PlainBundleRequest,
-} from "../domain/bundle.ts";
-import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
-import type { ChainUpdate, Tip } from "../domain/chain.ts";
+import type { BidRequest, BundleEnvelope, BundleOutcome, PlainBundleRequest } from "../domain/bundle.ts";
+import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
-import type {
-	Accounts,
-	BundleReader,
-	Market,
-	Publisher,
-	SharedTransactions,
-	Simulations,
-} from "../domain/ports.ts";
+import type { BundleReader, Market, SharedTransactions } from "../domain/ports.ts";
 import { isLive, isMined } from "../domain/record.ts";
-import type { ChainRules } from "../domain/transactionRules.ts";
-import type { PaymentReader } from "../inclusion/payments.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
-import type { Transactions } from "../transactions/transactions.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { Bidding } from "./bidding.ts";
 import { BundleSimulation } from "./bundleSimulation.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 import { PaymentLedger } from "./ledger.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
-
-export interface MarketOptions {
-	readonly rules: ChainRules;
-	readonly refundPercent: number;
-	/** Most bids of one target at one builder. */
-	readonly bidsPerTarget: number;
-	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
-	readonly bidding: () => boolean;
-	/** The coinbase of a simulated block. */
-	readonly feeRecipientOf: () => string;
-	readonly limits: {
-		readonly bids: BidsOptions;
-		readonly table: BundleTableOptions;
-		readonly plain: PlainLimits;
-	};
-}
-
-export interface MarketDependencies {
-	readonly transactions: Pick<
-		Transactions,
-		"bid" | "bundled" | "delivered" | "pool" | "records" | "refunded"
-	>;
-	readonly accounts: Accounts;
-	readonly tip: Tip;
-	readonly simulations: Simulations;
-	/** Tells whose rules hold in a block. */
-	readonly forkAt: ForkAt;
-	readonly sender: BundleSender;
-	readonly payments: PaymentReader;
-	readonly blobProofs: Pick<BlobProofs, "ready">;
-	readonly publisher: Publisher;
-	/** Keeps what bidders have paid. */
-	readonly kv: KeyValueStore;
-	/** How subscribers see a bundle. */
-	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
-	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
-	/** Told of each payment of a bid in a block. */
-	readonly onPayment: (kind: Payment["kind"]) => void;
-	/** Called when the node has a later head than the tracked one. */
-	readonly onLaterHead: () => void;
-	readonly background: Background;
-	readonly clock: Clock;
-	readonly log: Logger;
-}
 
 /** The searchers' side. Its parts are made in this order, and each stands on those before it. */
 export class SearcherMarket implements Market, BundleReader, SharedTransactions {
@@ -119,10 +51,13 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 			view: (record, status) => view(record, status, this.standing(record)),
 		});
 		this.simulation = new BundleSimulation(options, dependencies);
-		this.auctioneer = new Auctioneer(options, dependencies, this);
-		this.#bidding = new Bidding(options, dependencies, this);
-		this.#plain = new PlainBundles(options, dependencies, this);
-		this.#settlement = new Settlement(options, dependencies, this);
+		const { refundingBuilders, bids, table, ledger, simulation } = this;
+		const parts = { refundingBuilders, bids, table, ledger, simulation };
+		const auctioneer = new Auctioneer(options, dependencies, parts);
+		this.auctioneer = auctioneer;
+		this.#bidding = new Bidding(options, dependencies, { ...parts, auctioneer });
+		this.#plain = new PlainBundles(options, dependencies, parts);
+		this.#settlement = new Settlement(options, dependencies, { table, ledger, auctioneer });
 		transactions.records.subscribe((record, before, event) => {
 			// The record says so by now: a bid may arrive immediately.
 			if (event.type === "shared") this.#publish(record.hash);

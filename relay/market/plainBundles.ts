@@ -5,6 +5,7 @@ import { inSlices, pause } from "../../shared/clock.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
+import type { BundleTable } from "../auction/bundleTable.ts";
 import { type Submission, statusIn } from "../auction/bundleTable.ts";
 import { isIn, isSameAs, nameOf, type PlainBundle, touches } from "../auction/plainBundle.ts";
 import {
@@ -21,6 +22,7 @@ import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
+import type { BundleSimulation } from "./bundleSimulation.ts";
 import {
 	isMendable,
 	isTransient,
@@ -30,7 +32,7 @@ import {
 	retryMs,
 	revertMessage,
 } from "./bundleSimulation.ts";
-import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
 /** New bundles that are processed at the same time, and that may wait. */
 const AT_ONCE = 4;
@@ -51,11 +53,19 @@ interface Considered {
 	readonly hash: string;
 }
 
+/** The market's parts that it works with. */
+interface PlainBundlesParts {
+	readonly table: BundleTable;
+	readonly simulation: BundleSimulation;
+	/** Names of the builders that pay refunds. */
+	readonly refundingBuilders: readonly string[];
+}
+
 /** Accepts plain bundles and sends them block by block. */
 export class PlainBundles {
 	readonly #options: Pick<MarketOptions, "rules">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock" | "blobProofs">;
-	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refundingBuilders">;
+	readonly #parts: PlainBundlesParts;
 	/** By their names at builders: one for each uuid of an owner, or for each bundle without a uuid. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	/** Schedules new bundles fairly by client. */
@@ -71,10 +81,10 @@ export class PlainBundles {
 	#following: Promise<void> | null = null;
 	#stopped = false;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: PlainBundlesParts) {
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#market = market;
+		this.#parts = parts;
 		this.#transactions = new Shares(options.limits.plain.transactions);
 		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
@@ -118,10 +128,10 @@ export class PlainBundles {
 			return;
 		}
 		if (sentForBlock !== null && sentForBlock <= head && statusIn(record, sentForBlock)?.stage === "SENT") {
-			this.#market.table.change(record, sentForBlock, { stage: "NOT_INCLUDED", reason: "notChosen" });
+			this.#parts.table.change(record, sentForBlock, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sentForBlock !== head;
-		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
+		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, isReorg);
 	}
@@ -136,7 +146,7 @@ export class PlainBundles {
 	#try(bundle: PlainBundle, evenIfSent: boolean): void {
 		endTrial(bundle);
 		const { tip, background, clock } = this.#deps;
-		const { simulation } = this.#market;
+		const { simulation } = this.#parts;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
 		if (bundle.sentForBlock === next.number && !evenIfSent) return;
@@ -176,20 +186,20 @@ export class PlainBundles {
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
 		this.#cancelAtBuilders(bundle, []);
 		bundle.sentForBlock = null;
-		this.#market.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
+		this.#parts.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
 	#land(bundle: PlainBundle, number: number, hash: string): void {
 		endTrial(bundle);
 		bundle.landed = { number, hash };
-		this.#market.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
+		this.#parts.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** Its block has left the chain: it is live again for the rest of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
 		bundle.landed = null;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-		this.#market.table.change(bundle.record, block, change);
+		this.#parts.table.change(bundle.record, block, change);
 	}
 
 	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
@@ -220,7 +230,7 @@ export class PlainBundles {
 
 	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
-		const { refundingBuilders, simulation } = this.#market;
+		const { refundingBuilders, simulation } = this.#parts;
 		const { blocks, body, builders, network, uuid } = request;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
@@ -288,7 +298,7 @@ export class PlainBundles {
 
 	#take(one: Considered, range: Range, verdict: PlainVerdict): BundleOutcome {
 		const { sender } = this.#deps;
-		const { table } = this.#market;
+		const { table } = this.#parts;
 		const { request, submission, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
 		// Other bundles may have been accepted during the simulation.
@@ -353,7 +363,7 @@ export class PlainBundles {
 	/** Another bundle took its uuid. If that is a plain one, it also replaces this one at the builders, so no cancel is needed. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#market.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#parts.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#cancelAtBuilders(bundle, []);
 		});
@@ -365,7 +375,7 @@ export class PlainBundles {
 
 	#send(bundle: PlainBundle): void {
 		const { tip, sender } = this.#deps;
-		const { table } = this.#market;
+		const { table } = this.#parts;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
 		bundle.sentForBlock = block;
@@ -383,7 +393,7 @@ export class PlainBundles {
 	): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		const statusBlock = bundle.sentForBlock ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#market.table.change(bundle.record, statusBlock, last);
+		if (last !== null) this.#parts.table.change(bundle.record, statusBlock, last);
 		this.#cancelAtBuilders(bundle, []);
 	}
 
@@ -395,7 +405,7 @@ export class PlainBundles {
 		const builders = bundle.sentTo.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
 		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
-			this.#market.table.delivered(bundle.record, block, delivery),
+			this.#parts.table.delivered(bundle.record, block, delivery),
 		);
 	}
 

@@ -4,14 +4,16 @@
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import type { BidOut } from "../auction/bidsOut.ts";
+import type { BundleTable } from "../auction/bundleTable.ts";
 import { paymentOf } from "../auction/payments.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
 import type { PaidBlock } from "../inclusion/payments.ts";
-import type { FinalRound } from "./auctioneer.ts";
-import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
+import type { Auctioneer, FinalRound } from "./auctioneer.ts";
+import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
+import type { PaymentLedger } from "./ledger.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
 
@@ -33,6 +35,13 @@ export interface Landed {
 	readonly terms: readonly RefundTerms[];
 }
 
+/** The market's parts that it works with. */
+interface SettlementParts {
+	readonly table: BundleTable;
+	readonly auctioneer: Auctioneer;
+	readonly ledger: PaymentLedger;
+}
+
 /** Reads refunds from the chain. */
 export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
@@ -40,17 +49,17 @@ export class Settlement {
 		MarketDependencies,
 		"transactions" | "payments" | "sender" | "forkAt" | "background" | "log"
 	>;
-	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "ledger">;
+	readonly #parts: SettlementParts;
 	/** The inclusion event of each record that was settled last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	/** Whether there may be something to settle that the current run has not seen. */
 	#due = false;
 	#running = false;
 
-	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, parts: SettlementParts) {
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#market = market;
+		this.#parts = parts;
 	}
 
 	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
@@ -118,7 +127,7 @@ export class Settlement {
 	/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
-		const round = this.#market.auctioneer.finalRound(record.hash, blockHash);
+		const round = this.#parts.auctioneer.finalRound(record.hash, blockHash);
 		if ((round?.behind ?? []).length === 0 && bundledFor(record).length === 0) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const told = record.events.findLastIndex((event) => event.type === "refunded");
@@ -130,7 +139,7 @@ export class Settlement {
 		const { behind, sent } = round ?? { behind: [], sent: [] };
 		const isPlaced = ({ backrun, bidder: { owner } }: BidOut) =>
 			sent.some((bid) => bid.owner === owner && bid.backrun.hash === backrun);
-		const isProven = ({ bidder }: BidOut) => this.#market.ledger.provenUpTo(bidder) > 0n;
+		const isProven = ({ bidder }: BidOut) => this.#parts.ledger.provenUpTo(bidder) > 0n;
 		return behind.find(isProven) ?? behind.find(isPlaced) ?? behind.at(-1) ?? null;
 	}
 
@@ -141,7 +150,7 @@ export class Settlement {
 		const index = place + 1;
 		const tx = place < 0 ? undefined : block.transactions[index];
 		if (tx === undefined) return null;
-		const out = this.#out(this.#market.auctioneer.finalRound(record.hash, blockHash));
+		const out = this.#out(this.#parts.auctioneer.finalRound(record.hash, blockHash));
 		// After a restart only the events are left, which do not list all where there were many.
 		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
 		const bundled = out === null ? all.at(-1) : bundledAs(out);
@@ -173,7 +182,7 @@ export class Settlement {
 		landed: Landed | null,
 	): Promise<void> {
 		if (landed === null) return;
-		const { table, auctioneer, ledger } = this.#market;
+		const { table, auctioneer, ledger } = this.#parts;
 		const { transfers, bundled, bidder } = landed;
 		const round = auctioneer.finalRound(record.hash, block.hash);
 		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];

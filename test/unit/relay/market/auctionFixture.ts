@@ -8,8 +8,9 @@ import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import type { MarketDependencies } from "../../../../relay/market/dependencies.ts";
 import { PaymentLedger } from "../../../../relay/market/ledger.ts";
-import { type MarketDependencies, SearcherMarket } from "../../../../relay/market/market.ts";
+import { SearcherMarket } from "../../../../relay/market/market.ts";
 import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { Transactions } from "../../../../relay/transactions/transactions.ts";
 import { Background } from "../../../../shared/background.ts";

@@ -1,0 +1,64 @@
+// What the parts of the market stand on: its options, and the rest of the relay.
+
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
+import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
+import type { ForkAt } from "../../shared/ethereum/forks.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { BidsOptions } from "../auction/bids.ts";
+import type { BundleTableOptions } from "../auction/bundleTable.ts";
+import type { Payment } from "../auction/payments.ts";
+import type { PlainLimits } from "../auction/plainBundle.ts";
+import type { BundleSender } from "../broadcast/fanout.ts";
+import type { BundleRefusal } from "../domain/bundle.ts";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { Tip } from "../domain/chain.ts";
+import type { Accounts, Publisher, Simulations } from "../domain/ports.ts";
+import type { ChainRules } from "../domain/transactionRules.ts";
+import type { PaymentReader } from "../inclusion/payments.ts";
+import type { Transactions } from "../transactions/transactions.ts";
+
+export interface MarketOptions {
+	readonly rules: ChainRules;
+	readonly refundPercent: number;
+	/** Most bids of one target at one builder. */
+	readonly bidsPerTarget: number;
+	/** Whether it is known now that the node can simulate one transaction behind another, which bidding needs. */
+	readonly bidding: () => boolean;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
+	readonly limits: {
+		readonly bids: BidsOptions;
+		readonly table: BundleTableOptions;
+		readonly plain: PlainLimits;
+	};
+}
+
+export interface MarketDependencies {
+	readonly transactions: Pick<
+		Transactions,
+		"bid" | "bundled" | "delivered" | "pool" | "records" | "refunded"
+	>;
+	readonly accounts: Accounts;
+	readonly tip: Tip;
+	readonly simulations: Simulations;
+	/** Tells whose rules hold in a block. */
+	readonly forkAt: ForkAt;
+	readonly sender: BundleSender;
+	readonly payments: PaymentReader;
+	readonly blobProofs: Pick<BlobProofs, "ready">;
+	readonly publisher: Publisher;
+	/** Keeps what bidders have paid. */
+	readonly kv: KeyValueStore;
+	/** How subscribers see a bundle. */
+	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
+	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
+	/** Told of each payment of a bid in a block. */
+	readonly onPayment: (kind: Payment["kind"]) => void;
+	/** Called when the node has a later head than the tracked one. */
+	readonly onLaterHead: () => void;
+	readonly background: Background;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
