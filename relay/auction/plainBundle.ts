@@ -29,22 +29,36 @@ export interface PlainBundle {
 	readonly lastBlock: number;
 	/** Names of the allowed builders. */
 	readonly builders: readonly string[];
-	/** The last block that it was sent for, or null; `sentTo` names the builders. */
-	sentForBlock: number | null;
-	/** The block that contains it, or null. */
-	landed: { readonly number: number; readonly hash: string } | null;
-	sentTo: readonly string[];
+	state: PlainBundleState;
 	/** Aborts its simulation in the next block; null while none is running. */
 	trial: AbortController | null;
-	/** The last block in whose simulation it failed. */
-	failedFor: number | null;
 	readonly release: () => void;
+}
+
+/**
+ * What became of it last. `accepted`: nothing yet. `sent`: `builders` were given it for `block`. `failed`: its simulation in `block`
+ * did, and no builder has it. `landed`: a block contains it, which may leave the chain; `before` is the state that it had.
+ */
+export type PlainBundleState =
+	| { readonly kind: "accepted" }
+	| { readonly kind: "sent"; readonly block: number; readonly builders: readonly string[] }
+	| { readonly kind: "failed"; readonly block: number }
+	| {
+			readonly kind: "landed";
+			readonly number: number;
+			readonly hash: string;
+			readonly before: Exclude<PlainBundleState, { kind: "landed" }>;
+	  };
+
+/** The last block that builders were given it for; null: none, or its simulation has failed since. */
+export function sentFor({ state }: Pick<PlainBundle, "state">): number | null {
+	return state.kind === "sent" ? state.block : null;
 }
 
 /** Whether `bundle` is the owner's live one with this hash and without a uuid, and its blocks overlap or adjoin `range`. */
 export function touches(bundle: PlainBundle, owner: string, hash: string, range: Range): boolean {
-	const { record, uuid, landed, firstBlock, lastBlock } = bundle;
-	const isIt = record.owner === owner && uuid === null && record.hash === hash && landed === null;
+	const { record, uuid, state, firstBlock, lastBlock } = bundle;
+	const isIt = record.owner === owner && uuid === null && record.hash === hash && state.kind !== "landed";
 	return isIt && range.first <= lastBlock + 1 && firstBlock <= range.last + 1;
 }
 
@@ -55,8 +69,9 @@ export function nameOf(owner: string, uuid: string | null, itself: readonly unkn
 
 /** Whether `bundle` has the same content as `old`, and covers the block that `old` was sent for, if any. */
 export function isSameAs(old: PlainBundle, bundle: PlainBundle): boolean {
-	const isFor = old.sentForBlock === null || isIn(bundle, old.sentForBlock);
-	return old.landed === null && isFor && contentOf(old) === contentOf(bundle);
+	const block = sentFor(old);
+	const isFor = block === null || isIn(bundle, block);
+	return old.state.kind !== "landed" && isFor && contentOf(old) === contentOf(bundle);
 }
 
 function contentOf({ record, outgoing, builders }: PlainBundle): string {

@@ -7,7 +7,15 @@ import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
 import { type Submission, statusIn } from "../auction/bundleTable.ts";
-import { isIn, isSameAs, nameOf, type PlainBundle, touches } from "../auction/plainBundle.ts";
+import {
+	isIn,
+	isSameAs,
+	nameOf,
+	type PlainBundle,
+	type PlainBundleState,
+	sentFor,
+	touches,
+} from "../auction/plainBundle.ts";
 import {
 	type BundleOutcome,
 	blockRange,
@@ -111,7 +119,7 @@ export class PlainBundles {
 		await inSlices([...this.#bundles.values()], this.#deps.clock, (bundle) => {
 			// It may have ended or been replaced in the meantime.
 			if (this.#bundles.get(bundle.outgoing.name) !== bundle) return;
-			if (bundle.landed !== null && gone.has(bundle.landed.hash)) this.#revive(bundle, bundle.landed.number);
+			if (bundle.state.kind === "landed" && gone.has(bundle.state.hash)) this.#revive(bundle, bundle.state);
 			const held = blocks.find(({ holds }) => bundle.hashes.some((hash) => holds.has(hash)));
 			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
 			else if (bundle.hashes.every((hash) => held.holds.has(hash)))
@@ -122,15 +130,16 @@ export class PlainBundles {
 
 	/** Handles a bundle of which no new block contains any transaction. */
 	#follow(bundle: PlainBundle, head: number, isReorg: boolean): void {
-		const { landed, sentForBlock, firstBlock, lastBlock, record } = bundle;
-		if (landed !== null) {
-			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
+		const { state, firstBlock, lastBlock, record } = bundle;
+		if (state.kind === "landed") {
+			if (head >= Math.max(lastBlock, state.number + REORG_BLOCKS)) this.#forget(bundle);
 			return;
 		}
-		if (sentForBlock !== null && sentForBlock <= head && statusIn(record, sentForBlock)?.stage === "SENT") {
-			this.#parts.table.change(record, sentForBlock, { stage: "NOT_INCLUDED", reason: "notChosen" });
+		const sent = sentFor(bundle);
+		if (sent !== null && sent <= head && statusIn(record, sent)?.stage === "SENT") {
+			this.#parts.table.change(record, sent, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
-		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sentForBlock !== head;
+		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && sent !== head;
 		if (isLate) this.#parts.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, isReorg);
@@ -149,13 +158,14 @@ export class PlainBundles {
 		const { simulation } = this.#parts;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
-		if (bundle.sentForBlock === next.number && !evenIfSent) return;
+		if (sentFor(bundle) === next.number && !evenIfSent) return;
 		const trial = new AbortController();
 		const { signal } = trial;
 		bundle.trial = trial;
-		const { outgoing, failedFor } = bundle;
+		const { outgoing, state } = bundle;
 		// Among one client's bundles those that failed before go last.
-		const priority = failedFor === next.number - 1 ? "held" : "again";
+		const hasFailed = state.kind === "failed" && state.block === next.number - 1;
+		const priority = hasFailed ? "held" : "again";
 		const { client, transactions } = outgoing;
 		const request = { transactions, client, block: next.number, next, priority, signal } as const;
 		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
@@ -182,24 +192,24 @@ export class PlainBundles {
 
 	/** It failed for this block: cancels it at builders that have it. */
 	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
-		bundle.failedFor = block;
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
 		this.#cancelAtBuilders(bundle, []);
-		bundle.sentForBlock = null;
+		bundle.state = { kind: "failed", block };
 		this.#parts.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
 	#land(bundle: PlainBundle, number: number, hash: string): void {
 		endTrial(bundle);
-		bundle.landed = { number, hash };
+		const { state } = bundle;
+		bundle.state = { kind: "landed", number, hash, before: state.kind === "landed" ? state.before : state };
 		this.#parts.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** Its block has left the chain: it is live again for the rest of its range. */
-	#revive(bundle: PlainBundle, block: number): void {
-		bundle.landed = null;
+	#revive(bundle: PlainBundle, { number, before }: Extract<PlainBundleState, { kind: "landed" }>): void {
+		bundle.state = before;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-		this.#parts.table.change(bundle.record, block, change);
+		this.#parts.table.change(bundle.record, number, change);
 	}
 
 	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
@@ -327,7 +337,8 @@ export class PlainBundles {
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),
-			...{ sentForBlock: null, landed: null, sentTo: [], trial: null, failedFor: null },
+			state: { kind: "accepted" },
+			trial: null,
 			release: () => table.freeUuid(submission),
 		};
 		// The one under its name: `freed`, or one that is included.
@@ -336,7 +347,7 @@ export class PlainBundles {
 		if (isSame) {
 			// Identical to one that was sent already: no status change, nothing to send.
 			this.#forget(old);
-			Object.assign(bundle, { sentForBlock: old.sentForBlock, sentTo: old.sentTo, failedFor: old.failedFor });
+			bundle.state = old.state;
 		}
 		table.take(submission, (how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
@@ -348,7 +359,8 @@ export class PlainBundles {
 		this.#transactions.takeAnyway(network, transactions.length);
 		this.#bytes.takeAnyway(network, bundle.bytes);
 		this.#begin(bundle, range, verdict);
-		if (old !== undefined) this.#cancelAtBuilders(old, bundle.sentTo);
+		if (old !== undefined)
+			this.#cancelAtBuilders(old, bundle.state.kind === "sent" ? bundle.state.builders : []);
 		return { outcome: "accepted", hash };
 	}
 
@@ -357,13 +369,13 @@ export class PlainBundles {
 		const next = this.#deps.tip.next()?.number;
 		if (range.first !== next) this.#try(bundle, false);
 		else if (verdict.kind === "fails") this.#fail(bundle, next, verdict.error);
-		else if (bundle.sentForBlock !== next) this.#send(bundle);
+		else if (sentFor(bundle) !== next) this.#send(bundle);
 	}
 
 	/** Another bundle took its uuid. If that is a plain one, it also replaces this one at the builders, so no cancel is needed. */
 	#replaced(bundle: PlainBundle): void {
-		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#parts.table.change(bundle.record, bundle.sentForBlock ?? bundle.firstBlock, { stage: "REPLACED" });
+		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
+		this.#parts.table.change(bundle.record, sentFor(bundle) ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#cancelAtBuilders(bundle, []);
 		});
@@ -378,10 +390,10 @@ export class PlainBundles {
 		const { table } = this.#parts;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
-		bundle.sentForBlock = block;
-		bundle.sentTo = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
+		const builders = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
 			table.delivered(bundle.record, block, delivery),
 		);
+		bundle.state = { kind: "sent", block, builders };
 		table.change(bundle.record, block, { stage: "SENT", reason: null });
 	}
 
@@ -391,8 +403,8 @@ export class PlainBundles {
 		block: number,
 		last: { readonly stage: BundleStage; readonly reason: BundleReason | null } | null,
 	): void {
-		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		const statusBlock = bundle.sentForBlock ?? Math.max(block, bundle.firstBlock);
+		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
+		const statusBlock = sentFor(bundle) ?? Math.max(block, bundle.firstBlock);
 		if (last !== null) this.#parts.table.change(bundle.record, statusBlock, last);
 		this.#cancelAtBuilders(bundle, []);
 	}
@@ -400,9 +412,10 @@ export class PlainBundles {
 	/** Cancels it at the builders, except at `others`, which got a replacement. */
 	#cancelAtBuilders(bundle: PlainBundle, others: readonly string[]): void {
 		const { tip, sender } = this.#deps;
-		const block = bundle.sentForBlock;
-		if (block === null || block !== tip.next()?.number) return;
-		const builders = bundle.sentTo.filter((name) => !others.includes(name));
+		const { state } = bundle;
+		if (state.kind !== "sent" || state.block !== tip.next()?.number) return;
+		const { block } = state;
+		const builders = state.builders.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
 		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
 			this.#parts.table.delivered(bundle.record, block, delivery),
