@@ -1,9 +1,9 @@
 // The relay's metrics, one function each. All series exist from the start, so that a rate over them has no gaps.
 
+import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
-import { STAGES } from "./domain/record.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
 
 /** Steps of a submission, in order. */

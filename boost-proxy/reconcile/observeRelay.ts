@@ -2,6 +2,7 @@
 // that the relay has lost them. While it is unavailable, the chain is asked instead.
 
 import { nextTurn } from "../../shared/clock.ts";
+import { LIVE_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
 import { holdersOf, isHolder, isLive, markAbandoned, type Row } from "../domain/row.ts";
@@ -29,7 +30,7 @@ const MINED_SHARE = 0.1;
 /** After so many slots, and at least so many ms, without a stage of a row from the relay, the chain is asked about it. */
 const PATIENCE_SLOTS = 2;
 const LEAST_PATIENCE_MS = 2_000;
-const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
+const LIVE: readonly string[] = LIVE_STAGES;
 
 export class RelayObserver {
 	readonly #context: ObserverContext;
@@ -151,6 +152,6 @@ export class RelayObserver {
 		const row = this.#context.rows.get(hash);
 		if (row === null || isLive(row) || row.notes !== notes) return;
 		if (stage === null) notes.byChain = true;
-		else if (LIVE_STAGES.includes(stage)) reopen(this.#context, row);
+		else if (LIVE.includes(stage)) reopen(this.#context, row);
 	}
 }

@@ -4,6 +4,8 @@
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcObjects.ts";
 import {
+	LIVE_STAGES,
+	STAGES,
 	type StatusError,
 	type StatusRecord,
 	stageReport,
@@ -77,16 +79,11 @@ export function readFallbackPage(dialect: DialectName, page: unknown, hash: stri
 }
 
 /** The fallback's stages of pending transactions, which our users see as HELD. */
-const PENDING: ReadonlySet<string> = new Set(["PENDING", "QUEUED", "SHARED", "BROADCAST", "HELD"]);
-const STAGES: ReadonlySet<string> = new Set([
-	"SIMULATION_FAILED",
-	"INCLUDED",
-	"REVERTED",
-	"REPLACED",
-	"CANCELLED",
-	"EXPIRED",
-	"DROPPED",
+const PENDING: ReadonlySet<string> = new Set([
+	...LIVE_STAGES.filter((stage) => stage !== "SIMULATION_FAILED"),
+	"HELD",
 ]);
+const TOLD: ReadonlySet<string> = new Set(STAGES.filter((stage) => !PENDING.has(stage)));
 
 /** A page in our own format; only a relay like ours has `stage`. */
 function relayRecord(page: Fields, hash: string): StatusRecord | null {
@@ -109,7 +106,7 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 		referrer: textOrNull(page.referrer),
 		refundRecipient: textOrNull(page.refundRecipient),
 		refund: count(page.refund),
-		...(STAGES.has(stage) ? stageReport(stage, { error, blockNumber }) : {}),
+		...(TOLD.has(stage) ? stageReport(stage, { error, blockNumber }) : {}),
 	};
 }
 

@@ -7,6 +7,7 @@ import {
 	type RpcTransaction,
 	withoutSignature,
 } from "../../shared/ethereum/rpcObjects.ts";
+import { ENDED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { isOwner } from "../domain/owners.ts";
@@ -29,7 +30,7 @@ import { isInBlock, transactionOf } from "./thirdParties.ts";
 type Read<T> = (answer: CallResult | null | undefined) => T | undefined;
 
 /** Final stages other than those of mined transactions. */
-const ENDED_STAGES: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
+const ENDED: ReadonlySet<unknown> = new Set(ENDED_STAGES);
 
 export class Views {
 	readonly #dependencies: ViewsDependencies;
@@ -188,7 +189,7 @@ export class Views {
 		observer.learn(hash, stage);
 		if (stage === "REPLACED" || stage === "CANCELLED") return true;
 		const row = rows.live(hash);
-		return ENDED_STAGES.has(stage) && !(row !== null && isHolder(row.at.fallback));
+		return ENDED.has(stage) && !(row !== null && isHolder(row.at.fallback));
 	}
 
 	/** The object without its signature, as our relay shows it; with it if the setting allows. */

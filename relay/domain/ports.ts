@@ -1,6 +1,7 @@
 // The interfaces between the relay's parts. Each is small and declared for its consumer; relay.ts connects them, so that the
 // parts need not import each other.
 
+import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { JsonPieces } from "../../shared/jsonrpc/answers.ts";
@@ -9,7 +10,7 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "./bundle.ts"
 import type { BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
-import type { Stage, TransactionRecord } from "./record.ts";
+import type { TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 import type { CancelRequest, ChainLink, Submission, SubmitOutcome } from "./transaction.ts";
 

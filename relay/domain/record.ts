@@ -1,7 +1,13 @@
 // The record of one transaction: its stage, its events and what follows from them. The table of legal transitions decides each
 // change of stage. Status, store and event page show the record; it contains no raw bytes.
 
-import type { Exposure } from "../../shared/ethereum/statusRecord.ts";
+import {
+	type Exposure,
+	LIVE_STAGES,
+	MINED_STAGES,
+	STAGES,
+	type Stage,
+} from "../../shared/ethereum/statusRecord.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
@@ -251,25 +257,8 @@ function applyFields(record: Draft, event: LifeEvent): void {
 	}
 }
 
-/** The stages of a transaction, as the status shows them. */
-export const STAGES = [
-	"PENDING",
-	"QUEUED",
-	"SIMULATION_FAILED",
-	"SHARED",
-	"BROADCAST",
-	"INCLUDED",
-	"REVERTED",
-	"REPLACED",
-	"CANCELLED",
-	"EXPIRED",
-	"DROPPED",
-] as const;
-export type Stage = (typeof STAGES)[number];
-
-/** The stages of a transaction that may still be sent. */
-export const LIVE: readonly Stage[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
-const MINED: readonly Stage[] = ["INCLUDED", "REVERTED"];
+const LIVE: readonly Stage[] = LIVE_STAGES;
+const MINED: readonly Stage[] = MINED_STAGES;
 /** Ended by its user: the same bytes never revive it. */
 const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];

@@ -2,12 +2,13 @@
 // transaction's event stream, and log stages. They keep no state about transactions.
 
 import { EventEmitter } from "node:events";
+import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import { transactionTopic } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener, Following, Publisher } from "../domain/ports.ts";
-import type { Stage, TransactionRecord } from "../domain/record.ts";
+import type { TransactionRecord } from "../domain/record.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publicEvents.ts";
 

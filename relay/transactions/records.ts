@@ -1,18 +1,12 @@
 // The records of all transactions that are not archived yet. Events change them according to the lifecycle table
 // (domain/record.ts), and listeners are notified of each change. Only this folder emits; everybody else has a RecordsReader.
 
+import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
-import {
-	fold,
-	isEndedByUser,
-	isLive,
-	type Stage,
-	setOwners,
-	type TransactionRecord,
-} from "../domain/record.ts";
+import { fold, isEndedByUser, isLive, setOwners, type TransactionRecord } from "../domain/record.ts";
 import { ownedTransaction, type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 import { senderNonceKey } from "./nonceTurns.ts";
 

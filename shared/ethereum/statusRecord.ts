@@ -78,9 +78,18 @@ export function unknownStatus(hash: string): StatusRecord {
 	};
 }
 
+/** The stages of a transaction that may still be sent. */
+export const LIVE_STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"] as const;
+export const MINED_STAGES = ["INCLUDED", "REVERTED"] as const;
+/** Those of one that is over without having been mined. */
+export const ENDED_STAGES = ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"] as const;
+/** All stages that a relay gives a transaction; `HELD` is boost's, for what it keeps while the relay is out. */
+export const STAGES = [...LIVE_STAGES, ...MINED_STAGES, ...ENDED_STAGES] as const;
+export type Stage = (typeof STAGES)[number];
+
 /** State, reason and next step by stage, as far as they follow from the stage alone. */
 const STATES: Readonly<
-	Record<string, readonly [state: string, reason: string | null, nextStep: string | null]>
+	Record<Stage | "HELD", readonly [state: string, reason: string | null, nextStep: string | null]>
 > = {
 	PENDING: ["received", null, null],
 	QUEUED: [
@@ -121,7 +130,11 @@ export function stageReport(
 	} = {},
 ): StageReport {
 	const { error = null, blockNumber = null, refundWei = "0", refundCost = null, exposed = null } = facts;
-	const [state, usual, usualStep] = STATES[stage] ?? [stage.toLowerCase(), null, null];
+	const [state, usual, usualStep] = (STATES as Partial<Record<string, (typeof STATES)[Stage]>>)[stage] ?? [
+		stage.toLowerCase(),
+		null,
+		null,
+	];
 	const noRefund =
 		refundCost && `no refund: paying it would have cost the builder ${refundCost} wei, which is more`;
 	const nextStep = error === null ? usualStep : (raisedFeeCap(error) ?? NEXT_STEPS[error.code] ?? usualStep);

@@ -11,11 +11,10 @@ import {
 	MAX_EVENTS,
 	newRecord,
 	nextStage,
-	STAGES,
-	type Stage,
 	TRANSITIONS,
 	type TransactionRecord,
 } from "../../../../relay/domain/record.ts";
+import { STAGES, type Stage } from "../../../../shared/ethereum/statusRecord.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const at = 1;

@@ -4,15 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import {
-	fold,
-	newRecord,
-	STAGES,
-	type Stage,
-	type TransactionRecord,
-} from "../../../../relay/domain/record.ts";
+import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { eventsReport, statusReport } from "../../../../relay/status/report.ts";
-import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
+import { STAGES, type Stage, stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
