@@ -81,8 +81,8 @@ export interface JsonRpcClientDependencies {
 }
 
 interface ExchangeOptions {
-	/** Called right before the request is written. */
-	readonly shouldSend?: ShouldSend | undefined;
+	/** Called right before the request is written; if it returns false, the request fails unsent. */
+	shouldSend?(): boolean;
 	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
 }
@@ -159,10 +159,10 @@ export class JsonRpcClient {
 		body: string | Buffer,
 		headers: Record<string, string>,
 		timeoutMs: number,
-		{ shouldSend, maxBytes }: ExchangeOptions = {},
+		options: ExchangeOptions = {},
 	): Promise<HttpText> {
-		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
-		const exchange = new Exchange(this.#host, limit, shouldSend);
+		const limit = options.maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
+		const exchange = new Exchange(this.#host, limit, options);
 		const timer = this.#clock.after(timeoutMs, () => exchange.giveUp("timeout"));
 		try {
 			await exchange.through(this.#pool, {
@@ -260,9 +260,6 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	return { ok: true, result: answer.result };
 }
 
-/** Called right before a request is written; if it returns false, the request fails unsent. */
-type ShouldSend = () => boolean;
-
 /**
  * One request and its answer, as undici's dispatcher tells of them. Its own `request` makes a stream of each answer and a
  * signal for each deadline, which cost more than all else of a small request.
@@ -272,7 +269,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 	headers: Readonly<Record<string, string | string[] | undefined>> = {};
 	readonly #host: string;
 	readonly #limit: number;
-	readonly #shouldSend: ShouldSend | undefined;
+	readonly #checks: Pick<ExchangeOptions, "shouldSend">;
 	readonly #chunks: Buffer[] = [];
 	#size = 0;
 	/** Null before it has a connection. */
@@ -282,10 +279,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 	#reject: ((fault: UpstreamError) => void) | undefined;
 
 	/** `limit`: maximum bytes of the answer. */
-	constructor(host: string, limit: number, shouldSend: ShouldSend | undefined) {
+	constructor(host: string, limit: number, checks: Pick<ExchangeOptions, "shouldSend">) {
 		this.#host = host;
 		this.#limit = limit;
-		this.#shouldSend = shouldSend;
+		this.#checks = checks;
 	}
 
 	/** Resolves with the end of the answer. Rejects with {@link UpstreamError}. */
@@ -312,7 +309,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 	onRequestStart(controller: Dispatcher.DispatchController): void {
 		this.#controller = controller;
 		if (this.#fault !== null) controller.abort(this.#fault);
-		else if (this.#shouldSend?.() === false) this.giveUp("withheld");
+		else if (this.#checks.shouldSend?.() === false) this.giveUp("withheld");
 	}
 
 	// Called for provisional answers too; the last one counts.
@@ -332,6 +329,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 	}
 
 	onResponseError(_: unknown, error: Error): void {
-		this.#reject?.(this.#fault ?? new UpstreamError("unreachable", { reason: systemCode(error) }, this.#host));
+		this.#reject?.(
+			this.#fault ?? new UpstreamError("unreachable", { reason: systemCode(error) }, this.#host),
+		);
 	}
 }
