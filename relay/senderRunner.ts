@@ -76,6 +76,7 @@ interface Visibility {
 	readonly behindHidden: boolean;
 }
 
+const NOTHING = (): void => {};
 /** Delay before a sender is run again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
 
@@ -103,7 +104,7 @@ export class SenderRunner {
 			job.withdraw();
 			return;
 		}
-		const begun: Job = { priority, refresh, isDue: true, withdraw: () => {} };
+		const begun: Job = { priority, refresh, isDue: true, withdraw: NOTHING };
 		this.#jobs.set(sender, begun);
 		this.#deps.background.run("chain", () => this.#runWhileDue(sender, begun));
 	}
@@ -265,7 +266,7 @@ export class SenderRunner {
 				transactions: entries.map((entry) => entry.transaction.tx),
 			});
 		} finally {
-			job.withdraw = () => {};
+			job.withdraw = NOTHING;
 			this.#deps.onStep("simulation", (clock.monotonic() - begun) / 1000);
 		}
 	}

@@ -153,7 +153,9 @@ export function createIdentity(signingKey: string) {
 			// Keyed by digest, because the bodies would stay in memory until the slowest builder got its own.
 			const signatures = new Map<string, string>();
 			return (call) => {
-				const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }));
+				const body = Buffer.from(
+					JSON.stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: call.params }),
+				);
 				if (builders === 1) return { body, signature: signer.sign(body) };
 				const digest = createHash("sha256").update(body).digest("base64");
 				const signature = signatures.get(digest) ?? signer.sign(body);
@@ -173,9 +175,9 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** Whether a request may be sent, checked at each attempt. */
 export interface SendChecks {
 	/** Called right before the request is written; false if it must no longer be sent. */
-	readonly shouldSend: () => boolean;
+	shouldSend(): boolean;
 	/** Called before the request is sent a second time. */
-	readonly mayRepeat: () => boolean;
+	mayRepeat(): boolean;
 }
 
 export interface BuilderClientDependencies extends JsonRpcClientDependencies {
@@ -220,16 +222,15 @@ export class BuilderClient {
 		return this.#client.close();
 	}
 
-	async #post(
-		body: Buffer,
-		signature: string,
-		{ shouldSend }: SendChecks,
-	): Promise<DeliveryAnswer | "unreachable"> {
+	async #post(body: Buffer, signature: string, checks: SendChecks): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
-			const { status, text, symptom } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, {
-				shouldSend,
-			});
+			const { status, text, symptom } = await this.#client.exchange(
+				body,
+				headers,
+				BUILDER_TIMEOUT_MS,
+				checks,
+			);
 			const answer = judge(status, text);
 			this.#tell(answer === "failed" ? symptom : null);
 			return answer;

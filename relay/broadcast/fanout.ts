@@ -133,20 +133,18 @@ export class Fanout {
 		const bundle = targetBundle(dispatch);
 		const signed = this.#identity.signing(builders.length);
 		for (const { row, lane } of this.#recipients(builders)) {
-			const call = () =>
-				kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
-				make: () => signed(call()),
-				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
-				...{
-					key: tx.from,
-					subject: tx.hash,
-					client: bundle.client,
-					worth,
-					isPlain: false,
-					block,
-					urgent: false,
+				key: tx.from,
+				subject: tx.hash,
+				client: bundle.client,
+				worth,
+				isPlain: false,
+				block,
+				urgent: false,
+				make() {
+					return signed(kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock));
 				},
+				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});
 		}
 	}
@@ -162,7 +160,7 @@ export class Fanout {
 			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			pushCancels(lane, calls, signed, {
-				answered: (answer, ms) => this.#answered(transaction, row.name, "cancel", block, answer, ms),
+				answered: this.#answered.bind(this, transaction, row.name, "cancel", block),
 				...{ key: tx.from, subject: tx.hash, client, isPlain: false, block },
 			});
 		}
@@ -187,15 +185,16 @@ export class Fanout {
 		const key = laneKey(name);
 		const uuid = this.#identity.uuid(key);
 		const signed = this.#identity.signing(recipients.length);
+		const sent = this.#sent;
 		for (const { row, lane } of recipients) {
 			lane.push({
-				make: () => {
-					this.#sent.set(sentKey(row, name), { block, client, isPlain });
+				...{ key, subject: name, client, worth, isPlain, block, urgent: false },
+				make() {
+					sent.set(sentKey(row, name), { block, client, isPlain });
 					onSend();
 					return signed(bundleCall(row, bundle, uuid));
 				},
-				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
-				...{ key, subject: name, client, worth, isPlain, block, urgent: false },
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle"),
 			});
 		}
 		return recipients.map(({ row }) => row.name);
@@ -213,7 +212,7 @@ export class Fanout {
 			if (sent === undefined) continue;
 			this.#sent.delete(sentKey(row, name));
 			pushCancels(lane, cancelBundleCalls(row, uuid, block), signed, {
-				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
 				...{ key, subject: name, client: sent.client, isPlain: sent.isPlain, block },
 			});
 		}

@@ -52,15 +52,29 @@ interface Queue {
 	readonly key: string;
 	/** In sending order: urgent items first, then one for each subject. */
 	waiting: LaneItem[];
-	inFlight: InFlight | null;
+	sending: Sending | null;
 	/** The scheduled job for its first item. */
 	job: WaitingJob | null;
 }
 
-/** The item being sent. A withdrawn one is not retried. */
-interface InFlight {
+/** The item being sent, and whether it still may be. A withdrawn one is not sent a second time. */
+class Sending implements SendChecks {
 	readonly item: LaneItem;
-	withdrawn: boolean;
+	isWithdrawn = false;
+	readonly #deps: Pick<LaneDependencies, "maySend">;
+
+	constructor(item: LaneItem, dependencies: Pick<LaneDependencies, "maySend">) {
+		this.item = item;
+		this.#deps = dependencies;
+	}
+
+	shouldSend(): boolean {
+		return this.item.urgent || this.#deps.maySend();
+	}
+
+	mayRepeat(): boolean {
+		return !this.isWithdrawn && this.shouldSend();
+	}
 }
 
 /** The shares of waiting items, for users or for searchers. */
@@ -154,7 +168,7 @@ export class Lane {
 	}
 
 	#open(key: string): Queue {
-		const queue: Queue = { key, waiting: [], inFlight: null, job: null };
+		const queue: Queue = { key, waiting: [], sending: null, job: null };
 		this.#queues.set(key, queue);
 		return queue;
 	}
@@ -193,7 +207,7 @@ export class Lane {
 
 	/** Schedules the queue's first item, or forgets an empty queue. */
 	#enqueue(queue: Queue): void {
-		if (queue.inFlight !== null) return;
+		if (queue.sending !== null) return;
 		const [first] = queue.waiting;
 		if (first === undefined) this.#queues.delete(queue.key);
 		const wanted = first === undefined ? null : this.#jobOptions(first);
@@ -224,20 +238,18 @@ export class Lane {
 			for (const one of taken) one.answered("unsent", 0);
 			return;
 		}
-		const inFlight = { item, withdrawn: false };
-		queue.inFlight = inFlight;
+		const sending = new Sending(item, this.#deps);
+		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
-		const { send, maySend, clock } = this.#deps;
+		const { send, clock } = this.#deps;
 		if (!item.urgent) this.#sentFor.set(item.subject, item.block);
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
-		const shouldSend = () => item.urgent || maySend();
-		const mayRepeat = () => !inFlight.withdrawn && shouldSend();
-		const answer = await send(body, signature, { shouldSend, mayRepeat });
+		const answer = await send(body, signature, sending);
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
-		queue.inFlight = null;
+		queue.sending = null;
 		this.#enqueue(queue);
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
@@ -255,8 +267,8 @@ export class Lane {
 	}
 }
 
-function markWithdrawn({ inFlight }: Queue, subject: string): void {
-	if (inFlight?.item.subject === subject && !inFlight.item.urgent) inFlight.withdrawn = true;
+function markWithdrawn({ sending }: Queue, subject: string): void {
+	if (sending?.item.subject === subject && !sending.item.urgent) sending.isWithdrawn = true;
 }
 
 /** What pays alike differs by less than this part of an octave: by one percent. */

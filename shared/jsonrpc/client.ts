@@ -2,7 +2,6 @@
 // since only then may another upstream be tried. It does not retry.
 
 import { isAscii } from "node:buffer";
-import { EventEmitter } from "node:events";
 import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
@@ -82,8 +81,8 @@ export interface JsonRpcClientDependencies {
 }
 
 interface ExchangeOptions {
-	/** Called right before the request is written. */
-	readonly shouldSend?: ShouldSend | undefined;
+	/** Called right before the request is written; if it returns false, the request fails unsent. */
+	shouldSend?(): boolean;
 	/** Maximum bytes of the answer, instead of the client's own limit. */
 	readonly maxBytes?: number | undefined;
 }
@@ -98,8 +97,6 @@ export const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429])
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
 	readonly #pool: Pool;
-	/** The same pool, calling `shouldSend` before a request is written. */
-	readonly #guarded: Dispatcher;
 	readonly #host: string;
 	readonly #path: string;
 	readonly #headers: Record<string, string>;
@@ -125,7 +122,6 @@ export class JsonRpcClient {
 			bodyTimeout: 0,
 			...(lookup === undefined ? {} : { connect: { lookup } }),
 		});
-		this.#guarded = guardStarts(this.#pool);
 	}
 
 	/**
@@ -163,42 +159,22 @@ export class JsonRpcClient {
 		body: string | Buffer,
 		headers: Record<string, string>,
 		timeoutMs: number,
-		{ shouldSend, maxBytes }: ExchangeOptions = {},
+		options: ExchangeOptions = {},
 	): Promise<HttpText> {
-		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
-		// An emitter serves as well as an AbortController here, at a fifth of its cost.
-		const signal = new EventEmitter();
-		let late = false;
-		let withheld = false;
-		const maySend = (): boolean => {
-			withheld = shouldSend?.() === false;
-			return !withheld;
-		};
-		const timer = this.#clock.after(timeoutMs, () => {
-			late = true;
-			signal.emit("abort");
-		});
+		const limit = options.maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
+		const exchange = new Exchange(this.#host, limit, options);
+		const timer = this.#clock.after(timeoutMs, () => exchange.giveUp("timeout"));
 		try {
-			const dispatcher = shouldSend === undefined ? this.#pool : this.#guarded;
-			const answer = await dispatcher.request({
+			await exchange.through(this.#pool, {
 				method: "POST",
 				path: this.#path,
 				headers: { ...this.#headers, ...headers },
 				body,
-				signal,
-				...(shouldSend === undefined ? {} : { opaque: maySend }),
 			});
-			const { statusCode: status, headers: head } = answer;
-			const chunks: Buffer[] = [];
-			let size = 0;
-			for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-				size += chunk.length;
-				if (size > limit) throw new UpstreamError("tooLarge", { status }, this.#host);
-				chunks.push(chunk);
-			}
+			const { status, headers: head } = exchange;
 			const encoding = firstOf(head["content-encoding"]);
 			const symptom = { status, type: firstOf(head["content-type"]), location: firstOf(head.location) };
-			const joined = joinChunks(chunks, size);
+			const joined = exchange.bytes();
 			const bytes = joined instanceof Promise ? await joined : joined;
 			if (encoding === undefined) return { status, text: textOf(bytes), symptom };
 			const plain = await unpacked(bytes, encodingsOf(encoding), limit).catch((thrown: unknown) => {
@@ -207,11 +183,6 @@ export class JsonRpcClient {
 				throw new UpstreamError(faultOf(status), { ...symptom, encoding }, this.#host);
 			});
 			return { status, text: textOf(plain), symptom };
-		} catch (thrown) {
-			if (thrown instanceof UpstreamError) throw thrown;
-			const code = withheld ? "withheld" : late ? "timeout" : "unreachable";
-			const reason = code === "unreachable" ? systemCode(thrown) : undefined;
-			throw new UpstreamError(code, { reason }, this.#host);
 		} finally {
 			timer.cancel();
 		}
@@ -289,33 +260,77 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	return { ok: true, result: answer.result };
 }
 
-/** Called right before a request is written; if it returns false, the request fails unsent. */
-type ShouldSend = () => boolean;
-
 /**
- * `dispatcher`, calling the {@link ShouldSend} that a request has as its `opaque`. A request may have waited for a connection,
- * and the process may have been suspended meanwhile.
+ * One request and its answer, as undici's dispatcher tells of them. Its own `request` makes a stream of each answer and a
+ * signal for each deadline, which cost more than all else of a small request.
  */
-function guardStarts(dispatcher: Dispatcher): Dispatcher {
-	return dispatcher.compose((dispatch) => (options, handler) => {
-		const shouldSend = (options as { opaque?: unknown }).opaque;
-		return dispatch(
-			options,
-			typeof shouldSend === "function" ? guarded(handler, shouldSend as ShouldSend) : handler,
-		);
-	});
-}
+class Exchange implements Dispatcher.DispatchHandler {
+	status = 0;
+	headers: Readonly<Record<string, string | string[] | undefined>> = {};
+	readonly #host: string;
+	readonly #limit: number;
+	readonly #checks: Pick<ExchangeOptions, "shouldSend">;
+	readonly #chunks: Buffer[] = [];
+	#size = 0;
+	/** Null before it has a connection. */
+	#controller: Dispatcher.DispatchController | null = null;
+	#fault: UpstreamError | null = null;
+	#resolve: (() => void) | undefined;
+	#reject: ((fault: UpstreamError) => void) | undefined;
 
-function guarded(handler: Dispatcher.DispatchHandler, shouldSend: ShouldSend): Dispatcher.DispatchHandler {
-	return {
-		onRequestStart(controller, context) {
-			handler.onRequestStart?.(controller, context);
-			if (!shouldSend()) controller.abort(new Error("it may not start any more"));
-		},
-		onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
-		onResponseStart: (...given) => handler.onResponseStart?.(...given),
-		onResponseData: (...given) => handler.onResponseData?.(...given),
-		onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-		onResponseError: (...given) => handler.onResponseError?.(...given),
-	};
+	/** `limit`: maximum bytes of the answer. */
+	constructor(host: string, limit: number, checks: Pick<ExchangeOptions, "shouldSend">) {
+		this.#host = host;
+		this.#limit = limit;
+		this.#checks = checks;
+	}
+
+	/** Resolves with the end of the answer. Rejects with {@link UpstreamError}. */
+	through(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#resolve = resolve;
+			this.#reject = reject;
+			dispatcher.dispatch(request, this);
+		});
+	}
+
+	/** Ends it with a fault. One that waits for a connection fails when it gets one. */
+	giveUp(code: UpstreamFault, symptom?: Symptom): void {
+		this.#fault ??= new UpstreamError(code, symptom, this.#host);
+		this.#controller?.abort(this.#fault);
+	}
+
+	/** The body of the answer; a long one is joined in turns of the event loop. */
+	bytes(): Buffer | Promise<Buffer> {
+		return joinChunks(this.#chunks, this.#size);
+	}
+
+	// It may have waited for a connection, and the process may have been suspended meanwhile.
+	onRequestStart(controller: Dispatcher.DispatchController): void {
+		this.#controller = controller;
+		if (this.#fault !== null) controller.abort(this.#fault);
+		else if (this.#checks.shouldSend?.() === false) this.giveUp("withheld");
+	}
+
+	// Called for provisional answers too; the last one counts.
+	onResponseStart(_: unknown, status: number, headers: Exchange["headers"]): void {
+		this.status = status;
+		this.headers = headers;
+	}
+
+	onResponseData(_: unknown, chunk: Buffer): void {
+		this.#size += chunk.length;
+		if (this.#size > this.#limit) this.giveUp("tooLarge", { status: this.status });
+		else this.#chunks.push(chunk);
+	}
+
+	onResponseEnd(): void {
+		this.#resolve?.();
+	}
+
+	onResponseError(_: unknown, error: Error): void {
+		this.#reject?.(
+			this.#fault ?? new UpstreamError("unreachable", { reason: systemCode(error) }, this.#host),
+		);
+	}
 }

@@ -22,7 +22,7 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 		maySend: () => held.is,
 		send: (body, signature, rights) => {
 			const name = String(body);
-			mayRepeat.set(name, rights.mayRepeat);
+			mayRepeat.set(name, () => rights.mayRepeat());
 			assert.equal(signature, `signed ${name}`);
 			sent.push(name);
 			return new Promise((resolve) => open.set(name, resolve));
