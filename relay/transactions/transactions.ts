@@ -182,8 +182,8 @@ export class Transactions {
 	// On the way to the builders.
 
 	/**
-	 * Its simulation for `block` has passed. That is recorded where it is news: of a path that is simulated once the first time, else
-	 * once for a block. `hidesGas`: the gas would reveal a hidden transaction to searchers.
+	 * Its simulation for `block` has passed. On a path that is simulated once, the first pass is recorded; on others, one for each
+	 * block. `hidesGas`: the gas would reveal a hidden transaction to searchers.
 	 */
 	passed(entry: PoolEntry, block: number, gasUsed: number, hidesGas: boolean): void {
 		this.#pool.setGas(entry, gasUsed);
