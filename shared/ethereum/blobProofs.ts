@@ -3,7 +3,7 @@
 // from 4 to 350 ms, so this is done in a thread, one blob at a time, fairly by client.
 
 import { Worker } from "node:worker_threads";
-import type { Clock, Timer } from "../clock.ts";
+import { type Clock, DeadlineError, type Timer, withDeadline } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { FairScheduler, OverloadedError } from "../shares/scheduler.ts";
 import { CELLS_PER_BLOB, type SidecarVersion, sidecarOf, sidecarShape, withCellProofs } from "./sidecar.ts";
@@ -26,6 +26,8 @@ const COST_MS = { proof: 4, cells: 50, convert: 350 };
 const CLIENT_MS = 4_200;
 /** Blobs that may wait in all; each transaction with some of them takes as much memory as its bytes. */
 const MAX_WAITING = 256;
+/** After so long its client is told to try again, before the call's own limit. In ms. */
+const WAIT_MS = 20_000;
 
 const BUSY: BlobRefusal = {
 	code: "POOL_FULL",
@@ -115,9 +117,12 @@ export class BlobProofs implements Component {
 		if (pending > 0 && pending + wholeMs > CLIENT_MS) return { ok: false, refusal: CLIENT_BUSY };
 		this.#pending.set(client, pending + wholeMs);
 		try {
-			return await this.#check(tx, convert, { client, cost: costMs });
+			return await withDeadline(this.#clock, "blobs", WAIT_MS, (signal) =>
+				this.#check(tx, convert, { client, cost: costMs, signal }),
+			);
 		} catch (thrown) {
-			if (thrown instanceof OverloadedError) return { ok: false, refusal: BUSY };
+			const isBusy = thrown instanceof OverloadedError || thrown instanceof DeadlineError;
+			if (isBusy) return { ok: false, refusal: BUSY };
 			throw thrown;
 		} finally {
 			const left = (this.#pending.get(client) ?? 0) - wholeMs;
@@ -145,7 +150,7 @@ export class BlobProofs implements Component {
 	async #check(
 		tx: DecodedTransaction,
 		convert: boolean,
-		share: { readonly client: string; readonly cost: number },
+		share: { readonly client: string; readonly cost: number; readonly signal: AbortSignal },
 	): Promise<BlobVerdict> {
 		const { blobs, commitments, proofs } = sidecarOf(tx.raw);
 		const proofsOfBlob = proofs.length / blobs.length;

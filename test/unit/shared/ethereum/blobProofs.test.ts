@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "../../../../shared/clock.ts";
 import { BlobProofs, type BlobVerdict } from "../../../../shared/ethereum/blobProofs.ts";
 import { sidecarOf } from "../../../../shared/ethereum/sidecar.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import { blobMaker, FAULTY_TITLES, faultySidecar, type RealBlobs } from "../../../support/realBlobs.ts";
 import { signedTransaction, type TestSidecar } from "../../../support/txFactory.ts";
 
@@ -103,6 +104,21 @@ test("a client's blobs wait behind its own: another's come in between, and too m
 	const before = ended.indexOf("192.0.2.7");
 	assert.ok(before <= 14 + 2, `${before} were served before`);
 	assert.equal(sidecarOf(accepted(await ask("192.0.2.66")).raw).proofs.length, 256, "later there is room");
+});
+
+test("what waits too long is refused with a reason, and its client may try again", async () => {
+	const clock = new ManualClock();
+	const own = new BlobProofs({}, { clock });
+	const waiting = own.ready(of(1, real.v1), 1, CLIENT);
+	await clock.advance(20_000);
+	const refusal = {
+		code: "POOL_FULL",
+		message: "txpool is full: too many blobs are being verified",
+		data: { scope: "pool" },
+	};
+	assert.deepEqual(await waiting, { ok: false, refusal });
+	accepted(await own.ready(of(1, real.v1), 1, CLIENT));
+	await own.stop();
 });
 
 test("a thread that ends fails who waits for it, and the next blob has a new one; when stopped there is none", async () => {
