@@ -60,13 +60,19 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			node: readNode,
 			forkAt: parts.forks.at,
 			nextBlock: nextBlockReader({ slots }, { node: readNode, forks: parts.forks }),
-			...{ shared: market, recoveries: parts.recoveries, clock },
+			shared: market,
+			recoveries: parts.recoveries,
+			clock,
 		},
 	);
 	const reads = new Passthrough(
 		{},
 		{
-			...{ node: readNode, head: () => tip.head(), told: parts.told, clock, log: log.child("reads") },
+			node: readNode,
+			head: () => tip.head(),
+			told: parts.told,
+			clock,
+			log: log.child("reads"),
 			isIncluded(hash) {
 				const record = records.get(hash)?.record;
 				return record !== undefined && isMined(record.stage);
@@ -81,8 +87,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			about: { title: "Leeward relay", version },
 			info: () =>
 				infoReport(config, {
-					...{ version, chainId: rules.chainId, maxPendingPerSender: MAX_PER_SENDER },
-					...{ bidding: market.isOpen, simulation: abilities.report },
+					version,
+					chainId: rules.chainId,
+					maxPendingPerSender: MAX_PER_SENDER,
+					bidding: market.isOpen,
+					simulation: abilities.report,
 					slotMs: slots.ms,
 					fork: tip.next()?.fork.name ?? null,
 					isPublished: tip.next()?.published !== undefined,
@@ -91,15 +100,23 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 		{
 			chainId: rules.chainId,
 			signatureHiding: config.SIGNATURE_HIDING,
-			...{ submitter: pipeline, canceller: pipeline, following: followers },
-			...{ pending: transactions.pool, records: transactions },
+			submitter: pipeline,
+			canceller: pipeline,
+			following: followers,
+			pending: transactions.pool,
+			records: transactions,
 			node: nodeReads(reads),
 			reads: ownReads({
-				...{ reads, known: transactions },
+				reads,
+				known: transactions,
 				behind: readsBehind({ node: reads, tip, feeRecipientOf, clock }),
 			}),
 			recoveries: parts.recoveries,
-			...{ callMany, market, bundles: market, subscriptions, filters: parts.filters },
+			callMany,
+			market,
+			bundles: market,
+			subscriptions,
+			filters: parts.filters,
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
 			builderNames: config.BUILDERS.map((row) => row.name),
 			refundPercent: config.REFUND_PERCENT,
@@ -116,7 +133,8 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 			registry: parts.registry,
 			onCall: parts.metrics.call,
 			verifySignature: verifyBody,
-			...{ clock, waiting },
+			clock,
+			waiting,
 			log: log.child("ingress"),
 		},
 	);

@@ -19,9 +19,8 @@ import {
 	sink,
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
-import { labelSets, Metrics } from "../shared/metrics.ts";
+import { Metrics } from "../shared/metrics.ts";
 import { EventLoopQueue } from "../shared/shares/scheduler.ts";
-import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import { BID_LIMITS } from "./auction/bids.ts";
 import { TABLE_LIMITS } from "./auction/bundleTable.ts";
 import { PLAIN_LIMITS } from "./auction/plainBundle.ts";
@@ -43,6 +42,7 @@ import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
 import { Recoveries } from "./domain/recoveries.ts";
 import { createFront, doorOf } from "./front.ts";
+import { registerGauges } from "./gauges.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
@@ -113,15 +113,23 @@ async function assemble(
 	let resources: Resources | null = null;
 	try {
 		resources = await openResources(config, overrides.openStore ?? openStore, {
-			...{ clock, onLost, stopped, onWait: (reason) => standby.start(reason) },
-			...{ log: log.child("store"), lookup: overrides.lookup },
+			clock,
+			onLost,
+			stopped,
+			onWait: (reason) => standby.start(reason),
+			log: log.child("store"),
+			lookup: overrides.lookup,
 		});
 		const parts = await makeParts(config, { ...overrides, clock, stopped, metrics, waiting }, resources);
-		watch(parts, clock);
+		registerGauges(parts, clock);
 		const ingress = createFront(
 			config,
 			{
-				...{ log, clock, waiting, version: overrides.version, readClient: resources.readClient },
+				log,
+				clock,
+				waiting,
+				version: overrides.version,
+				readClient: resources.readClient,
 				drainMs: overrides.drainMs ?? DRAIN_MS,
 			},
 			parts,
@@ -184,7 +192,9 @@ async function makeParts(
 			: new BeaconNode(
 					{ url: config.BEACON_URL, slot: slots },
 					{
-						...{ clock, lookup, log: log.child("beacon") },
+						clock,
+						lookup,
+						log: log.child("beacon"),
 						onAttributes() {
 							if (tip.refresh()) market.nextBlockChanged();
 						},
@@ -198,21 +208,30 @@ async function makeParts(
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
 	const abilities = new LearntAbilities({
-		...{ node, slot: slots, clock, background },
+		node,
+		slot: slots,
+		clock,
+		background,
 		log: log.child("simulation"),
 	});
 	await abilities.learn();
 	const onSurprise = () => abilities.doubt();
 	const recoveries = new Recoveries();
 	const simulator = createSimulator(abilities, {
-		...{ node, clock, recoveries, onRun: simulationMetrics.runs, onSurprise },
+		node,
+		clock,
+		recoveries,
+		onRun: simulationMetrics.runs,
+		onSurprise,
 	});
 	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ slot: slots }, { clock });
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ clock, lookup, maySend: () => kv.isHeld },
+			clock,
+			lookup,
+			maySend: () => kv.isHeld,
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
@@ -242,7 +261,9 @@ async function makeParts(
 	);
 	const market = new SearcherMarket(
 		{
-			...{ rules, feeRecipientOf, bidding: () => abilities.bidding },
+			rules,
+			feeRecipientOf,
+			bidding: () => abilities.bidding,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
 			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
@@ -302,7 +323,12 @@ async function makeParts(
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, wsUrl: config.ETH_WS_URL },
 		{
-			...{ node, clock, lookup, log: log.child("heads"), slots, recoveries },
+			node,
+			clock,
+			lookup,
+			log: log.child("heads"),
+			slots,
+			recoveries,
 			onDifference(ms) {
 				if (ms === 0) log.info("this machine's clock agrees with the chain's again");
 				else
@@ -383,46 +409,6 @@ async function makeParts(
 		subscriptions,
 		filters,
 	};
-}
-
-/** Registers the gauges, which are read when metrics are requested. */
-function watch(parts: RelayParts, clock: Clock): void {
-	const { registry, transactions, fanout, market, tip, heads, subscriptions } = parts;
-	const { pool, records } = transactions;
-	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
-	registry.gauge("relay_pending_transactions", "Transactions in the pool", () => pool.size);
-	registry.gauge(
-		"relay_oldest_pending_seconds",
-		"Age of the oldest transaction in the pool",
-		() => ageMs() / 1000,
-	);
-	registry.gauge("relay_transaction_records", "Transactions not settled yet", () => records.size);
-	registry.gauge("relay_lane_depth", "Deliveries that wait or are under way", () => fanout.depth);
-	registry.gauges(
-		"relay_lane_fullness",
-		"How full the fullest builder's lane is, 0 to 1: of all, and of the client that has the most",
-		labelSets({ of: FULLNESS_OF }),
-		({ of }) => fanout.fullness[of === "all" ? "all" : "client"],
-	);
-	registry.gauge("relay_bids", "Live bids", () => market.bids.size);
-	registry.gauge(
-		"relay_barred_bidders",
-		"Signers, senders and network addresses that are barred",
-		() => market.ledger.counts.barred,
-	);
-	registry.gauge(
-		"relay_proven_bidders",
-		"Senders of backruns that are proven by what they have paid",
-		() => market.ledger.counts.proven,
-	);
-	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
-	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
-	registry.gauge(
-		"relay_clock_difference_seconds",
-		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
-		() => heads.times.differenceMs() / 1000,
-	);
-	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
 }
 
 /** The components in the order in which they start; they stop in reverse order. */

@@ -102,7 +102,11 @@ function batched(destination: DestinationStream): DestinationStream {
 const NOTHING = (): void => {};
 
 export const silentLogger: Logger = {
-	...{ trace: NOTHING, debug: NOTHING, info: NOTHING, warn: NOTHING, error: NOTHING },
+	trace: NOTHING,
+	debug: NOTHING,
+	info: NOTHING,
+	warn: NOTHING,
+	error: NOTHING,
 	child: () => silentLogger,
 };
 

@@ -91,7 +91,10 @@ export function backrunBundle(
 			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
 		],
-		...{ block: next.number, client: bid.client, isPlain: false, worth: Number(bid.value) },
+		block: next.number,
+		client: bid.client,
+		isPlain: false,
+		worth: Number(bid.value),
 		refund: {
 			payout: { fork: next.fork, baseFee: next.baseFee, isNew: bid.refundIsToNew, brings: bid.value },
 			percent: refundPercent,

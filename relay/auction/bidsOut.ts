@@ -39,7 +39,10 @@ export class BidsOut {
 		const known = all.get(key);
 		all.delete(key);
 		all.set(key, {
-			...{ bundle: record.hash, backrun: backrun.hash, bidder, recipient },
+			bundle: record.hash,
+			backrun: backrun.hash,
+			bidder,
+			recipient,
 			bid: known === undefined || value < known.bid ? value : known.bid,
 			builders: [...new Set([...(known?.builders ?? []), ...builders])],
 		});

@@ -189,8 +189,15 @@ function statusOf(record: BundleRecord, block: number, now: number): BundleBlock
 	const known = statusIn(record, block);
 	if (known !== undefined) return known;
 	const status: BundleBlockStatus = {
-		...{ block, stage: "ACCEPTED", reason: null, bid: null, winner: null, paid: null, blockHash: null },
-		...{ at: now, deliveries: [] },
+		block,
+		stage: "ACCEPTED",
+		reason: null,
+		bid: null,
+		winner: null,
+		paid: null,
+		blockHash: null,
+		at: now,
+		deliveries: [],
 	};
 	record.blocks.push(status);
 	record.blocks.sort((a, b) => a.block - b.block);

@@ -161,7 +161,11 @@ export class Fanout {
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			pushCancels(lane, calls, signed, {
 				answered: this.#answered.bind(this, transaction, row.name, "cancel", block),
-				...{ key: tx.from, subject: tx.hash, client, isPlain: false, block },
+				key: tx.from,
+				subject: tx.hash,
+				client,
+				isPlain: false,
+				block,
 			});
 		}
 	}
@@ -188,7 +192,13 @@ export class Fanout {
 		const sent = this.#sent;
 		for (const { row, lane } of recipients) {
 			lane.push({
-				...{ key, subject: name, client, worth, isPlain, block, urgent: false },
+				key,
+				subject: name,
+				client,
+				worth,
+				isPlain,
+				block,
+				urgent: false,
 				make() {
 					sent.set(sentKey(row, name), { block, client, isPlain });
 					onSend();
@@ -213,7 +223,11 @@ export class Fanout {
 			this.#sent.delete(sentKey(row, name));
 			pushCancels(lane, cancelBundleCalls(row, uuid, block), signed, {
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
-				...{ key, subject: name, client: sent.client, isPlain: sent.isPlain, block },
+				key,
+				subject: name,
+				client: sent.client,
+				isPlain: sent.isPlain,
+				block,
 			});
 		}
 	}

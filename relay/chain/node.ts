@@ -118,7 +118,10 @@ export async function awaitNode(
 ): Promise<NodeProbe> {
 	const { chainId, clock, log, onWait, stopped } = options;
 	const probe = await untilDone("the wait for the node", () => probeNode(node), {
-		...{ clock, stopped, reasonOf, onFailure: onWait },
+		clock,
+		stopped,
+		reasonOf,
+		onFailure: onWait,
 		tell: (failure) => log.warn("waiting for the node of ETH_RPC_URL", { ...failure }),
 	});
 	if (chainId !== undefined && probe.chainId !== chainId) {

@@ -40,8 +40,16 @@ export function readHeader(json: unknown): Header | null {
 	if (excessBlobGas == null || blobGasUsed == null || !hash || !parentHash || !miner) return null;
 	const shownFork = forkShownBy(block);
 	return {
-		...{ number: Number(number), hash, parentHash, timestamp: Number(timestamp) },
-		...{ gasLimit, gasUsed, baseFee, excessBlobGas, blobGasUsed, miner },
+		number: Number(number),
+		hash,
+		parentHash,
+		timestamp: Number(timestamp),
+		gasLimit,
+		gasUsed,
+		baseFee,
+		excessBlobGas,
+		blobGasUsed,
+		miner,
 		...(shownFork === null ? {} : { shownFork }),
 	};
 }

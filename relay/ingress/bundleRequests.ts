@@ -89,7 +89,10 @@ const NOT_TAKEN: Readonly<Record<string, string>> = {
 	uuid: "none: the name of a bundle is its replacementUuid",
 	signingAddress: "none: sign the request in X-Flashbots-Signature",
 	replacementNonce: "none: of two bundles with one replacementUuid the later one counts",
-	...{ baseFee: NO_OVERRIDE, coinbase: NO_OVERRIDE, gasLimit: NO_OVERRIDE, difficulty: NO_OVERRIDE },
+	baseFee: NO_OVERRIDE,
+	coinbase: NO_OVERRIDE,
+	gasLimit: NO_OVERRIDE,
+	difficulty: NO_OVERRIDE,
 	timeout: "none, or 0: the relay has a deadline of its own",
 };
 
@@ -163,7 +166,8 @@ export const sendBundle = bundleObject(
 		txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
 		blockNumber: quantity.nullish(),
 		replacementUuid: uuid.nullish(),
-		...{ stateBlockNumber: withoutEffect, timestamp: withoutEffect },
+		stateBlockNumber: withoutEffect,
+		timestamp: withoutEffect,
 	},
 	BUNDLE,
 ).transform(({ txs, blockNumber, replacementUuid }, context): SendBundle => {

@@ -59,7 +59,9 @@ export function bundleBlockView(
 	standing: Standing | null,
 ): unknown {
 	return {
-		...{ bundleHash: record.hash, target: record.target, ...standingFields(standing) },
+		bundleHash: record.hash,
+		target: record.target,
+		...standingFields(standing),
 		...blockFields(status),
 	};
 }

@@ -104,7 +104,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		...(options.boostSecret === undefined ? {} : { boostSecret: options.boostSecret }),
 	});
 	const post = rpcOverHttp({
-		...{ dispatcher, limiter },
+		dispatcher,
+		limiter,
 		verifySignature: dependencies.verifySignature,
 		unavailable: () => (dependencies.tip.head() === null ? NOT_READY : null),
 	});

@@ -133,13 +133,21 @@ export class WaitingServers {
 		const node = { name: "node", check: () => ({ ok: false, reason: this.#reason }) as const };
 		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
 		const common = {
-			...{ ...connections, host, maxBodyBytes },
-			...{ rpcPaths: [], routes: [], announcement: "listening, not ready yet" },
+			...connections,
+			host,
+			maxBodyBytes,
+			rpcPaths: [],
+			routes: [],
+			announcement: "listening, not ready yet",
 		};
 		const deps = { readAddress, limiter, clock, log, websocket: REFUSING_WEBSOCKET };
 		const main = createHttpServer(
 			{
-				...{ ...common, name: "http", port, rpcPaths: RPC_PATHS, pages: pages.find },
+				...common,
+				name: "http",
+				port,
+				rpcPaths: RPC_PATHS,
+				pages: pages.find,
 				routes: [
 					...opsRoutes({ checks: [node], draining: () => false }, { clock, log }),
 					guardedMetricsRoute(registry, metricsToken),
@@ -148,7 +156,9 @@ export class WaitingServers {
 				],
 			},
 			{
-				...{ ...deps, post, standby },
+				...deps,
+				post,
+				standby,
 				proxy: { handle: (request, _, { refuse }) => refuse(notServingAnswer(request, WHY)) },
 			},
 		);

@@ -190,9 +190,16 @@ export class Bidding {
 		}
 		this.#seq += 1;
 		const bid: Bid = {
-			...{ record, bidder, owner, client: network, target, backrun, seq: this.#seq },
+			record,
+			bidder,
+			owner,
+			client: network,
+			target,
+			backrun,
+			seq: this.#seq,
 			...terms,
-			...{ runningCheck: null, placement: null },
+			runningCheck: null,
+			placement: null,
 		};
 		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);

@@ -165,7 +165,10 @@ export class BundleSimulation implements SharedTransactions {
 		const feeRecipient = this.#options.feeRecipientOf();
 		const outcomes = await simulations.simulate({
 			block: blockContext(next, feeRecipient, block),
-			...{ client, priority: "bid", measured: true, signal },
+			client,
+			priority: "bid",
+			measured: true,
+			signal,
 			accounts: new Map([
 				[from, account],
 				[backrun.from, bidder],
@@ -213,7 +216,10 @@ export class BundleSimulation implements SharedTransactions {
 		}
 		const outcomes = await this.#deps.simulations.simulate({
 			block: blockContext(next, this.#options.feeRecipientOf(), block),
-			...{ client, priority, accounts, signal },
+			client,
+			priority,
+			accounts,
+			signal,
 			transactions: transactions.map(({ tx }) => tx),
 			mayFail: new Set(transactions.filter((one) => one.mayRevert).map(({ tx }) => tx.hash)),
 		});

@@ -221,7 +221,10 @@ export class PaymentLedger {
 		if (known !== undefined) this.#drop(known);
 		const { number, hash, payments } = block;
 		const entry: KnownBlock = {
-			...{ number, hash, payments, byParty: byPartyIn(block) },
+			number,
+			hash,
+			payments,
+			byParty: byPartyIn(block),
 			isCanonical: known?.isCanonical ?? isCanonical,
 		};
 		this.#blocks.set(block.hash, entry);

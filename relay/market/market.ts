@@ -47,7 +47,8 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.bids = new Bids(options.limits.bids);
 		this.ledger = new PaymentLedger(dependencies);
 		this.table = new BundleTable(options.limits.table, {
-			...{ clock, publisher },
+			clock,
+			publisher,
 			view: (record, status) => view(record, status, this.standing(record)),
 		});
 		this.simulation = new BundleSimulation(options, dependencies);

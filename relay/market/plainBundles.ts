@@ -114,7 +114,9 @@ export class PlainBundles {
 	async #followAll({ applied, reverted, head }: ChainUpdate): Promise<void> {
 		const gone = new Set(reverted.map((block) => block.hash));
 		const blocks = applied.map(({ number, hash, transactions }) => ({
-			...{ number, hash, holds: new Set(transactions.map((tx) => tx.hash)) },
+			number,
+			hash,
+			holds: new Set(transactions.map((tx) => tx.hash)),
 		}));
 		await inSlices([...this.#bundles.values()], this.#deps.clock, (bundle) => {
 			// It may have ended or been replaced in the meantime.
@@ -263,7 +265,11 @@ export class PlainBundles {
 			if (full !== null) return full;
 			const covered = uuid === null ? withBlocksOf(ahead, freed, coming.number) : ahead;
 			const verdict = await simulation.plain({
-				...{ transactions, client: network, block: covered.first, next: coming, priority: "bid" },
+				transactions,
+				client: network,
+				block: covered.first,
+				next: coming,
+				priority: "bid",
 				signal: submission.stop.signal,
 			});
 			if (submission.withdrawn !== null) return this.#take(one, covered, verdict);
@@ -329,11 +335,17 @@ export class PlainBundles {
 		}
 		const owed = refund && transactions[refund.bodyIdx];
 		const bundle: PlainBundle = {
-			...{ record, uuid, firstBlock, lastBlock, bytes: bytesOf(transactions) },
+			record,
+			uuid,
+			firstBlock,
+			lastBlock,
+			bytes: bytesOf(transactions),
 			hashes: transactions.map(({ tx }) => tx.hash),
 			outgoing: {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
-				...{ client: network, isPlain: true, transactions },
+				client: network,
+				isPlain: true,
+				transactions,
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),

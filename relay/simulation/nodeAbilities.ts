@@ -298,7 +298,10 @@ async function learnAbilities(
 	const sameTime = isShort && (await tryShape(node, head, 1, shape, 0)).kind === "ran";
 	return {
 		...known,
-		...{ simulates: true, without: shape.without, maxBlockGas: shape.maxBlockGas, sameTime },
+		simulates: true,
+		without: shape.without,
+		maxBlockGas: shape.maxBlockGas,
+		sameTime,
 		maxBlocks: ahead === MAX_BLOCKS_AHEAD ? undefined : ahead + 1,
 		missing: [...shape.without, ...ignored, ...(shape.maxBlockGas === undefined ? [] : ["gasLimit"])],
 	};
@@ -389,18 +392,44 @@ function probePart(
 			number: head.number + ahead,
 			timestamp: head.timestamp + stepSeconds * ahead,
 		},
-		...{ baseFee, blobBaseFee: 7n, gasLimit: head.gasLimit, feeRecipient: COINBASE },
+		baseFee,
+		blobBaseFee: 7n,
+		gasLimit: head.gasLimit,
+		feeRecipient: COINBASE,
 	};
 	const tx: DecodedTransaction = {
-		...{ type: 2, chainId: 0n, nonce: 0n, gasLimit: GAS, to: SHOWN, value: 0n, data: Buffer.alloc(0) },
-		...{ accessList: [], gasPrice: null, maxFeePerGas: baseFee + 1n, maxPriorityFeePerGas: 1n },
-		...{ maxFeePerBlobGas: null, blobVersionedHashes: [], authorizationList: [], sidecar: null },
-		...{ v: 0n, yParity: 0, r: 0n, s: 0n, hash: DRAWN, from: PROBE_CALLER, raw: Buffer.alloc(0), size: 0 },
+		type: 2,
+		chainId: 0n,
+		nonce: 0n,
+		gasLimit: GAS,
+		to: SHOWN,
+		value: 0n,
+		data: Buffer.alloc(0),
+		accessList: [],
+		gasPrice: null,
+		maxFeePerGas: baseFee + 1n,
+		maxPriorityFeePerGas: 1n,
+		maxFeePerBlobGas: null,
+		blobVersionedHashes: [],
+		authorizationList: [],
+		sidecar: null,
+		v: 0n,
+		yParity: 0,
+		r: 0n,
+		s: 0n,
+		hash: DRAWN,
+		from: PROBE_CALLER,
+		raw: Buffer.alloc(0),
+		size: 0,
 		zeroBytes: 0,
 	};
 	const slot = `0x${"0".repeat(64)}`;
 	return {
-		...{ block, chain: [tx], mayFail: new Set<string>(), measured: false, mayWait: false },
+		block,
+		chain: [tx],
+		mayFail: new Set<string>(),
+		measured: false,
+		mayWait: false,
 		prevRandao: without.has("prevRandao") ? null : DRAWN,
 		beaconRoot: without.has("beaconRoot") ? null : DRAWN,
 		accounts: new Map([[PROBE_CALLER, { nonce: 0n, balance: 4n * GAS * baseFee }]]),
@@ -417,7 +446,8 @@ async function readGasCap(node: SimulationNode): Promise<bigint | null> {
 	const state = { [PROBE_ADDRESS]: { code: GAS_CODE } };
 	const block = {
 		blockOverrides: { gasLimit: toQuantity(2n * MUCH_GAS) },
-		...{ stateOverrides: state, calls: [call] },
+		stateOverrides: state,
+		calls: [call],
 	};
 	const params = [{ blockStateCalls: [block], validation: false }, "latest"];
 	const answer = await ask(node, { method: "eth_simulateV1", params });

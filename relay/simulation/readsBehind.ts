@@ -69,8 +69,15 @@ async function stateBehind(
 	for (const { tx, mayFail } of chain) {
 		if (feeProblem(tx, block) !== null) break;
 		const part = {
-			...{ block, prevRandao: block.parentHash ?? ZERO_WORD, beaconRoot: null, chain: [tx] },
-			...{ accounts: new Map(), mayFail: NONE, measured: false, mayWait: false, state: state ?? {} },
+			block,
+			prevRandao: block.parentHash ?? ZERO_WORD,
+			beaconRoot: null,
+			chain: [tx],
+			accounts: new Map(),
+			mayFail: NONE,
+			measured: false,
+			mayWait: false,
+			state: state ?? {},
 		};
 		const traced = await traceFirst(part, ask, true);
 		if (!traced.outcome.ok && traced.outcome.error.code === "NODE_UNAVAILABLE") return null;

@@ -72,7 +72,10 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			const { without = NONE } = options;
 			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
 			const asked: EngineRequest = {
-				...{ block, accounts, mayFail, mayWait },
+				block,
+				accounts,
+				mayFail,
+				mayWait,
 				prevRandao: without.has("prevRandao") ? null : prevRandao,
 				beaconRoot: without.has("beaconRoot") ? null : beaconRoot,
 				chain: transactions.slice(0, runnable),

@@ -127,7 +127,8 @@ export function createLifeLog({ log }: { readonly log: Logger }): EventListener 
 		const line = LINES[stage];
 		if (stage === before || line === undefined) return;
 		log.info(line, {
-			...{ hash, path },
+			hash,
+			path,
 			...(block === null ? {} : { block }),
 			...("at" in event ? { ms: event.at - receivedAt } : {}),
 			...(simulationError === null ? {} : { code: simulationError.code }),

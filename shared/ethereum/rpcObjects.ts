@@ -71,7 +71,9 @@ function pendingAuthorizations({ type, authorizationList }: RpcTransaction): Rpc
 	if (!Array.isArray(authorizationList)) return type === "0x4" ? { authorizationList: [] } : {};
 	return {
 		authorizationList: authorizationList.map((one: Partial<Record<string, unknown>>) => ({
-			...{ chainId: one?.chainId, address: one?.address, nonce: one?.nonce },
+			chainId: one?.chainId,
+			address: one?.address,
+			nonce: one?.nonce,
 			...HIDDEN_AUTHORIZATION,
 		})),
 	};

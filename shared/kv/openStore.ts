@@ -62,7 +62,9 @@ export async function openStore(
 		"the wait for the store",
 		open,
 		{
-			...{ clock, stopped, onFailure: onWait },
+			clock,
+			stopped,
+			onFailure: onWait,
 			reasonOf(thrown) {
 				if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
 				return downError(thrown).message;

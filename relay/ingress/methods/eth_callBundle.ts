@@ -15,7 +15,8 @@ const bundle = bundleObject(
 		blockNumber: quantity,
 		stateBlockNumber: blockNumberOrTag.default("latest"),
 		timestamp: seconds.nullish(),
-		...{ revertingTxHashes: withoutEffect, replacementUuid: withoutEffect },
+		revertingTxHashes: withoutEffect,
+		replacementUuid: withoutEffect,
 	},
 	"expected an object",
 );

@@ -178,8 +178,12 @@ const BALANCE_READER: StateOverrides = {
 function balanceCall({ baseFee, feeRecipient }: CallBlock): PlannedCall {
 	const word = feeRecipient.slice(2).padStart(64, "0");
 	const object = {
-		...{ from: PROBE_CALLER, to: PROBE_ADDRESS, input: `0x${word}${word}` },
-		...{ gas: toQuantity(BALANCES_GAS), maxFeePerGas: toQuantity(baseFee), maxPriorityFeePerGas: "0x0" },
+		from: PROBE_CALLER,
+		to: PROBE_ADDRESS,
+		input: `0x${word}${word}`,
+		gas: toQuantity(BALANCES_GAS),
+		maxFeePerGas: toQuantity(baseFee),
+		maxPriorityFeePerGas: "0x0",
 	};
 	const signer = { from: PROBE_CALLER, chainId: 0n, authorizationList: [] };
 	return { object, gas: BALANCES_GAS, signer, tx: null, mined: null };

@@ -157,7 +157,8 @@ function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: b
 			const filler = timestamp + Math.floor(((time - timestamp) * n) / gap);
 			wire.push({
 				blockOverrides: {
-					...{ number: toQuantity(number + n), time: toQuantity(filler) },
+					number: toQuantity(number + n),
+					time: toQuantity(filler),
 					// reth refuses a request of which one block names none.
 					gasLimit: toQuantity(block.gasLimit),
 				},

@@ -79,7 +79,9 @@ async function traceOne(
 ): Promise<{ readonly ended: Ended; readonly overrides: StateOverrides } | null> {
 	const [called, changed] = await traceCall(
 		{
-			...{ object: { gas: toQuantity(block.gasLimit), ...call.object }, number: state, stateOverrides },
+			object: { gas: toQuantity(block.gasLimit), ...call.object },
+			number: state,
+			stateOverrides,
 			blockOverrides: overridesOf(block),
 		},
 		{ changes: true, logs: false },

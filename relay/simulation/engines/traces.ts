@@ -91,7 +91,9 @@ function tracedIn(
 	// No node writes it before a traced call.
 	const written = beaconRoot === null ? {} : beaconRootWrite(block.timestamp, beaconRoot);
 	return {
-		...{ object: signedCall(tx), number: block.stateBlock, stateOverrides: { ...state, ...written } },
+		object: signedCall(tx),
+		number: block.stateBlock,
+		stateOverrides: { ...state, ...written },
 		blockOverrides: prevRandao === null ? blockOverrides(block) : { ...blockOverrides(block), prevRandao },
 	};
 }

@@ -1,0 +1,46 @@
+// The gauges of the relay, which are read when its metrics are requested. What is counted as it happens is in metrics.ts.
+
+import type { Clock } from "../shared/clock.ts";
+import { labelSets } from "../shared/metrics.ts";
+import { FULLNESS_OF } from "../shared/shares/shares.ts";
+import type { RelayParts } from "./parts.ts";
+
+/** Registers them. */
+export function registerGauges(parts: RelayParts, clock: Clock): void {
+	const { registry, transactions, fanout, market, tip, heads, subscriptions } = parts;
+	const { pool, records } = transactions;
+	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
+	registry.gauge("relay_pending_transactions", "Transactions in the pool", () => pool.size);
+	registry.gauge(
+		"relay_oldest_pending_seconds",
+		"Age of the oldest transaction in the pool",
+		() => ageMs() / 1000,
+	);
+	registry.gauge("relay_transaction_records", "Transactions not settled yet", () => records.size);
+	registry.gauge("relay_lane_depth", "Deliveries that wait or are under way", () => fanout.depth);
+	registry.gauges(
+		"relay_lane_fullness",
+		"How full the fullest builder's lane is, 0 to 1: of all, and of the client that has the most",
+		labelSets({ of: FULLNESS_OF }),
+		({ of }) => fanout.fullness[of === "all" ? "all" : "client"],
+	);
+	registry.gauge("relay_bids", "Live bids", () => market.bids.size);
+	registry.gauge(
+		"relay_barred_bidders",
+		"Signers, senders and network addresses that are barred",
+		() => market.ledger.counts.barred,
+	);
+	registry.gauge(
+		"relay_proven_bidders",
+		"Senders of backruns that are proven by what they have paid",
+		() => market.ledger.counts.proven,
+	);
+	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
+	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
+	registry.gauge(
+		"relay_clock_difference_seconds",
+		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
+		() => heads.times.differenceMs() / 1000,
+	);
+	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
+}
