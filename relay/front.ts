@@ -24,7 +24,10 @@ import type { RelayParts } from "./parts.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { readsBehind } from "./simulation/readsBehind.ts";
-import { createAnnouncer, createLifeLog, eventHistory, eventNews, Followers } from "./status/announcer.ts";
+import { createAnnouncer } from "./status/announcer.ts";
+import { eventHistory, eventMessage } from "./status/eventMessages.ts";
+import { Followers } from "./status/followers.ts";
+import { createLifeLog } from "./status/lifeLog.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 
 export interface FrontOptions {
@@ -125,7 +128,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: R
 				unknown: unknownStatus,
 				events: (record) => eventsReport(record, isPublic),
 				history: (record) => eventHistory(record, isPublic),
-				news: (record, event) => eventNews(record, event, isPublic),
+				news: (record, event) => eventMessage(record, event, isPublic),
 			},
 			checks: readinessChecks(maxHeadAge(config, slots), parts),
 			tip,

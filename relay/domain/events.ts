@@ -106,3 +106,9 @@ export type TxEvent =
 	| BlockEvent<"dropped">;
 
 export type TxEventType = TxEvent["type"];
+
+/** An event as clients see it: its time in ms since the epoch, and JSON values. */
+export interface ShownEvent {
+	readonly at: number;
+	readonly data: object;
+}

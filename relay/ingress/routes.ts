@@ -12,7 +12,7 @@ import {
 } from "../../shared/http/eventStreams.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { TxEvent } from "../domain/events.ts";
+import type { ShownEvent, TxEvent } from "../domain/events.ts";
 import type { Following } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Transactions } from "../transactions/transactions.ts";
@@ -48,20 +48,14 @@ export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 	];
 }
 
-/** One event; `at` in ms since the epoch, `data` JSON values. */
-export interface EventNews {
-	readonly at: number;
-	readonly data: object;
-}
-
 /** How the events of a record are shown. */
 interface EventViews {
 	/** The JSON page. */
 	readonly events: (record: TransactionRecord) => unknown;
 	/** The past events, in order of time. */
-	readonly history: (record: TransactionRecord) => readonly EventNews[];
+	readonly history: (record: TransactionRecord) => readonly ShownEvent[];
 	/** The view of a new event; null if it is not shown. */
-	readonly news: (record: TransactionRecord, event: TxEvent) => EventNews | null;
+	readonly news: (record: TransactionRecord, event: TxEvent) => ShownEvent | null;
 }
 
 interface TransactionEventsDependencies {
@@ -140,7 +134,7 @@ function eventStream(
 	});
 }
 
-function message({ at, data }: EventNews): EventMessage {
+function message({ at, data }: ShownEvent): EventMessage {
 	return { id: String(at), data };
 }
 

@@ -6,7 +6,7 @@ import type { TransactionRecord } from "../../relay/domain/record.ts";
 import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_subscribe, eth_unsubscribe } from "../../relay/ingress/methods/subscriptions.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
-import { Followers } from "../../relay/status/announcer.ts";
+import { Followers } from "../../relay/status/followers.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import {
