@@ -41,7 +41,6 @@ import { ToldChain } from "./chain/toldChain.ts";
 import type { RelayConfig } from "./config.ts";
 import { ChainTip } from "./domain/chain.ts";
 import { Recoveries } from "./domain/recoveries.ts";
-import { createFront, doorOf } from "./front.ts";
 import { registerGauges } from "./gauges.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
 import { paymentReader } from "./inclusion/payments.ts";
@@ -55,6 +54,7 @@ import type { RelayParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { SenderRunner } from "./senderRunner.ts";
+import { createServers, doorOf } from "./servers.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { LearntAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
@@ -122,7 +122,7 @@ async function assemble(
 		});
 		const parts = await makeParts(config, { ...overrides, clock, stopped, metrics, waiting }, resources);
 		registerGauges(parts, clock);
-		const ingress = createFront(
+		const ingress = createServers(
 			config,
 			{
 				log,

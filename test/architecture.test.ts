@@ -38,7 +38,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
-	[/^relay\/(relay|front|parts|gauges)\.ts$/, ["relay/", "shared/"]],
+	[/^relay\/(relay|servers|parts|gauges)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],
@@ -300,7 +300,7 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 		imports("./transactions/pool.ts"),
 		/only relay\/transactions\/transactions\.ts is for others/,
 	],
-	["relay/front.ts", imports("./transactions/records.ts"), /is for others/],
+	["relay/servers.ts", imports("./transactions/records.ts"), /is for others/],
 	["relay/senderRunner.ts", `${OPENING}transactions.records.emit(hash, event);\n`, /transactions\/ emits/],
 	["relay/market/a.ts", `${OPENING}this.#records?.emit(hash, event);\n`, /transactions\/ emits/],
 	["relay/broadcast/a.ts", `${OPENING}this.#events\n\t.emit(hash, event);\n`, /transactions\/ emits/],

@@ -6,7 +6,7 @@ import type { Bidder, BundleRecord } from "../domain/bundleStatus.ts";
 import type { NextBlock } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
-import type { Submission } from "./bundleTable.ts";
+import type { BundleEntry } from "./bundleTable.ts";
 
 /**
  * An accepted bid: a searcher's transaction (the backrun) that pays `value` wei to the fee recipient when it runs directly
@@ -24,7 +24,7 @@ export interface Bid {
 	/** The order of acceptance: of equal bids the earlier one wins. */
 	readonly seq: number;
 	/** The bundle's entry under its uuid. */
-	submission: Submission;
+	entry: BundleEntry;
 	/** The range of blocks, both included. */
 	firstBlock: number;
 	lastBlock: number;

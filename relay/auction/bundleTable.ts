@@ -12,7 +12,7 @@ import type { Publisher } from "../domain/ports.ts";
 export type Withdrawal = "REPLACED" | "CANCELLED";
 
 /** A bundle under its uuid, from its arrival until its end. */
-export interface Submission {
+export interface BundleEntry {
 	readonly owner: string;
 	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
@@ -57,7 +57,7 @@ const MAX_BLOCKS = 64;
 export class BundleTable {
 	readonly #deps: BundleTableDependencies;
 	/** By owner and uuid, in the order of arrival. */
-	readonly #submissions = new Map<string, Submission[]>();
+	readonly #entries = new Map<string, BundleEntry[]>();
 	readonly #shares: Shares;
 	readonly #records: LRUCache<string, { readonly client: string; readonly record: BundleRecord }>;
 
@@ -71,40 +71,40 @@ export class BundleTable {
 	}
 
 	/** Registers an arriving bundle. {@link freeUuid} must be called when it ends. */
-	enter(owner: string, uuid: string | null): Submission {
-		const submission: Submission = { owner, uuid, withdrawn: null, stop: new AbortController(), end: null };
-		if (uuid === null) return submission;
+	enter(owner: string, uuid: string | null): BundleEntry {
+		const entry: BundleEntry = { owner, uuid, withdrawn: null, stop: new AbortController(), end: null };
+		if (uuid === null) return entry;
 		const key = JSON.stringify([owner, uuid]);
-		this.#submissions.set(key, [...(this.#submissions.get(key) ?? []), submission]);
-		return submission;
+		this.#entries.set(key, [...(this.#entries.get(key) ?? []), entry]);
+		return entry;
 	}
 
 	/** Whether accepting it would replace another bundle. */
-	replaces(submission: Submission): boolean {
-		return submission.withdrawn === null && this.#under(submission).some(({ end }) => end !== null);
+	replaces(entry: BundleEntry): boolean {
+		return entry.withdrawn === null && this.#under(entry).some(({ end }) => end !== null);
 	}
 
 	/** Marks it as accepted, and ends earlier bundles with its uuid. */
-	take(submission: Submission, end: (how: Withdrawal) => void): void {
-		const others = this.#under(submission);
-		for (const other of others.slice(0, Math.max(0, others.indexOf(submission)))) endOf(other, "REPLACED");
-		submission.end = end;
+	take(entry: BundleEntry, end: (how: Withdrawal) => void): void {
+		const others = this.#under(entry);
+		for (const other of others.slice(0, Math.max(0, others.indexOf(entry)))) endOf(other, "REPLACED");
+		entry.end = end;
 	}
 
 	/** Frees the uuid of a bundle that was refused or has ended. */
-	freeUuid(submission: Submission): void {
-		const { owner, uuid } = submission;
-		submission.end = null;
+	freeUuid(entry: BundleEntry): void {
+		const { owner, uuid } = entry;
+		entry.end = null;
 		if (uuid === null) return;
 		const key = JSON.stringify([owner, uuid]);
-		const left = this.#under(submission).filter((one) => one !== submission);
-		if (left.length === 0) this.#submissions.delete(key);
-		else this.#submissions.set(key, left);
+		const left = this.#under(entry).filter((one) => one !== entry);
+		if (left.length === 0) this.#entries.delete(key);
+		else this.#entries.set(key, left);
 	}
 
 	/** Cancels the owner's bundles with this uuid, also those that are not accepted yet. */
 	cancel(owner: string, uuid: string): void {
-		for (const submission of this.#under({ owner, uuid })) endOf(submission, "CANCELLED");
+		for (const entry of this.#under({ owner, uuid })) endOf(entry, "CANCELLED");
 	}
 
 	/** The bundle that `owner` sent, or null. */
@@ -147,8 +147,8 @@ export class BundleTable {
 		this.#publish(record, status);
 	}
 
-	#under({ owner, uuid }: Pick<Submission, "owner" | "uuid">): readonly Submission[] {
-		return uuid === null ? [] : (this.#submissions.get(JSON.stringify([owner, uuid])) ?? []);
+	#under({ owner, uuid }: Pick<BundleEntry, "owner" | "uuid">): readonly BundleEntry[] {
+		return uuid === null ? [] : (this.#entries.get(JSON.stringify([owner, uuid])) ?? []);
 	}
 
 	#forgetOneOf(client: string): void {
@@ -171,13 +171,13 @@ export function statusIn(record: BundleRecord, block: number): BundleBlockStatus
 	return record.blocks.find((status) => status.block === block);
 }
 
-function endOf(submission: Submission, how: Withdrawal): void {
-	if (submission.end !== null) {
-		submission.end(how);
+function endOf(entry: BundleEntry, how: Withdrawal): void {
+	if (entry.end !== null) {
+		entry.end(how);
 		return;
 	}
-	submission.withdrawn = how;
-	submission.stop.abort();
+	entry.withdrawn = how;
+	entry.stop.abort();
 }
 
 function keyOf(owner: string, hash: string): string {

@@ -107,7 +107,7 @@ export class Auctioneer {
 		if (landed === undefined) this.#end(bid, how, null);
 		else {
 			bid.lastBlock = landed.number;
-			this.#parts.table.freeUuid(bid.submission);
+			this.#parts.table.freeUuid(bid.entry);
 		}
 		this.reconcile([]);
 	}
@@ -182,7 +182,7 @@ export class Auctioneer {
 		for (const [bid, { number }] of this.#landed) {
 			if (number + KEPT_BLOCKS > head) continue;
 			this.#landed.delete(bid);
-			this.#parts.table.freeUuid(bid.submission);
+			this.#parts.table.freeUuid(bid.entry);
 		}
 		for (const [key, { block }] of this.#rounds) if (block + KEPT_BLOCKS <= head) this.#rounds.delete(key);
 		for (const target of this.#recorded.keys())
@@ -430,7 +430,7 @@ export class Auctioneer {
 		// Its nonce is free for bids on other targets.
 		for (const target of bids.targetsOfNonce(bid)) this.#changed.add(target);
 		bids.remove(bid);
-		table.freeUuid(bid.submission);
+		table.freeUuid(bid.entry);
 		bid.runningCheck?.stop.abort();
 		if (bid.placement !== null) this.#leaving.add(bid);
 		return true;

@@ -6,7 +6,7 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { nodeUnavailable } from "../admission/admission.ts";
 import { type Bid, valued } from "../auction/bid.ts";
 import type { Bids } from "../auction/bids.ts";
-import type { BundleTable, Submission, Withdrawal } from "../auction/bundleTable.ts";
+import type { BundleEntry, BundleTable, Withdrawal } from "../auction/bundleTable.ts";
 import {
 	type BidRequest,
 	type BundleOutcome,
@@ -37,7 +37,7 @@ const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 /** A bid that is not accepted yet. */
 interface Considered {
 	readonly request: BidRequest;
-	readonly submission: Submission;
+	readonly entry: BundleEntry;
 	readonly bidder: Bidder;
 	readonly backrun: DecodedTransaction;
 	/** The requested blocks that are still to come. */
@@ -69,7 +69,7 @@ export class Bidding {
 	}
 
 	/** Resolves once the bid was simulated. Throws RpcError if the node fails, and then keeps nothing. */
-	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
+	async bid(request: BidRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
 		const { simulation, ledger } = this.#parts;
 		const { rules } = this.#options;
@@ -99,13 +99,13 @@ export class Bidding {
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
 			const refusal = firstRefusal(STATIC_RULES, tx, rules, next);
 			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", refusal.message);
-			const one: Considered = { request, submission, bidder, backrun: tx, range };
+			const one: Considered = { request, entry, bidder, backrun: tx, range };
 			const stopped = this.#refusal(one);
 			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
-			const run = { backrun: tx, client: request.network, signal: submission.stop.signal };
+			const run = { backrun: tx, client: request.network, signal: entry.stop.signal };
 			const verdict = await simulation.bid(target, run, range.first);
-			const { withdrawn } = submission;
+			const { withdrawn } = entry;
 			// The simulation was aborted because its owner replaced or cancelled the bid.
 			if (verdict.kind === "unavailable" && withdrawn !== null)
 				return this.#withdrawnOutcome(one, withdrawn, null);
@@ -135,10 +135,10 @@ export class Bidding {
 	/** The refusal if its bidder is barred or a limit is reached; else null. */
 	#refusal(one: Considered): BundleOutcome | null {
 		const { bids, table, ledger } = this.#parts;
-		const { request, backrun, bidder, submission } = one;
+		const { request, backrun, bidder, entry } = one;
 		const isBarred = barred(ledger.bar(bidder));
 		if (isBarred !== null) return isBarred;
-		const freed = this.#twins(one).length + (table.replaces(submission) ? 1 : 0);
+		const freed = this.#twins(one).length + (table.replaces(entry) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun, freed);
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
@@ -159,7 +159,7 @@ export class Bidding {
 	/** Accepts a bid that is valid in the state `basis`. Synchronous, so that nothing changes in between. */
 	#accept(one: Considered, { value: paid, refundIsToNew }: ValidBid, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#parts;
-		const { request, submission, bidder, backrun, range } = one;
+		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
 		// Other bids may have been accepted during the simulation.
 		const stopped = this.#refusal(one);
@@ -173,17 +173,17 @@ export class Bidding {
 		if (isBetter && bids.mustBeat(last, network)) {
 			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
-		if (submission.withdrawn !== null) return this.#withdrawnOutcome(one, submission.withdrawn, value);
+		if (entry.withdrawn !== null) return this.#withdrawnOutcome(one, entry.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
 		const found = { basis, inconclusive: null, refundIsToNew, ...worth };
-		const terms = { submission, builders, firstBlock, lastBlock, ...found };
+		const terms = { entry, builders, firstBlock, lastBlock, ...found };
 		if (twin !== undefined) {
 			for (const bid of more) auctioneer.removeMerged(bid);
-			table.freeUuid(twin.submission);
-			table.take(submission, (how) => auctioneer.withdraw(twin, how));
+			table.freeUuid(twin.entry);
+			table.take(entry, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
 			auctioneer.reconcile([twin.target]);
 			return { outcome: "accepted", hash };
@@ -201,7 +201,7 @@ export class Bidding {
 			runningCheck: null,
 			placement: null,
 		};
-		table.take(submission, (how) => auctioneer.withdraw(bid, how));
+		table.take(entry, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
 		return { outcome: "accepted", hash };
 	}

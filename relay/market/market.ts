@@ -4,7 +4,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids } from "../auction/bids.ts";
-import { BundleTable, type Submission } from "../auction/bundleTable.ts";
+import { type BundleEntry, BundleTable } from "../auction/bundleTable.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
 import type { BidRequest, BundleEnvelope, BundleOutcome, PlainBundleRequest } from "../domain/bundle.ts";
 import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
@@ -73,11 +73,11 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	}
 
 	bid(request: BidRequest): Promise<BundleOutcome> {
-		return this.#enter("bid", request, (submission) => this.#bidding.bid(request, submission));
+		return this.#enter("bid", request, (entry) => this.#bidding.bid(request, entry));
 	}
 
 	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
-		return this.#enter("plain", request, (submission) => this.#plain.submit(request, submission));
+		return this.#enter("plain", request, (entry) => this.#plain.submit(request, entry));
 	}
 
 	cancel(owner: string, uuid: string): void {
@@ -132,18 +132,18 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	async #enter(
 		kind: "bid" | "plain",
 		{ owner, uuid }: BundleEnvelope,
-		consider: (submission: Submission) => Promise<BundleOutcome>,
+		consider: (entry: BundleEntry) => Promise<BundleOutcome>,
 	): Promise<BundleOutcome> {
-		const submission = this.table.enter(owner, uuid);
+		const entry = this.table.enter(owner, uuid);
 		try {
-			const outcome = await consider(submission);
+			const outcome = await consider(entry);
 			this.#deps.onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
 			this.#deps.onBundle(kind, "failed");
 			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 		} finally {
-			if (submission.end === null) this.table.freeUuid(submission);
+			if (entry.end === null) this.table.freeUuid(entry);
 		}
 	}
 }

@@ -6,7 +6,7 @@ import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
-import { type Submission, statusIn } from "../auction/bundleTable.ts";
+import { type BundleEntry, statusIn } from "../auction/bundleTable.ts";
 import {
 	isIn,
 	isSameAs,
@@ -56,7 +56,7 @@ const REORG_BLOCKS = 8;
 /** A bundle that is not accepted yet. */
 interface Considered {
 	readonly request: PlainBundleRequest;
-	readonly submission: Submission;
+	readonly entry: BundleEntry;
 	readonly transactions: OutgoingBundle["transactions"];
 	readonly hash: string;
 }
@@ -215,13 +215,13 @@ export class PlainBundles {
 	}
 
 	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
-	async submit(given: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
+	async submit(given: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const turn = { client: given.network, cost: given.body.length };
 		// Before its turn: it takes seconds.
 		const request = await this.#withReadyBlobs(given);
 		if ("outcome" in request) return request;
 		try {
-			return await this.#admissions.run(turn, () => this.#consider(request, submission));
+			return await this.#admissions.run(turn, () => this.#consider(request, entry));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
 			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
@@ -240,7 +240,7 @@ export class PlainBundles {
 		return changed === null ? request : { ...request, body: changed };
 	}
 
-	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
+	async #consider(request: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const { tip, clock } = this.#deps;
 		const { refundingBuilders, simulation } = this.#parts;
 		const { blocks, body, builders, network, uuid } = request;
@@ -253,7 +253,7 @@ export class PlainBundles {
 		const txs = await readTransactions(body, this.#options.rules, next);
 		if ("outcome" in txs) return txs;
 		const transactions = txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false }));
-		const one: Considered = { request, submission, transactions, hash: bundleHash(txs.map((tx) => tx.hash)) };
+		const one: Considered = { request, entry, transactions, hash: bundleHash(txs.map((tx) => tx.hash)) };
 		for (let left = MAX_TRIES; left > 0; left--) {
 			const coming = tip.next();
 			const head = tip.head();
@@ -270,9 +270,9 @@ export class PlainBundles {
 				block: covered.first,
 				next: coming,
 				priority: "bid",
-				signal: submission.stop.signal,
+				signal: entry.stop.signal,
 			});
-			if (submission.withdrawn !== null) return this.#take(one, covered, verdict);
+			if (entry.withdrawn !== null) return this.#take(one, covered, verdict);
 			// The head has changed meanwhile: the result is stale.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (left > 1 && isTransient(verdict)) {
@@ -294,10 +294,10 @@ export class PlainBundles {
 	 * The bundle that this one replaces: the one under its uuid; or, without a uuid, the same transactions for overlapping or
 	 * adjoining blocks, since many searchers resend a bundle with a moving range.
 	 */
-	#freed({ request, submission, hash }: Considered, range: Range): PlainBundle | undefined {
+	#freed({ request, entry, hash }: Considered, range: Range): PlainBundle | undefined {
 		const { owner, uuid } = request;
 		if (uuid === null) return [...this.#bundles.values()].find((one) => touches(one, owner, hash, range));
-		return submission.withdrawn === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
+		return entry.withdrawn === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
 	/** The refusal if the bundle, in place of `freed`, would exceed a limit; else null. */
@@ -315,7 +315,7 @@ export class PlainBundles {
 	#take(one: Considered, range: Range, verdict: PlainVerdict): BundleOutcome {
 		const { sender } = this.#deps;
 		const { table } = this.#parts;
-		const { request, submission, transactions, hash } = one;
+		const { request, entry, transactions, hash } = one;
 		const { owner, network, uuid, refund, builders } = request;
 		// Other bundles may have been accepted during the simulation.
 		const freed = this.#freed(one, range);
@@ -325,7 +325,7 @@ export class PlainBundles {
 		const twin = uuid === null ? freed : undefined;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
-		const { withdrawn } = submission;
+		const { withdrawn } = entry;
 		// Withdrawn during its simulation: only its status is kept, and not even that beside a live identical bundle's.
 		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
 		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
@@ -351,7 +351,7 @@ export class PlainBundles {
 			builders: builders ?? sender.names(),
 			state: { kind: "accepted" },
 			trial: null,
-			release: () => table.freeUuid(submission),
+			release: () => table.freeUuid(entry),
 		};
 		// The one under its name: `freed`, or one that is included.
 		const old = this.#bundles.get(bundle.outgoing.name);
@@ -361,7 +361,7 @@ export class PlainBundles {
 			this.#forget(old);
 			bundle.state = old.state;
 		}
-		table.take(submission, (how) => {
+		table.take(entry, (how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
 			else this.#replaced(bundle);
 		});

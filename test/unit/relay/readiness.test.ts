@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readinessChecks } from "../../../relay/front.ts";
 import type { RelayParts } from "../../../relay/parts.ts";
+import { readinessChecks } from "../../../relay/servers.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
 const WELL = {

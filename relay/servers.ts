@@ -1,4 +1,4 @@
-// Connects the ingress to the relay's parts and to the reads that are proxied to the node. It contains no rules.
+// Makes the servers of the relay: joins the ingress with the parts and with the reads that go to the node. It contains no rules.
 
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
@@ -30,7 +30,7 @@ import { Followers } from "./status/followers.ts";
 import { createLifeLog } from "./status/lifeLog.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 
-export interface FrontOptions {
+export interface ServersOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly version: string;
@@ -43,7 +43,7 @@ export interface FrontOptions {
 }
 
 /** Makes the ingress; nothing listens yet. */
-export function createFront(config: RelayConfig, options: FrontOptions, parts: RelayParts): Ingress {
+export function createServers(config: RelayConfig, options: ServersOptions, parts: RelayParts): Ingress {
 	const { log, clock, version, drainMs, waiting, readClient: client } = options;
 	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline, abilities, slots } =
 		parts;
