@@ -1,6 +1,7 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
 	BoostPath,
 	Call,
@@ -235,10 +236,3 @@ export type ProbeOutcome = ProbeResult | "probe";
  * open breaker closes by probes alone. Never rejects, and ends by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;
-
-/** Lets an attempt know that it must end. */
-export interface Abort {
-	readonly isAborted: boolean;
-	/** Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function. */
-	onAbort(listener: () => void): () => void;
-}

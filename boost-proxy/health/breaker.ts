@@ -5,8 +5,8 @@ import CircuitBreaker from "opossum";
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
 import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
-	Abort,
 	Attempted,
 	Breaker,
 	BreakerState,

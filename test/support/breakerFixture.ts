@@ -1,10 +1,11 @@
 // A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
+import type { Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
 import { UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
 import type { HealthSettings } from "../../boost-proxy/health/rules.ts";
 import { silentLogger } from "../../shared/log.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
