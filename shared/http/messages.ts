@@ -4,7 +4,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/answers.ts";
+import { errorText, rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
@@ -212,7 +212,7 @@ export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
-export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
+export function httpAnswerOf({ status, text, retryMs }: WrittenAnswer): HttpAnswer {
 	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
 	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
 }

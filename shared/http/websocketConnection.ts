@@ -4,7 +4,7 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { type Clock, nextTurn, type Timer } from "../clock.ts";
-import type { RpcAnswer } from "../jsonrpc/answers.ts";
+import type { WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcBody } from "../jsonrpc/envelope.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
@@ -291,7 +291,7 @@ export class WebsocketConnection implements Connection {
 		return this.#dependencies.budget.take(this.client, bytes, this.#work);
 	}
 
-	#answered({ text }: RpcAnswer, life: ClientLife, sent: Ending): void {
+	#answered({ text }: WrittenAnswer, life: ClientLife, sent: Ending): void {
 		this.#inFlight--;
 		this.#lives.delete(life);
 		this.#bytesInFlight -= life.bytes;
