@@ -8,10 +8,10 @@ import type {
 	Caller,
 	CallResult,
 	Delivery,
-	ExchangeResult,
 	Fault,
 	Reading,
 	RoutingInfo,
+	TransportResult,
 	UpstreamName,
 	WholeBody,
 } from "./request.ts";
@@ -30,9 +30,9 @@ export interface Post {
 
 /** HTTP requests to one upstream over pooled connections. Never rejects. */
 export interface Transport {
-	post(post: Post): Promise<ExchangeResult>;
+	post(post: Post): Promise<TransportResult>;
 	/** For status pages. */
-	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
+	get(target: string, deadlineMs: number): Promise<TransportResult>;
 	close(): Promise<void>;
 }
 
@@ -177,10 +177,10 @@ export type TripReason =
 /** The result of an attempt, as the breaker counts it. */
 export interface Attempted {
 	/**
-	 * `answered`: any answer that is no fault, verdicts included. `cut`: aborted, not counted. A read's `timeout` is not counted
+	 * `answered`: any answer that is no fault, verdicts included. `aborted`: not counted. A read's `timeout` is not counted
 	 * either, but starts a probe.
 	 */
-	readonly outcome: "answered" | "cut" | Fault;
+	readonly outcome: "answered" | "aborted" | Fault;
 	/** The transaction's sender; a storm of −32603 is counted by senders. */
 	readonly sender?: string;
 }

@@ -3,6 +3,7 @@
 
 import { isWebPage, type RequestLife, UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";
 
 /** Our relay, and the one that is used while ours is unavailable. */
 export const UPSTREAMS = ["relay", "fallback"] as const;
@@ -50,7 +51,7 @@ export type CallResult =
 	| { readonly ok: false; readonly error: WireVerdict };
 
 /** An HTTP answer that is not classified yet. */
-export interface Exchange {
+export interface UpstreamAnswer {
 	readonly kind: "answered";
 	readonly status: number;
 	/** Seconds of its `Retry-After`. */
@@ -65,28 +66,23 @@ export interface NoAnswer {
 	readonly sent: boolean;
 }
 
-/** Aborted by boost (the breaker opened, shutdown) or by the client: not the upstream's fault. */
-export interface CutOff {
-	readonly kind: "cut";
-	readonly sent: boolean;
-}
-
-export type ExchangeResult = Exchange | NoAnswer | CutOff;
+/** Aborted: by boost (the breaker opened, shutdown) or by the client. */
+export type TransportResult = UpstreamAnswer | NoAnswer | HttpAborted;
 
 /**
  * The result of one delivery of a transaction: `acknowledged` by its hash (`known`: the upstream had it already),
- * `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and {@link CutOff}.
+ * `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and {@link HttpAborted}.
  */
 export type Delivery =
 	| { readonly kind: "acknowledged"; readonly known: boolean }
 	| { readonly kind: "rejected"; readonly error: WireVerdict }
 	/** `error`: a −32603, returned to the client if no other upstream gives a verdict. */
 	| (NoAnswer & { readonly error?: WireVerdict; readonly retryAfterS?: number })
-	| CutOff;
+	| HttpAborted;
 
 /** Whether an upstream that gave no verdict may have the transaction. After an internal error or a limit it has not. */
 export function mayHave(delivery: Delivery): boolean {
-	if (delivery.kind === "cut") return delivery.sent;
+	if (delivery.kind === "aborted") return delivery.sent;
 	if (delivery.kind !== "failed" || !delivery.sent) return false;
 	return delivery.fault !== "internal" && delivery.fault !== "limited";
 }
@@ -100,7 +96,7 @@ export type Reading =
 			readonly status: number;
 	  }
 	| (NoAnswer & { readonly body?: Buffer; readonly retryAfterS?: number })
-	| CutOff;
+	| HttpAborted;
 
 /** An upstream's answer to a body of reads, and its HTTP status. */
 export interface ReadAnswer {

@@ -13,7 +13,7 @@ import {
 } from "../../shared/outgoing/httpClient.ts";
 import { LOOP_HEADER, LOOP_STATUS } from "../domain/loops.ts";
 import type { Post, Transport } from "../domain/ports.ts";
-import type { ExchangeResult, Fault } from "../domain/request.ts";
+import type { Fault, TransportResult } from "../domain/request.ts";
 
 export interface TransportOptions {
 	/** An http(s) URL; its path, query and credentials are used and never printed. */
@@ -36,7 +36,7 @@ const CONNECTIONS = 256;
 /** A lost SYN is sent again after one second, which must not count as an outage. */
 const CONNECT_MS = 2_500;
 
-/** A transport over HTTP/1.1. `close` ends its connections; requests in progress end as `cut`. */
+/** A transport over HTTP/1.1. `close` ends its connections; requests in progress end as `aborted`. */
 export class HttpTransport implements Transport {
 	readonly #http: HttpClient;
 	readonly #clock: Clock;
@@ -50,13 +50,13 @@ export class HttpTransport implements Transport {
 		this.#onSymptom = dependencies.onSymptom ?? (() => {});
 	}
 
-	post({ target, body, headers, deadlineMs, abort }: Post): Promise<ExchangeResult> {
+	post({ target, body, headers, deadlineMs, abort }: Post): Promise<TransportResult> {
 		return this.#http
 			.request({ method: "POST", target, headers, body, deadlineMs, abort })
 			.then((result) => this.#read(result));
 	}
 
-	get(target: string, deadlineMs: number): Promise<ExchangeResult> {
+	get(target: string, deadlineMs: number): Promise<TransportResult> {
 		return this.#http
 			.request({ method: "GET", target, headers: {}, body: null, deadlineMs })
 			.then((result) => this.#read(result));
@@ -71,8 +71,8 @@ export class HttpTransport implements Transport {
 		return this.#http.close();
 	}
 
-	#read(result: HttpResult): ExchangeResult {
-		if (result.kind === "aborted") return { kind: "cut", sent: result.sent };
+	#read(result: HttpResult): TransportResult {
+		if (result.kind === "aborted") return result;
 		if (result.kind === "failed") {
 			this.#onSymptom(symptomOf(result));
 			return { kind: "failed", fault: FAULT_OF[result.fault], sent: result.sent };

@@ -145,8 +145,8 @@ export class HttpUpstream implements Upstream {
 				routing.attempts += 1;
 				for (const name of dropped) routing.dropped.add(name);
 			}
-			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
-				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((response) => {
+				const delivery = judgeDelivery(response, { id, hash: tx.hash }, this.#judge);
 				const outcome = deliveryOutcome(delivery);
 				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
 				return { outcome, sender: tx.from, delivery };
@@ -184,8 +184,8 @@ export class HttpUpstream implements Upstream {
 
 	#attempt(transport: Transport, post: Post, { routing, ids, batch }: ReadOptions) {
 		if (routing !== undefined) routing.attempts += 1;
-		return transport.post(post).then((exchange) => {
-			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
+		return transport.post(post).then((response) => {
+			const reading = judgeReading(response, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.({ upstream: this.name, kind: "read", outcome });
 			return { outcome, reading };
@@ -230,8 +230,8 @@ export class HttpUpstream implements Upstream {
 		)
 			return null;
 		if (options.routing !== undefined) options.routing.attempts += 1;
-		const exchange = await statusTransport.get(path, options.deadlineMs);
-		return exchange.kind === "answered" && exchange.status === 200 ? (parsed(exchange.body) ?? null) : null;
+		const response = await statusTransport.get(path, options.deadlineMs);
+		return response.kind === "answered" && response.status === 200 ? (parsed(response.body) ?? null) : null;
 	}
 
 	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
@@ -288,8 +288,8 @@ function queryOf(target: string): string {
 function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
 	// No connection of our pool became free in time, which is not the upstream's fault.
 	if (delivery.kind === "failed")
-		return delivery.fault === "timeout" && !delivery.sent ? "cut" : delivery.fault;
-	return delivery.kind === "cut" ? "cut" : "answered";
+		return delivery.fault === "timeout" && !delivery.sent ? "aborted" : delivery.fault;
+	return delivery.kind === "aborted" ? "aborted" : "answered";
 }
 
 function readingOutcome(reading: Reading): Attempted["outcome"] {

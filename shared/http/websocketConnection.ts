@@ -16,8 +16,8 @@ import {
 	type Connection,
 	clientOf,
 	Ending,
-	type Exchange,
 	type RequestLife,
+	type WebsocketMessage,
 } from "./callContext.ts";
 import { type LaterMessages, OneMessage } from "./laterMessages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
@@ -43,7 +43,7 @@ export interface WebsocketParts {
 	/** What is not written at once of all connections, by client. */
 	readonly largeFrames: FairScheduler;
 	/** The context of each message. */
-	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
+	readonly contextOf: (connection: Connection, message: WebsocketMessage, life: RequestLife) => CallContext;
 }
 
 /** Maximum bytes of messages in flight. A larger message is handled alone. */

@@ -154,7 +154,7 @@ export class BreakerFixture {
 	async #endAll(): Promise<void> {
 		this.breaker.force("open");
 		await this.clock.advance(0);
-		for (const attempt of this.#attempts) attempt.end("cut");
+		for (const attempt of this.#attempts) attempt.end("aborted");
 		await this.clock.advance(0);
 		const stopping = this.breaker.stop();
 		await this.clock.advance(this.options.probeTimeoutMs);
