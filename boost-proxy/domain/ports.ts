@@ -1,12 +1,11 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
 	BoostPath,
-	Call,
 	Caller,
-	CallResult,
 	Delivery,
 	Fault,
 	Reading,
@@ -93,15 +92,15 @@ export interface Upstream {
 	 * counted by it, for cancels, which should reach an upstream that may still be alive.
 	 */
 	call(
-		call: Call,
+		call: RpcCall,
 		options: SendOptions & {
 			readonly path?: BoostPath;
 			readonly whole?: WholeBody | null;
 			readonly anyway?: boolean;
 		},
-	): Promise<CallResult | null>;
+	): Promise<RpcAnswer | null>;
 	/** Many calls, as one request if the upstream takes arrays; null if it is unavailable or any answer is missing. */
-	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;
+	batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null>;
 	/** The JSON of a status page; null if the upstream is unavailable, has none, or does not answer 200 with JSON. */
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
 }
@@ -115,7 +114,7 @@ export interface Upstreams {
 /** Reads the chain: tries the independent node, if there is one, then the relay, then the fallback. */
 export interface ChainReads {
 	/** Null if none of them answered all calls. */
-	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
+	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
 }
 
 /** The heads that clients may know. */

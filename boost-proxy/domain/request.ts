@@ -2,6 +2,7 @@
 // Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
 
 import { isWebPage, type RequestLife, UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";
 
@@ -40,15 +41,6 @@ export interface WireVerdict {
 	readonly message: string;
 	readonly data?: unknown;
 }
-
-export interface Call {
-	readonly method: string;
-	readonly params: readonly unknown[];
-}
-
-export type CallResult =
-	| { readonly ok: true; readonly result: unknown }
-	| { readonly ok: false; readonly error: WireVerdict };
 
 /** An HTTP answer that is not classified yet. */
 export interface UpstreamAnswer {
@@ -179,12 +171,12 @@ export interface RelayStage {
 }
 
 /** The call whose answer {@link relayStages} reads. */
-export function stagesCall(hashes: readonly string[]): Call {
+export function stagesCall(hashes: readonly string[]): RpcCall {
 	return { method: "service_transactionStatuses", params: [hashes] };
 }
 
 /** The stages in the order of the hashes; null if there was no answer or it is malformed. */
-export function relayStages(answer: CallResult | null | undefined): readonly RelayStage[] | null {
+export function relayStages(answer: RpcAnswer | null | undefined): readonly RelayStage[] | null {
 	if (answer?.ok !== true || !Array.isArray(answer.result)) return null;
 	const stages: RelayStage[] = [];
 	for (const one of answer.result as readonly unknown[]) {

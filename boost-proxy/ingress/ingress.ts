@@ -14,6 +14,7 @@ import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import { type CallOutcome, rateLimited, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import {
 	createDispatcher,
 	type Dispatcher,
@@ -26,7 +27,7 @@ import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { Call, ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
+import type { ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls, rounded } from "../upstream/verdict.ts";
@@ -347,7 +348,7 @@ export class BoostIngress {
 		calls: readonly Pick<ReceivedCall, "method" | "params">[],
 		relayOnly: boolean,
 		{ caller }: RequestState,
-	): readonly Call[] | null {
+	): readonly RpcCall[] | null {
 		if (relayOnly || !calls.some(({ method, params }) => params !== null && asksPending(method, params)))
 			return null;
 		const { views } = this.#dependencies;

@@ -4,6 +4,7 @@
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { clientHeaders } from "../../shared/http/callContext.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -21,9 +22,7 @@ import type {
 } from "../domain/ports.ts";
 import {
 	type BoostPath,
-	type Call,
 	type Caller,
-	type CallResult,
 	type Delivery,
 	onBehalfOf,
 	type Reading,
@@ -192,7 +191,7 @@ export class HttpUpstream implements Upstream {
 		});
 	}
 
-	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
+	async call(call: RpcCall, options: Parameters<Upstream["call"]>[1]): Promise<RpcAnswer | null> {
 		const whole = this.dialect === null ? (options.whole ?? null) : null;
 		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
 		const ids = [whole?.id ?? ID];
@@ -206,7 +205,7 @@ export class HttpUpstream implements Upstream {
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
 
-	async batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+	async batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null> {
 		if (calls.length === 0) return [];
 		if (this.dialect?.batches === false) return this.#oneByOne(calls, options);
 		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
@@ -234,8 +233,8 @@ export class HttpUpstream implements Upstream {
 		return response.kind === "answered" && response.status === 200 ? (parsed(response.body) ?? null) : null;
 	}
 
-	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
-		const results: CallResult[] = [];
+	async #oneByOne(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null> {
+		const results: RpcAnswer[] = [];
 		for (const call of calls) {
 			const result = await this.call(call, options);
 			if (result === null) return null;

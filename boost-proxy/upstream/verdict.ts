@@ -7,12 +7,12 @@
 // −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account), and a
 // pool that is full for everybody.
 
+import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import { isOwnFault, RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Cutter } from "../../shared/secrets.ts";
 import { asksForLess, isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
-	CallResult,
 	Delivery,
 	Fault,
 	Reading,
@@ -108,7 +108,7 @@ export function judgeReading(
  * The answers to boost's own calls in the order of `ids`; null if any of them is missing. Parses the whole body, which
  * {@link judgeReading} may not have done. Never throws.
  */
-export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly CallResult[] | null {
+export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly RpcAnswer[] | null {
 	if (reading.kind !== "answered") return null;
 	const value = parsed(reading.body);
 	const entries = Array.isArray(value) ? value : [value];
@@ -117,7 +117,7 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 		const answer = answerOf(entry, undefined);
 		if (answer !== null && answer.id !== undefined) answers.set(answer.id, answer);
 	}
-	const results: CallResult[] = [];
+	const results: RpcAnswer[] = [];
 	for (const id of ids) {
 		const answer = answers.get(rounded(id)) ?? (ids.length === 1 ? answers.get(null) : undefined);
 		if (answer === undefined) return null;
