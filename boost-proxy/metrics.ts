@@ -29,7 +29,7 @@ const TRIP_REASONS = keys<TripReason>({
 	probe: 0,
 	forced: 0,
 });
-const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, cut: 0 });
+const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, aborted: 0 });
 const PROBE_OUTCOMES = keys<ProbeOutcome>({ ...all(FAULTS), ok: 0, staleHead: 0, notReady: 0, probe: 0 });
 const METHOD_KINDS = keys<MethodKind>({
 	submission: 0,

@@ -3,7 +3,7 @@
 import type { LookupFunction } from "node:net";
 import type { Clock } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
-import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
+import { type JsonRpcClient, type RpcAnswer, type RpcCall, UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
@@ -11,13 +11,7 @@ import { type Cutter, cutterFor } from "../shared/secrets.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
 import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
-import {
-	BOOST_PATHS,
-	type BoostPath,
-	type Call,
-	type CallResult,
-	type UpstreamName,
-} from "./domain/request.ts";
+import { BOOST_PATHS, type BoostPath, type UpstreamName } from "./domain/request.ts";
 import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";
@@ -213,7 +207,7 @@ export function createChainReads(dependencies: {
 }): ChainReads {
 	const { node, upstreams } = dependencies;
 	return {
-		async batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null> {
+		async batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null> {
 			if (node !== null) {
 				try {
 					return await node.batch(calls, deadlineMs);

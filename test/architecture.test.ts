@@ -84,6 +84,10 @@ const POOL_READS = /PoolReader = Pick<([^>]*)>/
 const mayChangeTransactions = (path: string) =>
 	!path.startsWith("relay/") || path.startsWith("relay/transactions/");
 
+/** Where all requests to others are made, by undici. */
+const HTTP_CLIENT = "shared/outgoing/httpClient.ts";
+const ONE_CLIENT = `only ${HTTP_CLIENT} makes requests by undici`;
+
 /** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
 	[
@@ -104,6 +108,8 @@ const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = 
 	],
 	[/\benum\s+\w+\s*\{/, () => false, "no enums: types are erased, not compiled"],
 	[/\b(namespace|module)\s+[\w.]+\s*\{/, () => false, "no namespaces: types are erased, not compiled"],
+	// Node's own fetch is undici too.
+	[/(?<![.#\w])fetch\s*\(/, (path) => !PRODUCT.test(path), ONE_CLIENT],
 	[/\bconsole\./, (path) => path.startsWith("test/bench/"), "what is said goes through the logger"],
 	[/\b(test|describe|it)\.(only|skip|todo)\b/, () => false, "no test is left out"],
 	[/:\s*any\b|\bas\s+any\b|<any>/, () => false, "no any"],
@@ -176,7 +182,9 @@ function importFault(path: string, { from, typesOnly }: Imported): string | null
 	if (!from.startsWith(".")) {
 		const [first = "", second = ""] = from.split("/");
 		const name = first.startsWith("@") ? `${first}/${second}` : first;
-		if (first.startsWith("node:") || !PRODUCT.test(path) || DEPENDENCIES.has(name)) return null;
+		if (first.startsWith("node:") || !PRODUCT.test(path)) return null;
+		if (name === "undici" && path !== HTTP_CLIENT) return ONE_CLIENT;
+		if (DEPENDENCIES.has(name)) return null;
 		return `${from} is no dependency of the product, or lacks node:`;
 	}
 	if (!/\.(ts|json)$/.test(from)) return `${from}: expected the whole name of a file`;
@@ -309,6 +317,20 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/market/a.ts", `${OPENING}this.#deps.pool.remove(entry);\n`, /changes the pool/],
 	["relay/senderRunner.ts", `${OPENING}const used = pool.setAccount(account);\n`, /changes the pool/],
 	["relay/senderRunner.ts", `${OPENING}pool.markSent(entry, 1, []);\n`, /changes the pool/],
+	["relay/chain/a.ts", imports("undici"), /makes requests by undici/],
+	["boost-proxy/upstream/a.ts", imports("undici"), /makes requests by undici/],
+	["shared/jsonrpc/client.ts", imports("undici"), /makes requests by undici/],
+	[
+		"shared/outgoing/a.ts",
+		`${OPENING}import type { Dispatcher } from "undici";\n`,
+		/makes requests by undici/,
+	],
+	[
+		"relay/chain/a.ts",
+		`${OPENING}const { Pool } = await import(${JSON.stringify("undici")});\n`,
+		/makes requests by undici/,
+	],
+	["relay/chain/a.ts", `${OPENING}const answer = await fetch(url);\n`, /makes requests by undici/],
 ];
 
 for (const [path, text, expected] of BROKEN) {
@@ -349,6 +371,9 @@ const SOUND: readonly (readonly [string, string])[] = [
 	["test/devnet/a.ts", imports("./b.ts", "../../shared/clock.ts", "viem")],
 	["test/unit/a.test.ts", imports("../../relay/transactions/pool.ts", "../support/until.ts", "ethers")],
 	["relay/ingress/methods/index.ts", OPENING],
+	["shared/outgoing/httpClient.ts", imports("undici", "../clock.ts")],
+	["relay/chain/a.ts", `${OPENING}this.#fetch(x); heads.fetch(y);\n`],
+	["test/support/a.ts", `${imports("undici")}await fetch(url);\n`],
 ];
 
 test("the checker leaves sound files alone", () => {

@@ -1,16 +1,16 @@
 // The interfaces between boost's parts. Each lists only what its consumers use.
 
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
 	BoostPath,
-	Call,
 	Caller,
-	CallResult,
 	Delivery,
-	ExchangeResult,
 	Fault,
 	Reading,
 	RoutingInfo,
+	TransportResult,
 	UpstreamName,
 	WholeBody,
 } from "./request.ts";
@@ -29,9 +29,9 @@ export interface Post {
 
 /** HTTP requests to one upstream over pooled connections. Never rejects. */
 export interface Transport {
-	post(post: Post): Promise<ExchangeResult>;
+	post(post: Post): Promise<TransportResult>;
 	/** For status pages. */
-	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
+	get(target: string, deadlineMs: number): Promise<TransportResult>;
 	close(): Promise<void>;
 }
 
@@ -92,15 +92,15 @@ export interface Upstream {
 	 * counted by it, for cancels, which should reach an upstream that may still be alive.
 	 */
 	call(
-		call: Call,
+		call: RpcCall,
 		options: SendOptions & {
 			readonly path?: BoostPath;
 			readonly whole?: WholeBody | null;
 			readonly anyway?: boolean;
 		},
-	): Promise<CallResult | null>;
+	): Promise<RpcAnswer | null>;
 	/** Many calls, as one request if the upstream takes arrays; null if it is unavailable or any answer is missing. */
-	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;
+	batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null>;
 	/** The JSON of a status page; null if the upstream is unavailable, has none, or does not answer 200 with JSON. */
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
 }
@@ -114,7 +114,7 @@ export interface Upstreams {
 /** Reads the chain: tries the independent node, if there is one, then the relay, then the fallback. */
 export interface ChainReads {
 	/** Null if none of them answered all calls. */
-	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
+	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
 }
 
 /** The heads that clients may know. */
@@ -176,10 +176,10 @@ export type TripReason =
 /** The result of an attempt, as the breaker counts it. */
 export interface Attempted {
 	/**
-	 * `answered`: any answer that is no fault, verdicts included. `cut`: aborted, not counted. A read's `timeout` is not counted
+	 * `answered`: any answer that is no fault, verdicts included. `aborted`: not counted. A read's `timeout` is not counted
 	 * either, but starts a probe.
 	 */
-	readonly outcome: "answered" | "cut" | Fault;
+	readonly outcome: "answered" | "aborted" | Fault;
 	/** The transaction's sender; a storm of −32603 is counted by senders. */
 	readonly sender?: string;
 }
@@ -235,10 +235,3 @@ export type ProbeOutcome = ProbeResult | "probe";
  * open breaker closes by probes alone. Never rejects, and ends by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;
-
-/** Lets an attempt know that it must end. */
-export interface Abort {
-	readonly isAborted: boolean;
-	/** Calls `listener` once on abort, at once if already aborted. Returns an unsubscribe function. */
-	onAbort(listener: () => void): () => void;
-}

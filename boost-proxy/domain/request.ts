@@ -2,7 +2,9 @@
 // Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
 
 import { isWebPage, type RequestLife, UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";
 
 /** Our relay, and the one that is used while ours is unavailable. */
 export const UPSTREAMS = ["relay", "fallback"] as const;
@@ -40,17 +42,8 @@ export interface WireVerdict {
 	readonly data?: unknown;
 }
 
-export interface Call {
-	readonly method: string;
-	readonly params: readonly unknown[];
-}
-
-export type CallResult =
-	| { readonly ok: true; readonly result: unknown }
-	| { readonly ok: false; readonly error: WireVerdict };
-
 /** An HTTP answer that is not classified yet. */
-export interface Exchange {
+export interface UpstreamAnswer {
 	readonly kind: "answered";
 	readonly status: number;
 	/** Seconds of its `Retry-After`. */
@@ -65,28 +58,23 @@ export interface NoAnswer {
 	readonly sent: boolean;
 }
 
-/** Aborted by boost (the breaker opened, shutdown) or by the client: not the upstream's fault. */
-export interface CutOff {
-	readonly kind: "cut";
-	readonly sent: boolean;
-}
-
-export type ExchangeResult = Exchange | NoAnswer | CutOff;
+/** Aborted: by boost (the breaker opened, shutdown) or by the client. */
+export type TransportResult = UpstreamAnswer | NoAnswer | HttpAborted;
 
 /**
  * The result of one delivery of a transaction: `acknowledged` by its hash (`known`: the upstream had it already),
- * `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and {@link CutOff}.
+ * `rejected` with an error for the client, or no verdict, see {@link NoAnswer} and {@link HttpAborted}.
  */
 export type Delivery =
 	| { readonly kind: "acknowledged"; readonly known: boolean }
 	| { readonly kind: "rejected"; readonly error: WireVerdict }
 	/** `error`: a −32603, returned to the client if no other upstream gives a verdict. */
 	| (NoAnswer & { readonly error?: WireVerdict; readonly retryAfterS?: number })
-	| CutOff;
+	| HttpAborted;
 
 /** Whether an upstream that gave no verdict may have the transaction. After an internal error or a limit it has not. */
 export function mayHave(delivery: Delivery): boolean {
-	if (delivery.kind === "cut") return delivery.sent;
+	if (delivery.kind === "aborted") return delivery.sent;
 	if (delivery.kind !== "failed" || !delivery.sent) return false;
 	return delivery.fault !== "internal" && delivery.fault !== "limited";
 }
@@ -100,7 +88,7 @@ export type Reading =
 			readonly status: number;
 	  }
 	| (NoAnswer & { readonly body?: Buffer; readonly retryAfterS?: number })
-	| CutOff;
+	| HttpAborted;
 
 /** An upstream's answer to a body of reads, and its HTTP status. */
 export interface ReadAnswer {
@@ -183,12 +171,12 @@ export interface RelayStage {
 }
 
 /** The call whose answer {@link relayStages} reads. */
-export function stagesCall(hashes: readonly string[]): Call {
+export function stagesCall(hashes: readonly string[]): RpcCall {
 	return { method: "service_transactionStatuses", params: [hashes] };
 }
 
 /** The stages in the order of the hashes; null if there was no answer or it is malformed. */
-export function relayStages(answer: CallResult | null | undefined): readonly RelayStage[] | null {
+export function relayStages(answer: RpcAnswer | null | undefined): readonly RelayStage[] | null {
 	if (answer?.ok !== true || !Array.isArray(answer.result)) return null;
 	const stages: RelayStage[] = [];
 	for (const one of answer.result as readonly unknown[]) {

@@ -5,8 +5,8 @@ import CircuitBreaker from "opossum";
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
 import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
-	Abort,
 	Attempted,
 	Breaker,
 	BreakerState,
@@ -219,7 +219,7 @@ export class UpstreamBreaker implements Breaker {
 	#judge(attempted: Attempted, { kind, sentAt, answersBefore, epoch }: InFlight): void {
 		const figures = this.#figures;
 		const { outcome } = attempted;
-		if (epoch !== figures.epoch || !this.#isJudging || outcome === "cut") return;
+		if (epoch !== figures.epoch || !this.#isJudging || outcome === "aborted") return;
 		const noneAnswered = answersBefore === figures.answers;
 		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, noneAnswered };
 		const isAnswer = figures.count(attempted, seen, this.#settings);

@@ -5,6 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Probe, ProbeResult, Transport } from "../domain/ports.ts";
@@ -46,7 +47,7 @@ export function relayProbe(
 		const left = () => until - clock.monotonic();
 		const ready = await transport.get("/readyz", left());
 		if (ready.kind === "failed") return ready.fault;
-		if (ready.kind === "cut") return "reset";
+		if (ready.kind === "aborted") return "reset";
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
 		const head = await askTransport(transport, "eth_blockNumber", left());
 		// The limit is that of boost's own address: the relay works.
@@ -209,8 +210,8 @@ function repeated(
 }
 
 /** Rate limit: concerns boost's own address only. */
-const LIMIT = -32005;
-const INTERNAL = -32603;
+const LIMIT = RPC_ERRORS.limit.code;
+const INTERNAL = RPC_ERRORS.internal.code;
 
 /** One call for a number. */
 async function askTransport(transport: Transport, method: string, deadlineMs: number): Promise<Asked> {
@@ -240,12 +241,12 @@ async function ask(
 	deadlineMs: number,
 ): Promise<{ readonly answer: Answer; readonly status: number } | Failed> {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-	const exchange = await transport.post({ target: "", body, headers: {}, deadlineMs });
-	if (exchange.kind === "failed") return { result: exchange.fault };
-	if (exchange.kind === "cut") return { result: "reset" };
-	const { status } = exchange;
+	const response = await transport.post({ target: "", body, headers: {}, deadlineMs });
+	if (response.kind === "failed") return { result: response.fault };
+	if (response.kind === "aborted") return { result: "reset" };
+	const { status } = response;
 	if (status === 429) return { result: "limited" };
-	const answer = status < 500 ? answerOf(parsed(exchange.body), 1) : null;
+	const answer = status < 500 ? answerOf(parsed(response.body), 1) : null;
 	if (status !== 200 && answer?.kind !== "error") return { result: "httpStatus" };
 	return answer === null ? { result: "notJsonRpc" } : { answer, status };
 }

@@ -94,7 +94,7 @@ export function countsAsFault(
 	switch (outcome) {
 		case "answered":
 		// Aborted by boost or its client, which says nothing about the upstream.
-		case "cut":
+		case "aborted":
 		// Counted by the rule for storms.
 		case "internal":
 		// Concerns only the size of that request or its answer.

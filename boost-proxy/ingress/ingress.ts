@@ -13,20 +13,21 @@ import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/mes
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
-import { type CallOutcome, type RpcAnswer, rateLimited } from "../../shared/jsonrpc/answers.ts";
+import { type CallOutcome, rateLimited, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import {
 	createDispatcher,
 	type Dispatcher,
 	methodNotFound,
 	oversized,
 } from "../../shared/jsonrpc/dispatch.ts";
-import { type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
+import { type ReceivedCall, type RpcBody, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { Call, ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
+import type { ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls, rounded } from "../upstream/verdict.ts";
@@ -135,7 +136,7 @@ export class BoostIngress {
 		return { status: answer.status, body: answer.body, headers: Object.assign(ours, answer.headers) };
 	}
 
-	async #message(read: RpcBody | RpcError, call: CallContext): Promise<RpcAnswer> {
+	async #message(read: RpcBody | RpcError, call: CallContext): Promise<WrittenAnswer> {
 		const sent = { search: call.query.toString(), signature: null, refusal: null };
 		const { answer } = await this.#serve(read, call, sent);
 		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };
@@ -246,7 +247,7 @@ export class BoostIngress {
 		const isOneByOne = batch && !relayOnly && upstreams.fallback?.dialect?.batches === false;
 		if ((relayOnly || isOneByOne) && upstreams.relay.breaker.isUnavailable)
 			return isRelays ? unavailable("the relay is out") : null;
-		const granted = new Set<RpcCall>();
+		const granted = new Set<ReceivedCall>();
 		let waitMs = 0;
 		for (const one of wanted) {
 			const wait = limiter.take(call, one, weightOf(one.method));
@@ -293,7 +294,7 @@ export class BoostIngress {
 			granted,
 			waitMs,
 			relayOnly,
-		}: { readonly granted: ReadonlySet<RpcCall>; readonly waitMs: number; readonly relayOnly: boolean },
+		}: { readonly granted: ReadonlySet<ReceivedCall>; readonly waitMs: number; readonly relayOnly: boolean },
 		context: BoostContext,
 	): Promise<HttpAnswer> {
 		const begun = this.#dependencies.clock.monotonic();
@@ -306,7 +307,7 @@ export class BoostIngress {
 		this.#countCalls(sent, begun);
 		const asSent = sent.map(({ method, params }, i) => ({ id: ids[i], method, params }));
 		const checked = await this.#checked(asSent, batch, answer, context.state);
-		const others = new Map<RpcCall, Buffer | string | null>();
+		const others = new Map<ReceivedCall, Buffer | string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
 			const refusal = isRefused(one) ? null : rateLimited(waitMs);
@@ -336,7 +337,7 @@ export class BoostIngress {
 		});
 	}
 
-	#countCalls(calls: Iterable<RpcCall>, begun: number): void {
+	#countCalls(calls: Iterable<ReceivedCall>, begun: number): void {
 		const { clock, onCall } = this.#dependencies;
 		const seconds = (clock.monotonic() - begun) / 1000;
 		for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
@@ -344,10 +345,10 @@ export class BoostIngress {
 
 	/** What the fallback gets in the place of `calls`; null: the same. */
 	#forFallback(
-		calls: readonly Pick<RpcCall, "method" | "params">[],
+		calls: readonly Pick<ReceivedCall, "method" | "params">[],
 		relayOnly: boolean,
 		{ caller }: RequestState,
-	): readonly Call[] | null {
+	): readonly RpcCall[] | null {
 		if (relayOnly || !calls.some(({ method, params }) => params !== null && asksPending(method, params)))
 			return null;
 		const { views } = this.#dependencies;
@@ -355,7 +356,7 @@ export class BoostIngress {
 	}
 
 	/** Whether one upstream's answer is complete. */
-	#isPassable(call: RpcCall): boolean {
+	#isPassable(call: ReceivedCall): boolean {
 		if (isRefused(call)) return false;
 		const { views } = this.#dependencies;
 		const [first, second] = call.params ?? [];
@@ -407,18 +408,18 @@ function unsigned(state: RequestState): RequestState {
 }
 
 /** Whether the dispatcher refuses the call without asking an upstream. */
-function isRefused(call: RpcCall): boolean {
+function isRefused(call: ReceivedCall): boolean {
 	const { fault, params, method } = call;
 	return fault !== null || params === null || oversized(call, maxParamsSizeOf(method)) !== null;
 }
 
 /** Whether any upstream reads the call as it is written, and echoes its id. */
-function isPlain({ id, isStrict }: RpcCall): boolean {
+function isPlain({ id, isStrict }: ReceivedCall): boolean {
 	return isStrict && !(id instanceof ExactNumber);
 }
 
 /** Whether answers to `calls` can be told apart by their ids, as they are once they are parsed. */
-function haveOwnIds(calls: readonly RpcCall[]): boolean {
+function haveOwnIds(calls: readonly ReceivedCall[]): boolean {
 	if (calls.length < 2) return true;
 	const ids = calls.flatMap(({ id }) => (id === undefined ? [] : [rounded(id)]));
 	return new Set(ids).size === ids.length;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, clientOf } from "../../shared/http/callContext.ts";
 import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/http/syncWaits.ts";
-import type { RpcCall } from "../../shared/jsonrpc/envelope.ts";
+import type { ReceivedCall } from "../../shared/jsonrpc/envelope.ts";
 import {
 	AnswerLater,
 	address,
@@ -29,7 +29,7 @@ export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
 	/** Calls of the request that were counted in the rate limit already, and are not again; null if none was. */
-	granted: Set<RpcCall> | null;
+	granted: Set<ReceivedCall> | null;
 }
 
 export interface BoostMethodDependencies {

@@ -4,7 +4,7 @@
 
 import { nextTurn } from "../../shared/clock.ts";
 import { errorText } from "../../shared/jsonrpc/answers.ts";
-import type { RpcCall } from "../../shared/jsonrpc/envelope.ts";
+import type { ReceivedCall } from "../../shared/jsonrpc/envelope.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import { idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
 import { joinInTurns } from "../../shared/jsonrpc/longText.ts";
@@ -26,7 +26,7 @@ const NO_ANSWER = {
 };
 
 /** The body of `calls`, which have parameters, as a batch or as the one call. */
-export function ownBody(calls: readonly RpcCall[], batch: boolean): OwnBody {
+export function ownBody(calls: readonly ReceivedCall[], batch: boolean): OwnBody {
 	const ids = calls.map(({ id }, i) => (id === undefined ? undefined : i));
 	const texts = calls.map(({ method, params }, i) =>
 		JSON.stringify({ jsonrpc: "2.0", id: ids[i], method, params: params ?? [] }),
@@ -39,8 +39,8 @@ export function ownBody(calls: readonly RpcCall[], batch: boolean): OwnBody {
  * (null: none is due). Null if nothing is to be answered.
  */
 export async function clientsAnswer(
-	calls: readonly RpcCall[],
-	others: ReadonlyMap<RpcCall, Buffer | string | null>,
+	calls: readonly ReceivedCall[],
+	others: ReadonlyMap<ReceivedCall, Buffer | string | null>,
 	answer: Buffer,
 	batch: boolean,
 ): Promise<Buffer | null> {

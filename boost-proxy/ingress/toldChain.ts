@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
-import { batchAnswer, errorAnswer, okAnswer, type RpcAnswer } from "../../shared/jsonrpc/answers.ts";
+import { batchAnswer, errorAnswer, okAnswer, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
@@ -217,7 +217,7 @@ function behind(block: number): WireVerdict {
 	return { code: RPC_ERRORS.rejected.code, message };
 }
 
-function errorOf(id: ReadCall["id"], { code, message, data }: WireVerdict): RpcAnswer {
+function errorOf(id: ReadCall["id"], { code, message, data }: WireVerdict): WrittenAnswer {
 	return errorAnswer(id, { outcome: "foreign", code, message, data, status: 200 });
 }
 

@@ -4,8 +4,8 @@
 
 import { inSlices } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import type { Upstream } from "../domain/ports.ts";
-import type { CallResult } from "../domain/request.ts";
 import { isHolder, type Row } from "../domain/row.ts";
 import {
 	countNoRecord,
@@ -101,7 +101,7 @@ export class ChainObserver {
 	}
 
 	/** Its nonce is used: it was mined itself, or another transaction was. */
-	#endUsedNonce(asked: Row, receipt: CallResult | undefined): void {
+	#endUsedNonce(asked: Row, receipt: RpcAnswer | undefined): void {
 		const { rows } = this.#context;
 		const row = currentRow(this.#context, asked);
 		if (row === null || receipt?.ok !== true) return;
@@ -140,14 +140,14 @@ export class ChainObserver {
 		}
 	}
 
-	#receipts(rows: readonly Row[]): Promise<readonly CallResult[] | null> {
+	#receipts(rows: readonly Row[]): Promise<readonly RpcAnswer[] | null> {
 		return this.#batch(
 			"eth_getTransactionReceipt",
 			rows.map(({ hash }) => [hash]),
 		);
 	}
 
-	#batch(method: string, all: readonly (readonly string[])[]): Promise<readonly CallResult[] | null> {
+	#batch(method: string, all: readonly (readonly string[])[]): Promise<readonly RpcAnswer[] | null> {
 		return this.#context.chain.batch(
 			all.map((params) => ({ method, params })),
 			QUESTION_MS,

@@ -3,13 +3,13 @@
 // holders.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
-	type Call,
 	type Delivery,
 	ownAddress,
 	type RequestState,
@@ -288,7 +288,7 @@ export class Cancels {
 			: { deadlineMs, anyway: false };
 	}
 
-	async #ask(upstream: Upstream, call: Call, path: BoostPath, state: RequestState): Promise<Outcome> {
+	async #ask(upstream: Upstream, call: RpcCall, path: BoostPath, state: RequestState): Promise<Outcome> {
 		const { caller, routing, whole } = state;
 		const options = { ...this.#reach(upstream, state), caller, routing, whole, path };
 		const answer = await upstream.call(call, options);

@@ -2,10 +2,11 @@
 // answers.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
-import type { Call, ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
+import type { ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
 export interface FailoverDependencies {
 	readonly upstreams: Upstreams;
@@ -44,7 +45,7 @@ export class Failover {
 			readonly ids: readonly (RpcId | undefined)[];
 			readonly batch: boolean;
 			readonly relayOnly: boolean;
-			readonly forFallback: readonly Call[] | null;
+			readonly forFallback: readonly RpcCall[] | null;
 		},
 		state: RequestState,
 	): Promise<ReadAnswer> {
@@ -80,7 +81,7 @@ export class Failover {
 	}
 }
 
-function bodyOf(calls: readonly Call[], ids: readonly (RpcId | undefined)[], batch: boolean): string {
+function bodyOf(calls: readonly RpcCall[], ids: readonly (RpcId | undefined)[], batch: boolean): string {
 	const entries = calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: ids[i], method, params }));
 	return JSON.stringify(batch ? entries : entries[0]);
 }

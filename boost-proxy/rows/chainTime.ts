@@ -9,9 +9,9 @@ import { ForkSchedule } from "../../shared/ethereum/forkSchedule.ts";
 import { type Fork, forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotHead, Slots } from "../../shared/ethereum/slots.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { ChainReads } from "../domain/ports.ts";
-import type { Call, CallResult } from "../domain/request.ts";
 
 export interface ChainTimeDependencies {
 	/** Without the fallback, which could make rows old. */
@@ -117,13 +117,13 @@ async function readHeads(numbers: readonly number[], chain: ChainReads): Promise
 	return heads;
 }
 
-function blockCall(block: string): Call {
+function blockCall(block: string): RpcCall {
 	return { method: "eth_getBlockByNumber", params: [block, false] };
 }
 
 type BlockFields = Readonly<Record<string, unknown>>;
 
 /** The fields of an answer with a block. */
-function fieldsOf(answer: CallResult | undefined): BlockFields {
+function fieldsOf(answer: RpcAnswer | undefined): BlockFields {
 	return (answer?.ok === true ? (answer.result as BlockFields | null) : null) ?? {};
 }

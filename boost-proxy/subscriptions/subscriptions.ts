@@ -110,7 +110,7 @@ export class Subscriptions {
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
 		if (params[0] === NEW_PENDING_TRANSACTIONS) {
 			// As the relay does, and while it is out too.
-			call.exchange?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
+			call.message?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
 			return PENDING_ID;
 		}
 		return this.#session(call, connection).subscribe(params, call);
@@ -227,9 +227,9 @@ class Session {
 			this.#dependencies.follower.recent.map(({ hash }) => [hash, "before" as BlockState]),
 		);
 		this.#all.set(id, { id, params, filter: filterOf(params), linkId, blocks });
-		if (call.exchange !== null) {
+		if (call.message !== null) {
 			this.#held.set(id, []);
-			call.exchange.onAnswered(() => this.#release(id));
+			call.message.onAnswered(() => this.#release(id));
 		}
 		return id;
 	}

@@ -4,6 +4,7 @@
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { clientHeaders } from "../../shared/http/callContext.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -21,9 +22,7 @@ import type {
 } from "../domain/ports.ts";
 import {
 	type BoostPath,
-	type Call,
 	type Caller,
-	type CallResult,
 	type Delivery,
 	onBehalfOf,
 	type Reading,
@@ -145,8 +144,8 @@ export class HttpUpstream implements Upstream {
 				routing.attempts += 1;
 				for (const name of dropped) routing.dropped.add(name);
 			}
-			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
-				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((response) => {
+				const delivery = judgeDelivery(response, { id, hash: tx.hash }, this.#judge);
 				const outcome = deliveryOutcome(delivery);
 				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
 				return { outcome, sender: tx.from, delivery };
@@ -184,15 +183,15 @@ export class HttpUpstream implements Upstream {
 
 	#attempt(transport: Transport, post: Post, { routing, ids, batch }: ReadOptions) {
 		if (routing !== undefined) routing.attempts += 1;
-		return transport.post(post).then((exchange) => {
-			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
+		return transport.post(post).then((response) => {
+			const reading = judgeReading(response, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.({ upstream: this.name, kind: "read", outcome });
 			return { outcome, reading };
 		});
 	}
 
-	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
+	async call(call: RpcCall, options: Parameters<Upstream["call"]>[1]): Promise<RpcAnswer | null> {
 		const whole = this.dialect === null ? (options.whole ?? null) : null;
 		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
 		const ids = [whole?.id ?? ID];
@@ -206,7 +205,7 @@ export class HttpUpstream implements Upstream {
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
 
-	async batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+	async batch(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null> {
 		if (calls.length === 0) return [];
 		if (this.dialect?.batches === false) return this.#oneByOne(calls, options);
 		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
@@ -230,12 +229,12 @@ export class HttpUpstream implements Upstream {
 		)
 			return null;
 		if (options.routing !== undefined) options.routing.attempts += 1;
-		const exchange = await statusTransport.get(path, options.deadlineMs);
-		return exchange.kind === "answered" && exchange.status === 200 ? (parsed(exchange.body) ?? null) : null;
+		const response = await statusTransport.get(path, options.deadlineMs);
+		return response.kind === "answered" && response.status === 200 ? (parsed(response.body) ?? null) : null;
 	}
 
-	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
-		const results: CallResult[] = [];
+	async #oneByOne(calls: readonly RpcCall[], options: SendOptions): Promise<readonly RpcAnswer[] | null> {
+		const results: RpcAnswer[] = [];
 		for (const call of calls) {
 			const result = await this.call(call, options);
 			if (result === null) return null;
@@ -288,8 +287,8 @@ function queryOf(target: string): string {
 function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
 	// No connection of our pool became free in time, which is not the upstream's fault.
 	if (delivery.kind === "failed")
-		return delivery.fault === "timeout" && !delivery.sent ? "cut" : delivery.fault;
-	return delivery.kind === "cut" ? "cut" : "answered";
+		return delivery.fault === "timeout" && !delivery.sent ? "aborted" : delivery.fault;
+	return delivery.kind === "aborted" ? "aborted" : "answered";
 }
 
 function readingOutcome(reading: Reading): Attempted["outcome"] {

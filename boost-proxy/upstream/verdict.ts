@@ -7,17 +7,17 @@
 // −32005 (they limit boost, not the client, unless they ask for less), its 401 to 403 (they concern boost's account), and a
 // pool that is full for everybody.
 
-import { isOwnFault } from "../../shared/jsonrpc/errors.ts";
+import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
+import { isOwnFault, RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber, idText, type RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Cutter } from "../../shared/secrets.ts";
 import { asksForLess, isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
-	CallResult,
 	Delivery,
-	Exchange,
-	ExchangeResult,
 	Fault,
 	Reading,
+	TransportResult,
+	UpstreamAnswer,
 	UpstreamName,
 	WireVerdict,
 } from "../domain/request.ts";
@@ -33,8 +33,8 @@ export interface Judged {
 
 /** Bodies up to this size are parsed before they are passed on; of longer ones only both ends are checked. */
 const PARSED_BYTES = 64 * 1024;
-const INTERNAL = -32603;
-const LIMIT = -32005;
+const INTERNAL = RPC_ERRORS.internal.code;
+const LIMIT = RPC_ERRORS.limit.code;
 /** Unauthorized, payment required, forbidden: a provider's answers for a bad key or an unpaid bill. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
 /** Too long a body, target or header. */
@@ -45,22 +45,22 @@ const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
  * and so is a message that it is already known. Never throws.
  */
 export function judgeDelivery(
-	exchange: ExchangeResult,
+	response: TransportResult,
 	expected: { readonly id: RpcId; readonly hash: string },
 	upstream: Judged,
 ): Delivery {
-	if (exchange.kind !== "answered") return exchange;
-	if (isOutside(exchange.status)) return fault("httpStatus", exchange);
-	const value = parsed(exchange.body);
-	if (isNotReady(value, exchange)) return fault("httpStatus", exchange);
+	if (response.kind !== "answered") return response;
+	if (isOutside(response.status)) return fault("httpStatus", response);
+	const value = parsed(response.body);
+	if (isNotReady(value, response)) return fault("httpStatus", response);
 	const answer = answerOf(value, expected.id);
-	if (answer === null) return fault(withoutAnswer(exchange, upstream), exchange);
-	if (answer.kind === "result") return judgeResult(answer.result, expected.hash, exchange);
+	if (answer === null) return fault(withoutAnswer(response, upstream), response);
+	if (answer.kind === "result") return judgeResult(answer.result, expected.hash, response);
 	const error = cut(answer.error, upstream.cutter);
 	if (isAlreadyKnown(error.message)) return { kind: "acknowledged", known: true };
-	if (isFull(error)) return { ...fault("limited", exchange), error };
-	const found = faultOfError(error, exchange, upstream);
-	return found === null ? { kind: "rejected", error } : { ...fault(found, exchange), error };
+	if (isFull(error)) return { ...fault("limited", response), error };
+	const found = faultOfError(error, response, upstream);
+	return found === null ? { kind: "rejected", error } : { ...fault(found, response), error };
 }
 
 /**
@@ -72,15 +72,15 @@ export function judgeDelivery(
  * like any other. If no id is expected any body is accepted. Never throws.
  */
 export function judgeReading(
-	exchange: ExchangeResult,
+	response: TransportResult,
 	expected: { readonly ids: readonly (RpcId | undefined)[]; readonly batch: boolean },
 	upstream: Judged,
 ): Reading {
-	if (exchange.kind !== "answered") return exchange;
-	const { status, body, retryAfterS } = exchange;
-	if (isOutside(status)) return fault("httpStatus", exchange);
+	if (response.kind !== "answered") return response;
+	const { status, body, retryAfterS } = response;
+	if (isOutside(status)) return fault("httpStatus", response);
 	const ids = expected.ids.filter((id) => id !== undefined);
-	if (retryAfterS !== undefined && isNotReady(parsed(body), exchange)) return fault("httpStatus", exchange);
+	if (retryAfterS !== undefined && isNotReady(parsed(body), response)) return fault("httpStatus", response);
 	if (status < 300) {
 		if (ids.length === 0) return { kind: "answered", status, body };
 		if (body.length > PARSED_BYTES && looksLikeAnswer(body, expected.batch ? undefined : ids[0])) {
@@ -92,14 +92,14 @@ export function judgeReading(
 	// A batch may be rejected as a whole by one error.
 	const one = expected.batch && Array.isArray(value) ? null : answerOf(value, expected.batch ? null : ids[0]);
 	if (one?.kind === "error") {
-		const found = faultOfRead(one.error, exchange, upstream);
+		const found = faultOfRead(one.error, response, upstream);
 		return found === null
 			? { kind: "answered", status, body: shown }
-			: { ...fault(found, exchange), body: shown };
+			: { ...fault(found, response), body: shown };
 	}
 	const isAnswer = expected.batch ? answersAll(value, ids) : one !== null;
 	if (!isAnswer || (status === 429 && upstream.name === "fallback")) {
-		return fault(withoutAnswer(exchange, upstream), exchange);
+		return fault(withoutAnswer(response, upstream), response);
 	}
 	return { kind: "answered", status, body: shown };
 }
@@ -108,7 +108,7 @@ export function judgeReading(
  * The answers to boost's own calls in the order of `ids`; null if any of them is missing. Parses the whole body, which
  * {@link judgeReading} may not have done. Never throws.
  */
-export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly CallResult[] | null {
+export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly RpcAnswer[] | null {
 	if (reading.kind !== "answered") return null;
 	const value = parsed(reading.body);
 	const entries = Array.isArray(value) ? value : [value];
@@ -117,7 +117,7 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 		const answer = answerOf(entry, undefined);
 		if (answer !== null && answer.id !== undefined) answers.set(answer.id, answer);
 	}
-	const results: CallResult[] = [];
+	const results: RpcAnswer[] = [];
 	for (const id of ids) {
 		const answer = answers.get(rounded(id)) ?? (ids.length === 1 ? answers.get(null) : undefined);
 		if (answer === undefined) return null;
@@ -134,7 +134,7 @@ function isOutside(status: number): boolean {
 }
 
 /** Whether an answer says that its server can serve nothing now: `Retry-After` and only −32603, or nothing to notifications. */
-function isNotReady(value: unknown, { retryAfterS, status, body }: Exchange): boolean {
+function isNotReady(value: unknown, { retryAfterS, status, body }: UpstreamAnswer): boolean {
 	if (retryAfterS === undefined || status >= 300) return false;
 	const entries = Array.isArray(value) ? value : [value];
 	return body.length === 0 || entries.every((entry) => isInternal(answerOf(entry, undefined)));
@@ -144,20 +144,20 @@ function isInternal(answer: Answer | null): boolean {
 	return answer?.kind === "error" && answer.error.code === INTERNAL;
 }
 
-function judgeResult(result: unknown, hash: string, exchange: Exchange): Delivery {
+function judgeResult(result: unknown, hash: string, response: UpstreamAnswer): Delivery {
 	const isHash = typeof result === "string" && result.toLowerCase() === hash.toLowerCase();
-	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", exchange);
+	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", response);
 }
 
 /** The fault that an error of a read means; null if it is a verdict. */
-function faultOfRead(error: WireVerdict, exchange: Exchange, upstream: Judged): Fault | null {
+function faultOfRead(error: WireVerdict, response: UpstreamAnswer, upstream: Judged): Fault | null {
 	if (upstream.name === "relay" && error.code === INTERNAL && !isOwnFault(error)) return null;
-	if (exchange.status !== 429 && error.code === LIMIT && asksForLess(error.message)) return null;
-	return faultOfError(error, exchange, upstream);
+	if (response.status !== 429 && error.code === LIMIT && asksForLess(error.message)) return null;
+	return faultOfError(error, response, upstream);
 }
 
 /** The fault that an error means; null if it is a verdict. */
-function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged): Fault | null {
+function faultOfError(error: WireVerdict, { status }: UpstreamAnswer, upstream: Judged): Fault | null {
 	if (upstream.name === "fallback") {
 		if (status === 429 || error.code === LIMIT || error.code === 429) return "limited";
 		if (ACCOUNT_STATUS.has(status)) return "httpStatus";
@@ -188,7 +188,7 @@ function cutBody(body: Buffer, value: unknown, cutter: Cutter | null | undefined
 	return isChanged ? Buffer.from(JSON.stringify(Array.isArray(value) ? shown : shown[0])) : body;
 }
 
-function withoutAnswer({ status }: Exchange, upstream: Judged): Fault {
+function withoutAnswer({ status }: UpstreamAnswer, upstream: Judged): Fault {
 	if (status === 429 && upstream.name === "fallback") return "limited";
 	// A proxy in front of the upstream rejected this request for its size.
 	if (TOO_LONG_STATUS.has(status)) return "tooLarge";
@@ -201,7 +201,7 @@ function isFull({ message, data }: WireVerdict): boolean {
 	return scope === "pool" && isPoolFull(message);
 }
 
-function fault(kind: Fault, { retryAfterS }: Exchange) {
+function fault(kind: Fault, { retryAfterS }: UpstreamAnswer) {
 	const failed = { kind: "failed", fault: kind, sent: true } as const;
 	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
 }

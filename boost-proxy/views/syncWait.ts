@@ -10,7 +10,8 @@ import {
 	SyncWaits,
 	WHY_NOT_SOON,
 } from "../../shared/http/syncWaits.ts";
-import { type Call, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
+import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";
 import { isObject } from "./thirdParties.ts";
@@ -113,7 +114,7 @@ async function whyQueued(
 	// An earlier nonce is at the fallback and may be mined there.
 	if (before.some(({ at }) => !isHolder(at.relay))) return null;
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);
-	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
+	const calls: RpcCall[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
 	if (hashes.length > 0) calls.push(stagesCall(hashes));
 	const [count, answer] = (await relay.batch(calls, { deadlineMs, caller: null })) ?? [];
 	const next = count?.ok === true ? parseNodeQuantity(count.result) : null;

@@ -11,8 +11,8 @@ import {
 	stageReport,
 	unknownStatus,
 } from "../../shared/ethereum/statusRecord.ts";
+import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
 import type { ChainReads, DialectName } from "../domain/ports.ts";
-import type { CallResult } from "../domain/request.ts";
 
 /** A mined transaction. */
 export interface Mined {
@@ -48,7 +48,7 @@ export async function minedOnChain(
 
 /** The object in an answer to `eth_getTransactionByHash`; null if the hash is unknown, undefined if the answer is malformed. */
 export function transactionOf(
-	answer: CallResult | null | undefined,
+	answer: RpcAnswer | null | undefined,
 	hash: string,
 ): RpcTransaction | null | undefined {
 	if (answer?.ok !== true) return undefined;

@@ -9,13 +9,12 @@ import {
 } from "../../shared/ethereum/rpcObjects.ts";
 import { ENDED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { isOwner } from "../domain/owners.ts";
 import type { Upstream } from "../domain/ports.ts";
 import {
-	type Call,
 	type Caller,
-	type CallResult,
 	type RequestState,
 	type RoutingInfo,
 	relayStages,
@@ -27,7 +26,7 @@ import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusV
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
 /** Reads an answer; undefined if there is none or it is malformed. */
-type Read<T> = (answer: CallResult | null | undefined) => T | undefined;
+type Read<T> = (answer: RpcAnswer | null | undefined) => T | undefined;
 
 /** Final stages other than those of mined transactions. */
 const ENDED: ReadonlySet<unknown> = new Set(ENDED_STAGES);
@@ -64,7 +63,7 @@ export class Views {
 	 * The call as the fallback may have it. It knows boost alone, which handed the transactions over, so it would run anybody's call
 	 * behind the sender's pending ones: it is asked about the chain alone, unless all of them are the caller's.
 	 */
-	forFallback(call: Call, caller: Caller): Call {
+	forFallback(call: RpcCall, caller: Caller): RpcCall {
 		const { method, params } = call;
 		if (!asksPending(method, params)) return call;
 		const { from } = (params[0] ?? {}) as { from?: unknown };
@@ -79,7 +78,7 @@ export class Views {
 	 * Throws RpcError `unavailable` if no source answers, ForeignRpcError for an error of the relay.
 	 */
 	async pendingNonce(address: string, state: RequestState): Promise<string> {
-		const count = (tag: string): Call => ({ method: "eth_getTransactionCount", params: [address, tag] });
+		const count = (tag: string): RpcCall => ({ method: "eth_getTransactionCount", params: [address, tag] });
 		const pending = count("pending");
 		const relays = await this.#relays(pending, countOf, state);
 		// A node's pending count may lag behind, or either call may fail.
@@ -100,7 +99,7 @@ export class Views {
 	 * it, unless it was mined. Throws like {@link pendingNonce}.
 	 */
 	async byHash(hash: string, state: RequestState): Promise<RpcTransaction | null> {
-		const call: Call = { method: "eth_getTransactionByHash", params: [hash] };
+		const call: RpcCall = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);
 		const found = await this.#relays(call, read, state);
 		const row = this.#dependencies.rows.get(hash);
@@ -121,7 +120,7 @@ export class Views {
 	}
 
 	/** The relay's answer; undefined if it is unavailable or gives none. Throws ForeignRpcError for its error. */
-	async #relays<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
+	async #relays<T>(call: RpcCall, read: Read<T>, state: RequestState): Promise<T | undefined> {
 		const { relay } = this.#dependencies.upstreams;
 		return this.#ask(relay, call, state, (answer) => {
 			if (answer?.ok !== false) return read(answer);
@@ -131,13 +130,18 @@ export class Views {
 	}
 
 	/** The answer of a fallback that knows private transactions; undefined if there is none. */
-	async #fallbacks<T>(call: Call, read: Read<T>, state: RequestState): Promise<T | undefined> {
+	async #fallbacks<T>(call: RpcCall, read: Read<T>, state: RequestState): Promise<T | undefined> {
 		const { fallback } = this.#dependencies.upstreams;
 		if (fallback?.dialect?.knowsPrivate !== true) return undefined;
 		return this.#ask(fallback, call, state, read);
 	}
 
-	async #ask<T>(upstream: Upstream, call: Call, state: RequestState, read: Read<T>): Promise<T | undefined> {
+	async #ask<T>(
+		upstream: Upstream,
+		call: RpcCall,
+		state: RequestState,
+		read: Read<T>,
+	): Promise<T | undefined> {
 		const { caller, routing, whole, path } = state;
 		const leftMs = this.#leftMs(state);
 		const deadlineMs = attemptMs("read", leftMs, leftMs, true);
@@ -149,7 +153,7 @@ export class Views {
 
 	/** The chain's answer to each of `calls`. */
 	async #chains<T>(
-		calls: readonly Call[],
+		calls: readonly RpcCall[],
 		read: Read<T>,
 		state: RequestState,
 	): Promise<readonly (T | undefined)[]> {

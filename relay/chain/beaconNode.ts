@@ -3,16 +3,15 @@
 // these values are random, as they are for everybody who does not ask one.
 // https://ethereum.github.io/beacon-APIs/#/Events/eventstream
 
-import { EventEmitter } from "node:events";
 import type { LookupFunction } from "node:net";
-import { Pool } from "undici";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { advice, EVENT_STREAM, systemCode } from "../../shared/outgoing/advice.ts";
-import { authorizationOf, encodingsOf, firstOf, OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { advice, EVENT_STREAM } from "../../shared/outgoing/advice.ts";
+import { encodingsOf, firstOf } from "../../shared/outgoing/headers.ts";
+import { HttpClient, type HttpHead, symptomOf } from "../../shared/outgoing/httpClient.ts";
 import type { PayloadAttributes } from "../domain/chain.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import { EventStreamReader, type StreamEvent } from "./eventStream.ts";
@@ -57,10 +56,7 @@ export class BeaconNode implements Component {
 	readonly name = "beacon node";
 	readonly #options: BeaconNodeOptions;
 	readonly #deps: BeaconNodeDependencies;
-	readonly #pool: Pool;
-	readonly #path: string;
-	readonly #host: string;
-	readonly #authorization: string | null;
+	readonly #http: HttpClient;
 	readonly #stopping = new AbortController();
 	#running: Promise<void> = Promise.resolve();
 	/** By the parent's hash, oldest first. */
@@ -74,19 +70,9 @@ export class BeaconNode implements Component {
 	#told: string | null = "";
 
 	constructor(options: BeaconNodeOptions, dependencies: BeaconNodeDependencies) {
-		const url = new URL(options.url);
-		const { lookup } = dependencies;
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#host = url.host;
-		const own = url.search === "" ? "?" : `${url.search}&`;
-		this.#path = `${url.pathname.replace(/\/+$/, "")}/eth/v1/events${own}topics=${TOPIC}`;
-		this.#authorization = authorizationOf(url);
-		this.#pool = new Pool(url.origin, {
-			headersTimeout: 0,
-			bodyTimeout: 0,
-			...(lookup === undefined ? {} : { connect: { lookup } }),
-		});
+		this.#http = new HttpClient({ url: options.url, connections: 1 }, dependencies);
 	}
 
 	/** What was published of the block on top of the block with this hash; null if nothing of use was. */
@@ -114,7 +100,7 @@ export class BeaconNode implements Component {
 	/** Closes the connection, and resolves when it is closed. */
 	async stop(): Promise<void> {
 		this.#stopping.abort();
-		await this.#pool.destroy();
+		await this.#http.close();
 		await this.#running;
 	}
 
@@ -123,12 +109,7 @@ export class BeaconNode implements Component {
 		const { signal } = this.#stopping;
 		let failures = 0;
 		while (!signal.aborted) {
-			let fault: unknown = new UpstreamError("unreachable", {}, this.#host);
-			try {
-				await this.#readStream();
-			} catch (thrown) {
-				fault = thrown;
-			}
+			const fault = await this.#readStream();
 			this.#isOpen = false;
 			if (signal.aborted) return;
 			// A stream that told something and ended, as balancers end each after a while, is only opened again.
@@ -140,52 +121,36 @@ export class BeaconNode implements Component {
 		}
 	}
 
-	/** Reads one stream to its end. Throws UpstreamError. */
-	async #readStream(): Promise<void> {
-		const { clock } = this.#deps;
-		const silenceMs = Math.max(MIN_SILENCE_MS, SILENT_SLOTS * this.#options.slot.ms);
+	/** Reads one stream to its end, and returns why it ended. */
+	async #readStream(): Promise<UpstreamError> {
+		const reader = new EventStreamReader({ maxChars: MAX_EVENT_CHARS });
 		this.#hasTold = false;
-		const signal = new EventEmitter();
-		let isLate = false;
-		const giveUp = (): void => {
-			isLate = true;
-			signal.emit("abort");
-		};
-		let timer = clock.after(OPEN_MS, giveUp);
-		try {
-			const { statusCode, headers, body } = await this.#pool.request({
-				method: "GET",
-				path: this.#path,
-				headers: {
-					...OUTGOING_HEADERS,
-					accept: "text/event-stream",
-					...(this.#authorization === null ? {} : { authorization: this.#authorization }),
+		const result = await this.#http.request({
+			method: "GET",
+			target: `/eth/v1/events?topics=${TOPIC}`,
+			headers: { accept: "text/event-stream" },
+			body: null,
+			deadlineMs: OPEN_MS,
+			stream: {
+				accepts: (head) => {
+					this.#isOpen = isEventStream(head);
+					return this.#isOpen;
 				},
-				signal,
-			});
-			const type = firstOf(headers["content-type"]);
-			const [encoding] = encodingsOf(firstOf(headers["content-encoding"]));
-			if (statusCode !== 200 || encoding !== undefined || !/^\s*text\/event-stream\b/i.test(type ?? "")) {
-				body.on("error", () => {});
-				body.destroy();
-				const symptom = { status: statusCode, type, encoding, location: firstOf(headers.location) };
-				throw new UpstreamError("httpStatus", symptom, this.#host);
-			}
-			this.#isOpen = true;
-			const reader = new EventStreamReader({ maxChars: MAX_EVENT_CHARS });
-			for await (const bytes of body as AsyncIterable<Buffer>) {
-				timer.cancel();
-				timer = clock.after(silenceMs, giveUp);
-				for (const event of reader.push(bytes)) this.#read(event);
-			}
-		} catch (thrown) {
-			if (thrown instanceof UpstreamError) throw thrown;
-			const reason = isLate ? undefined : systemCode(thrown);
-			if (!isLate && reason === undefined) throw thrown;
-			throw new UpstreamError(isLate ? "timeout" : "unreachable", { reason }, this.#host);
-		} finally {
-			timer.cancel();
+				onBytes: (bytes) => {
+					for (const event of reader.push(bytes)) this.#read(event);
+				},
+				silenceMs: Math.max(MIN_SILENCE_MS, SILENT_SLOTS * this.#options.slot.ms),
+			},
+		});
+		const { host } = this.#http;
+		if (result.kind === "aborted") return new UpstreamError("unreachable", {}, host, result.sent);
+		if (result.kind === "answered" && this.#isOpen) return new UpstreamError("unreachable", {}, host);
+		if (result.kind === "answered") {
+			const [encoding] = encodingsIn(result);
+			return new UpstreamError("httpStatus", { ...symptomOf(result), encoding }, host);
 		}
+		const { fault, reason, sent } = result;
+		return new UpstreamError(fault === "timeout" ? fault : "unreachable", { reason }, host, sent);
 	}
 
 	#read({ name, data }: StreamEvent): void {
@@ -204,9 +169,9 @@ export class BeaconNode implements Component {
 		this.#deps.onAttributes();
 	}
 
-	#tellFault(thrown: unknown): void {
-		const hint = thrown instanceof UpstreamError ? advice(SETTING, thrown.symptom, EVENT_STREAM) : null;
-		const fault = safeError(thrown);
+	#tellFault(error: UpstreamError): void {
+		const hint = advice(SETTING, error.symptom, EVENT_STREAM);
+		const fault = safeError(error);
 		this.#tellProblem(JSON.stringify(fault), { fault, ...(hint === null ? {} : { hint }) });
 	}
 
@@ -225,6 +190,15 @@ export class BeaconNode implements Component {
 			`the consensus node ${isFirst ? "tells" : "tells again"} PREVRANDAO and the beacon root of the next slot`,
 		);
 	}
+}
+
+function isEventStream(head: HttpHead): boolean {
+	const type = firstOf(head.headers["content-type"]) ?? "";
+	return head.status === 200 && encodingsIn(head).length === 0 && /^\s*text\/event-stream\b/i.test(type);
+}
+
+function encodingsIn({ headers }: HttpHead): readonly string[] {
+	return encodingsOf(firstOf(headers["content-encoding"]));
 }
 
 /**

@@ -2,7 +2,7 @@
 // subscribers, who are served in turns of the event loop, fairly by client. Which results a subscriber may see is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
-import type { Connection, Exchange } from "../../shared/http/callContext.ts";
+import type { Connection, WebsocketMessage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -48,10 +48,10 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/**
-	 * Subscribes `connection`; returns the subscription's id, 16 random bytes as 0x hex. If `exchange` is given, results are
+	 * Subscribes `connection`; returns the subscription's id, 16 random bytes as 0x hex. If `message` is given, results are
 	 * held until its answer, which carries the id, was sent. Throws RpcError `limit`.
 	 */
-	subscribe(connection: Connection, topic: string, exchange: Exchange | null = null): string {
+	subscribe(connection: Connection, topic: string, message: WebsocketMessage | null = null): string {
 		const known = this.#connections.get(connection);
 		const own = known ?? new Map<string, Subscription>();
 		if (own.size >= MAX_SUBSCRIPTIONS) {
@@ -68,9 +68,9 @@ export class SubscriptionHub implements Publisher {
 		if (listeners === undefined) this.#topics.set(topic, new Set([subscription]));
 		else listeners.add(subscription);
 		this.#size++;
-		if (exchange !== null) {
+		if (message !== null) {
 			subscription.held = [];
-			exchange.onAnswered(() => this.#release(subscription));
+			message.onAnswered(() => this.#release(subscription));
 		}
 		if (known === undefined) this.#addConnection(connection, own);
 		return id;

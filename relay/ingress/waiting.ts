@@ -110,7 +110,7 @@ export class WaitingServers {
 	/** For the server of this name. Requests in flight are still answered here. */
 	leave(name: string): Handover | undefined {
 		const left = this.#servers.get(name)?.leave(true);
-		if (left !== undefined) return { ...left, requests: [] };
+		if (left !== undefined) return left;
 		return name === "http" ? this.#dependencies.standby.leave() : undefined;
 	}
 

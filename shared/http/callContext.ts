@@ -47,7 +47,7 @@ export interface Connection {
 }
 
 /** One message of a websocket and its answer. */
-export interface Exchange {
+export interface WebsocketMessage {
 	/** Calls `listener` once, when the answer was sent or there is none; at once if it already was. */
 	onAnswered(listener: () => void): void;
 }
@@ -66,7 +66,7 @@ export interface CallContext {
 	/** Null over HTTP. */
 	readonly connection: Connection | null;
 	/** The message of the call; null over HTTP. */
-	readonly exchange: Exchange | null;
+	readonly message: WebsocketMessage | null;
 }
 
 /** For a request whose client never disconnects. */
@@ -78,10 +78,10 @@ export function callContext(
 	client: Client,
 	origin: string | null,
 	connection: Connection | null,
-	exchange: Exchange | null = null,
+	message: WebsocketMessage | null = null,
 	life: RequestLife = LASTING,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, exchange, life);
+	return new RequestContext(target, client, origin, connection, message, life);
 }
 
 /** Parses the query only when a method reads it: a websocket's would be parsed with each of its messages. */
@@ -92,7 +92,7 @@ class RequestContext implements CallContext {
 	readonly origin: string | null;
 	readonly life: RequestLife;
 	readonly connection: Connection | null;
-	readonly exchange: Exchange | null;
+	readonly message: WebsocketMessage | null;
 	readonly #search: string;
 	#query: URLSearchParams | undefined;
 
@@ -101,7 +101,7 @@ class RequestContext implements CallContext {
 		client: Client,
 		origin: string | null,
 		connection: Connection | null,
-		exchange: Exchange | null,
+		message: WebsocketMessage | null,
 		life: RequestLife,
 	) {
 		this.transport = connection === null ? "http" : "ws";
@@ -110,7 +110,7 @@ class RequestContext implements CallContext {
 		this.origin = origin;
 		this.life = life;
 		this.connection = connection;
-		this.exchange = exchange;
+		this.message = message;
 		this.#search = target.search;
 	}
 

@@ -1,21 +1,12 @@
-// Limits connections per client, and tracks the requests on each. When the server is full, the client with the most connections
+// Limits connections, and what is in flight on them, per client. When the server is full, the client with the most connections
 // loses the one that is idle for longest to a newcomer; Node's own limit would drop the newcomer. A client over its own share
 // loses one on which it has asked nothing yet: until the first request it is not known whether a web page opened it.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { QueuedWork } from "../shares/scheduler.ts";
 import { Shares } from "../shares/shares.ts";
-import {
-	type ClientAddress,
-	type ClientLife,
-	clientOf,
-	normalAddress,
-	type RequestTarget,
-	UNKNOWN_ADDRESS,
-} from "./callContext.ts";
-import type { OpenAnswer } from "./unreadBytes.ts";
+import { type ClientAddress, clientOf, normalAddress, UNKNOWN_ADDRESS } from "./callContext.ts";
+import { type Exchange, OpenConnection } from "./openConnection.ts";
 
 export interface ConnectionsOptions {
 	/** Further connections of a client are closed, or silent ones instead. Default 256. */
@@ -37,44 +28,8 @@ export function connectionsOf(settings: {
 	};
 }
 
-interface OpenConnection {
-	readonly socket: Duplex;
-	/** Null for a proxy's connection. */
-	client: string | null;
-	/** Requests, streamed answers and websockets on it. */
-	inFlight: number;
-	/** Whether a request has come on it. */
-	hasAsked: boolean;
-	/** Unanswered requests in order of arrival. An array, since a Set would keep removed requests alive until a full collection. */
-	readonly requests: Exchange[];
-	/** The streamed answer on it. */
-	stream: OpenAnswer | null;
-}
-
-/** A request, its response and the resources held for it. */
-export interface Exchange {
-	readonly request: IncomingMessage;
-	readonly response: ServerResponse;
-	readonly target: RequestTarget;
-	/** Who sent it. */
-	readonly from: ClientAddress;
-	readonly connection: OpenConnection;
-	/** Makes room for another request of its client. */
-	releaseSlot: () => void;
-	/** Whether the client sends its body only after 100 Continue. */
-	readonly awaitsContinue: boolean;
-	/** Buffered bytes of the body. */
-	bytes: number;
-	/** Tells handlers of the request that its client is gone. For a POST whose body was read, and for proxied requests. */
-	life: ClientLife | null;
-	/** Its queued handling, then its queued answer. */
-	work: QueuedWork | null;
-}
-
 const MAX_PER_CLIENT = 256;
 const MAX_CONNECTIONS = 10_000;
-/** Maximum requests in flight on one connection, which are pipelined. */
-const MAX_PIPELINED = 128;
 
 /**
  * The connections of one server. A direct connection counts for its client. On a proxy's connection each request and
@@ -92,7 +47,7 @@ export class Connections {
 	/** The same by client, in the order of their last activity. */
 	readonly #byClient = new Map<string | null, Set<OpenConnection>>();
 
-	/** `endRequest` releases what is held for a request, when its connection has closed. */
+	/** `endRequest` releases what is held for a request whose connection has closed. */
 	constructor(options: ConnectionsOptions, endRequest: (exchange: Exchange) => void) {
 		this.#endRequest = endRequest;
 		this.maxPerClient = options.maxConnectionsPerClient ?? MAX_PER_CLIENT;
@@ -110,9 +65,13 @@ export class Connections {
 		return this.#open.values();
 	}
 
-	/** Adds a new connection, or closes it if its client is over its share. */
+	/** Adds a new connection, or closes it if its client is over its share. An open one is read on. */
 	add(socket: Socket): void {
-		if (this.#open.has(socket)) return;
+		const known = this.#open.get(socket);
+		if (known !== undefined) {
+			known.attach();
+			return;
+		}
 		const address = normalAddress(socket.remoteAddress ?? "");
 		const client = this.#behindProxy || address === undefined ? null : clientOf(address);
 		const isOverLimit =
@@ -121,28 +80,20 @@ export class Connections {
 			socket.destroy();
 			return;
 		}
-		const open: OpenConnection = { socket, client, inFlight: 0, hasAsked: false, requests: [], stream: null };
+		const open = new OpenConnection(socket, client);
 		this.#open.set(socket, open);
 		this.#enter(open, client);
 		socket.once("close", () => {
 			this.#forget(open);
-			for (const exchange of [...open.requests]) this.#endRequest(exchange);
+			open.takeWaiting();
+			if (open.exchange !== null) this.#endRequest(open.exchange);
 		});
-	}
-
-	/** Whether a complete request on `socket` is unanswered, or an answer is being written. */
-	isBusy(socket: Duplex): boolean {
-		const open = this.of(socket);
-		const isWhole = ({ request, response }: Exchange) => request.complete || response.headersSent;
-		return open !== undefined && (open.stream !== null || open.requests.some(isWhole));
+		open.attach();
 	}
 
 	/**
 	 * Counts a request or websocket on `open`. Over the limit its client has too many in flight, and it must be refused. The
 	 * function must be called when it ends, and may be called repeatedly.
-	 *
-	 * A connection with too many pipelined requests is closed, as is a direct one with more than one if the client is over its
-	 * share.
 	 */
 	begin(
 		open: OpenConnection,
@@ -150,6 +101,7 @@ export class Connections {
 		isWebsocket = false,
 	): readonly [isOverLimit: boolean, end: () => void] {
 		open.hasAsked = true;
+		open.isWebsocket = isWebsocket;
 		if (from.vouched && open.client !== null) {
 			this.#leave(open);
 			this.#enter(open, null);
@@ -164,12 +116,8 @@ export class Connections {
 		const isOverLimit =
 			this.#inFlight.refusal(client, amount) !== null ||
 			(open.client !== null && this.#count(open.client) > this.maxPerClient);
-		if (open.inFlight >= MAX_PIPELINED || (isOverLimit && open.client !== null && open.inFlight > 0)) {
-			stopReading(open.socket);
-		}
 		const taken = isOverLimit ? 0 : amount;
 		this.#inFlight.takeAnyway(client, taken);
-		open.inFlight += 1;
 		this.#touch(open);
 		let ended = false;
 		return [
@@ -177,7 +125,6 @@ export class Connections {
 			() => {
 				if (ended) return;
 				ended = true;
-				open.inFlight -= 1;
 				this.#inFlight.release(client, taken);
 				this.#touch(open);
 			},
@@ -193,8 +140,7 @@ export class Connections {
 		}
 		const candidates = [...(this.#byClient.get(largest) ?? [])];
 		// A proxy's connection serves many clients, each within its share, so it is only closed while idle.
-		const victim =
-			candidates.find(({ inFlight }) => inFlight === 0) ?? (largest === null ? undefined : candidates[0]);
+		const victim = candidates.find(({ isIdle }) => isIdle) ?? (largest === null ? undefined : candidates[0]);
 		if (victim === undefined) return false;
 		this.#forget(victim);
 		victim.socket.destroy();
@@ -237,15 +183,4 @@ export class Connections {
 		this.#open.delete(open.socket);
 		this.#leave(open);
 	}
-}
-
-/**
- * Closes `socket` and stops Node's parser at the next request. One read may hold thousands of pipelined requests, which Node
- * would otherwise still emit after the close. The parser is an internal of Node: returning 2 makes it treat the rest as
- * upgraded data. Should that change, the socket is still closed.
- */
-function stopReading(socket: Duplex): void {
-	const { parser } = socket as Duplex & { parser?: { onIncoming?: () => number } | null };
-	if (parser?.onIncoming !== undefined) parser.onIncoming = () => 2;
-	socket.destroy();
 }

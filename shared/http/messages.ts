@@ -4,7 +4,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { errorText, type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/answers.ts";
+import { errorText, rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
@@ -146,13 +146,6 @@ export function busyAnswer(request: RequestHead): HttpAnswer {
 	return notServingAnswer(request, BUSY);
 }
 
-/** Refuses a streamed answer on a connection where an earlier request is unanswered, for which it would have to wait. */
-export const UNANSWERED_BEFORE_ANSWER = jsonAnswer(
-	503,
-	{ error: "expected a connection on which no answer is due" },
-	RETRY_SOON,
-);
-
 /** A client's bodies exceed its share of the request buffers. */
 const CLIENT_BUSY_ANSWER = rpcErrorAnswer(
 	"rateLimit",
@@ -219,7 +212,7 @@ export function toEachCall(answer: HttpAnswer, body: Buffer): HttpAnswer {
 }
 
 /** A JSON-RPC answer as an HTTP answer. */
-export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
+export function httpAnswerOf({ status, text, retryMs }: WrittenAnswer): HttpAnswer {
 	const answer = { status: text === null && status === 200 ? 204 : status, body: text };
 	return retryMs === 0 ? answer : { ...answer, headers: { "retry-after": retryAfter(retryMs) } };
 }
@@ -246,6 +239,7 @@ interface BodyLimits {
 /** How long the rest of a refused body is read and discarded, so that its sender can read the answer. */
 const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
+const NO_BYTES: Buffer = Buffer.alloc(0);
 
 /** The `Content-Length` of `request`; undefined if it has none (no body, or a chunked one). */
 export function declaredBytes(request: RequestHead): number | undefined {
@@ -264,7 +258,7 @@ export function readWhole(
 	reserve: (bytes: number) => OverShare | null,
 	done: (body: Buffer | HttpAnswer) => void,
 ): void {
-	let bytes: Buffer = Buffer.alloc(0);
+	let bytes = NO_BYTES;
 	let length = 0;
 	let isRefused = false;
 	request.on("data", (chunk: Buffer) => {
@@ -293,7 +287,7 @@ export function readWhole(
 		length = total;
 	});
 	request.on("end", () => {
-		if (!isRefused) done(bytes.subarray(0, length));
+		if (!isRefused) done(length === bytes.length ? bytes : bytes.subarray(0, length));
 	});
 }
 

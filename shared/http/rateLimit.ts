@@ -3,9 +3,9 @@
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
-import { type RpcAnswer, rateLimited, refusedAnswer } from "../jsonrpc/answers.ts";
+import { rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
-import type { RpcCall } from "../jsonrpc/envelope.ts";
+import type { ReceivedCall } from "../jsonrpc/envelope.ts";
 import { type CallContext, type Client, clientOf, type RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {
@@ -60,7 +60,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	}
 
 	/** For the dispatcher: free polls take nothing, and what the body's size has taken counts for its calls. */
-	take({ client, life }: CallContext, call: RpcCall | null, weight: number): number {
+	take({ client, life }: CallContext, call: ReceivedCall | null, weight: number): number {
 		if (call !== null && this.#isFree(client, call)) return 0;
 		const paid = life.bytes < BYTES_OF_WEIGHT ? 0 : (this.#paid.get(life) ?? 0);
 		if (paid === 0) return this.takeFrom(client, weight);
@@ -81,7 +81,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	 * Takes the weight of a body's size, of which its calls then take theirs first. Returns null, or the refusal with the ids of
 	 * the calls.
 	 */
-	takeBody(client: Limited, body: Buffer, life: RequestLife): RpcAnswer | null {
+	takeBody(client: Limited, body: Buffer, life: RequestLife): WrittenAnswer | null {
 		const weight = weightOf(body.length);
 		if (weight === 0) return null;
 		const wait = this.takeFrom(client, weight);
@@ -101,7 +101,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		bucket.tokens = Math.max(bucket.tokens - weight, -this.#rps * BURST_SECONDS);
 	}
 
-	#isFree(client: Client, call: RpcCall): boolean {
+	#isFree(client: Client, call: ReceivedCall): boolean {
 		const polled = call.params === null ? undefined : this.#freePoll(call.method, call.params);
 		if (polled === undefined) return false;
 		const key = `${clientOf(client.address)} ${polled}`;

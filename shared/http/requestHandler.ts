@@ -8,7 +8,7 @@ import { type Logger, safeError } from "../log.ts";
 import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { type ClientAddress, ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
-import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
+import { Connections, type ConnectionsOptions } from "./connections.ts";
 import {
 	asksForPage,
 	busyAnswer,
@@ -28,9 +28,9 @@ import {
 	toEachCall,
 	tooLargeAnswer,
 	tooManyRequestsAnswer,
-	UNANSWERED_BEFORE_ANSWER,
 	writeHead,
 } from "./messages.ts";
+import type { Exchange, OpenConnection } from "./openConnection.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import {
 	createRouter,
@@ -140,15 +140,15 @@ export class RequestHandler {
 	handle(request: IncomingMessage, response: ServerResponse): void {
 		const { socket, headers } = request;
 		const connection = this.connections.of(socket);
-		// A request that is pipelined behind a stream would wait until the stream ends.
+		// Behind a stream it would wait until that ends.
 		if (connection !== undefined && connection.stream !== null) socket.destroy();
-		// Ignores requests that were pipelined on a connection that is closed.
 		if (connection === undefined || socket.destroyed) return;
+		if (connection.exchange !== null) {
+			connection.hold([request, response]);
+			return;
+		}
 		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
 		const [isOverLimit, releaseSlot] = this.connections.begin(connection, from);
-		const { requests } = connection;
-		// Queued requests would delay those pipelined behind them, so small ones are handled now.
-		for (const before of [...requests]) if (before.bytes < QUICK_BODY_BYTES) before.work?.runNow();
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
 			request,
@@ -157,19 +157,17 @@ export class RequestHandler {
 			from,
 			connection,
 			releaseSlot,
-			awaitsContinue:
-				request.httpVersionMinor > 0 && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect ?? ""),
+			awaitsContinue: headers.expect !== undefined && awaitsContinue(request),
 			bytes: 0,
 			life: null,
 			work: null,
 		};
-		requests.push(exchange);
+		connection.begin(exchange);
 		this.#open += 1;
 		response.on("close", () => this.end(exchange));
 		const routing = this.#route(request, target.path);
 		const refusal = this.#options.refuse?.(from) ?? null;
-		if (socket.destroyed) this.end(exchange);
-		else if (refusal !== null) this.#answerUnread(exchange, refusal);
+		if (refusal !== null) this.#answerUnread(exchange, refusal);
 		else if (isOverLimit)
 			this.#answerUnread(exchange, tooManyRequestsAnswer(request, this.connections.maxPerClient));
 		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
@@ -182,17 +180,26 @@ export class RequestHandler {
 
 	/** Releases everything that is held for a request; may be called repeatedly. */
 	end(exchange: Exchange): void {
-		const { requests } = exchange.connection;
-		const at = requests.indexOf(exchange);
-		if (at === -1) return;
-		requests.splice(at, 1);
+		const { connection } = exchange;
+		if (connection.exchange !== exchange) return;
 		this.#open -= 1;
 		this.#buffered.release(clientOf(exchange.from.address), exchange.bytes);
 		exchange.releaseSlot();
 		exchange.work?.drop();
 		exchange.life?.end();
+		connection.end();
+		if (connection.hasMore) {
+			// Answers may come at once, so these could otherwise keep the event loop to themselves.
+			this.#queue.run(clientOf(exchange.from.address), () => this.#goOn(connection));
+		}
 		if (this.#open > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
+	}
+
+	/** Handles the next request of a connection on which none is worked on. */
+	#goOn(connection: OpenConnection): void {
+		const next = connection.exchange === null ? connection.next() : undefined;
+		if (next !== undefined) this.handle(...next);
 	}
 
 	#serve(exchange: Exchange, { route, params }: RouteMatch): void {
@@ -360,13 +367,10 @@ export class RequestHandler {
 		else this.#send(exchange, answer);
 	}
 
-	/** Whether the answer may be streamed. Else refuses it (earlier requests are unanswered) or disconnects (later ones are). */
-	#claimStream(exchange: Exchange): boolean {
-		const { socket, requests } = exchange.connection;
-		if (requests[0] !== exchange) this.#send(exchange, UNANSWERED_BEFORE_ANSWER);
-		else if (requests.length > 1) socket.destroy();
-		else return true;
-		return false;
+	/** Whether the answer may be streamed. Else disconnects: other requests wait behind it. */
+	#claimStream({ connection }: Exchange): boolean {
+		if (connection.hasWaiting) connection.socket.destroy();
+		return !connection.hasWaiting;
 	}
 
 	/** Called after the head of a streamed answer was written. */
@@ -376,8 +380,8 @@ export class RequestHandler {
 		exchange.life = null;
 		// Keeps the client's slot until the stream closes.
 		exchange.releaseSlot = () => {};
-		this.end(exchange);
 		connection.stream = stream;
+		this.end(exchange);
 		stream.onClose(() => {
 			connection.stream = null;
 			releaseSlot();
@@ -424,4 +428,8 @@ export class RequestHandler {
 			endUnread(request, response, answer.body, this.#dependencies.clock);
 		}
 	}
+}
+
+function awaitsContinue({ httpVersionMinor, headers }: IncomingMessage): boolean {
+	return httpVersionMinor > 0 && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect ?? "");
 }

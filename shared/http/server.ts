@@ -8,6 +8,7 @@ import { pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { safeError } from "../log.ts";
 import { badRequestText, endWith, rawAnswer, tooManyRequestsAnswer, withoutUpgrade } from "./messages.ts";
+import type { ReadRequest } from "./openConnection.ts";
 import {
 	RequestHandler,
 	type RequestHandlerDependencies,
@@ -43,8 +44,8 @@ export interface Handover {
 	/** Listening, without handlers. */
 	readonly server: Server;
 	readonly sockets: readonly Socket[];
-	/** Held requests, whose bodies are unread. */
-	readonly requests: readonly Parameters<RequestHandler["handle"]>[];
+	/** Requests that nobody works on, whose bodies are unread; those of one connection in order. */
+	readonly requests: readonly ReadRequest[];
 }
 
 /** Longer than the 90 s of Heroku's router, which would otherwise use connections that are just being closed. */
@@ -106,20 +107,20 @@ export class HttpServer implements Component {
 	}
 
 	/**
-	 * Hands over port and connections. Nothing more is answered here, not even requests in flight, unless the caller hands on
-	 * no requests: then these are still answered here (`isFinishing`).
+	 * Hands over port and connections, and requests that wait on them. Nothing more is answered here, not even requests in
+	 * flight; if `isFinishing`, what was read is still answered here.
 	 */
-	leave(isFinishing = false): Omit<Handover, "requests"> | undefined {
+	leave(isFinishing = false): Handover | undefined {
 		const server = this.#server;
 		if (server === null) return undefined;
 		this.#server = null;
 		for (const event of EVENTS) server.removeAllListeners(event);
 		server.off("connection", this.#add);
 		const open = [...this.#handler.connections.all()];
-		if (!isFinishing) {
-			for (const { requests } of open) for (const exchange of [...requests]) this.#handler.end(exchange);
-		}
-		return { server, sockets: open.map(({ socket }) => socket as Socket) };
+		for (const connection of open) connection.detach();
+		const requests = isFinishing ? [] : open.flatMap((connection) => connection.takeWaiting());
+		if (!isFinishing) for (const { exchange } of open) if (exchange !== null) this.#handler.end(exchange);
+		return { server, sockets: open.map(({ socket }) => socket), requests };
 	}
 
 	/** Closes each connection after its next answer. Requests are still served, upgrades are refused. */
@@ -179,22 +180,29 @@ export class HttpServer implements Component {
 		server.on("request", handle);
 		server.on("checkContinue", handle);
 		server.on("clientError", (error: Error & { code?: string }, socket) => {
-			// If another request is unanswered, the client would mistake this answer for that request's.
-			if (error.code === "ECONNRESET" || !socket.writable || connections.isBusy(socket)) socket.destroy();
+			const connection = connections.of(socket);
+			// A request that waits is not late: we don't read on.
+			if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && connection?.isUnanswered === true) return;
+			connection?.detach();
+			if (error.code === "ECONNRESET" || !socket.writable || connection?.isBusy === true) socket.destroy();
 			else endWith(socket, badRequestText(error.code, this.#standingLines()));
 		});
 		// Without a listener Node closes the connection unanswered.
 		server.on("connect", (_request, socket) => {
 			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
 			const headers = ["allow: POST, OPTIONS", ...this.#standingLines()];
-			if (connections.isBusy(socket)) socket.destroy();
+			const connection = connections.of(socket);
+			connection?.detach();
+			if (connection?.isBusy === true) socket.destroy();
 			else endWith(socket, rawAnswer(405, body, headers));
 		});
 		if (this.#dependencies.websocket === undefined) return;
 		server.on("upgrade", (request, socket, head) => {
-			// Node keeps no order between pipelined requests and an upgrade: the upgrade's first bytes would be mistaken
-			// for the answer to an unanswered request.
-			if (connections.isBusy(socket)) socket.destroy();
+			const connection = connections.of(socket);
+			connection?.detach();
+			// Node keeps no order between an upgrade and the requests that were read with it: the upgrade's first bytes would be
+			// mistaken for the answer to an unanswered request.
+			if (connection?.isBusy === true) socket.destroy();
 			else if (request.headers.upgrade?.toLowerCase() === "websocket") this.#upgrade(request, socket, head);
 			else {
 				// Java's client and curl offer HTTP/2 in their first request, which may be ignored (RFC 9110, 7.8).

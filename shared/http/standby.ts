@@ -105,10 +105,10 @@ export class Standby {
 
 	/** Hands the port, connections and held requests over; undefined if it does not listen. */
 	leave(): Handover | undefined {
-		const requests = [...this.#held.keys()];
+		const held = [...this.#held.keys()];
 		const handed = this.#server?.leave();
 		this.#server = null;
-		return handed === undefined ? undefined : { ...handed, requests };
+		return handed === undefined ? undefined : { ...handed, requests: [...held, ...handed.requests] };
 	}
 
 	/** Refuses held requests and stops listening; does nothing after {@link leave}. */

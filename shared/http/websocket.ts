@@ -104,8 +104,8 @@ export class RpcWebsocket {
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { signer: null, ...from };
 			const origin = request.headers.origin ?? null;
-			this.#connect(websocket, socket, from.address, (connection, exchange, life) =>
-				callContext(target, client, origin, connection, exchange, life),
+			this.#connect(websocket, socket, from.address, (connection, message, life) =>
+				callContext(target, client, origin, connection, message, life),
 			);
 		});
 	}

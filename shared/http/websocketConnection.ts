@@ -4,7 +4,7 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { type Clock, nextTurn, type Timer } from "../clock.ts";
-import type { RpcAnswer } from "../jsonrpc/answers.ts";
+import type { WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcBody } from "../jsonrpc/envelope.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
@@ -16,8 +16,8 @@ import {
 	type Connection,
 	clientOf,
 	Ending,
-	type Exchange,
 	type RequestLife,
+	type WebsocketMessage,
 } from "./callContext.ts";
 import { type LaterMessages, OneMessage } from "./laterMessages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
@@ -43,7 +43,7 @@ export interface WebsocketParts {
 	/** What is not written at once of all connections, by client. */
 	readonly largeFrames: FairScheduler;
 	/** The context of each message. */
-	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
+	readonly contextOf: (connection: Connection, message: WebsocketMessage, life: RequestLife) => CallContext;
 }
 
 /** Maximum bytes of messages in flight. A larger message is handled alone. */
@@ -291,7 +291,7 @@ export class WebsocketConnection implements Connection {
 		return this.#dependencies.budget.take(this.client, bytes, this.#work);
 	}
 
-	#answered({ text }: RpcAnswer, life: ClientLife, sent: Ending): void {
+	#answered({ text }: WrittenAnswer, life: ClientLife, sent: Ending): void {
 		this.#inFlight--;
 		this.#lives.delete(life);
 		this.#bytesInFlight -= life.bytes;

@@ -9,7 +9,7 @@ import { isList, scanList, scanValue } from "./scan.ts";
 export type CallOutcome = "ok" | "foreign" | RpcErrorKind;
 
 /** The answer to a body. */
-export interface RpcAnswer {
+export interface WrittenAnswer {
 	/** HTTP status. */
 	readonly status: number;
 	/** JSON, or null for notifications: HTTP 204, and nothing on a websocket. */
@@ -40,7 +40,7 @@ export class JsonPieces {
 }
 
 /** The answer to a call with id `id` (undefined: a notification). Throws if `result` is not JSON, such as a bigint. */
-export function okAnswer(id: RpcId | undefined, result: unknown): RpcAnswer {
+export function okAnswer(id: RpcId | undefined, result: unknown): WrittenAnswer {
 	return { status: 200, text: id === undefined ? null : resultText(id, result), retryMs: 0 };
 }
 
@@ -54,7 +54,7 @@ function resultHead(id: RpcId): string {
 }
 
 /** As {@link okAnswer} for a result in pieces; made in turns of the event loop. */
-export async function piecedAnswer(id: RpcId | undefined, { pieces }: JsonPieces): Promise<RpcAnswer> {
+export async function piecedAnswer(id: RpcId | undefined, { pieces }: JsonPieces): Promise<WrittenAnswer> {
 	const text = id === undefined ? null : await joinInTurns([resultHead(id), ...pieces, "}"]);
 	return { status: 200, text, retryMs: 0 };
 }
@@ -66,7 +66,7 @@ export function jsonText(result: unknown): string {
 /** When to retry unless it is known better, in ms. */
 const RETRY_MS = 1_000;
 
-export function errorAnswer(id: RpcId | undefined, error: WireError, waitMs = 0): RpcAnswer {
+export function errorAnswer(id: RpcId | undefined, error: WireError, waitMs = 0): WrittenAnswer {
 	const { outcome, code, message, data, status } = error;
 	const retryMs = waitMs === 0 && (outcome === "unavailable" || outcome === "rateLimit") ? RETRY_MS : waitMs;
 	return { status, text: id === undefined ? null : errorText(id, code, message, data), retryMs };
@@ -121,7 +121,7 @@ export function rateLimited(waitMs: number): RpcError {
 }
 
 /** The refusals of a body that was not parsed, each with the id of its call as far as it can be read. */
-export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): RpcAnswer {
+export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): WrittenAnswer {
 	const wire = readError(error) ?? INTERNAL;
 	if (!isList(body)) return errorAnswer(unparsedId(body, scanValue(body, 0)) ?? null, wire, retryMs);
 	const entries = scanList(body, MAX_REFUSED) ?? [];
@@ -136,18 +136,18 @@ export function refusedAnswer(body: Buffer, error: RpcError, retryMs: number): R
 }
 
 /** The answer to a batch: the common status of all entries, else 200. Notifications add no text. */
-export function batchAnswer(answers: readonly RpcAnswer[]): RpcAnswer {
+export function batchAnswer(answers: readonly WrittenAnswer[]): WrittenAnswer {
 	const texts = answers.flatMap(({ text }) => (text === null ? [] : [text]));
 	return { ...together(answers), text: texts.length === 0 ? null : `[${texts.join(",")}]` };
 }
 
 /** The same for answers that are long together; made in turns of the event loop. */
-export async function longBatchAnswer(answers: readonly RpcAnswer[]): Promise<RpcAnswer> {
+export async function longBatchAnswer(answers: readonly WrittenAnswer[]): Promise<WrittenAnswer> {
 	const texts = answers.flatMap(({ text }) => (text === null ? [] : [",", text]));
 	return { ...together(answers), text: await joinInTurns(["[", ...texts.slice(1), "]"]) };
 }
 
-function together(answers: readonly RpcAnswer[]): Pick<RpcAnswer, "status" | "retryMs"> {
+function together(answers: readonly WrittenAnswer[]): Pick<WrittenAnswer, "status" | "retryMs"> {
 	const first = answers[0]?.status ?? 200;
 	return {
 		status: answers.every((answer) => answer.status === first) ? first : 200,

@@ -13,11 +13,11 @@ import {
 	okAnswer,
 	piecedAnswer,
 	quotable,
-	type RpcAnswer,
 	rateLimited,
 	readError,
+	type WrittenAnswer,
 } from "./answers.ts";
-import { type RpcBody, type RpcCall, readBody } from "./envelope.ts";
+import { type ReceivedCall, type RpcBody, readBody } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
 
@@ -33,7 +33,7 @@ export interface Fallback<Context> {
 
 export interface CallLimiter<Context> {
 	/** Takes `weight` for `call` (null: an unreadable body). Returns 0 if the call may be made, else ms until it may. */
-	take(context: Context, call: RpcCall | null, weight: number): number;
+	take(context: Context, call: ReceivedCall | null, weight: number): number;
 }
 
 interface DispatcherOptions {
@@ -93,7 +93,7 @@ export function methodNotFound(method: string, reason?: string): RpcError {
 }
 
 /** The error if the parameters of `call` have more than `max` characters as JSON, else null. */
-export function oversized({ paramsSize }: RpcCall, max: number): RpcError | null {
+export function oversized({ paramsSize }: ReceivedCall, max: number): RpcError | null {
 	if (paramsSize <= max) return null;
 	return new RpcError("invalidParams", `invalid params: expected at most ${max} characters in all`);
 }
@@ -133,13 +133,17 @@ class CallDispatcher<Context> {
 	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies start in the order in
 	 * which they are given. With `refusal` no call is made, and each is answered with that error.
 	 */
-	dispatch(read: RpcBody | RpcError, context: Context, refusal: RpcError | null = null): Promise<RpcAnswer> {
+	dispatch(
+		read: RpcBody | RpcError,
+		context: Context,
+		refusal: RpcError | null = null,
+	): Promise<WrittenAnswer> {
 		if (read instanceof RpcError) {
 			const limited = this.#limit(null, context);
 			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));
 		}
 		if (read.batch) return this.#runBatch(read.calls, context, refusal);
-		const call = read.calls[0] as RpcCall;
+		const call = read.calls[0] as ReceivedCall;
 		const limited = this.#limit(call, context);
 		if (limited !== null) return Promise.resolve(limited);
 		return this.#run(call, context, refusal, { until: this.#now() + this.#limitMs, startNext: NO_OP });
@@ -150,15 +154,19 @@ class CallDispatcher<Context> {
 	 * All others run concurrently. Calls that only wait for a result do not use a concurrency slot, so that a hundred waits
 	 * take no longer than one. After {@link TURN_MS} of work other requests are served.
 	 */
-	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
-		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
+	async #runBatch(
+		calls: readonly ReceivedCall[],
+		context: Context,
+		refusal: RpcError | null,
+	): Promise<WrittenAnswer> {
+		const answers: (WrittenAnswer | null)[] = calls.map((call) => this.#limit(call, context));
 		const running = new Set<Promise<void>>();
 		const ordered: Promise<void>[] = [];
 		const begun = this.#now();
 		const until = begun + this.#limitMs;
 		let mark = this.#workedMs;
 		let chars = 0;
-		const take = (i: number, answer: RpcAnswer): void => {
+		const take = (i: number, answer: WrittenAnswer): void => {
 			const { length } = answer.text ?? "";
 			// A submission that was accepted must be acknowledged, so short answers always fit.
 			const fits = length <= SHORT_CHARS || chars + length <= MAX_BATCH_CHARS;
@@ -195,7 +203,12 @@ class CallDispatcher<Context> {
 	}
 
 	/** Starts the call at once; the promise never rejects. */
-	#run(call: RpcCall, context: Context, refusal: RpcError | null, timing: CallTiming): Promise<RpcAnswer> {
+	#run(
+		call: ReceivedCall,
+		context: Context,
+		refusal: RpcError | null,
+		timing: CallTiming,
+	): Promise<WrittenAnswer> {
 		const begun = this.#now();
 		const { methods, fallback } = this.#dependencies;
 		const { method, params, fault } = call;
@@ -223,12 +236,12 @@ class CallDispatcher<Context> {
 
 	/** The answer when `running` has ended, or when its time is up. */
 	#answered(
-		call: RpcCall,
+		call: ReceivedCall,
 		name: string,
 		begun: number,
 		running: Promise<unknown>,
 		timing: CallTiming,
-	): Promise<RpcAnswer> {
+	): Promise<WrittenAnswer> {
 		let isLate = false;
 		const finished = running.then((result) => {
 			if (!(result instanceof AnswerLater)) return result;
@@ -248,8 +261,8 @@ class CallDispatcher<Context> {
 		);
 	}
 
-	#succeed(call: RpcCall, name: string, begun: number, result: unknown): RpcAnswer {
-		let answer: RpcAnswer;
+	#succeed(call: ReceivedCall, name: string, begun: number, result: unknown): WrittenAnswer {
+		let answer: WrittenAnswer;
 		const from = this.#now();
 		try {
 			answer = okAnswer(call.id, result);
@@ -263,22 +276,22 @@ class CallDispatcher<Context> {
 	}
 
 	async #succeedInPieces(
-		{ id }: RpcCall,
+		{ id }: ReceivedCall,
 		name: string,
 		begun: number,
 		result: JsonPieces,
-	): Promise<RpcAnswer> {
+	): Promise<WrittenAnswer> {
 		const answer = await piecedAnswer(id, result);
 		this.#dependencies.onCall?.(name, "ok", (this.#now() - begun) / 1000);
 		return answer;
 	}
 
 	/** `call` is null for an unreadable body, whose answer has the id null. */
-	#fail(call: RpcCall | null, name: string, begun: number, thrown: unknown, retryMs = 0): RpcAnswer {
+	#fail(call: ReceivedCall | null, name: string, begun: number, thrown: unknown, retryMs = 0): WrittenAnswer {
 		const { log, onCall } = this.#dependencies;
 		const id = call === null ? null : call.id;
 		let error = readError(thrown);
-		let answer: RpcAnswer | undefined;
+		let answer: WrittenAnswer | undefined;
 		try {
 			if (error !== null) answer = errorAnswer(id, error, retryMs);
 		} catch {
@@ -291,7 +304,7 @@ class CallDispatcher<Context> {
 	}
 
 	/** Takes the call's weight from the client's rate limit; returns the refusal, or null. */
-	#limit(call: RpcCall | null, context: Context): RpcAnswer | null {
+	#limit(call: ReceivedCall | null, context: Context): WrittenAnswer | null {
 		const { methods, fallback, limiter } = this.#dependencies;
 		if (limiter === undefined) return null;
 		const method = call?.method ?? "";

@@ -303,14 +303,12 @@ const TURN_MS = 10;
 
 /** Work that may still be queued. */
 export interface QueuedWork {
-	/** Runs it now if it is still queued. */
-	readonly runNow: () => void;
 	/** Removes it from the queue. */
 	readonly drop: () => void;
 }
 
 const NOTHING = (): void => {};
-const DONE: QueuedWork = { runNow: NOTHING, drop: NOTHING };
+const DONE: QueuedWork = { drop: NOTHING };
 
 /** Limits the work in one turn of the event loop. Work of one client runs in order. */
 export class EventLoopQueue {
@@ -345,9 +343,6 @@ export class EventLoopQueue {
 		const job = scheduler.enqueue({ client, cost: 1 }, async () => work());
 		if (job === null) return DONE;
 		return {
-			runNow() {
-				if (scheduler.withdraw(job)) work();
-			},
 			drop() {
 				scheduler.withdraw(job);
 			},

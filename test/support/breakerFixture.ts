@@ -1,10 +1,11 @@
 // A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
+import type { Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
 import { UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
 import type { HealthSettings } from "../../boost-proxy/health/rules.ts";
 import { silentLogger } from "../../shared/log.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
@@ -153,7 +154,7 @@ export class BreakerFixture {
 	async #endAll(): Promise<void> {
 		this.breaker.force("open");
 		await this.clock.advance(0);
-		for (const attempt of this.#attempts) attempt.end("cut");
+		for (const attempt of this.#attempts) attempt.end("aborted");
 		await this.clock.advance(0);
 		const stopping = this.breaker.stop();
 		await this.clock.advance(this.options.probeTimeoutMs);

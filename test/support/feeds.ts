@@ -13,7 +13,7 @@ import {
 	addressReader,
 	type CallContext,
 	type Connection,
-	type Exchange,
+	type WebsocketMessage,
 } from "../../shared/http/callContext.ts";
 import type { LaterMessages } from "../../shared/http/laterMessages.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
@@ -182,7 +182,7 @@ export class Listener implements Connection {
 }
 
 /** A message that is answered when the test says so. */
-export class OpenExchange implements Exchange {
+export class OpenMessage implements WebsocketMessage {
 	#listeners: (() => void)[] = [];
 
 	onAnswered(listener: () => void): void {

@@ -45,7 +45,7 @@ export const eth_subscribe = relayMethod({
 	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
 	answeredWithoutId: true,
 	handle([name, given], context, dependencies) {
-		const { connection, exchange } = context;
+		const { connection, message } = context;
 		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
 		if (name === "service_transactionStatus") {
 			return subscribeToTransaction(connection, readHash(given, "hash"), context, dependencies);
@@ -55,15 +55,15 @@ export const eth_subscribe = relayMethod({
 		}
 		if (name === "logs") {
 			const { filter } = checkParam("filter", logCriteria, given ?? {});
-			return dependencies.subscriptions.subscribe(connection, `${LOGS}${JSON.stringify(filter)}`, exchange);
+			return dependencies.subscriptions.subscribe(connection, `${LOGS}${JSON.stringify(filter)}`, message);
 		}
 		if (name === NEW_PENDING_TRANSACTIONS) {
-			exchange?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
+			message?.onAnswered(() => connection.send(NO_PENDING_TRANSACTIONS_TEXT));
 			return PENDING_ID;
 		}
 		const topic = topicOf(name, dependencies.subscriptionAliases);
 		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
-		return dependencies.subscriptions.subscribe(connection, topic, exchange);
+		return dependencies.subscriptions.subscribe(connection, topic, message);
 	},
 });
 
@@ -82,7 +82,7 @@ function subscribeToBundle(
 	{ subscriptions, bundles }: MethodDependencies,
 ): string {
 	const owner = bundleOwner(context);
-	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.exchange);
+	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.message);
 	const record = bundles.bundle(owner, bundleHash);
 	if (record === null) return id;
 	for (const status of record.blocks) {
@@ -122,7 +122,7 @@ export const eth_unsubscribe = relayMethod({
 async function subscribeToTransaction(
 	connection: Connection,
 	hash: string,
-	{ exchange }: CallContext,
+	{ message }: CallContext,
 	{ subscriptions, records, following, statusView }: MethodDependencies,
 ): Promise<string> {
 	let hasChanged = false;
@@ -133,7 +133,7 @@ async function subscribeToTransaction(
 		let record = await records.record(hash);
 		// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
 		if (hasChanged) record = await records.record(hash);
-		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
+		const id = subscriptions.subscribe(connection, transactionTopic(hash), message);
 		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
 		return id;
 	} finally {

@@ -135,7 +135,7 @@ test("a connection with boost's secret counts for the clients that it names", ()
 		for (const [i, boost] of boosts.entries()) await answers(boost, by(`192.0.2.${i}`));
 	}));
 
-test("thousands of requests in one write are cut off, and cost others nothing", () =>
+test("thousands of requests in one write are answered one by one, and cost others nothing", () =>
 	withTransport({ maxConnectionsPerClient: 16 }, async ({ port }) => {
 		const honest = await rested(port, HONEST);
 		const flood = Buffer.concat(Array<Buffer>(2_000).fill(Buffer.from(LIVE)));
@@ -143,12 +143,21 @@ test("thousands of requests in one write are cut off, and cost others nothing", 
 			Array.from({ length: 16 }, () => RawConnection.open(port, ATTACKER)),
 		);
 		for (const connection of connections) connection.write(flood);
-		const begun = performance.now();
-		await answers(honest);
-		// Each of the 32,000 costs about a tenth of a millisecond where it is served.
-		assert.ok(performance.now() - begun < 1_500, `${performance.now() - begun} ms`);
-		for (const connection of connections) await connection.closed();
-		await rested(port, ATTACKER);
+		for (let i = 0; i < 5; i++) {
+			const begun = performance.now();
+			await answers(honest);
+			// Each of the 32,000 costs about a tenth of a millisecond.
+			assert.ok(performance.now() - begun < 500, `${performance.now() - begun} ms`);
+		}
+		const [first, ...others] = connections;
+		for (const connection of others) connection.destroy();
+		for (let i = 0; i < 2_000; i++) assert.equal((await first?.answer())?.status, 200);
+		first?.destroy();
+		await until("there is room again", async () => {
+			const again = await RawConnection.open(port, ATTACKER);
+			again.write(LIVE);
+			return (await again.answer().catch(() => null))?.status === 200;
+		});
 	}));
 
 test("the memory of one client's bodies is bounded, and leaves room for others", () =>

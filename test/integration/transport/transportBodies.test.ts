@@ -1,6 +1,6 @@
 // Bodies and connections as they should not come: in pieces, too long, too slow, cut off, many at a time; and requests
-// pipelined on one connection, of which nothing is left when their client disconnects, and none waits behind an answer that
-// goes on.
+// pipelined on one connection, which wait unread for the answer to the one before, and of which nothing is left when their
+// client disconnects.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -116,7 +116,7 @@ test("requests that arrive too slowly get 408, wherever they stall", () =>
 		await assertWell(transport);
 	}));
 
-test("pipelined requests are handled concurrently and answered in order", () =>
+test("pipelined requests are handled one after another and answered in order", () =>
 	withTransport({}, async ({ port, script }) => {
 		const connection = await RawConnection.open(port);
 		connection.write(
@@ -127,15 +127,70 @@ test("pipelined requests are handled concurrently and answered in order", () =>
 				postText("/fast", call("test_echo", "c", 3)),
 			]),
 		);
-		await until("both wait", () => script.waiting.length === 2);
-		script.release("b");
-		script.release("a");
+		for (const name of ["a", "b"]) {
+			await until("it is worked on", () => script.waiting.length === 1);
+			assert.deepEqual(script.waiting, [name]);
+			script.release(name);
+		}
 		const answers = [];
 		for (let i = 0; i < 4; i++) answers.push(JSON.parse((await connection.answer()).body));
 		assert.deepEqual(
 			answers.map((answer) => answer.result ?? answer.live),
 			["a", "b", true, "c"],
 		);
+		assert.deepEqual(script.log, ["start a", "end a", "start b", "end b"]);
+		connection.destroy();
+	}));
+
+test("bodies of all lengths are read whole wherever their pieces end, and so is what is pipelined behind them", () =>
+	withTransport({ maxBodyBytes: 100_000 }, async ({ port }) => {
+		const lengths = [3_800, 4_000, 4_050, 4_096, 4_097, 8_192, 20_000, 60_000, 90_000, 10];
+		const requests = lengths.flatMap((length) => [
+			postText("/fast", call("test_echo", "x".repeat(length))),
+			requestText("POST", "/fast", CHUNKED, chunk(call("test_echo", "y".repeat(length))) + chunk("")),
+			GET,
+		]);
+		const connection = await RawConnection.open(port);
+		connection.write(Buffer.concat(requests));
+		for (const length of lengths) {
+			for (const letter of ["x", "y"]) {
+				assert.equal(JSON.parse((await connection.answer()).body).result, letter.repeat(length));
+			}
+			assert.equal(JSON.parse((await connection.answer()).body).path, "/echo/a");
+		}
+		connection.destroy();
+	}));
+
+test("what a client sends behind an unanswered request is not read, however much it is", async () => {
+	const { port, script, server, status } = await fixture();
+	const connection = await RawConnection.open(port);
+	connection.write(postText("/", call("test_wait", "slow")));
+	connection.write(
+		Buffer.concat(Array<Buffer>(10_000).fill(postText("/", call("test_echo", "x".repeat(1_000))))),
+	);
+	await until("it is worked on", () => script.waiting.includes("slow"));
+	for (let i = 0; i < 20; i++) assert.equal(await status(), 200);
+	const handed = server.leave();
+	const read = Math.max(...(handed?.sockets.map(({ bytesRead }) => bytesRead) ?? []));
+	assert.ok(read < 200_000, `${read} bytes were read`);
+	handed?.server.closeAllConnections();
+	handed?.server.close();
+});
+
+test("a request that has begun behind one that takes long is not late", () =>
+	withTransport({ requestMs: 150 }, async ({ port, script }) => {
+		const connection = await RawConnection.open(port);
+		const last = postText("/fast", call("test_echo", "b"));
+		connection.write(Buffer.concat([postText("/fast", call("test_wait", "a")), last.subarray(0, 30)]));
+		await until("it is worked on", () => script.waiting.length === 1);
+		const late = await RawConnection.open(port);
+		late.write(last.subarray(0, 30));
+		assert.equal((await late.answer()).status, 408);
+		script.release("a");
+		connection.write(last.subarray(30));
+		for (const expected of ["a", "b"]) {
+			assert.equal(JSON.parse((await connection.answer()).body).result, expected);
+		}
 		connection.destroy();
 	}));
 
@@ -239,49 +294,54 @@ test("the bytes of all bodies together are bounded, and are released", () =>
 
 test("the number of requests in flight is bounded", () =>
 	withTransport({ maxOpenRequests: 2 }, async ({ port, script }) => {
-		const connection = await RawConnection.open(port);
-		connection.write(Buffer.concat([1, 2, 3].map((n) => postText("/fast", call("test_wait", `w${n}`, n)))));
+		const connections = [];
+		for (const name of ["a", "b"]) {
+			const connection = await RawConnection.open(port);
+			connection.write(postText("/fast", call("test_wait", name)));
+			connections.push(connection);
+		}
 		await until("two wait", () => script.waiting.length === 2);
 		const other = await RawConnection.open(port);
 		other.write(postText("/fast", call("test_echo", 1)));
 		const refused = await other.answer();
-		assert.equal(refused.status, 200);
-		assert.equal(refused.headers["retry-after"], "1");
+		assert.deepEqual([refused.status, refused.headers["retry-after"]], [200, "1"]);
+		assert.equal(JSON.parse(refused.body).error.message, BUSY);
 		for (const name of script.waiting) script.release(name);
-		assert.equal((await connection.answer()).status, 200);
-		assert.equal((await connection.answer()).status, 200);
-		assert.deepEqual(await errorOf(connection), [200, BUSY]);
-		connection.destroy();
-		other.destroy();
+		for (const connection of connections) assert.equal((await connection.answer()).status, 200);
+		other.write(postText("/fast", call("test_echo", 1)));
+		assert.equal(JSON.parse((await other.answer()).body).result, 1);
+		for (const connection of [...connections, other]) connection.destroy();
 	}));
 
 const GET = requestText("GET", "/echo/a");
 const STREAM = requestText("GET", "/feed", { Accept: "text/event-stream" });
 const behind = (first: Buffer, count: number) => Buffer.concat([first, ...Array<Buffer>(count).fill(GET)]);
 
-/** A server that takes 20 requests at a time; its `/feed` never ends and sends nothing more. */
-async function fixture() {
+/** A server whose `/feed` never ends and sends nothing more. */
+async function fixture(maxOpenRequests = 20) {
 	const streams = new EventStreams({ clock: new ManualClock() });
 	const feed: Route = {
 		path: "/feed",
 		handle: ({ address }) => streams.answer(address, { begin: () => () => {}, isOver: () => false }),
 	};
-	const transport = await startTransport({ routes: [feed], maxOpenRequests: 20 });
+	const transport = await startTransport({ routes: [feed], maxOpenRequests });
 	const status = async () => (await fetch(`${transport.url}/echo/a`)).status;
 	return { ...transport, streams, status };
 }
 
 test("pipelined requests of a client that has disconnected are dropped, even while an earlier one is handled", async () => {
-	const { port, script, status, stop } = await fixture();
+	const { port, script, status, stop } = await fixture(1);
 	for (let i = 0; i < 3; i += 1) {
 		const name = `slow ${i}`;
 		const connection = await RawConnection.open(port);
-		connection.write(behind(postText("/", call("test_wait", name)), 19));
-		await until("all are taken", async () => (await status()) === 503);
+		const pipelined = [name, "behind it"].map((one) => postText("/", call("test_wait", one)));
+		connection.write(behind(Buffer.concat(pipelined), 19));
+		await until("it is worked on", async () => (await status()) === 503);
 		connection.destroy();
 		await until("there is room again", async () => (await status()) === 200);
 		script.release(name);
 	}
+	assert.ok(!script.log.includes("start behind it"), script.log.join());
 	const begun = performance.now();
 	await stop();
 	assert.ok(performance.now() - begun < 5_000, "a stop waited for what had gone");
@@ -305,27 +365,35 @@ test("a request after an event stream ends the connection", async () => {
 	await stop();
 });
 
-test("an event stream requested after an unanswered request is refused, and that one is answered", async () => {
+test("an event stream behind an unanswered request opens when that is answered", async () => {
 	const { port, script, streams, stop } = await fixture();
 	const connection = await RawConnection.open(port);
 	const slow = postText("/", call("test_wait", "slow"));
 	connection.write(Buffer.concat([slow, STREAM]));
 	await until("it is worked on", () => script.waiting.includes("slow"));
+	assert.equal(streams.size, 0);
 	script.release("slow");
 	assert.match((await connection.answer()).body, /"result":"slow"/);
-	const refused = await connection.answer();
-	assert.deepEqual([refused.status, refused.headers["retry-after"], streams.size], [503, "1", 0]);
+	await until("it is open", () => streams.size === 1);
 	await stop();
+	assert.match(await connection.closed(), /text\/event-stream/);
 });
 
 test("the answer to CONNECT after an unanswered request is not mistaken for that request's", async () => {
 	const { port, script, stop } = await fixture();
-	const connection = await RawConnection.open(port);
+	const connect = "CONNECT relay.test:443 HTTP/1.1\r\nHost: relay.test\r\n\r\n";
 	const slow = postText("/", call("test_wait", "slow"));
+	const connection = await RawConnection.open(port);
 	connection.write(slow);
 	await until("it is worked on", () => script.waiting.includes("slow"));
-	connection.write("CONNECT relay.test:443 HTTP/1.1\r\nHost: relay.test\r\n\r\n");
-	assert.equal(await connection.closed(), "");
+	connection.write(connect);
+	script.release("slow");
+	assert.match((await connection.answer()).body, /"result":"slow"/);
+	assert.equal((await connection.answer()).status, 405);
+	await connection.closed();
+	const together = await RawConnection.open(port);
+	together.write(Buffer.concat([slow, Buffer.from(connect)]));
+	assert.equal(await together.closed(), "");
 	script.release("slow");
 	await stop();
 });

@@ -1,7 +1,8 @@
 // A breaker that a test opens and closes, and the base of the fixtures' upstreams.
 
 import type { Breaker, Dialect, Upstream } from "../../../boost-proxy/domain/ports.ts";
-import type { CallResult, Delivery, UpstreamName } from "../../../boost-proxy/domain/request.ts";
+import type { Delivery, UpstreamName } from "../../../boost-proxy/domain/request.ts";
+import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
 
 export class FakeBreaker implements Breaker {
 	readonly upstream: UpstreamName;
@@ -77,11 +78,11 @@ export class FakeUpstreamBase implements Upstream {
 		throw new Error("not used here");
 	}
 
-	async call(..._: Parameters<Upstream["call"]>): Promise<CallResult | null> {
+	async call(..._: Parameters<Upstream["call"]>): Promise<RpcAnswer | null> {
 		return null;
 	}
 
-	async batch(..._: Parameters<Upstream["batch"]>): Promise<readonly CallResult[] | null> {
+	async batch(..._: Parameters<Upstream["batch"]>): Promise<readonly RpcAnswer[] | null> {
 		return null;
 	}
 

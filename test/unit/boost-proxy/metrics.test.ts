@@ -23,7 +23,7 @@ test("every series starts at zero", async () => {
 		...[...FAULTS, "faults", "storm", "silence", "staleHead", "notReady", "probe", "forced"].map(
 			(reason) => `boost_trips_total{upstream="fallback",reason="${reason}"}`,
 		),
-		...[...FAULTS, "answered", "cut"].map(
+		...[...FAULTS, "answered", "aborted"].map(
 			(outcome) => `boost_attempts_total{upstream="relay",kind="submission",outcome="${outcome}"}`,
 		),
 		...[...FAULTS, "ok", "staleHead", "notReady", "probe"].map(

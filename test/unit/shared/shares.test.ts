@@ -206,14 +206,13 @@ test("work beyond one turn of the event loop waits for the next, fairly by clien
 	assert.deepEqual(done.slice(4), ["a4", "a5", "a6"]);
 });
 
-test("queued work may be run at once or dropped", async () => {
+test("queued work may be dropped", async () => {
 	const { run, done } = queueFixture();
 	run("a1", 20);
-	const [hurried, dropped] = [run("a2", 1), run("a3", 1)];
+	run("a2", 1);
+	const dropped = run("a3", 1);
 	run("a4", 1);
-	hurried.runNow();
 	dropped.drop();
-	hurried.runNow();
 	await settled();
 	assert.deepEqual(done, ["a1", "a2", "a4"]);
 });

@@ -157,7 +157,7 @@ test("opening aborts all in flight, which is not counted", async (t) => {
 		hanging.every(({ abort }) => abort?.isAborted),
 		"each one can see that it was aborted",
 	);
-	for (const attempt of hanging) attempt.end("cut");
+	for (const attempt of hanging) attempt.end("aborted");
 	await fixture.clock.advance(0);
 	assert.equal(fixture.breaker.status().inFlight, 0);
 	assert.deepEqual(fixture.trips, ["refused"]);

@@ -29,7 +29,7 @@ type Step =
 	| { readonly do: "recover" }
 	| { readonly do: "wait"; readonly ms: number };
 
-const outcome = fc.constantFrom<Outcome>("answered", "cut", ...FAULTS);
+const outcome = fc.constantFrom<Outcome>("answered", "aborted", ...FAULTS);
 const kind = fc.constantFrom<"read" | "submission">("read", "submission");
 const step: fc.Arbitrary<Step> = fc.oneof(
 	{

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Transport } from "../../../../boost-proxy/domain/ports.ts";
-import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/request.ts";
+import { FAULTS, type TransportResult } from "../../../../boost-proxy/domain/request.ts";
 import { createHeadReference, fallbackProbe, relayProbe } from "../../../../boost-proxy/health/probes.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-const answered = (status: number, body: unknown): ExchangeResult => ({
+const answered = (status: number, body: unknown): TransportResult => ({
 	kind: "answered",
 	status,
 	retryAfterS: undefined,
@@ -18,13 +18,13 @@ const answered = (status: number, body: unknown): ExchangeResult => ({
 const result = (value: unknown, status = 200) => answered(status, { jsonrpc: "2.0", id: 1, result: value });
 const error = (code: number, status = 200) =>
 	answered(status, { jsonrpc: "2.0", id: 1, error: { code, message: "no" } });
-const CUT: ExchangeResult = { kind: "cut", sent: false };
+const CUT: TransportResult = { kind: "aborted", sent: false };
 
 /** A transport that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
 class FakeTransport implements Transport {
 	readonly asked: string[] = [];
 	readonly deadlines: number[] = [];
-	readonly answers: Record<string, ExchangeResult> = {
+	readonly answers: Record<string, TransportResult> = {
 		readyz: answered(200, { ready: true }),
 		eth_blockNumber: result("0x64"),
 		eth_chainId: result("0x1"),
@@ -37,18 +37,18 @@ class FakeTransport implements Transport {
 		this.#clock = clock;
 	}
 
-	post({ target, body, deadlineMs }: Parameters<Transport["post"]>[0]): Promise<ExchangeResult> {
+	post({ target, body, deadlineMs }: Parameters<Transport["post"]>[0]): Promise<TransportResult> {
 		const { method } = JSON.parse(body.toString()) as { method: string };
 		return this.#answer(method, `${method}${target}`, deadlineMs);
 	}
 
-	get(target: string, deadlineMs: number): Promise<ExchangeResult> {
+	get(target: string, deadlineMs: number): Promise<TransportResult> {
 		return this.#answer("readyz", target, deadlineMs);
 	}
 
 	async close(): Promise<void> {}
 
-	async #answer(key: string, asked: string, deadlineMs: number): Promise<ExchangeResult> {
+	async #answer(key: string, asked: string, deadlineMs: number): Promise<TransportResult> {
 		this.asked.push(asked);
 		this.deadlines.push(deadlineMs);
 		if (this.tookMs > 0) await new Promise<void>((resolve) => this.#clock.after(this.tookMs, resolve));
@@ -112,7 +112,7 @@ test("the result by the relay's answer to /readyz", async () => {
 		[answered(404, "<html>"), "httpStatus"],
 		[answered(302, ""), "httpStatus"],
 		[CUT, "reset"],
-		...FAULTS.map((fault) => [{ kind: "failed", fault, sent: true } as ExchangeResult, fault] as const),
+		...FAULTS.map((fault) => [{ kind: "failed", fault, sent: true } as TransportResult, fault] as const),
 	] as const) {
 		const { transport, probe } = relayFixture();
 		transport.answers.readyz = answer;
@@ -136,7 +136,7 @@ const WORDS = [
 	[error(-32601), "notReady"],
 	[CUT, "reset"],
 	[{ kind: "failed", fault: "timeout", sent: true }, "timeout"],
-] as const satisfies readonly (readonly [ExchangeResult, string])[];
+] as const satisfies readonly (readonly [TransportResult, string])[];
 const LIMITED = [answered(429, ""), error(-32005), error(-32005, 429)];
 
 test("the result by the relay's answer for its head; a rate limit is ignored", async () => {

@@ -39,7 +39,7 @@ function health(
 test("which outcomes count as faults, by upstream, kind and duration", () => {
 	for (const [outcome, kind, tookMs, relay, fallback] of [
 		["answered", "submission", 0, false, false],
-		["cut", "submission", 0, false, false],
+		["aborted", "submission", 0, false, false],
 		["internal", "submission", 0, false, false],
 		["tooLarge", "read", 0, false, false],
 		["limited", "submission", 0, false, true],
@@ -62,7 +62,7 @@ test("which outcomes count as faults, by upstream, kind and duration", () => {
 test("which outcomes open the breaker, and with which reason", () => {
 	for (const [outcome, inRow, noneAnswered, circumstances, reason] of [
 		["answered", 9, true, PROBATION, null],
-		["cut", 9, true, PROBATION, null],
+		["aborted", 9, true, PROBATION, null],
 		["tooLarge", 9, true, PROBATION, null],
 		["refused", 1, false, WELL, "refused"],
 		["reset", 1, false, WELL, null],

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
-import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, endRow, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import {
@@ -16,6 +15,7 @@ import {
 	readKey,
 } from "../../../../boost-proxy/journal/records.ts";
 import { Background } from "../../../../shared/background.ts";
+import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -212,10 +212,10 @@ test("a journal of another version is refused, and left as it is", async () => {
 	assert.equal(disk.map.get("m/format")?.toString(), "3");
 });
 
-const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
+const TOLD: readonly RpcAnswer[] = [{ ok: true, result: "0x7a69" }];
 
 /** A start of a journal on `disk` whose chain answers one thing after another. */
-async function bindingFixture(answers: (readonly CallResult[] | null)[], disk = new FakeDisk()) {
+async function bindingFixture(answers: (readonly RpcAnswer[] | null)[], disk = new FakeDisk()) {
 	const clock = new ManualClock();
 	const errors: string[] = [];
 	const log = { ...silentLogger, error: (message: string) => errors.push(message) };

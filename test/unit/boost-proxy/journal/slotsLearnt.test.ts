@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Call, CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { ChainTime } from "../../../../boost-proxy/rows/chainTime.ts";
 import { Background } from "../../../../shared/background.ts";
 import { Slots } from "../../../../shared/ethereum/slots.ts";
+import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -23,7 +23,7 @@ async function following(slotMs: number) {
 		for (let last = blocks.at(-1) ?? 0; last + chain.slotMs <= clock.now(); last = blocks.at(-1) ?? 0)
 			blocks.push(last + chain.slotMs);
 	};
-	const batch = async (calls: readonly Call[]): Promise<readonly CallResult[] | null> => {
+	const batch = async (calls: readonly RpcCall[]): Promise<readonly RpcAnswer[] | null> => {
 		grow();
 		chain.reads += 1;
 		chain.most = Math.max(chain.most, calls.length);

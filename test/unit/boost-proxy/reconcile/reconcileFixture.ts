@@ -3,18 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChainReads, Dialect, Sendable, SendOptions } from "../../../../boost-proxy/domain/ports.ts";
-import type {
-	Call,
-	CallResult,
-	Delivery,
-	UpstreamName,
-	WireVerdict,
-} from "../../../../boost-proxy/domain/request.ts";
+import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/request.ts";
 import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
+import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import type { LiveRow } from "../journal/journalFixture.ts";
@@ -41,11 +36,11 @@ export class FakeUpstream extends FakeUpstreamBase {
 	readonly stages = new Map<string, string>();
 	/** All deliveries in order, refused and lost ones too. */
 	readonly delivered: { readonly tx: Sendable; readonly options: SendOptions }[] = [];
-	readonly called: { readonly call: Call; readonly options: SendOptions }[] = [];
+	readonly called: { readonly call: RpcCall; readonly options: SendOptions }[] = [];
 	/** Its verdict on a delivery, before it keeps it. */
 	answer: (tx: Sendable) => Delivery | null | Promise<Delivery | null> = () => ACKNOWLEDGED;
 	/** Another answer to a call than its own. */
-	answerCall: (call: Call) => CallResult | null | undefined | Promise<CallResult | null | undefined> = () =>
+	answerCall: (call: RpcCall) => RpcAnswer | null | undefined | Promise<RpcAnswer | null | undefined> = () =>
 		undefined;
 	/** Status pages by hash. */
 	readonly pages = new Map<string, unknown>();
@@ -74,7 +69,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 		return stage === undefined || stage === "EXPIRED" || stage === "DROPPED";
 	}
 
-	override async call(call: Call, options: SendOptions): Promise<CallResult | null> {
+	override async call(call: RpcCall, options: SendOptions): Promise<RpcAnswer | null> {
 		if (this.breaker.isUnavailable) return null;
 		this.called.push({ call, options });
 		const answer = await this.answerCall(call);
@@ -111,7 +106,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 	}
 }
 
-export function failure(message: string, code = -32000): CallResult {
+export function failure(message: string, code = -32000): RpcAnswer {
 	const error: WireVerdict = { code, message };
 	return { ok: false, error };
 }
@@ -120,10 +115,10 @@ export function failure(message: string, code = -32000): CallResult {
 export class FakeChain implements ChainReads {
 	readonly nonces = new Map<string, bigint>();
 	readonly receipts = new Set<string>();
-	readonly batches: (readonly Call[])[] = [];
+	readonly batches: (readonly RpcCall[])[] = [];
 	isDown = false;
 
-	async batch(calls: readonly Call[]): Promise<readonly CallResult[] | null> {
+	async batch(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[] | null> {
 		this.batches.push(calls);
 		if (this.isDown) return null;
 		return calls.map(({ method, params }) => {

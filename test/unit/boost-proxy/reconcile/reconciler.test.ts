@@ -34,7 +34,7 @@ const ANSWERS: readonly (readonly [string, readonly Delivery[], number, number, 
 	["no verdict: a cancel must reach it", [fault(true)], 500, 1, ["relay", "fallback"]],
 	[
 		"no verdict: it gets it again until it says so",
-		[fault(true), { kind: "cut", sent: true }, { kind: "acknowledged", known: true }, refused()],
+		[fault(true), { kind: "aborted", sent: true }, { kind: "acknowledged", known: true }, refused()],
 		...([20_000, 3, ["relay", "fallback"]] as const),
 	],
 	["no verdict, then a refusal: it does not have it", [fault(true), refused()], 10_000, 2, ["relay"]],

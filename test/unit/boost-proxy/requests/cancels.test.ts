@@ -2,7 +2,8 @@
 // cancelled is handed over.
 
 import assert from "node:assert/strict";
-import type { CallResult, Delivery } from "../../../../boost-proxy/domain/request.ts";
+import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
+import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import {
 	ACKNOWLEDGED,
@@ -14,8 +15,8 @@ import {
 } from "./requestFixture.ts";
 
 const OWNER = testAccount(0);
-const YES: CallResult = { ok: true, result: true };
-const NOT_FOUND: CallResult = {
+const YES: RpcAnswer = { ok: true, result: true };
+const NOT_FOUND: RpcAnswer = {
 	ok: false,
 	error: { code: -32000, message: "transaction not found or no longer pending" },
 };
@@ -46,7 +47,7 @@ function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	return end === null ? null : [end.ending, ...end.cancelAt];
 }
 
-type Answer = CallResult | null | "out" | "behind an open breaker";
+type Answer = RpcAnswer | null | "out" | "behind an open breaker";
 interface Case {
 	readonly by: "relay" | "fallback" | "both";
 	/** What each holder says; null: nothing. */
@@ -118,7 +119,7 @@ scenario(
 	async (fixture) => {
 		const { journal, relay } = fixture;
 		await held(fixture, "relay");
-		const stage = (one: string | null): CallResult => ({
+		const stage = (one: string | null): RpcAnswer => ({
 			...{ ok: true, result: [{ hash: HASH, status: "UNKNOWN", stage: one }] },
 		});
 		relay.answers = [NOT_FOUND, stage("INCLUDED")];

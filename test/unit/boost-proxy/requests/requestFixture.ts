@@ -5,8 +5,6 @@ import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { DialectName, Sendable, SendOptions, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type {
 	BoostPath,
-	Call,
-	CallResult,
 	Delivery,
 	RequestState,
 	UpstreamName,
@@ -14,6 +12,7 @@ import type {
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
+import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
@@ -35,7 +34,7 @@ export const rejected = (message: string): Delivery => ({
 export class FakeUpstream extends FakeUpstreamBase {
 	/** Used one after another; the last one repeats. */
 	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
-	answers: (CallResult | null)[] = [];
+	answers: (RpcAnswer | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
 	/** Runs during each call. */
 	onCall: () => Promise<void> = async () => {};
@@ -46,7 +45,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 		readonly deadlineMs: number;
 		readonly caller: SendOptions["caller"];
 	}[] = [];
-	readonly called: Call[] = [];
+	readonly called: RpcCall[] = [];
 
 	constructor(name: UpstreamName, dialect: DialectName | null) {
 		super(name, dialect === null ? null : dialectOf(dialect));
@@ -74,7 +73,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 		return typeof next === "function" ? next() : next;
 	}
 
-	override async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
+	override async call(call: RpcCall, options?: { readonly anyway?: boolean }): Promise<RpcAnswer | null> {
 		if (this.isUnavailable && !(options?.anyway === true && this.isReachable)) return null;
 		this.called.push(call);
 		await this.onCall();

@@ -1,126 +1,86 @@
-// The bytes that a transport sends: method, target, headers and body, for URLs of all kinds.
+// What boost reads in an answer beside its text: whether it is one, how long to wait, and whether the request came back to boost;
+// and what it tells the operator of the others.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
-import { HttpTransport, readUpstreamUrl } from "../../../../boost-proxy/upstream/transport.ts";
-import { systemClock } from "../../../../shared/clock.ts";
-import { VERSION } from "../../../../shared/version.ts";
+import { HttpTransport } from "../../../../boost-proxy/upstream/transport.ts";
+import type { Symptom } from "../../../../shared/outgoing/advice.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import { httpText, RawUpstream } from "../../../support/upstreams.ts";
 
-const DEADLINE_MS = 20_000;
-const NO_HEADERS = {};
-
-async function withUpstream(run: (upstream: RawUpstream) => Promise<void>): Promise<void> {
-	const upstream = await RawUpstream.start(({ socket }) => void socket.write(httpText("{}")));
-	try {
-		await run(upstream);
-	} finally {
-		await upstream.close();
-	}
-}
-
-test("a POST has the given target, headers and body, the content type, our name and nothing else", () =>
-	withUpstream(async (upstream) => {
-		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
-		const headers = { "x-forwarded-for": "10.1.2.3", "x-boost-auth": "s3cret" };
-		const body = Buffer.from('{"params":["0xé"]}');
-		const result = await transport.post({ target: "/fast?a=b", body, headers, deadlineMs: DEADLINE_MS });
-		assert.deepEqual(result, {
-			kind: "answered",
-			status: 200,
-			retryAfterS: undefined,
-			body: Buffer.from("{}"),
-		});
-		const lines = [
-			"POST /fast?a=b HTTP/1.1",
-			`host: 127.0.0.1:${upstream.port}`,
-			"connection: keep-alive",
-			"content-type: application/json",
-			`user-agent: leeward/${VERSION}`,
-			"accept-encoding: identity",
-			"x-forwarded-for: 10.1.2.3",
-			"x-boost-auth: s3cret",
-			`content-length: ${body.length}`,
-		];
-		assert.equal(upstream.received, `${lines.join("\r\n")}\r\n\r\n${body.toString("latin1")}`);
-		await transport.close();
-	}));
-
-test("the URL's credentials are sent as Basic, its path and query before the target's", () =>
-	withUpstream(async (upstream) => {
-		const url = `http://us%65r:p%40ss@127.0.0.1:${upstream.port}/base/?key=k`;
-		const transport = new HttpTransport({ url }, { clock: systemClock });
-		await transport.post({ target: "/fast?a=b", body: "{}", headers: NO_HEADERS, deadlineMs: DEADLINE_MS });
-		const [request = ""] = upstream.requests;
-		assert.match(request, /^POST \/base\/fast\?key=k&a=b HTTP\/1\.1\r\n/);
-		assert.ok(request.includes(`authorization: Basic ${btoa("user:p@ss")}\r\n`), "the pair, decoded");
-		await transport.close();
-	}));
-
-test("any target or header is sent and answered: a client must not cause faults", () =>
-	withUpstream(async (upstream) => {
-		const transport = new HttpTransport({ url: upstream.url }, { clock: systemClock });
-		const text = fc.oneof(fc.string({ unit: "binary" }), fc.string(), fc.constant("\ud800\r\nx: y"));
-		await fc.assert(
-			fc.asyncProperty(text, text, async (query, value) => {
-				const headers = { origin: value };
-				const result = await transport.post({
-					target: `/fast?${query}`,
-					body: "{}",
-					headers,
-					deadlineMs: DEADLINE_MS,
-				});
-				assert.equal(result.kind, "answered");
-				const request = upstream.requests.at(-1) ?? "";
-				assert.match(request, /^POST \/fast(\?[^ \r\n]*)? HTTP\/1\.1\r\nhost:/);
-				assert.doesNotMatch(request, /\nx: y/);
-			}),
-			{ numRuns: 60 },
-		);
-		await transport.close();
-	}));
-
-const PATHS: readonly (readonly [string, string, string])[] = [
-	["http://h", "", "/"],
-	["http://h", "/", "/"],
-	["http://h", "/fast", "/fast"],
-	["http://h/", "/fast", "/fast"],
-	["http://h", "?a=b", "/?a=b"],
-	["http://h/base", "/fast?a=b", "/base/fast?a=b"],
-	["http://h/base/", "/fast", "/base/fast"],
-	["http://h/base/", "/", "/base/"],
-	["http://h/base", "/", "/base"],
-	["http://h/base", "", "/base"],
-	["http://h/v3/KEY", "?refund=0x1:90", "/v3/KEY?refund=0x1:90"],
-	["https://h/", "/fast", "/fast"],
-	["https://h/v3/KEY/?a=b", "", "/v3/KEY/?a=b"],
-	["https://h/v3/KEY/", "/fast", "/v3/KEY/fast"],
-	["http://h/?key=k", "/fast", "/fast?key=k"],
-	["http://h/base?key=k", "/fast?a=b", "/base/fast?key=k&a=b"],
-	["http://h/base?key=k", "", "/base?key=k"],
-	["http://h/base?key=k", "?", "/base?key=k"],
-	["https://protect.example/tx/", "/0xab", "/tx/0xab"],
-	["https://protect.example/tx", "0xab", "/tx/0xab"],
-	// Nothing leads elsewhere, and a query stays as it came.
-	["http://h", "http://elsewhere/", "/http://elsewhere/"],
-	["http://h", "/fast?a=%zz&&b=%41?c", "/fast?a=%zz&&b=%41?c"],
-	["http://h", "/fast?a=\xe9", "/fast?a=\xe9"],
-	["http://h", "/fast?a=b c\r\nx: y€", "/fast?a=b%20c%0D%0Ax:%20y%E2%82%AC"],
-	["http://h", "/fast?a=\ud800", "/fast?a=%EF%BF%BD"],
-];
-
-test("the target's path is appended to the URL's, and queries are joined", () => {
-	for (const [url, target, path] of PATHS) {
-		assert.equal(readUpstreamUrl(url).pathOf(target), path, `${url} and ${JSON.stringify(target)}`);
-	}
+const JSON_TYPE = "content-type: application/json";
+const failed = (fault: string) => ({ kind: "failed", fault, sent: true });
+const answered = (status: number, text: string, retryAfterS?: number) => ({
+	...{ kind: "answered", status, retryAfterS },
+	body: Buffer.from(text),
 });
 
-test("credentials are separated from the URL", () => {
-	const url = readUpstreamUrl("https://user:a%3Ab@h:8443/base#part");
-	assert.equal(url.origin, "https://h:8443");
-	assert.equal(url.authorization, `Basic ${btoa("user:a:b")}`);
-	assert.equal(url.pathOf("/fast"), "/base/fast");
-	assert.equal(readUpstreamUrl("http://h").authorization, null);
-	assert.equal(readUpstreamUrl("http://%zz@h").authorization, `Basic ${btoa("%zz:")}`);
+/** What the upstream writes, the result, and what is told; undefined: nothing. */
+const ANSWERS: readonly (readonly [string, object, Symptom | undefined])[] = [
+	[httpText("{}", "200 OK", [JSON_TYPE]), answered(200, "{}"), undefined],
+	[httpText("{}"), answered(200, "{}"), undefined],
+	[
+		httpText("<html>", "200 OK", ["content-type: text/html"]),
+		answered(200, "<html>"),
+		{ status: 200, type: "text/html", location: undefined },
+	],
+	[
+		httpText("", "302 Found", ["location: /elsewhere"]),
+		answered(302, ""),
+		{ status: 302, type: undefined, location: "/elsewhere" },
+	],
+	...(
+		[
+			["7", 7],
+			["Thu, 01 Jan 2026 00:00:30 GMT", 30],
+			["Thu, 01 Jan 2015 00:00:30 GMT", 0],
+			["-5.5", undefined],
+		] as const
+	).map(
+		([value, seconds]) =>
+			[
+				httpText("busy", "503 Busy", [`retry-after: ${value}`]),
+				answered(503, "busy", seconds),
+				{ status: 503, type: undefined, location: undefined },
+			] as const,
+	),
+	[
+		httpText("{}", "508 Loop Detected", ["x-boost-loop: 1", JSON_TYPE]),
+		failed("loop"),
+		{ status: 508, type: "application/json", location: undefined },
+	],
+	[
+		httpText("{}", "508 Loop Detected", [JSON_TYPE]),
+		answered(508, "{}"),
+		{ status: 508, type: "application/json", location: undefined },
+	],
+	[
+		httpText("zipped", "200 OK", ["content-encoding: zstd", JSON_TYPE]),
+		failed("notJsonRpc"),
+		{ status: 200, type: "application/json", encoding: "zstd", location: undefined },
+	],
+	[
+		httpText("x".repeat(2_000), "200 OK", [JSON_TYPE]),
+		failed("tooLarge"),
+		{ status: 200, type: "application/json", encoding: undefined, location: undefined },
+	],
+];
+
+test("an answer is read with its Retry-After; a loop and what is none are faults, and told", async () => {
+	let text = "";
+	const upstream = await RawUpstream.start(({ socket }) => void socket.write(text));
+	const told: Symptom[] = [];
+	const transport = new HttpTransport(
+		{ url: upstream.url, maxAnswerBytes: 1_024 },
+		{ clock: new ManualClock(), onSymptom: (symptom) => told.push(symptom) },
+	);
+	for (const [answer, expected, symptom] of ANSWERS) {
+		text = answer;
+		const post = { target: "/fast", body: "{}", headers: {}, deadlineMs: 60_000 };
+		assert.deepEqual(await transport.post(post), expected, answer.slice(0, 60));
+		assert.deepEqual(await transport.get("/readyz", 60_000), expected, answer.slice(0, 60));
+		assert.deepEqual(told.splice(0), symptom === undefined ? [] : [symptom, symptom], answer.slice(0, 60));
+	}
+	await transport.close();
+	await upstream.close();
 });

@@ -142,5 +142,5 @@ test("a request that found no free connection is not counted", async () => {
 	assert.deepEqual(delivery, { kind: "failed", fault: "timeout", sent: false });
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: true }];
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null });
-	assert.deepEqual(outcomes, ["cut", "timeout"]);
+	assert.deepEqual(outcomes, ["aborted", "timeout"]);
 });

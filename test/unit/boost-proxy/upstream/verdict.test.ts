@@ -5,8 +5,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type {
 	Delivery,
-	Exchange,
-	ExchangeResult,
+	TransportResult,
+	UpstreamAnswer,
 	UpstreamName,
 } from "../../../../boost-proxy/domain/request.ts";
 import {
@@ -23,7 +23,7 @@ const RELAY: Judged = { name: "relay", isVerdict: () => false };
 const FALLBACK: Judged = { name: "fallback", isVerdict: (message) => message === "invalid nonce" };
 const JUDGED: Readonly<Record<UpstreamName, Judged>> = { relay: RELAY, fallback: FALLBACK };
 
-function exchange(body: unknown, status = 200, retryAfterS?: number): Exchange {
+function answered(body: unknown, status = 200, retryAfterS?: number): UpstreamAnswer {
 	const text = typeof body === "string" ? body : JSON.stringify(body);
 	return { kind: "answered", status, retryAfterS, body: Buffer.from(text) };
 }
@@ -116,7 +116,7 @@ const DELIVERIES: readonly (readonly [string, unknown, number, readonly Upstream
 test("a delivery is acknowledged, rejected or no verdict", () => {
 	for (const [what, body, status, upstreams, expected] of DELIVERIES) {
 		for (const name of upstreams) {
-			const delivery = judgeDelivery(exchange(body, status), { id: 1, hash: HASH }, JUDGED[name]);
+			const delivery = judgeDelivery(answered(body, status), { id: 1, hash: HASH }, JUDGED[name]);
 			assert.equal(short(delivery), expected, `${what}, from the ${name}`);
 			if (delivery.kind === "failed") assert.ok(delivery.sent, "it had the request");
 		}
@@ -124,32 +124,32 @@ test("a delivery is acknowledged, rejected or no verdict", () => {
 });
 
 test("results without an answer are returned unchanged", () => {
-	const results: ExchangeResult[] = [
-		{ kind: "cut", sent: true },
+	const results: TransportResult[] = [
+		{ kind: "aborted", sent: true },
 		{ kind: "failed", fault: "refused", sent: false },
 	];
 	for (const result of results) {
 		assert.equal(judgeDelivery(result, { id: 1, hash: HASH }, RELAY), result);
 		assert.equal(judgeReading(result, { ids: [1], batch: false }, RELAY), result);
-		assert.equal(readCalls(result as Extract<ExchangeResult, { kind: "cut" }>, [1]), null);
+		assert.equal(readCalls(result as Extract<TransportResult, { kind: "aborted" }>, [1]), null);
 	}
 });
 
 test("a refusal keeps code, message and data, a fault the error and Retry-After", () => {
 	const expected = { id: "a", hash: HASH };
-	const refusal = exchange(no(-32000, "txpool is full: 64", "a", { scope: "sender" }));
+	const refusal = answered(no(-32000, "txpool is full: 64", "a", { scope: "sender" }));
 	assert.deepEqual(judgeDelivery(refusal, expected, RELAY), {
 		kind: "rejected",
 		error: { code: -32000, message: "txpool is full: 64", data: { scope: "sender" } },
 	});
-	assert.deepEqual(judgeDelivery(exchange(no(-32603, "internal error", "a")), expected, RELAY), {
+	assert.deepEqual(judgeDelivery(answered(no(-32603, "internal error", "a")), expected, RELAY), {
 		kind: "failed",
 		fault: "internal",
 		sent: true,
 		error: { code: -32603, message: "internal error" },
 	});
 	const busy = { kind: "failed", fault: "httpStatus", sent: true, retryAfterS: 9 };
-	assert.deepEqual(judgeDelivery(exchange("busy", 503, 9), expected, RELAY), busy);
+	assert.deepEqual(judgeDelivery(answered("busy", 503, 9), expected, RELAY), busy);
 });
 
 const BATCH = [ok("0x1", 1), no(-32603, "internal error", "b"), ok(null, null)];
@@ -219,7 +219,7 @@ const READINGS: readonly (readonly [string, unknown, number, boolean, UpstreamNa
 
 test("a reading is an answer to what was asked, or no answer; its bytes are passed on", () => {
 	for (const [what, body, status, batch, name, expected] of READINGS) {
-		const one = exchange(body, status);
+		const one = answered(body, status);
 		const ids = batch ? [1, undefined, "b", null] : [1];
 		const reading = judgeReading(one, { ids, batch }, JUDGED[name]);
 		assert.equal(reading.kind === "failed" ? reading.fault : reading.kind, expected, what);
@@ -246,12 +246,12 @@ test("-32603 to all of it with Retry-After says as much as 503: nothing can be s
 		["a batch with one answer", [failure(1), ok("0x1", 2)], batch, "answered"],
 	] as const;
 	for (const [what, body, expected, wanted] of ROWS) {
-		const found = judgeReading(exchange(body, 200, 1), expected, RELAY);
+		const found = judgeReading(answered(body, 200, 1), expected, RELAY);
 		assert.equal(found.kind === "failed" ? found.fault : found.kind, wanted, what);
-		const without = judgeReading(exchange(body, 200), expected, RELAY);
+		const without = judgeReading(answered(body, 200), expected, RELAY);
 		assert.notEqual(without.kind === "failed" ? without.fault : without.kind, "httpStatus", what);
 	}
-	const sent = judgeDelivery(exchange(failure(1), 200, 2), { id: 1, hash: HASH }, RELAY);
+	const sent = judgeDelivery(answered(failure(1), 200, 2), { id: 1, hash: HASH }, RELAY);
 	assert.deepEqual(sent, { kind: "failed", fault: "httpStatus", sent: true, retryAfterS: 2 });
 });
 
@@ -260,7 +260,7 @@ const PAD = "x".repeat(70_000);
 test("answers to boost's own calls are in the order of the calls", () => {
 	const expected = { ids: [0, 1, 2], batch: true };
 	const body = [ok("c", 2), no(-32000, "header not found", 1), ok("a", 0)];
-	const results = readCalls(judgeReading(exchange(body), expected, RELAY), [0, 1, 2]);
+	const results = readCalls(judgeReading(answered(body), expected, RELAY), [0, 1, 2]);
 	assert.deepEqual(results, [
 		{ ok: true, result: "a" },
 		{ ok: false, error: { code: -32000, message: "header not found" } },
@@ -290,7 +290,7 @@ test("any bytes with any status are classified", () => {
 	const id = fc.oneof(fc.constant(1), fc.string(), fc.constant(null));
 	fc.assert(
 		fc.property(bytes, status, id, fc.boolean(), fc.boolean(), (body, code, expected, batch, isRelay) => {
-			const one: Exchange = { kind: "answered", status: code, retryAfterS: undefined, body };
+			const one: UpstreamAnswer = { kind: "answered", status: code, retryAfterS: undefined, body };
 			const judged = isRelay ? RELAY : FALLBACK;
 			const delivery = judgeDelivery(one, { id: expected, hash: HASH }, judged);
 			assert.match(short(delivery), /^[a-zA-Z]+$/);
@@ -348,8 +348,8 @@ const LONG: readonly (readonly [string, string, boolean, string])[] = [
 test("long answers are classified by their ends", () => {
 	for (const [what, text, batch, expected] of LONG) {
 		const body = Buffer.from(text);
-		const exchange = { kind: "answered", status: 200, retryAfterS: undefined, body } as const;
-		const reading = judgeReading(exchange, { ids: [1], batch }, { name: "relay", isVerdict: () => false });
+		const answer = { kind: "answered", status: 200, retryAfterS: undefined, body } as const;
+		const reading = judgeReading(answer, { ids: [1], batch }, { name: "relay", isVerdict: () => false });
 		assert.equal(reading.kind === "failed" ? reading.fault : reading.kind, expected, what);
 	}
 });

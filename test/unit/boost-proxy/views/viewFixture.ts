@@ -2,7 +2,7 @@
 
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
-import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
 	type Ending,
@@ -16,20 +16,21 @@ import {
 import type { ViewsDependencies } from "../../../../boost-proxy/views/statusView.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
+import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
 
 /** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
-export type Reply = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
+export type Reply = (params: readonly unknown[]) => RpcAnswer | null | Promise<RpcAnswer | null>;
 
 /** A good answer. */
-export function result(value: unknown): CallResult {
+export function result(value: unknown): RpcAnswer {
 	return { ok: true, result: value };
 }
 
 /** A verdict. */
-export function refusal(code: number, message: string): CallResult {
+export function refusal(code: number, message: string): RpcAnswer {
 	return { ok: false, error: { code, message } };
 }
 
@@ -47,9 +48,9 @@ export class FakeUpstream extends FakeUpstreamBase {
 	}
 
 	override async call(
-		{ method, params }: Call,
+		{ method, params }: RpcCall,
 		options: Parameters<Upstream["call"]>[1],
-	): Promise<CallResult | null> {
+	): Promise<RpcAnswer | null> {
 		if (this.isUnavailable) return null;
 		this.asked.push(method);
 		if (options.routing !== undefined) options.routing.attempts += 1;
@@ -57,7 +58,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 		return (await this.rows.get(method)?.(params)) ?? null;
 	}
 
-	override async batch(calls: readonly Call[], options: Parameters<Upstream["batch"]>[1]) {
+	override async batch(calls: readonly RpcCall[], options: Parameters<Upstream["batch"]>[1]) {
 		const answers = await Promise.all(calls.map((call) => this.call(call, options)));
 		return answers.every((answer) => answer !== null) ? answers : null;
 	}
@@ -119,7 +120,7 @@ export class ViewFixture {
 	};
 
 	readonly chain = {
-		batch: async (calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null> => {
+		batch: async (calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null> => {
 			if (!(deadlineMs > 0)) throw new Error("the chain without a deadline");
 			this.chainAsked.push(...calls.map(({ method }) => method));
 			if (!this.isChainUp) return null;

@@ -11,7 +11,7 @@ import { EventLoopQueue } from "../../../../shared/shares/scheduler.ts";
 import { WsClient } from "../../../support/clients.ts";
 import {
 	Listener,
-	OpenExchange,
+	OpenMessage,
 	type SubscriptionServer,
 	startSubscriptionServer,
 } from "../../../support/feeds.ts";
@@ -53,7 +53,7 @@ describe("before the id was sent", () => {
 	test("nothing is sent; then all of it, in order; other subscriptions of the connection don't wait", () => {
 		const { hub } = fixture();
 		const one = new Listener();
-		const exchange = new OpenExchange();
+		const exchange = new OpenMessage();
 		const known = hub.subscribe(one, "a");
 		const id = hub.subscribe(one, "a", exchange);
 		hub.notify(one, id, () => "present");
@@ -85,7 +85,7 @@ describe("before the id was sent", () => {
 	function holding() {
 		const { hub } = fixture();
 		const one = new Listener();
-		const exchange = new OpenExchange();
+		const exchange = new OpenMessage();
 		return { hub, one, exchange, id: hub.subscribe(one, "a", exchange) };
 	}
 });

@@ -14,7 +14,7 @@ import {
 } from "../../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
 import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
-import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
+import type { ReceivedCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const SECRET = "s3cret";
@@ -208,7 +208,7 @@ function limited(rps = 100, maxClients = 1_000) {
 			null,
 			null,
 		);
-		const call: RpcCall = { id: 1, isStrict: true, method, params, paramsSize: 0, fault: null };
+		const call: ReceivedCall = { id: 1, isStrict: true, method, params, paramsSize: 0, fault: null };
 		return limiter.take(context, call, 1);
 	};
 	return { clock, limiter, passing, take };

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { JsonRpcClient, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { freePort } from "../../../devnet/freePort.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
 
@@ -158,6 +159,28 @@ test("a request that may no longer be sent when its turn comes is not written", 
 	assert.equal((await first).text, BODY);
 	assert.deepEqual(await second, ["withheld", undefined]);
 	assert.equal(requests, 1);
+});
+
+test("a fault says whether anything of the request was sent", async () => {
+	const sentOf = (asked: Promise<unknown>) =>
+		asked.then(
+			() => assert.fail("it was answered"),
+			(thrown: unknown) => (thrown as UpstreamError).sent,
+		);
+	answer = (socket) => socket.end();
+	assert.equal(await sentOf(ask()), true);
+	assert.equal(await sentOf(client.exchange("{}", {}, TIMEOUT_MS, { shouldSend: () => false })), false);
+	answer = () => {};
+	const first = sentOf(ask());
+	await until("the request", () => requests === 2);
+	const second = sentOf(client.exchange("{}", {}, TIMEOUT_MS - 1));
+	await clock.advance(TIMEOUT_MS);
+	assert.deepEqual([await first, await second], [true, false]);
+	const url = `http://127.0.0.1:${await freePort()}`;
+	const nowhere = new JsonRpcClient({ url, timeoutMs: TIMEOUT_MS }, { clock });
+	assert.equal(await sentOf(nowhere.exchange("{}", {}, TIMEOUT_MS)), false);
+	await nowhere.close();
+	assert.equal(await sentOf(nowhere.exchange("{}", {}, TIMEOUT_MS)), false);
 });
 
 /** Writes `text` byte by byte, each in a turn of its own. */

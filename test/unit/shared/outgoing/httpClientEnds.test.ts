@@ -1,18 +1,24 @@
-// How an exchange with an upstream ends: there is exactly one result, and `sent` is false only if no byte was sent.
+// How a request to an upstream ends: there is exactly one result, and `sent` is false only if no byte was sent.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
-import { HttpTransport, type TransportOptions } from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import {
+	HttpClient,
+	type HttpClientOptions,
+	type HttpRequest,
+	type HttpResult,
+} from "../../../../shared/outgoing/httpClient.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
 import { httpText, type RawScript, RawUpstream } from "../../../support/upstreams.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x02"]}';
 const LONG_MS = 60_000;
-const post = (deadlineMs = LONG_MS, body = BODY) => ({ target: "/fast", body, headers: {}, deadlineMs });
+const post = (deadlineMs = LONG_MS, body = BODY) =>
+	({ method: "POST", target: "/fast", body, headers: {}, deadlineMs }) satisfies HttpRequest;
 const failed = (fault: string, sent: boolean) => ({ kind: "failed", fault, sent });
 
 const ENCODERS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
@@ -35,19 +41,19 @@ const ENDS: readonly (readonly [string, string | Buffer, boolean, object])[] = [
 		true,
 		failed("reset", true),
 	],
-	["bytes that are no HTTP", "SSH-2.0-OpenSSH_9.6\r\n", false, failed("notJsonRpc", true)],
-	["headers that are too long", head(`x: ${"x".repeat(40_000)}`, ""), false, failed("notJsonRpc", true)],
+	["bytes that are no HTTP", "SSH-2.0-OpenSSH_9.6\r\n", false, failed("unreadable", true)],
+	["headers that are too long", head(`x: ${"x".repeat(40_000)}`, ""), false, failed("unreadable", true)],
 	[
 		"a body that is said to be compressed",
 		httpText("zipped", "200 OK", ["content-encoding: gzip"]),
 		false,
-		failed("notJsonRpc", true),
+		failed("unreadable", true),
 	],
 	[
 		"an encoding that is not known",
 		httpText("zipped", "200 OK", ["content-encoding: zstd"]),
 		false,
-		failed("notJsonRpc", true),
+		failed("unreadable", true),
 	],
 	...Object.entries(ENCODERS).flatMap(
 		([encoding, encode]) =>
@@ -83,31 +89,16 @@ const ENDS: readonly (readonly [string, string | Buffer, boolean, object])[] = [
 		answered(200, "{}"),
 	],
 	["a redirect, not followed", httpText("", "302 Found", ["location: /elsewhere"]), false, answered(302, "")],
-	...(
-		[
-			["7", 7],
-			["Thu, 01 Jan 2026 00:00:30 GMT", 30],
-			["Thu, 01 Jan 2015 00:00:30 GMT", 0],
-			["-5.5", undefined],
-		] as const
-	).map(
-		([value, seconds]) =>
-			[
-				`retry-after: ${value}`,
-				httpText("busy", "503 Busy", [`retry-after: ${value}`]),
-				...([false, answered(503, "busy", seconds)] as const),
-			] as const,
-	),
 ];
 
 for (const [what, text, closes, expected] of ENDS) {
-	test(`an exchange ends by ${what}`, async (t) => {
+	test(`a request ends by ${what}`, async (t) => {
 		const upstream = await upstreamOf(t, ({ socket }) => {
 			if (closes) socket.end(text);
 			else socket.write(text);
 		});
-		const transport = transportOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
-		assert.deepEqual(await transport.post(post()), expected);
+		const client = clientOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
+		assert.deepEqual(endOf(await client.request(post())), expected);
 	});
 }
 
@@ -115,25 +106,28 @@ test("refused connections: no byte was sent, for waiting requests as well", asyn
 	const closed = await upstreamOf(t);
 	const { url } = closed;
 	await closed.close();
-	const transport = transportOf(t, { url, connections: 1 });
-	const results = await Promise.all(Array.from({ length: 5 }, () => transport.post(post())));
-	for (const result of results) assert.deepEqual(result, failed("refused", false));
+	const client = clientOf(t, { url, connections: 1 });
+	const results = await Promise.all(Array.from({ length: 5 }, () => client.request(post())));
+	for (const result of results) {
+		assert.deepEqual(endOf(result), failed("refused", false));
+		assert.equal(result.kind === "failed" && result.reason, "ECONNREFUSED");
+	}
 });
 
 test("a request that is abandoned while it waits for a connection is never sent", async (t) => {
 	const clock = new ManualClock();
 	const upstream = await upstreamOf(t);
-	const transport = transportOf(t, { url: upstream.url, connections: 1 }, clock);
-	const first = transport.post(post(LONG_MS, '"first"'));
+	const client = clientOf(t, { url: upstream.url, connections: 1 }, clock);
+	const first = client.request(post(LONG_MS, '"first"'));
 	await upstream.sawRequests(1);
 	const abort = new AbortSwitch();
-	const late = transport.post(post(500, '"late"'));
-	const unwanted = transport.post({ ...post(LONG_MS, '"unwanted"'), abort });
-	const last = transport.post(post(LONG_MS, '"last"'));
+	const late = client.request(post(500, '"late"'));
+	const unwanted = client.request({ ...post(LONG_MS, '"unwanted"'), abort });
+	const last = client.request(post(LONG_MS, '"last"'));
 	await clock.advance(500);
 	abort.abort();
-	assert.deepEqual(await late, failed("timeout", false));
-	assert.deepEqual(await unwanted, { kind: "cut", sent: false });
+	assert.deepEqual(endOf(await late), failed("timeout", false));
+	assert.deepEqual(await unwanted, { kind: "aborted", sent: false });
 	upstream.peers[0]?.socket.write(httpText("1"));
 	await upstream.sawRequests(2);
 	upstream.peers[0]?.socket.write(httpText("2"));
@@ -143,25 +137,85 @@ test("a request that is abandoned while it waits for a connection is never sent"
 	assert.equal(upstream.peers.length, 1, "the connection was kept");
 });
 
+test("what may not be sent any more when a connection is free is withheld, and the next one is sent on it", async (t) => {
+	const upstream = await upstreamOf(t);
+	const client = clientOf(t, { url: upstream.url, connections: 1 });
+	let may = true;
+	const check = { shouldSend: () => may };
+	const first = client.request({ ...post(LONG_MS, '"first"'), check });
+	await upstream.sawRequests(1);
+	const withheld = client.request({ ...post(LONG_MS, '"withheld"'), check });
+	const last = client.request(post(LONG_MS, '"last"'));
+	may = false;
+	upstream.peers[0]?.socket.write(httpText("1"));
+	await upstream.sawRequests(2);
+	upstream.peers[0]?.socket.write(httpText("2"));
+	assert.equal((await first).kind, "answered");
+	assert.deepEqual(endOf(await withheld), failed("withheld", false));
+	assert.equal((await last).kind, "answered");
+	assert.doesNotMatch(upstream.received, /withheld/);
+	assert.equal(upstream.peers.length, 1, "the connection was kept");
+});
+
+test("a stream is read as it comes, until it ends, falls silent or is not what was expected", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }) => socket.write(head("transfer-encoding: chunked", "")));
+	const clock = new ManualClock();
+	const client = clientOf(t, { url: upstream.url, connections: 1, maxAnswerBytes: 4 }, clock);
+	const read: string[] = [];
+	const stream = (accepts: boolean) => ({
+		...post(1_000),
+		stream: {
+			accepts: ({ status }: { readonly status: number }) => accepts && status === 200,
+			onBytes: (bytes: Buffer) => void read.push(bytes.toString()),
+			silenceMs: 5_000,
+		},
+	});
+	const write = async (nth: number, text: string, whole: string) => {
+		upstream.peers[nth]?.socket.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+		await until(whole, () => read.join("") === whole);
+	};
+	const ending = client.request(stream(true));
+	await upstream.sawRequests(1);
+	await write(0, "one, ", "one, ");
+	await clock.advance(4_999);
+	await write(0, "two, ", "one, two, ");
+	await clock.advance(4_999);
+	upstream.peers[0]?.socket.write("0\r\n\r\n");
+	assert.deepEqual(endOf(await ending), answered(200, ""));
+	const silent = client.request(stream(true));
+	await upstream.sawRequests(2);
+	await write(0, "three", "one, two, three");
+	await clock.advance(5_000);
+	assert.deepEqual(endOf(await silent), failed("timeout", true));
+	await until("it is closed", () => upstream.peers[0]?.closed);
+	assert.deepEqual(endOf(await client.request(stream(false))), answered(200, ""));
+	await until("it is closed too", () => upstream.peers[1]?.closed);
+	const mute = client.request(stream(true));
+	await upstream.sawRequests(4);
+	await clock.advance(1_000);
+	assert.deepEqual(endOf(await mute), failed("timeout", true), "the first bytes have the deadline");
+	assert.equal(clock.timers, 0, "no timer is left");
+});
+
 test("an abort ends a request in progress, but not one that was answered", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) socket.write(httpText("{}"));
 	});
 	const clock = new ManualClock();
-	const transport = transportOf(t, { url: upstream.url }, clock);
+	const client = clientOf(t, { url: upstream.url }, clock);
 	const abort = new AbortSwitch();
-	const pending = transport.post({ ...post(), abort });
+	const pending = client.request({ ...post(), abort });
 	await upstream.sawRequests(1);
 	const later = countingAbort();
-	const done = await transport.post({ ...post(), abort: later });
+	const done = await client.request({ ...post(), abort: later });
 	assert.equal(later.listeners, 0, "nobody listens for one that is over");
 	abort.abort();
-	assert.deepEqual(await pending, { kind: "cut", sent: true });
+	assert.deepEqual(await pending, { kind: "aborted", sent: true });
 	assert.equal(done.kind, "answered");
 	await until("the aborted one's connection is ended", () => upstream.peers[0]?.closed);
 	assert.equal(upstream.peers[1]?.closed, false, "the other one stays");
-	assert.deepEqual(await transport.post({ ...post(), abort }), { kind: "cut", sent: false });
-	assert.deepEqual(await transport.post(post(0)), failed("timeout", false));
+	assert.deepEqual(await client.request({ ...post(), abort }), { kind: "aborted", sent: false });
+	assert.deepEqual(endOf(await client.request(post(0))), failed("timeout", false));
 	assert.equal(clock.timers, 0, "no timer is left");
 	assert.equal(upstream.requests.length, 2);
 });
@@ -172,13 +226,13 @@ test("after a renewal only new connections are used, while requests in progress 
 		if (nth === 2) answers.push(() => socket.write(httpText('"late"')));
 		else socket.write(httpText("{}"));
 	});
-	const transport = transportOf(t, { url: upstream.url });
-	await transport.post(post());
-	const slow = transport.post(post());
+	const client = clientOf(t, { url: upstream.url });
+	await client.request(post());
+	const slow = client.request(post());
 	await upstream.sawRequests(2);
 	const old = [...upstream.peers];
-	transport.renew();
-	assert.equal((await transport.post(post())).kind, "answered");
+	client.renew();
+	assert.equal((await client.request(post())).kind, "answered");
 	assert.equal(upstream.peers.length, old.length + 1, "one more connection");
 	for (const answer of answers) answer();
 	assert.equal((await slow).kind, "answered");
@@ -186,8 +240,14 @@ test("after a renewal only new connections are used, while requests in progress 
 	assert.equal(upstream.peers.at(-1)?.closed, false);
 });
 
-function answered(status: number, text: string, retryAfterS?: number) {
-	return { kind: "answered", status, retryAfterS, body: Buffer.from(text) };
+function answered(status: number, text: string) {
+	return { kind: "answered", status, text };
+}
+
+/** What a result says of the end. */
+function endOf(result: HttpResult): object {
+	if (result.kind === "answered") return answered(result.status, result.body.toString());
+	return result.kind === "failed" ? failed(result.fault, result.sent) : result;
 }
 
 function head(header: string, rest: string): string {
@@ -201,10 +261,14 @@ async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstre
 	return upstream;
 }
 
-function transportOf(t: TestContext, options: TransportOptions, clock: Clock = systemClock): HttpTransport {
-	const transport = new HttpTransport(options, { clock });
-	t.after(() => transport.close());
-	return transport;
+function clientOf(
+	t: TestContext,
+	options: Partial<HttpClientOptions> & Pick<HttpClientOptions, "url">,
+	clock: Clock = systemClock,
+): HttpClient {
+	const client = new HttpClient({ connections: 256, ...options }, { clock });
+	t.after(() => client.close());
+	return client;
 }
 
 /** An abort that is never made. */
