@@ -3,12 +3,12 @@
 
 import type { LookupFunction } from "node:net";
 import type { Background } from "../shared/background.ts";
+import { addressReader, type ClientAddress } from "../shared/client.ts";
 import { type Clock, pause } from "../shared/clock.ts";
 import type { Fork } from "../shared/ethereum/forks.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
-import { addressReader, type ClientAddress } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages.ts";
 import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";

@@ -2,9 +2,9 @@
 // what can be in the next block, and archives what is final. Long passes over all transactions yield to other work.
 
 import type { Background } from "../shared/background.ts";
+import { clientOf } from "../shared/client.ts";
 import { type Clock, inSlices, nextTurn, pause } from "../shared/clock.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
-import { clientOf } from "../shared/http/callContext.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import { type Block, type ChainTip, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";

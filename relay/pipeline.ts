@@ -1,6 +1,7 @@
 // Handles submissions and cancels. A submission is decoded, admitted and stored; the sender runner does the rest after the
 // response. A cancel comes by hash, or as a self-transfer where soft cancellations were requested.
 
+import { clientOf } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import {
@@ -9,7 +10,6 @@ import {
 	decodeTransaction,
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
-import { clientOf } from "../shared/http/callContext.ts";
 import {
 	cancelsSoftly,
 	type Owner,

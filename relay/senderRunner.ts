@@ -2,8 +2,8 @@
 // senderPlan.ts decides. Called for each submission and for each head; one run per sender at a time.
 
 import type { Background } from "../shared/background.ts";
+import { clientOf } from "../shared/client.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
-import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";

@@ -1,7 +1,7 @@
 // Who owns a transaction, and what follows from what its owners asked for. Whoever has signed bytes can bring them, so nobody
 // owns them alone: the strictest path holds, nobody redirects another's refund, and nobody ends what another still wants. Pure.
 
-import { clientOf } from "./http/callContext.ts";
+import { clientOf } from "./client.ts";
 
 /** The submission paths by strictness, the strictest first. */
 export const STRICTEST_FIRST = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { ClientAddress, ReadAddress } from "../../shared/http/callContext.ts";
+import type { ClientAddress, ReadAddress } from "../../shared/client.ts";
 import { type HttpAnswer, rpcErrorAnswer } from "../../shared/http/messages.ts";
 
 /** What a boost answers to a request that has come back to it, and the header by which another boost knows that. */

@@ -1,9 +1,9 @@
 // The owners of rows: who may cancel one, what holds for all of them, and what changes when one joins or takes its wish back.
 // Who owns what is decided as at the relay (shared/ownership.ts). Pure.
 
-import { UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
-import { readSubmissionQuery, submissionQuery } from "../../shared/http/submissionQuery.ts";
+import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import { isOwnedBy, type Owner, termsOf, withOwner, withoutWish } from "../../shared/ownership.ts";
+import { readSubmissionQuery, submissionQuery } from "../../shared/submissionQuery.ts";
 import { type BoostPath, type Caller, ownAddress, type UpstreamName } from "./request.ts";
 import type { NewRow, Row } from "./row.ts";
 

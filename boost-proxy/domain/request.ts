@@ -1,7 +1,8 @@
 // The values that boost decides by: the upstreams, a client's request, and the classified result of an attempt at an upstream.
 // Upstream-specific texts are translated into these first (dialects/, upstream/verdict.ts).
 
-import { isWebPage, type RequestLife, UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import { isWebPage, UNKNOWN_ADDRESS } from "../../shared/client.ts";
+import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { HttpAborted } from "../../shared/outgoing/httpClient.ts";

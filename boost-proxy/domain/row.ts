@@ -2,7 +2,7 @@
 // change of a row, except of its notes, is a pure function here, named by a verb, so that all that can happen to it can be read in
 // one place.
 
-import { UNKNOWN_ADDRESS } from "../../shared/http/callContext.ts";
+import { UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 

@@ -1,18 +1,13 @@
 // Serves JSON-RPC over POST and websockets. Bodies of reads are forwarded unchanged; calls that boost handles itself go to the
 // dispatcher one by one. The answer's headers show which upstream gave it.
 
+import { identify, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
-import {
-	type CallContext,
-	callContext,
-	identify,
-	type VerifySignature,
-} from "../../shared/http/callContext.ts";
+import { type CallContext, callContext } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/messages.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostRequest } from "../../shared/http/routes.ts";
-import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import { type CallOutcome, rateLimited, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import {
@@ -26,6 +21,7 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { ExactNumber } from "../../shared/jsonrpc/ids.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Logger } from "../../shared/log.ts";
+import { boundedQuery } from "../../shared/submissionQuery.ts";
 import type { Upstreams } from "../domain/ports.ts";
 import type { ReadAnswer, RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";

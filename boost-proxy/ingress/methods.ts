@@ -1,9 +1,9 @@
 // The JSON-RPC methods that boost handles itself, and for all others whether any upstream may answer or only our relay.
 
 import { z } from "zod";
+import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
-import { type CallContext, clientOf } from "../../shared/http/callContext.ts";
-import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/http/syncWaits.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
 import type { ReceivedCall } from "../../shared/jsonrpc/envelope.ts";
 import {
 	AnswerLater,
@@ -18,6 +18,7 @@ import {
 	readParamsSize,
 } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
+import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/syncWaits.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
 import type { Submissions } from "../requests/submissions.ts";

@@ -1,8 +1,8 @@
 // The routes for operators: /status, /admin/* with the data of the operator's page, and the check of /readyz. A breaker that is
 // forced stays so until `/admin/auto`.
 
+import { bearerCheck } from "../../shared/client.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
-import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";

@@ -5,8 +5,9 @@ import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } 
 import { Agent as TlsAgent } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import httpProxy from "http-proxy";
+import type { ReadAddress } from "../../shared/client.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
+import { readTarget } from "../../shared/http/callContext.ts";
 import { errorAnswerTo, type HttpAnswer } from "../../shared/http/messages.ts";
 import type { ProxiedExchange, RequestProxy } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";

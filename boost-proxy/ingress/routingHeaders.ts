@@ -2,7 +2,7 @@
 // requests: only boost sets the client's address, and headers that frame a body are kept.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { clientHeaders } from "../../shared/http/callContext.ts";
+import { clientHeaders } from "../../shared/client.ts";
 import {
 	errorAnswerTo,
 	type HttpAnswer,

@@ -19,11 +19,11 @@ import {
 	decodeTransaction,
 	isSelfTransfer,
 } from "../../shared/ethereum/transaction.ts";
-import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
+import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import {

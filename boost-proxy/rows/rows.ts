@@ -1,8 +1,8 @@
 // The table of all rows in memory, by hash and by sender. It is the only place that stores a changed row, so that memory and
 // disk agree and every bound is kept.
 
+import { clientOf } from "../../shared/client.ts";
 import type { Timer } from "../../shared/clock.ts";
-import { clientOf } from "../../shared/http/callContext.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {

@@ -5,8 +5,9 @@
 import { randomBytes } from "node:crypto";
 import type { LookupFunction } from "node:net";
 import type { Background } from "../../shared/background.ts";
+import { clientHeaders } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { type CallContext, type Connection, clientHeaders } from "../../shared/http/callContext.ts";
+import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { type LaterMessages, MadeMessages } from "../../shared/http/laterMessages.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria } from "../../shared/jsonrpc/logs.ts";

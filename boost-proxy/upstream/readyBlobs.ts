@@ -2,11 +2,11 @@
 // follow from the blobs, so these are the same bytes, also while the relay is out.
 
 import { LRUCache } from "lru-cache";
+import { clientOf } from "../../shared/client.ts";
 import { type Clock, within } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import { clientOf } from "../../shared/http/callContext.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Sendable } from "../domain/ports.ts";
 import type { Delivery } from "../domain/request.ts";

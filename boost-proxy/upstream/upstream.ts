@@ -2,8 +2,8 @@
 // checks whether the relay accepts that information: if not, it takes all clients for one and can't judge who may cancel.
 
 import type { Background } from "../../shared/background.ts";
+import { clientHeaders } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { clientHeaders } from "../../shared/http/callContext.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
 import type { Component } from "../../shared/lifecycle.ts";

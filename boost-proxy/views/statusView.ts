@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
+import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";

@@ -3,14 +3,14 @@
 
 import { pause } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import {
 	failingSimulation,
 	notSoon,
 	type SyncCall,
 	SyncWaits,
 	WHY_NOT_SOON,
-} from "../../shared/http/syncWaits.ts";
-import type { RpcCall } from "../../shared/jsonrpc/client.ts";
+} from "../../shared/syncWaits.ts";
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";

@@ -8,7 +8,7 @@
 //   signer by which that was brought. A short payment that one of these brings later ends the proof. What others bring with the
 //   sender's signed backruns, behind targets of their own, proves nothing and ends no proof.
 
-import { networkAddress } from "../../shared/http/callContext.ts";
+import { networkAddress } from "../../shared/client.ts";
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 
 /** What a bid paid that is in a block right behind its target. Stored as JSON, with wei as decimal strings. */

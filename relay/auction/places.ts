@@ -1,6 +1,6 @@
 // The rule by which bids get places at builders. Pure.
 
-import { networkAddress } from "../../shared/http/callContext.ts";
+import { networkAddress } from "../../shared/client.ts";
 import { type Bid, compare } from "./bid.ts";
 
 export interface PlacesOptions {

@@ -3,7 +3,7 @@
 // target of its own makes up for nothing. So whoever never pays does not keep others out, and losing costs an honest newcomer
 // nothing else. In memory alone.
 
-import { networkAddress } from "../../shared/http/callContext.ts";
+import { networkAddress } from "../../shared/client.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Landing } from "./payments.ts";
 

@@ -1,8 +1,8 @@
 // Sends bundles, transactions and cancels to the builders, each through the builder's own lane, and reports the answers.
 // A bundle that asks for a refund goes only to builders that pay one; the caller chooses all other recipients.
 
+import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
-import { clientOf } from "../../shared/http/callContext.ts";
 import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";

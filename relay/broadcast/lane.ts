@@ -14,7 +14,7 @@ export interface LaneItem {
 	readonly key: string;
 	/** The transaction's hash, or a bundle's name. A newer item replaces a waiting one of the same subject unless it is urgent. */
 	readonly subject: string;
-	/** The client whose share of the lane it uses: see clientOf in shared/http/callContext.ts. */
+	/** The client whose share of the lane it uses: see clientOf in shared/client.ts. */
 	readonly client: string;
 	/** What the builder earns by it, in wei: of one client's items the dearest goes first. Default 0. */
 	readonly worth?: number | undefined;

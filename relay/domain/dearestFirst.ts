@@ -29,7 +29,7 @@ export function chainWorth(
 
 /** A sender to be served. */
 interface Waiting {
-	/** See clientOf in shared/http/callContext.ts. */
+	/** See clientOf in shared/client.ts. */
 	readonly client: string;
 	/** As {@link chainWorth}. */
 	readonly worth: number;

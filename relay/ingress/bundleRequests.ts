@@ -6,13 +6,8 @@
 // know. What depends on settings or on the chain is checked elsewhere.
 
 import { z } from "zod";
-import {
-	type CallContext,
-	type Client,
-	clientOf,
-	isWebPage,
-	pageAddress,
-} from "../../shared/http/callContext.ts";
+import { type Client, clientOf, isWebPage, pageAddress } from "../../shared/client.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
 import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";

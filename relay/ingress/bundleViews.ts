@@ -1,8 +1,8 @@
 // `GET /bundle/{hash}`: a bundle's status, for the client that sent it. Others get the same answer as for an unknown hash. Wei
 // are decimal strings, times ISO 8601.
 
+import type { VerifySignature } from "../../shared/client.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
-import type { VerifySignature } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";

@@ -1,8 +1,9 @@
 // Creates the relay's servers for HTTP, websockets and metrics, which share one port unless settings separate them. Methods and
 // routes are defined elsewhere.
 
+import { addressReader, type VerifySignature } from "../../shared/client.ts";
 import { pause } from "../../shared/clock.ts";
-import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
 import {
 	guardedMetricsRoute,

@@ -1,20 +1,15 @@
 // The dependencies of the relay's JSON-RPC methods, and how a method is defined with them.
 
+import { type Client, clientOf, isWebPage, UNKNOWN_ADDRESS } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { blobMs } from "../../shared/ethereum/blobProofs.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import { countAuthorizations } from "../../shared/ethereum/transactionFields.ts";
-import {
-	type CallContext,
-	type Client,
-	clientOf,
-	isWebPage,
-	UNKNOWN_ADDRESS,
-} from "../../shared/http/callContext.ts";
-import type { SyncWaits } from "../../shared/http/syncWaits.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
 import type { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
+import type { SyncWaits } from "../../shared/syncWaits.ts";
 import type { CallMany } from "../domain/callMany.ts";
 import type {
 	BundleReader,

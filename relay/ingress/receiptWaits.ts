@@ -1,14 +1,14 @@
 // Waits of eth_sendRawTransactionSync (EIP-7966): for a transaction's receipt, or for the reason why there will be none soon.
 
 import { type Clock, pause } from "../../shared/clock.ts";
+import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import {
 	failingSimulation,
 	notSoon,
 	type SyncCall,
 	SyncWaits,
 	WHY_NOT_SOON,
-} from "../../shared/http/syncWaits.ts";
-import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+} from "../../shared/syncWaits.ts";
 import type { Following, NodeReads } from "../domain/ports.ts";
 import { isMined, type TransactionRecord } from "../domain/record.ts";
 import type { Transactions } from "../transactions/transactions.ts";

@@ -1,8 +1,8 @@
 // What the relay's ports answer while it waits for its node: /livez, /metrics and pages as always, /readyz with the reason, and to
 // JSON-RPC that it is not ready. The servers of the ingress then take over the ports and connections.
 
+import { addressReader } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
-import { addressReader } from "../../shared/http/callContext.ts";
 import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { endWith, notServingAnswer, rawAnswer } from "../../shared/http/messages.ts";
 import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../../shared/http/opsRoutes.ts";

@@ -1,7 +1,7 @@
 // Keeps what bids have paid, by block, and answers from the payments of the canonical chain who is barred, who is proven and
 // who is spent. Payments are on disk, so that a restart lifts no bar and takes no proof.
 
-import { networkAddress } from "../../shared/http/callContext.ts";
+import { networkAddress } from "../../shared/client.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { safeError } from "../../shared/log.ts";
 import {

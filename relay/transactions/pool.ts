@@ -1,8 +1,8 @@
 // The pending transactions, by hash and by sender and nonce, with the bytes that each client holds, and which builders have
 // them. Does no I/O and emits no events. Only this folder changes it; everybody else has a PoolReader.
 
+import { clientOf } from "../../shared/client.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { clientOf } from "../../shared/http/callContext.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";

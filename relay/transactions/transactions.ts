@@ -3,11 +3,11 @@
 // `records`, and listens.
 
 import type { Background } from "../../shared/background.ts";
+import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { clientOf } from "../../shared/http/callContext.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Broadcaster } from "../broadcast/fanout.ts";

@@ -4,8 +4,8 @@
 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { type ClientAddress, clientOf, normalAddress, UNKNOWN_ADDRESS } from "../client.ts";
 import { Shares } from "../shares/shares.ts";
-import { type ClientAddress, clientOf, normalAddress, UNKNOWN_ADDRESS } from "./callContext.ts";
 import { type Exchange, OpenConnection } from "./openConnection.ts";
 
 export interface ConnectionsOptions {

@@ -1,9 +1,9 @@
 // Server-sent events, limited in number, duration and unread bytes.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html
 
+import { clientOf } from "../client.ts";
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
-import { clientOf } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./messages.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 

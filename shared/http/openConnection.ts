@@ -4,8 +4,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { ClientAddress } from "../client.ts";
 import type { QueuedWork } from "../shares/scheduler.ts";
-import type { ClientAddress, ClientLife, RequestTarget } from "./callContext.ts";
+import type { ClientLife, RequestTarget } from "./callContext.ts";
 import { declaredBytes } from "./messages.ts";
 import type { OpenAnswer } from "./unreadBytes.ts";
 

@@ -1,10 +1,10 @@
 // The routes for operators: /livez, /readyz and /metrics. Metrics need a token, since counts by path and outcome would show
 // searchers that a hidden transaction has arrived.
 
+import { bearerCheck } from "../client.ts";
 import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { bearerCheck } from "./callContext.ts";
 import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 

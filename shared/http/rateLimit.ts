@@ -2,11 +2,12 @@
 // rate-limiter-flexible is not used because its memory store reads the real time, which tests could not control.
 
 import { LRUCache } from "lru-cache";
+import { type Client, clientOf } from "../client.ts";
 import type { Clock } from "../clock.ts";
 import { rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import type { ReceivedCall } from "../jsonrpc/envelope.ts";
-import { type CallContext, type Client, clientOf, type RequestLife } from "./callContext.ts";
+import type { CallContext, RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {
 	/** Weight per second for each client; 0: no limit. */

@@ -2,12 +2,13 @@
 // types), within limits by client. It knows no JSON-RPC methods.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type ClientAddress, clientOf, type ReadAddress } from "../client.ts";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
 import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
-import { type ClientAddress, ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
+import { ClientLife, readTarget } from "./callContext.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
 import {
 	asksForPage,

@@ -2,17 +2,10 @@
 // anything else to the proxy or gets an error. Also the handler of JSON-RPC over HTTP, and the interface of a proxy.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type ClientAddress, identify, type VerifySignature } from "../client.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcError } from "../jsonrpc/errors.ts";
-import {
-	type CallContext,
-	type ClientAddress,
-	callContext,
-	identify,
-	type RequestLife,
-	type RequestTarget,
-	type VerifySignature,
-} from "./callContext.ts";
+import { type CallContext, callContext, type RequestLife, type RequestTarget } from "./callContext.ts";
 import {
 	asksForPage,
 	errorAnswerTo,

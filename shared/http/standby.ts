@@ -2,9 +2,10 @@
 // answers /, /livez and /readyz and holds other requests for a moment; the server that starts afterwards takes over the port
 // and the held requests.
 
+import { addressReader } from "../client.ts";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
-import { addressReader, readTarget } from "./callContext.ts";
+import { readTarget } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
 import { jsonAnswer, notServingAnswer } from "./messages.ts";
 import type { RequestProxy, Route } from "./routes.ts";

@@ -2,8 +2,9 @@
 // streamed answers, whose clients are disconnected if they leave too much unread.
 
 import type { ServerResponse } from "node:http";
+import { clientOf } from "../client.ts";
 import { Shares } from "../shares/shares.ts";
-import { clientOf, Ending } from "./callContext.ts";
+import { Ending } from "./callContext.ts";
 
 export interface UnreadBytesOptions {
 	/** Of all readers; above it a reader of the client with the most is closed. Default 256 MiB. */

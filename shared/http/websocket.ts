@@ -3,19 +3,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { ClientAddress } from "../client.ts";
 import { type Clock, pause, type Timer } from "../clock.ts";
 import { errorText } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import { FairScheduler } from "../shares/scheduler.ts";
 import { ByteBudget, Shares } from "../shares/shares.ts";
-import {
-	type CallContext,
-	type ClientAddress,
-	callContext,
-	type RequestTarget,
-	readTarget,
-} from "./callContext.ts";
+import { type CallContext, callContext, type RequestTarget, readTarget } from "./callContext.ts";
 import { endWith, rawAnswer } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";

@@ -3,6 +3,7 @@
 
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import { clientOf } from "../client.ts";
 import { type Clock, nextTurn, type Timer } from "../clock.ts";
 import type { WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
@@ -14,7 +15,6 @@ import {
 	type CallContext,
 	ClientLife,
 	type Connection,
-	clientOf,
 	Ending,
 	type RequestLife,
 	type WebsocketMessage,

@@ -26,7 +26,7 @@ interface SchedulerOptions {
 }
 
 export interface JobOptions {
-	/** Whose share the job counts for: an IPv4 address or a /56 network, from clientOf in shared/http/callContext.ts. */
+	/** Whose share the job counts for: an IPv4 address or a /56 network, from clientOf in shared/client.ts. */
 	readonly client: string;
 	/** Above 0, in the same unit for all jobs of a scheduler: calls, gas. */
 	readonly cost: number;

@@ -1,5 +1,5 @@
 // Counts what each client uses of a limited resource (connections, bytes, waits), with a limit for all clients and one for each.
-// Also lets equal calls of one client share one job. Clients are told apart by clientOf (http/callContext.ts).
+// Also lets equal calls of one client share one job. Clients are told apart by clientOf (client.ts).
 
 import type { FairScheduler, JobOptions } from "./scheduler.ts";
 

@@ -7,14 +7,10 @@ import type { MethodDependencies } from "../../relay/ingress/methodDependencies.
 import { eth_subscribe, eth_unsubscribe } from "../../relay/ingress/methods/subscriptions.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
 import { Followers } from "../../relay/status/followers.ts";
+import { addressReader } from "../../shared/client.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import {
-	addressReader,
-	type CallContext,
-	type Connection,
-	type WebsocketMessage,
-} from "../../shared/http/callContext.ts";
+import type { CallContext, Connection, WebsocketMessage } from "../../shared/http/callContext.ts";
 import type { LaterMessages } from "../../shared/http/laterMessages.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/routes.ts";

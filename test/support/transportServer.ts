@@ -1,8 +1,9 @@
 // A server with the tests' own methods (see rpcMethods.ts) on a free port.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { addressReader, type VerifySignature } from "../../shared/client.ts";
 import { type Clock, systemClock } from "../../shared/clock.ts";
-import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
 import { opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";

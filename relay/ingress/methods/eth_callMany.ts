@@ -2,8 +2,9 @@
 // https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
+import { clientOf } from "../../../shared/client.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
-import { type CallContext, clientOf } from "../../../shared/http/callContext.ts";
+import type { CallContext } from "../../../shared/http/callContext.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import {
 	address,

@@ -2,7 +2,7 @@
 // shared/jsonrpc/pendingTransactions.ts.
 
 import { z } from "zod";
-import { clientOf } from "../../../shared/http/callContext.ts";
+import { clientOf } from "../../../shared/client.ts";
 import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { readParamsSize } from "../../../shared/jsonrpc/method.ts";
 import { NO_PENDING_TRANSACTIONS, PENDING_ID } from "../../../shared/jsonrpc/pendingTransactions.ts";

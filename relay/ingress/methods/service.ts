@@ -1,7 +1,7 @@
 // Methods that only this relay has: the client's identity, the statuses of many transactions, and the OpenRPC document.
 
 import { z } from "zod";
-import { networkAddress } from "../../../shared/http/callContext.ts";
+import { networkAddress } from "../../../shared/client.ts";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
 import { relayMethod } from "../methodDependencies.ts";
 

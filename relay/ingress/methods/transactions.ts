@@ -1,15 +1,14 @@
 // The methods that submit, cancel and read transactions.
 
 import { z } from "zod";
+import { clientOf } from "../../../shared/client.ts";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import {
 	pendingTransaction,
 	type RpcTransaction,
 	withoutSignature,
 } from "../../../shared/ethereum/rpcObjects.ts";
-import { type CallContext, clientOf } from "../../../shared/http/callContext.ts";
-import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
-import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/http/syncWaits.ts";
+import type { CallContext } from "../../../shared/http/callContext.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import {
@@ -20,6 +19,8 @@ import {
 	RAW_PARAMS_SIZE,
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
+import { readSubmissionQuery } from "../../../shared/submissionQuery.ts";
+import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/syncWaits.ts";
 import {
 	DEFAULT_PATH,
 	ENDPOINTS,

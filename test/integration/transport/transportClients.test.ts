@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { JsonRpcProvider, Network } from "ethers";
+import { addressReader } from "../../../shared/client.ts";
 import { systemClock } from "../../../shared/clock.ts";
-import { addressReader } from "../../../shared/http/callContext.ts";
 import { createHttpServer } from "../../../shared/http/server.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../shared/log.ts";

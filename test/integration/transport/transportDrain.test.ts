@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressReader } from "../../../shared/http/callContext.ts";
+import { addressReader } from "../../../shared/client.ts";
 import { createHttpServer } from "../../../shared/http/server.ts";
 import { silentLogger } from "../../../shared/log.ts";
 import { postText, type RawAnswer, RawConnection, requestText, WsClient } from "../../support/clients.ts";

@@ -9,8 +9,8 @@ import {
 	ownHeaders,
 	type ProxyOutcome,
 } from "../../../../boost-proxy/ingress/routingHeaders.ts";
+import { addressReader } from "../../../../shared/client.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
-import { addressReader } from "../../../../shared/http/callContext.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../../../../shared/http/server.ts";
 import { silentLogger } from "../../../../shared/log.ts";

@@ -11,7 +11,7 @@ import {
 	boundedQuery,
 	MAX_REFERRER_LENGTH,
 	readSubmissionQuery,
-} from "../../../../shared/http/submissionQuery.ts";
+} from "../../../../shared/submissionQuery.ts";
 import { postText, RawConnection, requestText } from "../../../support/clients.ts";
 import { withTransport } from "../../../support/transportServer.ts";
 

@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { neverMined, notSoon, syncTimeoutMs, timedOut } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import {
 	address,
@@ -16,6 +15,7 @@ import {
 	quantity,
 	rawBytes,
 } from "../../../../shared/jsonrpc/method.ts";
+import { neverMined, notSoon, syncTimeoutMs, timedOut } from "../../../../shared/syncWaits.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
 const ADDRESS = `0x${"Cd".repeat(20)}`;

@@ -16,8 +16,9 @@ import {
 	eth_sendBundle,
 	mev_sendBundle,
 } from "../../../../../relay/ingress/methods/bundles.ts";
+import type { Client } from "../../../../../shared/client.ts";
 import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
-import { type CallContext, type Client, callContext } from "../../../../../shared/http/callContext.ts";
+import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
 import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
 import { silentLogger } from "../../../../../shared/log.ts";

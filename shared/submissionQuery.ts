@@ -1,9 +1,9 @@
 // Reads the query parameters of submissions, with names in any case. Unknown ones are ignored, but a misspelt name is refused,
 // so that no user wrongly believes a protection to be on.
 
-import { parseAddress } from "../ethereum/hex.ts";
-import { RpcError } from "../jsonrpc/errors.ts";
-import { nearest } from "../nearest.ts";
+import { parseAddress } from "./ethereum/hex.ts";
+import { RpcError } from "./jsonrpc/errors.ts";
+import { nearest } from "./nearest.ts";
 
 interface SubmissionQuery {
 	/** Has no effect on some paths. */

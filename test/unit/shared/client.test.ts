@@ -5,17 +5,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	addressReader,
-	callContext,
 	clientHeaders,
 	clientOf,
 	isOthersPage,
 	isWebPage,
 	normalAddress,
-} from "../../../../shared/http/callContext.ts";
-import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
-import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
-import type { ReceivedCall } from "../../../../shared/jsonrpc/envelope.ts";
-import { ManualClock } from "../../../support/manualClock.ts";
+} from "../../../shared/client.ts";
+import { callContext } from "../../../shared/http/callContext.ts";
+import { RateLimiter } from "../../../shared/http/rateLimit.ts";
+import { UnreadBytes } from "../../../shared/http/unreadBytes.ts";
+import type { ReceivedCall } from "../../../shared/jsonrpc/envelope.ts";
+import { ManualClock } from "../../support/manualClock.ts";
 
 const SECRET = "s3cret";
 

@@ -3,11 +3,11 @@
 // https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
-import type { Clock } from "../clock.ts";
-import { parseQuantity } from "../ethereum/hex.ts";
-import { RpcError } from "../jsonrpc/errors.ts";
-import { Shares } from "../shares/shares.ts";
-import type { RequestLife } from "./callContext.ts";
+import type { Clock } from "./clock.ts";
+import { parseQuantity } from "./ethereum/hex.ts";
+import type { RequestLife } from "./http/callContext.ts";
+import { RpcError } from "./jsonrpc/errors.ts";
+import { Shares } from "./shares/shares.ts";
 
 /** One wait. Times are monotonic, in ms. */
 export interface SyncCall {

@@ -1,0 +1,232 @@
+// Who sends a request: the client's address, the key that has signed its body, and whether a web page has its visitor's browser send
+// it. Limits, ownership and what a client may see depend on that alone.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP, SocketAddress } from "node:net";
+import { parseAddress } from "./ethereum/hex.ts";
+import type { BodyVerification } from "./ethereum/signatures.ts";
+import { RpcError } from "./jsonrpc/errors.ts";
+
+export interface Client {
+	/**
+	 * IP address in its shortest form, IPv4 if possible; "unknown" if the connection has closed. Where another's web page has
+	 * the visitor's browser send the request, the address as {@link pageAddress} marks it.
+	 */
+	readonly address: string;
+	/**
+	 * Lower-case address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), or null.
+	 */
+	readonly signer: string | null;
+	/** Whether the address comes from the proxy that knows the shared secret. */
+	readonly vouched: boolean;
+	/** Set if the address is a proxy's, which names a client but is not believed: it may be that of many clients. */
+	readonly isProxy?: true | undefined;
+	/** The boosts that the request came through, as their entries in `Via`; only boost reads them. */
+	readonly via?: string | undefined;
+}
+
+interface AddressOptions {
+	/**
+	 * Number of proxies in front, each of which appends its client's address to `X-Forwarded-For`: 0 trusts the connection
+	 * alone, n the n-th entry from the right.
+	 */
+	readonly trustProxy: number;
+	/** If set, a sender with the same `X-Boost-Auth` names the client, as its only entry. */
+	readonly boostSecret?: string;
+}
+
+export interface ClientAddress {
+	/** Like {@link Client.address}. */
+	readonly address: string;
+	readonly vouched: boolean;
+	/** As {@link Client.isProxy}. */
+	readonly isProxy?: true | undefined;
+	/** Like {@link Client.via}. */
+	readonly via?: string | undefined;
+}
+
+/**
+ * Before the address of a visitor whose browser sends what another's web page wants. A client with it has shares of its own
+ * beside the address's, so that no page uses up its visitor's; and it is not the address that owns and may cancel.
+ */
+const PAGE = "web ";
+
+/** `address` as that of the web pages which are open there. */
+export function pageAddress(address: string): string {
+	return address === UNKNOWN_ADDRESS || address.startsWith(PAGE) ? address : PAGE + address;
+}
+
+/** The address on the network, with or without the mark of web pages. */
+export function networkAddress(address: string): string {
+	return address.startsWith(PAGE) ? address.slice(PAGE.length) : address;
+}
+
+/** The headers by which boost names a client to the relay, which believes them beside the secret. */
+export function clientHeaders(address: string): Readonly<Record<string, string>> {
+	const named = { "x-forwarded-for": networkAddress(address) };
+	return address.startsWith(PAGE) ? { ...named, "x-boost-page": "1" } : named;
+}
+
+export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
+
+/** Checks `X-Flashbots-Signature` against the body. */
+export type VerifySignature = (header: string, body: Uint8Array | string) => BodyVerification;
+
+/** The address of a connection that has closed. */
+export const UNKNOWN_ADDRESS = "unknown";
+
+/** The reader for `options`. If an entry is not an address, the connection's own address counts. */
+export function addressReader(options: AddressOptions): ReadAddress {
+	const readNetwork = networkReader(options);
+	return (headers, socketAddress) => {
+		const from = readNetwork(headers, socketAddress);
+		// Boost has seen the host that the page was asked for, and may send without a page's headers what one has sent before.
+		const isPage = from.vouched ? headers["x-boost-page"] !== undefined : isOthersPage(headers);
+		if (!isPage) return from;
+		const { address, vouched, isProxy } = from;
+		return { address: pageAddress(address), vouched, isProxy };
+	};
+}
+
+function networkReader(options: AddressOptions): ReadAddress {
+	const { trustProxy, boostSecret } = options;
+	const secret = boostSecret === undefined || boostSecret === "" ? undefined : digest(boostSecret);
+	return (headers, socketAddress) => {
+		const direct = socketAddress === undefined ? UNKNOWN_ADDRESS : directAddress(socketAddress);
+		const forwarded = headers["x-forwarded-for"];
+		if (forwarded === undefined) return { address: direct, vouched: false };
+		const entries = String(forwarded).split(",");
+		const auth = headers["x-boost-auth"];
+		if (secret !== undefined && typeof auth === "string" && timingSafeEqual(digest(auth), secret)) {
+			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
+			const named =
+				entries.length === 1 || entries.length === 1 + trustProxy
+					? normalAddress(entries[0] ?? "")
+					: undefined;
+			if (named !== undefined) return { address: named, vouched: true };
+		}
+		const forwardedFor =
+			trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
+		if (forwardedFor === undefined) return { address: direct, vouched: false, isProxy: true };
+		return { address: forwardedFor, vouched: false };
+	};
+}
+
+/** Node gives addresses in their shortest form, but may give IPv4 addresses as IPv4-mapped. */
+function directAddress(address: string): string {
+	return address.includes(":") ? (normalAddress(address) ?? UNKNOWN_ADDRESS) : address;
+}
+
+/**
+ * The normal form of an IP address: IPv4 also for IPv4-mapped ones, IPv6 in lower case and shortest form, without port,
+ * brackets and zone. Undefined for anything else.
+ */
+export function normalAddress(text: string): string | undefined {
+	let address = text.trim();
+	if (address.startsWith("::ffff:") && isIP(address.slice(7)) === 4) return address.slice(7);
+	const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1];
+	if (bracketed !== undefined) address = bracketed;
+	else if (/^[\d.]+:\d+$/.test(address)) address = address.slice(0, address.indexOf(":"));
+	const zone = address.indexOf("%");
+	if (zone !== -1) address = address.slice(0, zone);
+	const family = isIP(address);
+	if (family === 4) return address;
+	if (family !== 6) return undefined;
+	const { address: shortest } = new SocketAddress({ address, family: "ipv6" });
+	const last = shortest.slice("::ffff:".length);
+	return shortest.startsWith("::ffff:") && isIP(last) === 4 ? last : shortest;
+}
+
+/**
+ * The client to whom limits apply: an IPv4 address, or the /56 network of an IPv6 address, since one subscriber has all of its
+ * addresses. The web pages that are open there are a client of their own. Takes {@link Client.address}.
+ */
+export function clientOf(address: string): string {
+	if (!address.includes(":")) return address;
+	if (address.startsWith(PAGE)) return PAGE + clientOf(address.slice(PAGE.length));
+	const [before = "", after] = address.split("::");
+	const groups = before === "" ? [] : before.split(":");
+	const missing = after === undefined ? 0 : 8 - groups.length - (after === "" ? 0 : after.split(":").length);
+	const first = [...groups, ...Array<string>(missing).fill("0"), ...(after ?? "").split(":")].slice(0, 4);
+	const fourth = Number.parseInt(first[3] ?? "0", 16) & 0xff00;
+	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
+}
+
+/** Checks an `Authorization` header for `token`; null if no token is set, so that access is refused. */
+export function bearerCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
+	if (token === undefined || token === "") return null;
+	const expected = digest(token);
+	return (header) => {
+		const given = /^bearer +(.*)$/i.exec(header ?? "")?.[1] ?? "";
+		return timingSafeEqual(digest(given.trim()), expected);
+	};
+}
+
+function digest(text: string): Buffer {
+	return createHash("sha256").update(text).digest();
+}
+
+/**
+ * Whether the origin is a web page. Our own pages count too, since they send nothing that needs trust. A page in a sandboxed
+ * frame has the origin "null"; extensions have other schemes.
+ * https://fetch.spec.whatwg.org/#origin-header
+ */
+export function isWebPage(origin: string | null): boolean {
+	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
+}
+
+/**
+ * Whether a web page that is not of this server has the browser send the request. Without an `Origin`, as of images and links,
+ * browsers tell by `Sec-Fetch-Site`; who follows a link opens the page himself.
+ * https://w3c.github.io/webappsec-fetch-metadata/#sec-fetch-site-header
+ */
+export function isOthersPage(headers: IncomingHttpHeaders): boolean {
+	const { origin } = headers;
+	if (origin !== undefined) return isWebPage(origin) && !isOwnOrigin(origin, headers.host);
+	const site = headers["sec-fetch-site"];
+	if (site !== "cross-site" && site !== "same-site") return false;
+	return headers["sec-fetch-mode"] !== "navigate" || headers["sec-fetch-dest"] !== "document";
+}
+
+/**
+ * Whether the page has come from the host that the request is for. Anybody can point a name of his own to our address, so over
+ * http, which has no certificate, only an address or `localhost` shows that.
+ */
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
+	const [, scheme, authority] = /^(https?):\/\/([^/?#@\s]+)$/i.exec(origin.trim()) ?? [];
+	if (scheme === undefined || authority?.toLowerCase() !== host?.toLowerCase()) return false;
+	const name = new URL(origin.trim()).hostname.replace(/^\[|\]$/g, "");
+	return scheme.toLowerCase() === "https" || name === "localhost" || isIP(name) !== 0;
+}
+
+const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
+
+/**
+ * The client of `body` by its address and signature, and an error if the signature does not verify. Without a signature, a
+ * proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the original body, and may have rewritten it.
+ * From anyone else that header is ignored.
+ */
+export function identify(
+	headers: IncomingHttpHeaders,
+	from: ClientAddress,
+	body: Uint8Array,
+	verifySignature: VerifySignature | undefined,
+): { readonly client: Client; readonly signatureError: RpcError | null } {
+	const signature = headers["x-flashbots-signature"];
+	if (signature === undefined) {
+		const named = headers["x-boost-signer"];
+		const signer = from.vouched && typeof named === "string" ? parseAddress(named) : null;
+		return { client: clientFrom(from, signer), signatureError: null };
+	}
+	const check = verifySignature?.(String(signature), body);
+	if (check?.ok) return { client: clientFrom(from, check.address), signatureError: null };
+	const text = `${UNVERIFIED}: ${check?.reason ?? "not taken here"}`;
+	const signatureError = new RpcError("invalidRequest", text);
+	return { client: clientFrom(from, null), signatureError };
+}
+
+/** No spread: this runs for each request. */
+function clientFrom({ address, vouched, isProxy, via }: ClientAddress, signer: string | null): Client {
+	return { address, signer, vouched, isProxy, via };
+}
