@@ -11,8 +11,11 @@ import type { Publisher } from "../domain/ports.ts";
 /** How its owner withdrew a bundle: by a replacement under its uuid, or by a cancel. */
 export type Withdrawal = "REPLACED" | "CANCELLED";
 
+export type BundleKind = "bid" | "plain";
+
 /** A bundle under its uuid, from its arrival until its end. */
 export interface BundleEntry {
+	readonly kind: BundleKind;
 	readonly owner: string;
 	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
@@ -20,8 +23,8 @@ export interface BundleEntry {
 	withdrawn: Withdrawal | null;
 	/** Aborted when it is withdrawn. */
 	readonly stop: AbortController;
-	/** Ends the accepted bundle; null until it is accepted. */
-	end: ((how: Withdrawal) => void) | null;
+	/** Ends the accepted bundle, `by` the one that takes its uuid; null until it is accepted. */
+	end: ((how: Withdrawal, by: BundleKind | null) => void) | null;
 }
 
 /** What may change of a bundle in one block. */
@@ -71,8 +74,15 @@ export class BundleTable {
 	}
 
 	/** Registers an arriving bundle. {@link freeUuid} must be called when it ends. */
-	enter(owner: string, uuid: string | null): BundleEntry {
-		const entry: BundleEntry = { owner, uuid, withdrawn: null, stop: new AbortController(), end: null };
+	enter(kind: BundleKind, owner: string, uuid: string | null): BundleEntry {
+		const entry: BundleEntry = {
+			kind,
+			owner,
+			uuid,
+			withdrawn: null,
+			stop: new AbortController(),
+			end: null,
+		};
 		if (uuid === null) return entry;
 		const key = JSON.stringify([owner, uuid]);
 		this.#entries.set(key, [...(this.#entries.get(key) ?? []), entry]);
@@ -85,9 +95,10 @@ export class BundleTable {
 	}
 
 	/** Marks it as accepted, and ends earlier bundles with its uuid. */
-	take(entry: BundleEntry, end: (how: Withdrawal) => void): void {
+	take(entry: BundleEntry, end: NonNullable<BundleEntry["end"]>): void {
 		const others = this.#under(entry);
-		for (const other of others.slice(0, Math.max(0, others.indexOf(entry)))) endOf(other, "REPLACED");
+		for (const other of others.slice(0, Math.max(0, others.indexOf(entry))))
+			endOf(other, "REPLACED", entry.kind);
 		entry.end = end;
 	}
 
@@ -104,7 +115,7 @@ export class BundleTable {
 
 	/** Cancels the owner's bundles with this uuid, also those that are not accepted yet. */
 	cancel(owner: string, uuid: string): void {
-		for (const entry of this.#under({ owner, uuid })) endOf(entry, "CANCELLED");
+		for (const entry of this.#under({ owner, uuid })) endOf(entry, "CANCELLED", null);
 	}
 
 	/** The bundle that `owner` sent, or null. */
@@ -171,9 +182,9 @@ export function statusIn(record: BundleRecord, block: number): BundleBlockStatus
 	return record.blocks.find((status) => status.block === block);
 }
 
-function endOf(entry: BundleEntry, how: Withdrawal): void {
+function endOf(entry: BundleEntry, how: Withdrawal, by: BundleKind | null): void {
 	if (entry.end !== null) {
-		entry.end(how);
+		entry.end(how, by);
 		return;
 	}
 	entry.withdrawn = how;

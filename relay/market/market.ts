@@ -4,7 +4,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids } from "../auction/bids.ts";
-import { type BundleEntry, BundleTable } from "../auction/bundleTable.ts";
+import { type BundleEntry, type BundleKind, BundleTable } from "../auction/bundleTable.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
 import type { BidRequest, BundleEnvelope, BundleOutcome, PlainBundleRequest } from "../domain/bundle.ts";
 import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
@@ -130,11 +130,11 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 
 	/** Registers the bundle under its uuid while `consider` decides on it, and reports the outcome. */
 	async #enter(
-		kind: "bid" | "plain",
+		kind: BundleKind,
 		{ owner, uuid }: BundleEnvelope,
 		consider: (entry: BundleEntry) => Promise<BundleOutcome>,
 	): Promise<BundleOutcome> {
-		const entry = this.table.enter(owner, uuid);
+		const entry = this.table.enter(kind, owner, uuid);
 		try {
 			const outcome = await consider(entry);
 			this.#deps.onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");

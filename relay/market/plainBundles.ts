@@ -6,7 +6,7 @@ import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
-import { type BundleEntry, statusIn } from "../auction/bundleTable.ts";
+import { type BundleEntry, type BundleKind, statusIn } from "../auction/bundleTable.ts";
 import {
 	isIn,
 	isSameAs,
@@ -361,9 +361,9 @@ export class PlainBundles {
 			this.#forget(old);
 			bundle.state = old.state;
 		}
-		table.take(entry, (how) => {
+		table.take(entry, (how, by) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
-			else this.#replaced(bundle);
+			else this.#replaced(bundle, by);
 		});
 		if (!isSame) table.change(record, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
@@ -384,13 +384,11 @@ export class PlainBundles {
 		else if (sentFor(bundle) !== next) this.#send(bundle);
 	}
 
-	/** Another bundle took its uuid. If that is a plain one, it also replaces this one at the builders, so no cancel is needed. */
-	#replaced(bundle: PlainBundle): void {
+	/** Another bundle took its uuid. A plain one also takes its place at the builders, or cancels it there. */
+	#replaced(bundle: PlainBundle, by: BundleKind | null): void {
 		if (!this.#forget(bundle) || bundle.state.kind === "landed") return;
 		this.#parts.table.change(bundle.record, sentFor(bundle) ?? bundle.firstBlock, { stage: "REPLACED" });
-		queueMicrotask(() => {
-			if (!this.#bundles.has(bundle.outgoing.name)) this.#cancelAtBuilders(bundle, []);
-		});
+		if (by !== "plain") this.#cancelAtBuilders(bundle, []);
 	}
 
 	#isLive(owner: string, hash: string): boolean {
