@@ -27,7 +27,10 @@ export function isUserEnd(event: LifeEvent): event is UserEnd {
 	return event.type === "cancelled" || event.type === "replaced";
 }
 
-/** The record of one transaction, which {@link fold} alone changes. Numbers fit JSON; wei, gas and nonce are decimal strings. */
+/**
+ * The record of one transaction. Only {@link fold}, {@link setOwners} and the archive change it. Numbers fit JSON; wei, gas and nonce
+ * are decimal strings.
+ */
 export interface TransactionRecord {
 	readonly hash: string;
 	readonly receivedAt: number;
@@ -40,8 +43,12 @@ export interface TransactionRecord {
 	/** Those who submitted it, from whom its path and refund recipient follow. Without their addresses once it is archived. */
 	readonly owners: readonly Owner[];
 	readonly stage: Stage;
-	/** The stage in which it had ended before it was mined anyway: a reorganisation returns it to that stage. */
+	/**
+	 * REPLACED, CANCELLED or EXPIRED once it has ended so, even if it is mined all the same: a reorganisation returns it to that. Null:
+	 * it has not, it was submitted again, or its nonce was used (DROPPED).
+	 */
 	readonly ended: Stage | null;
+	/** Whether searchers have seen it since it was last submitted. */
 	readonly shared: boolean;
 	/** Whether it was ever sent behind a transaction that is hidden from searchers. */
 	readonly behindHidden: boolean;
@@ -49,15 +56,15 @@ export interface TransactionRecord {
 	readonly exposed: Exposure | null;
 	/** The error of its last simulation, or why there was none; null once it has passed. */
 	readonly simulationError: SimulationError | null;
-	/** The block in which it was last included, ended, became ready or began to wait. */
+	/** The block of the last event that says where it stands: included, ended, held, ready, waiting, received. */
 	readonly block: number | null;
 	/** The block that contains it, or null. */
 	readonly blockHash: string | null;
 	/** The first block of its lifetime, which starts when its nonce is next. */
 	readonly firstBlock: number | null;
-	/** Whether it has passed a simulation. */
+	/** Whether it has passed a simulation since it was last submitted, whatever later ones said. */
 	readonly passed: boolean;
-	/** The number of accepted bids, each backrun counted once. */
+	/** The number of accepted bids. */
 	readonly backruns: number;
 	/** The refund that was actually paid in its block, in wei. */
 	readonly refund: string;
@@ -151,8 +158,8 @@ export function endedUnsent({ ended, events, deliveries }: TransactionRecord): b
 }
 
 /**
- * The builders that may have it. After a restart (`atStartup`) the last events may be missing, even that it was sent, so all
- * `eligible` builders count.
+ * The builders that may have it: those of its deliveries, but for what was never sent. If it went out and no delivery is known, all
+ * `eligible` ones; so it is after a restart (`atStartup`), when its last events may be missing.
  */
 export function holdersOf(
 	{ deliveries, events, stage }: TransactionRecord,
@@ -166,7 +173,7 @@ export function holdersOf(
 	return new Set(sent.map(({ builder }) => builder));
 }
 
-/** The record without large fields: keeps the last event and a shortened error. */
+/** The record with its last event alone, and a shortened error. */
 export function compacted(record: TransactionRecord): TransactionRecord {
 	const { events, omitted, simulationError: error } = record;
 	return {
@@ -264,7 +271,7 @@ const ENDED_BY_USER: readonly Stage[] = ["REPLACED", "CANCELLED"];
 const ENDED_BY_RELAY: readonly Stage[] = ["EXPIRED", "DROPPED"];
 const ALL: readonly Stage[] = STAGES;
 
-/** `same`: the stage stays. `mined`: INCLUDED, or REVERTED if the event says so. `back`: the stage before the block. */
+/** `same`: the stage stays. `mined`: INCLUDED, or REVERTED if the event says so. `back`: that in which it had ended, else PENDING. */
 type Target = Stage | "same" | "mined" | "back";
 
 /** For each event the stages in which it is legal, and the resulting stage; the first matching row counts. */

@@ -1,5 +1,8 @@
-// Keeps what bids have paid, by block, and answers from the payments of the canonical chain who is barred, who is proven and
-// who is spent. Payments are on disk, so that a restart lifts no bar and takes no proof.
+// Keeps what bids have paid, by block, and answers from the payments of the canonical chain how a bidder stands. A bid that pays
+// less in its block than it bid is short: who brought it is barred for some blocks. One that pays has landed, and proves its sender for
+// bids of that size. Who is not proven has some places behind targets, and is spent when they are used up without a landing. A party is
+// one name that a bidder goes by: `sender …` of the backrun, `owner …` (who signed the request), `client …` (a network).
+// Payments are on disk, so that a restart lifts no bar and takes no proof. The rules are in auction/payments.ts and placesHad.ts.
 
 import { networkAddress } from "../../shared/client.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
@@ -39,12 +42,12 @@ type KnownBlock = BlockPayments & {
 };
 
 /** What follows from a party's payments for the next block. */
-interface Account {
+interface PartyStanding {
 	readonly bar: Bar | null;
 	readonly landings: readonly Landing[];
 }
 
-const NOTHING: Account = { bar: null, landings: [] };
+const NOTHING: PartyStanding = { bar: null, landings: [] };
 
 type LedgerDependencies = Pick<
 	MarketDependencies,
@@ -59,7 +62,7 @@ export class PaymentLedger {
 	/** Blocks with payments, by the parties (see partiesOf) that they concern. */
 	readonly #byParty = new Map<string, Set<KnownBlock>>();
 	/** By party, worked out until the next change. */
-	readonly #accounts = new Map<string, Account>();
+	readonly #accounts = new Map<string, PartyStanding>();
 	/** By sender, and by signer and network address: the highest bid in wei for which they are proven, until the next change. */
 	readonly #proofs = new Map<string, Map<string, bigint>>();
 	readonly #had = new PlacesHad();
@@ -84,8 +87,8 @@ export class PaymentLedger {
 	}
 
 	/**
-	 * The bar of any of a bidder's names for the next block, the one that lasts longest; null: none. For those by whom it is
-	 * proven, a sender is not barred by what others have brought.
+	 * The bar of any of a bidder's names for the next block, the one that lasts longest; null: none. A sender's bar does not count for
+	 * who has proven it: others may have brought what it signed.
 	 */
 	bar(bidder: Bidder): Bar | null {
 		const [sender = "", ...bringer] = heldAgainst(bidder);
@@ -196,7 +199,7 @@ export class PaymentLedger {
 		}, null);
 	}
 
-	#account(party: string): Account {
+	#account(party: string): PartyStanding {
 		if (!this.#byParty.has(party)) return NOTHING;
 		const known = this.#accounts.get(party);
 		if (known !== undefined) return known;

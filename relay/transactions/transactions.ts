@@ -35,7 +35,7 @@ export interface TransactionsDependencies {
 	readonly tip: Tip;
 	readonly clock: Clock;
 	/**
-	 * Called when a sender's pending transactions have changed, so that it is run; `refresh`: its nonce may have changed too, so
+	 * Called when a sender's pending transactions have changed, so that they are looked at again; `refresh`: its nonce may have changed too, so
 	 * read it again.
 	 */
 	readonly onChange: (sender: string, refresh: boolean) => void;
@@ -54,7 +54,7 @@ export interface Sending {
 	readonly builders: readonly string[];
 	/** Whether an earlier transaction of its sender is hidden from searchers. */
 	readonly behindHidden: boolean;
-	/** Why it is sent without the simulation that it should have passed; null: it is not. */
+	/** Why it is sent without the simulation that it should have passed; null: it has passed, or needs none. */
 	readonly unsimulated: SimulationError | null;
 }
 
@@ -161,7 +161,7 @@ export class Transactions {
 		this.#pool.setNext(next);
 	}
 
-	/** Counts anew what of the sender can't be in the next block; returns whether its first one can. */
+	/** Works out which of the sender's transactions the next block can't have; returns whether it can have the first. */
 	park(sender: string): boolean {
 		return this.#pool.applyNext(sender);
 	}
@@ -206,7 +206,7 @@ export class Transactions {
 		this.#records.emit(hash, { type: "queued", at: this.#now(), block: next - 1, reason });
 	}
 
-	/** Its simulation for `block` fails: it is held, and taken from the builders that were sent it for that block. */
+	/** Its simulation for `block` fails: it is held, and if it was sent for that block, taken back from all builders that have it. */
 	held(entry: PoolEntry, error: SimulationError, block: number): void {
 		const { transaction, sentTo } = entry;
 		const { hash } = transaction.tx;
@@ -383,7 +383,7 @@ export class Transactions {
 
 	/**
 	 * Gives pending blob transactions cell proofs if blocks of `version` need them: they came before the fork, or to an earlier
-	 * release of the relay. On disk they stay as they came. To be called at each head, since a client's share may be used up.
+	 * release of the relay. On disk they stay as they came. To be called at each head, since what a client's share has no room for is left for the next.
 	 */
 	convertBlobs(version: SidecarVersion): void {
 		const { background, blobProofs } = this.#deps;

@@ -24,7 +24,7 @@ export interface GasTable {
 		/** Null: what the transaction's own base, recipient and value cost. */
 		readonly base: bigint | null;
 		readonly token: bigint;
-		/** Tokens of what the transaction carries. */
+		/** How many tokens each part of a transaction counts (EIP-7623); what is above is in gas. */
 		readonly zeroByte: bigint;
 		readonly otherByte: bigint;
 		readonly accessAddress: bigint;
@@ -40,8 +40,9 @@ export interface TransferGas {
 export interface Fork {
 	/** For people. */
 	readonly name: string;
-	/** What shows that it is active: names that `eth_config` (EIP-7910) lists, fields that headers have, which earlier forks lack. */
+	/** Names that `eth_config` (EIP-7910) lists, and earlier forks' lacks: they show that it is active. */
 	readonly introduces: readonly string[];
+	/** Fields that blocks' headers have, and earlier forks' lack. */
 	readonly headerFields: readonly string[];
 	/** Most gas of a transaction; null: the block's limit. */
 	readonly maxTxGas: bigint | null;
@@ -50,7 +51,7 @@ export interface Fork {
 	readonly maxInitCodeBytes: number;
 	/** The version of blob sidecars. https://eips.ethereum.org/EIPS/eip-7594 */
 	readonly sidecarVersion: 0 | 1;
-	/** Gas of sending Ether to an account that holds something, and to an empty one. */
+	/** Gas of sending Ether, by whether the recipient's account holds something or is empty. */
 	readonly transferGas: TransferGas;
 	/** The gas that builders take off a refund for paying it, where they do not say otherwise. */
 	readonly payoutGas: TransferGas;
@@ -114,7 +115,7 @@ const OSAKA: Fork = {
 };
 
 /** A new account is 120 bytes of state at 1,530 gas. */
-const AMSTERDAM_TRANSFER: TransferGas = { toExisting: 21_000n, toEmpty: 204_600n };
+const AMSTERDAM_TRANSFER: TransferGas = { toExisting: 21_000n, toEmpty: 21_000n + 120n * 1_530n };
 
 /** EIP-2780, 7928, 7954, 7976, 7981, 8037, 8038, 8282. */
 const AMSTERDAM: Fork = {
@@ -165,7 +166,10 @@ export function newestFork(
 	return FORKS.findLast((fork) => fork[names].some(isShown)) ?? null;
 }
 
-/** The newest fork that the fields of a block's header, as a node sends it, show; null: none that is known. */
+/**
+ * The newest fork that the fields of a block's header, as a node sends it, show; null: none that is known. A fork that adds no field,
+ * as Osaka, shows as the one before it.
+ */
 export function forkShownBy(header: Readonly<Record<string, unknown>>): Fork | null {
 	return newestFork("headerFields", (field) => header[field] != null);
 }

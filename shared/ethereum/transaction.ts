@@ -20,11 +20,11 @@ interface SidecarSummary {
 
 /** A well-formed transaction with a valid signature. */
 export interface DecodedTransaction extends TransactionFields {
-	/** Lower-case. For a blob transaction without the sidecar. */
+	/** Lower-case. A sidecar is no part of it. */
 	readonly hash: string;
 	/** The sender, lower-case. */
 	readonly from: string;
-	/** The given bytes with the sidecar, not copied. */
+	/** The bytes as given, for type 3 with the sidecar; a view. */
 	readonly raw: Buffer;
 	/** Length of {@link raw} in bytes. */
 	readonly size: number;
@@ -36,7 +36,7 @@ export interface DecodedTransaction extends TransactionFields {
 
 /** Prefix of the signed RLP of an authorization. https://eips.ethereum.org/EIPS/eip-7702 */
 const AUTHORIZATION_MAGIC = Buffer.from([0x05]);
-/** Maximum bytes of a transaction without blobs: twice the limit of go-ethereum's pools. */
+/** Bytes of a transaction without blobs from which it is not even decoded: twice what admission takes, which senders are told. */
 const MAX_PLAIN_BYTES = 256 * 1024;
 
 export type DecodeReason =

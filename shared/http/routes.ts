@@ -53,7 +53,7 @@ type Routing =
 
 /** What a preflight that names no headers is told. */
 const USUAL_HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin";
-/** A longer list is answered like none, in characters. */
+/** Most characters of the list of headers that a preflight asks for; a longer one counts as none. */
 const MAX_ASKED_CHARS = 4_096;
 /** The name of a header: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -67,7 +67,7 @@ export interface RouterOptions {
 }
 
 /**
- * The router of a server. With `hasProxy` requests on other paths than its own are proxied, except preflights. Throws if two
+ * The router of a server. With `hasProxy` requests on other paths than its own are proxied, except OPTIONS. Throws if two
  * handlers claim the same verb and path, or two routes the same path.
  */
 export function createRouter(
@@ -123,7 +123,7 @@ function asksForAny({ method, headers }: RequestHead, path: string): boolean {
 }
 
 /**
- * Grants every header that is asked for: scripts that trace requests add theirs, and none is trusted because a page may send it.
+ * Grants every header that is asked for: scripts that trace requests add theirs, and no header gives a page any right.
  * `Access-Control-Allow-Private-Network` is not granted: browsers ask the user instead.
  */
 function preflight(verbs: string, asked: IncomingHttpHeaders): HttpAnswer {

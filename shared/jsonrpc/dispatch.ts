@@ -40,8 +40,8 @@ interface DispatcherOptions {
 	/** Maximum entries of a batch. */
 	readonly maxBatch: number;
 	/**
-	 * After this time a call gets `internal error`, in ms. Default 28 s, since routers allow a request 30 s. Methods have
-	 * shorter deadlines; this one catches their faults.
+	 * After this time a call gets `internal error`, in ms. Default 28 s, since hosts like Heroku end a request after 30 s. Methods have
+	 * shorter deadlines; this one ends those that overrun.
 	 */
 	readonly callLimitMs?: number;
 }
@@ -151,8 +151,8 @@ class CallDispatcher<Context> {
 
 	/**
 	 * Calls of ordered methods run one after another: the next call begins when one has ended or only waits for its result.
-	 * All others run concurrently. Calls that only wait for a result do not use a concurrency slot, so that a hundred waits
-	 * take no longer than one. After {@link TURN_MS} of work other requests are served.
+	 * All others run concurrently. One that only waits for its result takes no place among those that run, so that a hundred
+	 * waits take no longer than one. After {@link TURN_MS} of work other requests are served.
 	 */
 	async #runBatch(
 		calls: readonly ReceivedCall[],

@@ -1,4 +1,4 @@
-// What clients get who ask for the hashes of pending transactions as of a node: `eth_subscribe ["newPendingTransactions"]`, which
+// The answers to clients that ask for the hashes of pending transactions as of a node: `eth_subscribe ["newPendingTransactions"]`, which
 // is also what `on("pending")` of ethers sends, and `eth_newPendingTransactionFilter`. There are none to give. But an error to
 // that call ends programs that use ethers: nothing catches it there. So the call succeeds, and the refusal comes behind it: on a
 // websocket as an error with id null, for a filter when it is polled.
@@ -15,7 +15,7 @@ export const PENDING_ID = `0x${Buffer.from("pending").toString("hex")}`;
 const NONE =
 	"pending transactions are private, none is announced here: searchers subscribe to service_partialPendingTransactions";
 
-/** The refusal for who polls such a filter. Not −32000, by which viem would make it anew with each poll. */
+/** The refusal for who polls such a filter. On −32000 viem would take the filter for expired, and make another at each poll with each poll. */
 export const NO_PENDING_TRANSACTIONS = new RpcError(
 	"methodNotFound",
 	`the method eth_newPendingTransactionFilter does not exist/is not available: ${NONE}`,
