@@ -14,15 +14,17 @@ export type Ending = (typeof ENDINGS)[number];
 export type Desired = "live" | Ending;
 
 /**
- * Whether an upstream has it. `maybe`: no verdict came. `has`: acknowledged. `lost`: acknowledged once, unknown there now.
- * `refused`: rejected by a verdict, in a health epoch; or, if its epoch is null, abandoned there, see {@link markAbandoned}.
+ * Whether an upstream has it. `given`: a client's request sent it and got no verdict; it counts as `has` until the upstream denies
+ * having it. `unanswered`: the reconciler sent it and got no verdict; it is sent again until there is one. `has`: acknowledged.
+ * `lost`: acknowledged once, unknown there now. `rejected`: by a verdict; it may be sent again later. `abandoned`: the upstream
+ * has given it up or cancelled it, and never gets it again.
  */
-export type Presence = "absent" | "maybe" | "has" | "lost" | "refused";
+export type Presence = "absent" | "given" | "unanswered" | "has" | "lost" | "rejected" | "abandoned";
 
 /** A row's delivery state at one upstream. */
-export interface Standing {
+export interface DeliveryState {
 	readonly presence: Presence;
-	/** When it may be sent there again, in monotonic ms. A `maybe` with {@link NO_RETRY} counts as `has` until denied. */
+	/** When it may be sent there again, in monotonic ms. */
 	readonly retryAt: number;
 	/** The health epoch in which `retryAt` is valid; null: in all. See {@link Moment.epoch}. */
 	readonly epoch: number | null;
@@ -102,15 +104,17 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	readonly desired: Desired;
 	/** Ms since the epoch by the chain or the machine, the later; 0 while it is live, and until the chain's time is known. */
 	readonly endedAt: number;
-	readonly at: Readonly<Record<UpstreamName, Standing>>;
+	readonly at: Readonly<Record<UpstreamName, DeliveryState>>;
+	/**
+	 * Which life of its transaction this is: a new number whenever it arrives or is opened again, so that an answer to a question
+	 * about an earlier life is known as such; 0 once it has ended for good. In memory only.
+	 */
+	readonly version: number;
 	readonly notes: Notes;
 }
 
-/**
- * As `retryAt`: no retry is planned. It is sent again only as a replacement, or once it is lost, or, where `epoch` is set, in a
- * new epoch.
- */
-export const NO_RETRY = Number.POSITIVE_INFINITY;
+/** As `retryAt`: not in this epoch, unless as a replacement. */
+export const NEXT_EPOCH = Number.POSITIVE_INFINITY;
 
 /** The end of a life that has not begun, since the chain's time is not known. */
 export const UNDATED = Number.MAX_SAFE_INTEGER;
@@ -119,7 +123,7 @@ export const UNDATED = Number.MAX_SAFE_INTEGER;
 const FIRST_WAIT_MS = 1_000;
 export const MAX_WAIT_MS = 30_000;
 
-export const ABSENT: Standing = Object.freeze({
+export const ABSENT: DeliveryState = Object.freeze({
 	presence: "absent",
 	retryAt: 0,
 	epoch: null,
@@ -129,8 +133,8 @@ export const ABSENT: Standing = Object.freeze({
 });
 
 // Most rows share one of these few states, which saves memory.
-const HAS: Standing = Object.freeze({ ...ABSENT, presence: "has" });
-const GIVEN: Standing = Object.freeze({ ...ABSENT, presence: "maybe", retryAt: NO_RETRY });
+const HAS: DeliveryState = Object.freeze({ ...ABSENT, presence: "has" });
+const GIVEN: DeliveryState = Object.freeze({ ...ABSENT, presence: "given" });
 const SHARED = [ABSENT, HAS, GIVEN];
 const SHARED_PAIRS: readonly Row["at"][] = [
 	{ relay: HAS, fallback: ABSENT },
@@ -140,12 +144,12 @@ const SHARED_PAIRS: readonly Row["at"][] = [
 ].map((at) => Object.freeze(at));
 
 /** The states at both upstreams, shared where possible. */
-export function standings(relay: Standing, fallback: Standing): Row["at"] {
+export function statesAt(relay: DeliveryState, fallback: DeliveryState): Row["at"] {
 	const at = { relay: shared(relay), fallback: shared(fallback) };
 	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
 }
 
-function shared(one: Standing): Standing {
+function shared(one: DeliveryState): DeliveryState {
 	if (one.faults > 0 || one.epoch !== null || one.replacementPending || one.cancelPending) return one;
 	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
 }
@@ -180,11 +184,13 @@ export function openRow(
 	before: Row | null,
 	{
 		id,
+		version,
 		aliveUntil,
 		notBefore,
 		notes,
 	}: {
 		readonly id: number;
+		readonly version: number;
 		readonly aliveUntil: number;
 		/** When the latest other one of its nonce arrived: it comes after that one, though the machine's clock went back. */
 		readonly notBefore: number;
@@ -212,15 +218,16 @@ export function openRow(
 		requests: (before?.requests ?? 0) + 1,
 		desired: "live",
 		endedAt: 0,
-		at: standings(
+		at: statesAt(
 			opened(was.relay, first === "relay", entry.replacesAtUpstreams.includes("relay")),
 			opened(was.fallback, first === "fallback", entry.replacesAtUpstreams.includes("fallback")),
 		),
+		version,
 		notes,
 	};
 }
 
-function opened(was: Standing, isFirst: boolean, replaces: boolean): Standing {
+function opened(was: DeliveryState, isFirst: boolean, replaces: boolean): DeliveryState {
 	const given = isFirst && !isHolder(was) ? GIVEN : was;
 	const replacementPending = was.replacementPending || replaces;
 	return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
@@ -258,8 +265,8 @@ export function isFinal(row: Row): boolean {
 }
 
 /** Whether an upstream has it, may have it, or had it: a lost one is still asked for, and cancelled, there. */
-export function isHolder({ presence }: Standing): boolean {
-	return presence === "has" || presence === "maybe" || presence === "lost";
+export function isHolder({ presence }: DeliveryState): boolean {
+	return presence === "has" || presence === "given" || presence === "unanswered" || presence === "lost";
 }
 
 /** The upstreams that have, may have or had it. */
@@ -286,27 +293,24 @@ export function needsWork(row: Row): boolean {
 /** `by` acknowledged it. */
 export function markHeld(row: Row, by: UpstreamName): Row {
 	const { replacementPending } = row.at[by];
-	return isLive(row) ? changeStanding(row, by, { ...HAS, replacementPending }) : cancelIfEndedByUser(row, by);
+	return isLive(row) ? changeState(row, by, { ...HAS, replacementPending }) : cancelIfEndedByUser(row, by);
 }
 
-/**
- * A client's request sent it to `by` and got no verdict: it counts as `has`, unlike by {@link markUnanswered}, and is sent
- * again only once `by` denies having it.
- */
-export function markMaybeHeld(row: Row, by: UpstreamName): Row {
+/** A client's request sent it to `by` and got no verdict. */
+export function markGiven(row: Row, by: UpstreamName): Row {
 	if (!isLive(row)) return cancelIfEndedByUser(row, by);
 	if (isHolder(row.at[by])) return row;
-	return changeStanding(row, by, { presence: "maybe", retryAt: NO_RETRY, epoch: null });
+	return changeState(row, by, { presence: "given", retryAt: 0, epoch: null });
 }
 
 function cancelIfEndedByUser(row: Row, by: UpstreamName): Row {
 	return isEndedByUser(row) ? setCancelPending(row, by, true) : row;
 }
 
-/** The reconciler sent it to `by` and got no verdict: it is sent again until there is one. `atLeastMs`: the shortest wait. */
+/** The reconciler sent it to `by` and got no verdict. `atLeastMs`: the shortest wait. */
 export function markUnanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	const maybe = changeStanding(row, by, { presence: "maybe", replacementPending: false });
-	return delayRetry(maybe, by, moment, atLeastMs);
+	const unanswered = changeState(row, by, { presence: "unanswered", replacementPending: false });
+	return delayRetry(unanswered, by, moment, atLeastMs);
 }
 
 /** A delivery to `by` failed without reaching it. The wait grows with each failure, and is at least `atLeastMs`. */
@@ -315,65 +319,58 @@ export function delayRetry(row: Row, by: UpstreamName, moment: Moment, atLeastMs
 	const before = epoch === moment.epoch ? faults : 0;
 	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
 	const retryAt = moment.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
-	return changeStanding(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
+	return changeState(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
 }
 
 /** `by` has no record of it although it acknowledged it. */
 export function markLost(row: Row, by: UpstreamName): Row {
-	if (!isLive(row)) return row;
-	const hadNoRetry = row.at[by].retryAt === NO_RETRY;
-	return changeStanding(row, by, { presence: "lost", ...(hadNoRetry ? { retryAt: 0 } : {}) });
+	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
 }
 
 /** `by` does not have it. */
 export function markNotHeld(row: Row, by: UpstreamName): Row {
 	const { replacementPending } = row.at[by];
-	return isLive(row) && isHolder(row.at[by])
-		? changeStanding(row, by, { ...ABSENT, replacementPending })
-		: row;
+	return isLive(row) && isHolder(row.at[by]) ? changeState(row, by, { ...ABSENT, replacementPending }) : row;
 }
 
 /**
  * `by` rejected it. If the other upstream still has it, `by` is not asked again before the health of an upstream changes;
  * if none has it, `by` is asked again after a wait.
  */
-export function markRefused(row: Row, by: UpstreamName, moment: Moment): Row {
-	const { presence, epoch, retryAt } = row.at[by];
-	// Abandoned there.
-	if (presence === "refused" && epoch === null && retryAt === NO_RETRY)
-		return setReplacementPending(row, by, false);
+export function markRejected(row: Row, by: UpstreamName, moment: Moment): Row {
+	if (row.at[by].presence === "abandoned") return setReplacementPending(row, by, false);
 	const otherHasIt = UPSTREAMS.some(
 		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
 	);
-	const refused = {
-		presence: "refused",
+	const rejected = {
+		presence: "rejected",
 		replacementPending: false,
-		...(otherHasIt ? { retryAt: NO_RETRY } : {}),
+		...(otherHasIt ? { retryAt: NEXT_EPOCH } : {}),
 	} as const;
-	return changeStanding(delayRetry(row, by, moment), by, refused);
+	return changeState(delayRetry(row, by, moment), by, rejected);
 }
 
-/** `by` has given it up or cancelled it: it is never sent there again. */
+/** `by` has given it up or cancelled it. */
 export function markAbandoned(row: Row, by: UpstreamName): Row {
-	return isLive(row) ? changeStanding(row, by, { ...ABSENT, presence: "refused", retryAt: NO_RETRY }) : row;
+	return isLive(row) ? changeState(row, by, { ...ABSENT, presence: "abandoned" }) : row;
 }
 
 export function setReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
 	return row.at[by].replacementPending === replacementPending
 		? row
-		: changeStanding(row, by, { replacementPending });
+		: changeState(row, by, { replacementPending });
 }
 
 export function setCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
 	if (row.at[by].cancelPending === cancelPending) return row;
 	// The retry waits of deliveries do not apply to the cancel.
-	return changeStanding(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
+	return changeState(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
 }
 
-function changeStanding(row: Row, by: UpstreamName, change: Partial<Standing>): Row {
+function changeState(row: Row, by: UpstreamName, change: Partial<DeliveryState>): Row {
 	const { relay, fallback } = row.at;
-	const standing = { ...row.at[by], ...change };
-	return { ...row, at: by === "relay" ? standings(standing, fallback) : standings(relay, standing) };
+	const state = { ...row.at[by], ...change };
+	return { ...row, at: by === "relay" ? statesAt(state, fallback) : statesAt(relay, state) };
 }
 
 export function beginRequest(row: Row): Row {
@@ -409,12 +406,15 @@ export function endRow(
 }
 
 /** A mined transaction is no longer in the chain. */
-export function reopenRow(row: Row, aliveUntil: number, notes: Notes): Row {
-	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes };
+export function reopenRow(
+	row: Row,
+	{ aliveUntil, version, notes }: Pick<Row, "aliveUntil" | "version" | "notes">,
+): Row {
+	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, version, notes };
 	return UPSTREAMS.reduce<Row>((one, by) => setCancelPending(one, by, false), live);
 }
 
-const NOWHERE = standings(ABSENT, ABSENT);
+const NOWHERE = statesAt(ABSENT, ABSENT);
 export const NO_OWNERS: Row["owners"] = Object.freeze([]);
 /** Shared: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));
@@ -427,7 +427,7 @@ export function stripRow(one: EndedOne): Row {
 	const [only] = owners;
 	const address = owners.length === 1 ? (only?.address ?? UNKNOWN_ADDRESS) : one.address;
 	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
-	const standing = (by: UpstreamName): Standing => ({ ...ABSENT, cancelPending: isPending(by) });
+	const state = (by: UpstreamName): DeliveryState => ({ ...ABSENT, cancelPending: isPending(by) });
 	// One literal, so that all share a hidden class in V8: there may be hundreds of thousands.
 	return {
 		id,
@@ -448,7 +448,8 @@ export function stripRow(one: EndedOne): Row {
 		requests,
 		desired,
 		endedAt,
-		at: standings(standing("relay"), standing("fallback")),
+		at: statesAt(state("relay"), state("fallback")),
+		version: 0,
 		notes: NO_NOTES,
 	};
 }

@@ -6,6 +6,7 @@ import { BOOST_PATHS, type BoostPath, UPSTREAMS, type UpstreamName } from "../do
 import {
 	ABSENT,
 	cancelsPendingAt,
+	type DeliveryState,
 	ENDINGS,
 	type Ending,
 	holdersOf,
@@ -15,8 +16,7 @@ import {
 	NO_OWNERS,
 	newNotes,
 	type Row,
-	type Standing,
-	standings,
+	statesAt,
 } from "../domain/row.ts";
 
 // A key is one of these prefixes, the id of the row and its hash. The birth record is written on arrival: the row and its bytes.
@@ -51,12 +51,12 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.aliveUntil === row.aliveUntil &&
 		before.owners === row.owners &&
 		before.ownersPending === row.ownersPending &&
-		isSameStanding(before.at.relay, row.at.relay) &&
-		isSameStanding(before.at.fallback, row.at.fallback)
+		isSameState(before.at.relay, row.at.relay) &&
+		isSameState(before.at.fallback, row.at.fallback)
 	);
 }
 
-function isSameStanding(one: Standing, other: Standing): boolean {
+function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 	if (one === other) return true;
 	return (
 		one.replacementPending === other.replacementPending &&
@@ -224,22 +224,23 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: standingsOf(open?.owed ?? [], open?.holders ?? [], untold),
+		at: statesOf(open?.owed ?? [], open?.holders ?? [], untold),
+		version: 0,
 		notes: newNotes(0),
 	};
 }
 
-/** The earlier process may have ended before the fallback's verdict on a row that the relay has too: `maybe` sends it again. */
-function standingsOf(
+/** The earlier process may have ended before the fallback's verdict on a row that the relay has too: then it is sent again. */
+function statesOf(
 	owed: readonly UpstreamName[],
 	holders: readonly UpstreamName[],
 	untold: readonly UpstreamName[],
 ): Row["at"] {
-	const standing = (by: UpstreamName): Standing => {
+	const state = (by: UpstreamName): DeliveryState => {
 		const isSure = by === "relay" || holders.length === 1;
-		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "maybe";
+		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "unanswered";
 		const [replacementPending, cancelPending] = [owed.includes(by), untold.includes(by)];
 		return { ...ABSENT, presence, replacementPending, cancelPending };
 	};
-	return standings(standing("relay"), standing("fallback"));
+	return statesAt(state("relay"), state("fallback"));
 }

@@ -132,9 +132,9 @@ export class ChainObserver {
 		);
 		const receipts = due.length === 0 ? null : await this.#receipts(due);
 		for (const [i, row] of due.entries()) {
-			const { hash, notes } = row;
+			const { hash, version, notes } = row;
 			const receipt = receipts?.[i];
-			if (receipt?.ok !== true || this.#context.rows.get(hash)?.notes !== notes) continue;
+			if (receipt?.ok !== true || this.#context.rows.get(hash)?.version !== version) continue;
 			notes.missingReceipts = receipt.result === null ? notes.missingReceipts + 1 : 0;
 			if (notes.missingReceipts >= EQUAL_ANSWERS) reopen(this.#context, row);
 		}

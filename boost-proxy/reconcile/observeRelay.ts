@@ -148,9 +148,9 @@ export class RelayObserver {
 	}
 
 	/** A mined row is open again if the relay reports it as live. */
-	#takeMinedStage({ hash, notes }: Row, stage: string | null): void {
+	#takeMinedStage({ hash, version, notes }: Row, stage: string | null): void {
 		const row = this.#context.rows.get(hash);
-		if (row === null || isLive(row) || row.notes !== notes) return;
+		if (row === null || isLive(row) || row.version !== version) return;
 		if (stage === null) notes.byChain = true;
 		else if (LIVE.includes(stage)) reopen(this.#context, row);
 	}

@@ -57,7 +57,7 @@ export function endingOf(stage: unknown): Ending | undefined {
  */
 export function currentRow({ rows }: ObserverContext, asked: Row): Row | null {
 	const row = rows.live(asked.hash);
-	return row !== null && row.notes === asked.notes && row.requests === 0 ? row : null;
+	return row !== null && row.version === asked.version && row.requests === 0 ? row : null;
 }
 
 /** Its user ended it at `by`: it must be cancelled at the other holders. */

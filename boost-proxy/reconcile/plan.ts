@@ -9,7 +9,7 @@ import {
 	isLifeOver,
 	isLive,
 	type Moment,
-	NO_RETRY,
+	NEXT_EPOCH,
 	needsWork,
 	type Row,
 } from "../domain/row.ts";
@@ -189,8 +189,9 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 	if (isLostAt(row, name, health)) return "lost";
 	if (lacksOwners(row, name)) return "owners";
 	if (countsAsThere(row, name) || hasLiveHolder(row, health)) return null;
-	const isRefused = row.at[name].presence === "refused" && !isRetryDue(row, name, time);
-	if (isRefused || !upstream.acceptsPath(row.path)) return null;
+	const { presence } = row.at[name];
+	if (presence === "abandoned" || (presence === "rejected" && !isRetryDue(row, name, time))) return null;
+	if (!upstream.acceptsPath(row.path)) return null;
 	return isLifeOver(row, time) ? null : "handover";
 }
 
@@ -205,14 +206,11 @@ function nonceProblem(
 	return nextNonce === null || firstMissing === null || nonce > firstMissing ? "gap" : null;
 }
 
-/**
- * Whether a row counts as held by an upstream: it acknowledged the row, or a client's request sent it and got no verdict (a
- * `maybe` without a retry), until the upstream denies having it.
- */
+/** Whether a row counts as held by an upstream: it acknowledged the row, or a client's request sent it and got no verdict. */
 export function countsAsThere({ at }: Row, name: UpstreamName): boolean {
 	// Named, since `at[name]` is slower and each pass asks this of every row.
-	const { presence, retryAt } = name === "relay" ? at.relay : at.fallback;
-	return presence === "has" || (presence === "maybe" && retryAt === NO_RETRY);
+	const { presence } = name === "relay" ? at.relay : at.fallback;
+	return presence === "has" || presence === "given";
 }
 
 /** Whether an available upstream has it. */
@@ -242,7 +240,7 @@ function isPaused(name: UpstreamName, health: UpstreamHealths, time: PlanTime): 
 
 /** Whether a planned retry is not due yet. */
 function waitsForRetry(row: Row, name: UpstreamName, time: PlanTime): boolean {
-	return row.at[name].retryAt !== NO_RETRY && !isRetryDue(row, name, time);
+	return row.at[name].retryAt !== NEXT_EPOCH && !isRetryDue(row, name, time);
 }
 
 /** Whether the retry wait is over, or was for an earlier epoch: an upstream has become unavailable or available since. */

@@ -21,7 +21,7 @@ import {
 	isLive,
 	MAX_WAIT_MS,
 	markHeld,
-	markRefused,
+	markRejected,
 	markUnanswered,
 	type Row,
 	setCancelPending,
@@ -212,7 +212,7 @@ export class Reconciler {
 			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is refused", { upstream: name, hash, reason: need, code });
-			this.#changeLive(hash, (one) => markRefused(one, name, time));
+			this.#changeLive(hash, (one) => markRejected(one, name, time));
 		} else {
 			onHandover?.({ to: name, outcome: "failed" });
 			this.#markFailed(upstream, row, delivery, time);

@@ -40,8 +40,8 @@ import {
 	isFinal,
 	isHolder,
 	isLive,
+	markGiven,
 	markHeld,
-	markMaybeHeld,
 	markNotHeld,
 	type NewRow,
 	type Row,
@@ -277,7 +277,7 @@ export class Submissions {
 				this.#report(state, hash, "rejected", { upstream: name, code: delivery.error.code });
 				throw verdictError(delivery.error);
 			}
-			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markMaybeHeld(one, name));
+			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markGiven(one, name));
 			else this.#markAbsent(hash, stored, name);
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
@@ -380,7 +380,7 @@ export class Submissions {
 			const delivery = await upstream.deliver({ ...row, raw }, options);
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			rows.change(row.hash, (one) => (isSure ? markHeld(one, name) : markMaybeHeld(one, name)));
+			rows.change(row.hash, (one) => (isSure ? markHeld(one, name) : markGiven(one, name)));
 		}
 	}
 

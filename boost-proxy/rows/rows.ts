@@ -101,6 +101,7 @@ export class Rows {
 	#changes = 0;
 	/** The id of the next new row. */
 	#nextId = 1;
+	#latestVersion = 0;
 	#sweeping: Timer | null = null;
 	#closed = false;
 
@@ -120,7 +121,8 @@ export class Rows {
 		const { rows: found, lastId } = await rows.#journal.read();
 		rows.#nextId = lastId + 1;
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
-			rows.#replaceInMemory(null, isLive(row) ? { ...row, notes: rows.#freshNotes(rows.#agedBy(row)) } : row);
+			const notes = isLive(row) ? rows.#freshNotes(rows.#agedBy(row)) : row.notes;
+			rows.#replaceInMemory(null, { ...row, version: rows.#newVersion(), notes });
 		}
 		return rows;
 	}
@@ -140,6 +142,11 @@ export class Rows {
 	#freshNotes(agedMs = 0): Notes {
 		const now = this.#dependencies.clock.monotonic();
 		return newNotes(now, now + this.#times.ttlMs - agedMs);
+	}
+
+	#newVersion(): number {
+		this.#latestVersion += 1;
+		return this.#latestVersion;
 	}
 
 	/** How much of the life of a row from the journal is over by the machine's clock, in ms. */
@@ -261,6 +268,7 @@ export class Rows {
 			notBefore = Math.max(notBefore, receivedAt);
 		const row = openRow(entry, first, before, {
 			id: before?.id ?? this.#nextId++,
+			version: this.#newVersion(),
 			aliveUntil: this.#freshLife(),
 			notBefore,
 			notes: this.#freshNotes(),
@@ -319,8 +327,9 @@ export class Rows {
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		const until = this.#freshLife();
-		this.change(hash, (row) => (this.#mined.has(hash) ? reopenRow(row, until, this.#freshNotes()) : row));
+		if (!this.#mined.has(hash)) return;
+		const life = { aliveUntil: this.#freshLife(), version: this.#newVersion(), notes: this.#freshNotes() };
+		this.change(hash, (row) => reopenRow(row, life));
 	}
 
 	/** Sets the one listener, called after a change that leaves something to do. */

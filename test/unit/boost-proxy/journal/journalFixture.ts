@@ -108,7 +108,16 @@ export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path
 }
 
 function liveRow(row: Row): LiveRow {
-	const { id: _id, desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...more } = row;
+	const {
+		id: _id,
+		desired: _desired,
+		endedAt: _endedAt,
+		at,
+		version: _version,
+		notes: _notes,
+		requests,
+		...more
+	} = row;
 	const { owners, ownersPending: _pending, bySender: _by, ...known } = more;
 	const [owner = onlyOwner(row)] = owners;
 	const replacesAtUpstreams = UPSTREAMS.filter((by) => at[by].replacementPending);

@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
-import { ABSENT, endRow, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
+import {
+	ABSENT,
+	type DeliveryState,
+	endRow,
+	newNotes,
+	type Row,
+} from "../../../../boost-proxy/domain/row.ts";
 import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import {
 	decodeBirth,
@@ -39,7 +45,7 @@ const { raw: _, ...KNOWN } = newEntry(1, {
 	softCancellations: true,
 	replacesAtUpstreams: ["fallback"],
 });
-const standing = (presence: Standing["presence"], more: Partial<Standing> = {}): Standing => ({
+const state = (presence: DeliveryState["presence"], more: Partial<DeliveryState> = {}): DeliveryState => ({
 	...{
 		presence,
 		retryAt: 0,
@@ -55,7 +61,8 @@ const LIVE: Row = {
 	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
 	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },
 	...{ owners: [KNOWN.owner], ownersPending: false, bySender: false },
-	at: { relay: standing("has"), fallback: standing("absent", { replacementPending: true }) },
+	at: { relay: state("has"), fallback: state("absent", { replacementPending: true }) },
+	version: 0,
 	notes: newNotes(0),
 };
 const OTHER = onlyOwner({ path: "fast", search: "", softCancellations: false, address: "192.0.2.77" });
@@ -70,7 +77,7 @@ const STATES: Readonly<Record<string, Row>> = {
 	"one of a page": { ...LIVE, owners: [{ ...KNOWN.owner, address: null }] },
 	"one that the sender signed": { ...LIVE, owners: [{ ...KNOWN.owner, signed: true }] },
 	"a mined one": endRow(LIVE, "mined", 9),
-	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
+	"one that two may have": { ...LIVE, at: { relay: state("has"), fallback: state("unanswered") } },
 };
 
 test("every kind of row is the same after encoding and decoding", () => {

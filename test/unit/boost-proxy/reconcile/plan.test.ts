@@ -5,14 +5,13 @@ import { test } from "node:test";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
+	type DeliveryState,
 	endRow,
-	NO_RETRY,
 	type Row,
-	type Standing,
 	setReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import { type Action, plan, type UpstreamHealths } from "../../../../boost-proxy/reconcile/plan.ts";
-import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
+import { HEALTHY, NOW, rowOf, STATES, type StateName } from "./planFixture.ts";
 
 function actionsOf(
 	rows: readonly Row[],
@@ -29,7 +28,7 @@ function said(action: Action): string {
 
 /** The unavailable upstreams. */
 type Out = "none" | "relay" | "fallback" | "both";
-const NAMES = Object.keys(STANDINGS);
+const NAMES = Object.keys(STATES);
 
 function healthOf(out: Out): UpstreamHealths {
 	const isUnavailable = (name: UpstreamName) => out === "both" || out === name;
@@ -44,42 +43,42 @@ const LOST = "send for lost";
 const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wait" };
 
 /**
- * Each pair of standings, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
+ * Each pair of delivery states, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
  * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. If both are unavailable nothing is done.
  */
 const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
 	none: `
-		-       absent  given   due     later   has     lost    refused spent
-		absent  h.      ..      h.      h.      ..      h.      h.      h.
-		given   ..      ..      ..      ..      ..      ..      ..      ..
-		due     h.      ..      h.      h.      ..      h.      h.      h.
-		later   wh      ..      wh      ww      ..      wl      w.      w.
-		has     ..      ..      ..      ..      ..      ..      ..      ..
-		lost    l.      l.      l.      l.      l.      l.      l.      l.
-		refused .h      ..      .h      .w      ..      .l      ..      ..
-		spent   .h      ..      .h      .w      ..      .l      ..      ..
+		-         absent    given     due       later     has       lost      rejected  abandoned
+		absent    h.        ..        h.        h.        ..        h.        h.        h.
+		given     ..        ..        ..        ..        ..        ..        ..        ..
+		due       h.        ..        h.        h.        ..        h.        h.        h.
+		later     wh        ..        wh        ww        ..        wl        w.        w.
+		has       ..        ..        ..        ..        ..        ..        ..        ..
+		lost      l.        l.        l.        l.        l.        l.        l.        l.
+		rejected  .h        ..        .h        .w        ..        .l        ..        ..
+		abandoned .h        ..        .h        .w        ..        .l        ..        ..
 	`,
 	relay: `
-		-       absent  given   due     later   has     lost    refused spent
-		absent  .h      ..      .h      .w      ..      .l      ..      ..
-		given   .h      ..      .h      .w      ..      .l      ..      ..
-		due     .h      ..      .h      .w      ..      .l      ..      ..
-		later   .h      ..      .h      .w      ..      .l      ..      ..
-		has     .h      ..      .h      .w      ..      .l      ..      ..
-		lost    .h      ..      .h      .w      ..      .l      ..      ..
-		refused .h      ..      .h      .w      ..      .l      ..      ..
-		spent   .h      ..      .h      .w      ..      .l      ..      ..
+		-         absent    given     due       later     has       lost      rejected  abandoned
+		absent    .h        ..        .h        .w        ..        .l        ..        ..
+		given     .h        ..        .h        .w        ..        .l        ..        ..
+		due       .h        ..        .h        .w        ..        .l        ..        ..
+		later     .h        ..        .h        .w        ..        .l        ..        ..
+		has       .h        ..        .h        .w        ..        .l        ..        ..
+		lost      .h        ..        .h        .w        ..        .l        ..        ..
+		rejected  .h        ..        .h        .w        ..        .l        ..        ..
+		abandoned .h        ..        .h        .w        ..        .l        ..        ..
 	`,
 	fallback: `
-		-       absent  given   due     later   has     lost    refused spent
-		absent  h.      h.      h.      h.      h.      h.      h.      h.
-		given   ..      ..      ..      ..      ..      ..      ..      ..
-		due     h.      h.      h.      h.      h.      h.      h.      h.
-		later   w.      w.      w.      w.      w.      w.      w.      w.
-		has     ..      ..      ..      ..      ..      ..      ..      ..
-		lost    l.      l.      l.      l.      l.      l.      l.      l.
-		refused ..      ..      ..      ..      ..      ..      ..      ..
-		spent   ..      ..      ..      ..      ..      ..      ..      ..
+		-         absent    given     due       later     has       lost      rejected  abandoned
+		absent    h.        h.        h.        h.        h.        h.        h.        h.
+		given     ..        ..        ..        ..        ..        ..        ..        ..
+		due       h.        h.        h.        h.        h.        h.        h.        h.
+		later     w.        w.        w.        w.        w.        w.        w.        w.
+		has       ..        ..        ..        ..        ..        ..        ..        ..
+		lost      l.        l.        l.        l.        l.        l.        l.        l.
+		rejected  ..        ..        ..        ..        ..        ..        ..        ..
+		abandoned ..        ..        ..        ..        ..        ..        ..        ..
 	`,
 };
 
@@ -90,10 +89,10 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 			.split("\n")
 			.map((line) => line.trim().split(/ +/));
 		assert.deepEqual([across, lines.map(([name]) => name)], [NAMES, NAMES]);
-		for (const [down, ...cells] of lines as [StandingName, ...string[]][]) {
+		for (const [down, ...cells] of lines as [StateName, ...string[]][]) {
 			for (const [i, cell] of cells.entries()) {
-				const at = across[i] as StandingName;
-				const row = rowOf(1, { relay: STANDINGS[down], fallback: STANDINGS[at] });
+				const at = across[i] as StateName;
+				const row = rowOf(1, { relay: STATES[down], fallback: STATES[at] });
 				const expected = UPSTREAMS.flatMap((to, place) => {
 					const what = LETTERS[cell[place] ?? "."];
 					return what === undefined ? [] : [`${what}: 1 at the ${to}`];
@@ -109,7 +108,7 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 	});
 }
 
-const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
+const AT_RELAY = { relay: STATES.has, fallback: ABSENT };
 
 test("a pending replacement is sent even if another upstream has it, and forgotten where it may not go", () => {
 	const row = setReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
@@ -131,7 +130,7 @@ test("an ended row is never sent; pending cancels are sent when due, and forgott
 		"cancel: 1 at the relay",
 		"forget: 1 at the fallback",
 	]);
-	const later: Standing = { ...row.at.relay, retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
+	const later: DeliveryState = { ...row.at.relay, retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
 	assert.deepEqual(actionsOf([{ ...row, at: { relay: later, fallback: ABSENT } }], HEALTHY), [
 		"wait: 1 at the relay",
 	]);
@@ -182,10 +181,10 @@ test("nonces are sent in order: later ones wait for a missing one", () => {
 		"send for replacement: 3 at the fallback",
 		"the nonce is there",
 	);
-	const refused = { ...AT_RELAY, fallback: STANDINGS.spent };
-	const [, ...behind] = [rowOf(1, refused), ...rows.slice(1)];
+	const abandoned = { ...AT_RELAY, fallback: STATES.abandoned };
+	const [, ...behind] = [rowOf(1, abandoned), ...rows.slice(1)];
 	assert.equal(
-		actionsOf([rowOf(1, refused), ...behind], healthOf("relay"))[0],
+		actionsOf([rowOf(1, abandoned), ...behind], healthOf("relay"))[0],
 		"send for handover: 2 at the fallback",
 		"it takes gaps",
 	);
@@ -200,8 +199,7 @@ test("an upstream that takes no gaps gets only nonces that follow the chain's or
 	assert.deepEqual(ask(null), [], "an unknown nonce is no nonce");
 	assert.deepEqual(ask(5n), ["send for handover: 5 at the fallback"], "4 is used");
 	const [, , six, eight] = rows;
-	const five = rowOf(5, { relay: STANDINGS.has, fallback: STANDINGS.has });
+	const five = rowOf(5, { relay: STATES.has, fallback: STATES.has });
 	assert.deepEqual(ask(5n, [five, six as Row, eight as Row]), ["send for handover: 6 at the fallback"]);
 	assert.deepEqual(ask(7n, [eight as Row]), [], "7 is missing");
-	assert.equal(STANDINGS.spent.retryAt, NO_RETRY);
 });

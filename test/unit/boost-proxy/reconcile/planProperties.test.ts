@@ -12,7 +12,7 @@ import {
 	isLive,
 	MAX_WAIT_MS,
 	markHeld,
-	markRefused,
+	markRejected,
 	markUnanswered,
 	type Row,
 	setCancelPending,
@@ -26,14 +26,14 @@ import {
 	plan,
 	type UpstreamHealths,
 } from "../../../../boost-proxy/reconcile/plan.ts";
-import { HEALTHY, NOW, rowOf, STANDINGS } from "./planFixture.ts";
+import { HEALTHY, NOW, rowOf, STATES } from "./planFixture.ts";
 
-const STATES = {
-	...STANDINGS,
-	/** It was refused, cancelled once mined, and has been reopened since. */
-	reopened: { ...ABSENT, presence: "refused" },
+const ALL = {
+	...STATES,
+	/** It was rejected, cancelled once mined, and has been reopened since. */
+	reopened: { ...ABSENT, presence: "rejected" },
 } as const;
-const NAMES = Object.keys(STATES) as (keyof typeof STATES)[];
+const NAMES = Object.keys(ALL) as (keyof typeof ALL)[];
 const OUTCOMES = ["acknowledged", "rejected", "unanswered", "refused"] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
@@ -62,7 +62,7 @@ function rowsOf({ rows }: Fixture): Row[] {
 		const at = (by: UpstreamName) => {
 			const { name, replacementPending, cancelPending } = one[by];
 			return {
-				...STATES[name],
+				...ALL[name],
 				replacementPending,
 				cancelPending: cancelPending && one.ending === "cancelled",
 			};
@@ -151,7 +151,7 @@ class Played {
 		this.sends += 1;
 		this.change(row, (one) => {
 			if (outcome === "acknowledged") return setReplacementPending(markHeld(one, to), to, false);
-			if (outcome === "rejected") return markRefused(one, to, this.time);
+			if (outcome === "rejected") return markRejected(one, to, this.time);
 			return outcome === "unanswered" ? markUnanswered(one, to, this.time) : delayRetry(one, to, this.time);
 		});
 	}
@@ -198,7 +198,7 @@ test("in the end every live row has a holder and every cancel was sent", () => {
 			for (const row of played.rows) {
 				for (const by of UPSTREAMS) assert.equal(row.at[by].cancelPending, false, "told");
 				if (!isLive(row) || !row.acknowledged || !isLatest(row, played.rows)) continue;
-				const isSpent = ({ presence, epoch }: Row["at"]["relay"]) => presence === "refused" && epoch === null;
+				const isSpent = ({ presence }: Row["at"]["relay"]) => presence === "abandoned";
 				// Who gave it up does not get it again, and who may not have it never gets it.
 				if (isSpent(row.at.relay) && (row.path !== "fast" || isSpent(row.at.fallback))) continue;
 				assert.ok(
@@ -221,8 +221,8 @@ test("what an upstream has just rejected is not sent there again at once", () =>
 	const relayOut = { ...HEALTHY, relay: { ...HEALTHY.relay, isUnavailable: true } };
 	for (const relay of NAMES) {
 		for (const fallback of NAMES) {
-			const row = rowOf(1, { relay: STATES[relay], fallback: STATES[fallback] });
-			const actions = [...plan([markRefused(row, "fallback", NOW)], relayOut, NOW)];
+			const row = rowOf(1, { relay: ALL[relay], fallback: ALL[fallback] });
+			const actions = [...plan([markRejected(row, "fallback", NOW)], relayOut, NOW)];
 			assert.ok(!actions.some(({ kind }) => kind === "send"), `${relay} at the relay, ${fallback}`);
 		}
 	}
