@@ -33,6 +33,7 @@ import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress
 import type { ToldChain } from "./ingress/toldChain.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
+import type { Reconciler } from "./reconcile/reconciler.ts";
 import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
@@ -46,6 +47,7 @@ export interface FrontParts {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
+	readonly reconciler: Reconciler;
 	readonly observer: Observer;
 	readonly clientTrust: ClientTrust;
 	readonly told: ToldChain;
@@ -101,11 +103,18 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		},
 	);
 	const failover = new Failover({ budgetMs: config.REQUEST_BUDGET_MS }, { upstreams, clock });
-	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => clientTrust.isBelieved });
+	const cancels = new Cancels({
+		rows,
+		upstreams,
+		failover,
+		reconciler: parts.reconciler,
+		relayKnowsClient: () => clientTrust.isBelieved,
+	});
 	const submissions = new Submissions({
 		rows,
 		upstreams,
 		failover,
+		reconciler: parts.reconciler,
 		cancels,
 		chainId: parts.chainId,
 		fork: parts.fork,

@@ -14,7 +14,7 @@ import {
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
-import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
+import { HANDOVER_OUTCOMES } from "./reconcile/sender.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 import type { Rows } from "./rows/rows.ts";
 

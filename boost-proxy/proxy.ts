@@ -152,6 +152,7 @@ async function connect(
 	const parts = { rows, upstreams, chain, clock, background };
 	const reconciler = new Reconciler(
 		{
+			budgetMs: config.REQUEST_BUDGET_MS,
 			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
 			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
 		},
@@ -170,6 +171,7 @@ async function connect(
 	});
 	const front = createFront(config, {
 		...parts,
+		reconciler,
 		observer,
 		clientTrust,
 		told,
@@ -198,7 +200,7 @@ async function connect(
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,
-		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
+		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
 		front,
 	];

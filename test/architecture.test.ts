@@ -46,7 +46,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^boost-proxy\/rows\//, [...BOOST, "boost-proxy/journal/"]],
 	[/^boost-proxy\/upstream\//, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\/health\//, [...BOOST, "boost-proxy/upstream/verdict.ts"]],
-	[/^boost-proxy\/requests\//, [...BOOST, "boost-proxy/reconcile/plan.ts"]],
+	[
+		/^boost-proxy\/requests\//,
+		[...BOOST, "type:boost-proxy/reconcile/asks.ts", "type:boost-proxy/reconcile/reconciler.ts"],
+	],
 	[/^boost-proxy\/views\//, [...BOOST, "boost-proxy/requests/failover.ts"]],
 	[
 		/^boost-proxy\/ingress\//,

@@ -177,10 +177,13 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 	};
 }
 
-/** The row of a transaction that arrived, with its request in progress; `before` is what is known of its hash. */
+/**
+ * The row of a transaction that arrived, with its request in progress. `first`: the upstream that is tried first, if any; `before`:
+ * what is known of its hash.
+ */
 export function openRow(
 	entry: NewRow,
-	first: UpstreamName,
+	first: UpstreamName | null,
 	before: Row | null,
 	{
 		id,
@@ -327,6 +330,13 @@ export function markLost(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? changeState(row, by, { presence: "lost" }) : row;
 }
 
+/** What a client's request gave to `by` is not there after all: its state there is `before` again. */
+export function markAsBefore(row: Row, by: UpstreamName, before: DeliveryState): Row {
+	if (!isLive(row) || row.at[by].presence !== "given") return row;
+	const { replacementPending } = row.at[by];
+	return changeState(row, by, { ...before, replacementPending });
+}
+
 /** `by` does not have it. */
 export function markNotHeld(row: Row, by: UpstreamName): Row {
 	const { replacementPending } = row.at[by];
@@ -414,7 +424,8 @@ export function reopenRow(
 	return UPSTREAMS.reduce<Row>((one, by) => setCancelPending(one, by, false), live);
 }
 
-const NOWHERE = statesAt(ABSENT, ABSENT);
+/** No upstream has it, or had it. */
+export const NOWHERE = statesAt(ABSENT, ABSENT);
 export const NO_OWNERS: Row["owners"] = Object.freeze([]);
 /** Shared: the notes of rows that ended for good are not used. */
 const NO_NOTES: Notes = Object.freeze(newNotes(0));

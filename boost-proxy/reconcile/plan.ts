@@ -1,18 +1,10 @@
-// Decides what boost does next for the rows of one sender (row: the journal's record of one transaction): a pure function of
-// the rows, the upstreams' health and the time. All that boost sends and cancels by itself is decided here, except the lower
-// nonces that requests/submissions.ts delivers before a submission to the fallback.
+// Decides what boost does next for the rows of one sender (row: the journal's record of one transaction): pure functions of the
+// rows, the upstreams' health and the time. All that boost sends and cancels is decided here: what it does by itself (plan), and
+// what a client's request asks for at once (planSubmission, planCancel).
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
-import {
-	holdersOf,
-	isHolder,
-	isLifeOver,
-	isLive,
-	type Moment,
-	NEXT_EPOCH,
-	needsWork,
-	type Row,
-} from "../domain/row.ts";
+import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
+import type { CancelAsk, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
 
 /** What the plan depends on for one upstream. */
 export interface UpstreamHealth {
@@ -25,6 +17,8 @@ export interface UpstreamHealth {
 	readonly acceptsNonceGaps: boolean;
 	/** Whether it has a method to cancel a transaction by hash. */
 	readonly canCancel: boolean;
+	/** Whether a self-transfer cancels a transaction that it holds, for free. */
+	readonly softCancels: boolean;
 	/** Whether transactions of `path` may go there. */
 	acceptsPath(path: BoostPath): boolean;
 }
@@ -43,15 +37,24 @@ export interface PlanTime extends Moment {
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
 
+/** The next action for a row at an upstream. */
+interface At {
+	readonly row: Row;
+	readonly to: UpstreamName;
+}
+export type Send = At & { readonly kind: "send"; readonly need: Need };
+/** `forget`: drop the pending replacement or cancel, which can't be done there. */
+export type Cancel = At & { readonly kind: "cancel" | "forget" };
 /**
- * The next action for a row at an upstream. `forget`: drop the pending replacement or cancel, which can't be done there.
- * `wait`: it is needed there, but not now. `byNonce`: its nonce alone forbids it, used or with a gap, so that the retry can be
- * delayed.
+ * It is needed there, but not now. `byNonce`: its nonce alone forbids it, used or with a gap, so that the retry can be delayed.
  */
-export type Action =
-	| { readonly kind: "send"; readonly row: Row; readonly to: UpstreamName; readonly need: Need }
-	| { readonly kind: "cancel" | "forget"; readonly row: Row; readonly to: UpstreamName }
-	| { readonly kind: "wait"; readonly row: Row; readonly to: UpstreamName; readonly byNonce: boolean };
+export type Wait = At & { readonly kind: "wait"; readonly byNonce: boolean };
+export type Action = Send | Cancel | Wait;
+
+/** A client's transaction is sent. `others`: whether another upstream can be tried after this one. */
+export type Submit = At & { readonly kind: "submit"; readonly others: boolean };
+/** A client's cancel is sent: by hash, or by the self-transfer on the path and query of `row`. */
+export type CancelNow = At & { readonly kind: "cancel" | "forget" | "cancelSoftly" | "unreached" };
 
 /** The state of an upstream while the plan goes through a sender's nonces. */
 interface Lane {
@@ -91,17 +94,97 @@ export function* plan(
 }
 
 /**
- * Whether an account's next transaction goes to the fallback first, so that an account does not alternate between the two: if
- * some of its `known` rows is only at the fallback, and none only at the relay.
+ * What is done next for a client's submission, until an upstream has acknowledged or rejected it: it goes to one after another;
+ * null: nothing is left to try. While the relay is unavailable the account's lower nonces go to the fallback first, as by
+ * {@link plan}, whose `nextNonce` this is. `came`: of the upstreams that were tried. `rows`: the account's live ones by nonce and arrival.
  */
-export function isFallbackFirst(known: readonly Row[]): boolean {
-	const isAnyOnlyAt = (name: UpstreamName) => known.some((row) => holdersOf(row).join() === name);
-	return isAnyOnlyAt("fallback") && !isAnyOnlyAt("relay");
+export function planSubmission(
+	{ agreed: { hash, path }, nonce }: SubmitAsk,
+	came: readonly Tried[],
+	rows: readonly Row[],
+	health: UpstreamHealths,
+	time: PlanTime,
+	nextNonce?: bigint | null,
+): Send | Submit | null {
+	const kind = came.at(-1)?.delivery?.kind;
+	if (kind === "acknowledged" || kind === "rejected") return null;
+	const row = rows.find((one) => one.hash === hash);
+	const to = firstFor({ hash, nonce, path }, came, rows, health);
+	if (row === undefined || to === null) return null;
+	if (to === "fallback" && !isAvailable(health.relay)) {
+		const lower = rows.slice(
+			0,
+			rows.findIndex((one) => one.nonce >= nonce),
+		);
+		for (const action of plan(lower, health, time, nextNonce)) if (action.kind === "send") return action;
+	}
+	return { kind: "submit", row, to, others: isOpenFor(otherThan(to), path, came, health) };
 }
 
-/** Whether `row` must be delivered to `to` before `nonce` is. */
-export function mustComeBefore(row: Row, nonce: bigint, to: UpstreamName): boolean {
-	return row.nonce < nonce && row.acknowledged && row.requests === 0 && !isHolder(row.at[to]);
+/**
+ * Where a transaction goes first of the available upstreams that were not tried; null: there is none. An account stays with the
+ * fallback while some of its rows are only there, and none only at the relay: the others of the nonce, or else all.
+ */
+export function firstFor(
+	{ hash, nonce, path }: Pick<Row, "hash" | "nonce" | "path">,
+	came: readonly Tried[],
+	rows: readonly Row[],
+	health: UpstreamHealths,
+): UpstreamName | null {
+	const mayGoToRelay = isOpenFor("relay", path, came, health);
+	if (!isOpenFor("fallback", path, came, health)) return mayGoToRelay ? "relay" : null;
+	if (!mayGoToRelay) return "fallback";
+	const siblings = rows.filter((one) => one.nonce === nonce && one.hash !== hash);
+	const known = siblings.length > 0 ? siblings : rows;
+	return isAnyOnlyAt("fallback", known) && !isAnyOnlyAt("relay", known) ? "fallback" : "relay";
+}
+
+function isAnyOnlyAt(name: UpstreamName, rows: readonly Row[]): boolean {
+	return rows.some(({ at }) => isHolder(at[name]) && !isHolder(at[otherThan(name)]));
+}
+
+function otherThan(name: UpstreamName): UpstreamName {
+	return name === "relay" ? "fallback" : "relay";
+}
+
+function isOpenFor(
+	name: UpstreamName,
+	path: BoostPath,
+	came: readonly Tried[],
+	health: UpstreamHealths,
+): boolean {
+	const upstream = health[name];
+	return isAvailable(upstream) && upstream.acceptsPath(path) && !came.some(({ by }) => by === name);
+}
+
+/**
+ * What is done next for a client's cancel of `rows`, until all that are asked have answered (`came`); null: nothing. A cancel by
+ * hash goes also to an unavailable upstream, which may be alive nevertheless; only our relay may let another client cancel. A
+ * self-transfer goes only where it is free.
+ */
+export function planCancel(
+	{ tx, asksRelay, byRight }: CancelAsk,
+	came: CancelOutcomes,
+	rows: readonly Row[],
+	health: UpstreamHealths,
+): CancelNow | null {
+	for (const to of UPSTREAMS) {
+		const upstream = health[to];
+		const isAsked = (to === "relay" && asksRelay) || rows.some((row) => isHolder(row.at[to]));
+		const [row] = rows;
+		if (upstream === undefined || row === undefined || !isAsked || came.has(to)) continue;
+		const { isOurs, isUnavailable, softCancels, canCancel } = upstream;
+		if (tx === null) {
+			if (!isOurs && !byRight) return { kind: "unreached", row, to };
+			return { kind: canCancel ? "cancel" : "forget", row, to };
+		}
+		if (isUnavailable) return { kind: "unreached", row, to };
+		if (!softCancels) return { kind: "forget", row, to };
+		// At a fallback it is free on the path and query of the earlier one.
+		const route = isOurs ? row : rows.find(({ softCancellations }) => softCancellations);
+		return route === undefined ? { kind: "unreached", row, to } : { kind: "cancelSoftly", row: route, to };
+	}
+	return null;
 }
 
 /** Whether a row may need an action: a cheap filter before the plan is made. */
@@ -220,7 +303,7 @@ function hasLiveHolder(row: Row, health: UpstreamHealths): boolean {
 }
 
 /** Whether an upstream is configured and available. */
-function isAvailable(upstream: UpstreamHealth | undefined): boolean {
+function isAvailable(upstream: UpstreamHealth | undefined): upstream is UpstreamHealth {
 	return upstream?.isUnavailable === false;
 }
 

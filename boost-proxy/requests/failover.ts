@@ -1,10 +1,10 @@
-// Divides a request's time budget among the attempts at the upstreams, and sends reads to one upstream after another until one
-// answers.
+// Sends reads to one upstream after another until one answers; and the errors of requests that no upstream served.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import { attemptMs, leftMs } from "../domain/budget.ts";
 import type { Upstream, Upstreams } from "../domain/ports.ts";
 import type { ReadAnswer, RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
@@ -26,13 +26,7 @@ export class Failover {
 
 	/** Ms left of a request's budget, at least 0. */
 	leftMs(state: RequestState): number {
-		return Math.max(0, state.until - this.#clock.monotonic());
-	}
-
-	/** The deadline of the attempt at the `i`th of `order`, in ms; 0 if no time is left. */
-	shareMs(kind: "read" | "submission", order: readonly Upstream[], i: number, state: RequestState): number {
-		const others = order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
-		return attemptMs(kind, this.#budgetMs, this.leftMs(state), others);
+		return leftMs(state, this.#clock.monotonic());
 	}
 
 	/**
@@ -53,7 +47,8 @@ export class Failover {
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
 		for (const [i, upstream] of order.entries()) {
-			const deadlineMs = this.shareMs("read", order, i, state);
+			const others = order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
+			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), others);
 			if (deadlineMs === 0) break;
 			const { ids, batch, forFallback } = request;
 			// Time is left for its calls one by one.
@@ -101,32 +96,4 @@ export function verdictError({ code, message, data }: WireVerdict): Error {
 /** The error if no upstream can serve a request now: −32603 with `Retry-After`. */
 export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
-}
-
-/** The share of the budget that the first of two upstreams gets for a submission. */
-const SHARE = 0.4;
-/** The least that each upstream gets, in ms, if the budget is at least twice as long. */
-const FLOOR_MS = 1_000;
-/** The share of the time for a read that is reserved for the second upstream. */
-const READ_RESERVE = 0.2;
-
-/** The deadline of a submission to the first of two upstreams, in ms. */
-export function submissionShareMs(budgetMs: number): number {
-	return Math.max(budgetMs * SHARE, Math.min(FLOOR_MS, budgetMs / 2));
-}
-
-/**
- * The deadline of one attempt in ms when `leftMs` of `budgetMs` are left; 0 if there is no time. The last upstream gets all
- * that is left.
- */
-export function attemptMs(
-	kind: "read" | "submission",
-	budgetMs: number,
-	leftMs: number,
-	others: boolean,
-): number {
-	if (leftMs <= 0) return 0;
-	if (!others) return leftMs;
-	if (kind === "read") return leftMs * (1 - READ_RESERVE);
-	return Math.min(submissionShareMs(budgetMs), Math.max(leftMs - FLOOR_MS, leftMs / 2));
 }

@@ -1,6 +1,6 @@
-// Accepts signed transactions: a client gets the hash once an upstream has acknowledged it and its row is on disk (or the
-// journal fails or takes too long, which is logged). Earlier transactions of the nonce end as replaced; the reconciler gets
-// the transaction to the upstreams that still need it.
+// Accepts signed transactions: writes the row, and lets the reconciler send it. A client gets the hash once an upstream has
+// acknowledged it and its row is on disk (or the journal fails or takes too long, which is logged). Earlier transactions of the
+// nonce end as replaced; the reconciler gets the transaction to the upstreams that still need it.
 //
 // A soft cancel is a self-transfer with the nonce of a pending transaction that was submitted with `softCancellations`: it
 // cancels that one at its holders, which alone get it, and is never mined itself.
@@ -25,29 +25,20 @@ import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts"
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
-import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
-import {
-	type BoostPath,
-	mayHave,
-	ownAddress,
-	type RequestState,
-	type UpstreamName,
-	type WireVerdict,
-} from "../domain/request.ts";
+import type { Upstreams } from "../domain/ports.ts";
+import { type BoostPath, ownAddress, type RequestState, type UpstreamName } from "../domain/request.ts";
 import {
 	endRequest,
 	holdersOf,
 	isFinal,
-	isHolder,
 	isLive,
-	markGiven,
 	markHeld,
-	markNotHeld,
-	type NewRow,
+	NOWHERE,
 	type Row,
 	setReplacementPending,
 } from "../domain/row.ts";
-import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
+import type { Tried } from "../reconcile/asks.ts";
+import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { Cancels } from "./cancels.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
@@ -75,6 +66,8 @@ export interface SubmissionsDependencies {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
+	/** Sends it. */
+	readonly reconciler: Reconciler;
 	readonly cancels: Cancels;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
@@ -184,7 +177,7 @@ export class Submissions {
 			this.#report(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
-		await this.#tryUpstreams(tx, siblings, owner, state);
+		await this.#send(tx, siblings, owner, state);
 		return { tx, cancels: false };
 	}
 
@@ -206,22 +199,18 @@ export class Submissions {
 		throw new RpcError("rejected", refusal.message, { reason: refusal.code });
 	}
 
-	/** Sends it to one upstream after another until one acknowledges or rejects it. */
-	async #tryUpstreams(
+	/** Writes its row and lets the reconciler send it; the client gets what came of it. */
+	async #send(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		owner: Owner<BoostPath>,
 		state: RequestState,
 	): Promise<void> {
-		const { rows, failover, clock } = this.#dependencies;
-		const { path, search, caller, routing, whole } = state;
+		const { rows, reconciler, clock } = this.#dependencies;
+		const { path, search, caller } = state;
 		const { hash, from, nonce, raw } = tx;
 		const stored = rows.live(hash);
-		// The relay works out what holds for all owners; a fallback gets it as that says.
-		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
-		const route = joined.length === 1 ? { path, search } : routeOf(joined);
-		const order = this.#order(tx, siblings, route.path);
-		const row = {
+		const entry = {
 			hash,
 			from,
 			nonce,
@@ -235,65 +224,41 @@ export class Submissions {
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
-		const refusal = rows.refusal(row);
+		const refusal = rows.refusal(entry);
 		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
+		// The relay works out what holds for all owners; a fallback gets it as that says.
+		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
+		const route = joined.length === 1 ? entry : routeOf(joined);
+		const agreed = { hash, from, raw, path: route.path, search: route.search };
 		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
-		const isOpened = rows.add(row, order[0].name);
-		let error: WireVerdict | null = null;
-		for (const [i, upstream] of order.entries()) {
-			const { name } = upstream;
-			if (name === "fallback") await this.#deliverLowerNonces(tx, upstream, state);
-			// Its user may have ended it meanwhile.
-			const now = rows.get(hash);
-			if (now !== null && isFinal(now)) {
-				this.#endRequest(hash, isOpened, true);
-				this.#report(state, hash, "known");
-				return;
-			}
-			// Blobs are verified first, which takes seconds.
-			const kind = tx.type === 3 ? "read" : "submission";
-			const deadlineMs = failover.shareMs(kind, order, i, state);
-			const options = { deadlineMs, caller, routing, whole };
-			// Null: not attempted, for lack of time or with an open breaker.
-			const delivering =
-				deadlineMs === 0
-					? Promise.resolve(null)
-					: upstream.deliver(this.#sendable(row, route, name), options);
-			const delivery = await delivering.catch((thrown: unknown) => {
-				// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
-				this.#endRequest(hash, isOpened, false);
-				throw thrown;
-			});
-			if (delivery?.kind === "acknowledged") {
-				routing.answeredBy.add(name);
-				await this.#acknowledge(tx, siblings, name, isOpened ? null : owner);
-				this.#report(state, hash, "acknowledged", { upstream: name });
-				return;
-			}
-			if (delivery?.kind === "rejected") {
-				routing.answeredBy.add(name);
-				this.#markAbsent(hash, stored, name);
-				await this.#endUnacknowledged(hash, isOpened);
-				this.#report(state, hash, "rejected", { upstream: name, code: delivery.error.code });
-				throw verdictError(delivery.error);
-			}
-			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => markGiven(one, name));
-			else this.#markAbsent(hash, stored, name);
-			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
+		const isOpened = rows.add(entry, reconciler.firstFor({ hash, from, nonce, path: route.path }, state));
+		const ask = { tx: entry, agreed, nonce, before: stored?.at ?? NOWHERE, state };
+		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
+			// A fault of ours. The request must end, or the reconciler would leave the row alone for good.
+			this.#endRequest(hash, isOpened, false);
+			throw thrown;
+		});
+		const last = came.at(-1);
+		if (last?.delivery?.kind === "acknowledged") {
+			await this.#acknowledge(tx, siblings, last.by, isOpened ? null : owner);
+			this.#report(state, hash, "acknowledged", { upstream: last.by });
+			return;
+		}
+		if (last?.delivery?.kind === "rejected") {
+			const { error } = last.delivery;
+			await this.#endUnacknowledged(hash, isOpened);
+			this.#report(state, hash, "rejected", { upstream: last.by, code: error.code });
+			throw verdictError(error);
+		}
+		const now = rows.get(hash);
+		if (now !== null && isFinal(now)) {
+			// Its user has ended it meanwhile.
+			this.#endRequest(hash, isOpened, true);
+			this.#report(state, hash, "known");
+			return;
 		}
 		await this.#endUnacknowledged(hash, isOpened);
-		throw this.#noVerdict(state, hash, route.path, error);
-	}
-
-	#sendable(row: NewRow, { path, search }: Pick<Row, "path" | "search">, to: UpstreamName): Sendable {
-		if (to === "relay" || (path === row.path && search === row.search)) return row;
-		return { hash: row.hash, from: row.from, raw: row.raw, path, search };
-	}
-
-	/** `by` does not have it by this request; it may by an earlier one, which left `stored`. */
-	#markAbsent(hash: string, stored: Row | null, by: UpstreamName): void {
-		if (stored !== null && isHolder(stored.at[by])) return;
-		this.#dependencies.rows.change(hash, (one) => markNotHeld(one, by));
+		throw this.#noVerdict(state, hash, agreed.path, came);
 	}
 
 	/** An error must be on disk before its client gets it: otherwise a restart would send the transaction again. */
@@ -349,45 +314,12 @@ export class Submissions {
 		);
 	}
 
-	/** The upstreams to try, in order. It depends on other live rows: those of the nonce, or else all of the account. */
-	#order(
-		tx: DecodedTransaction,
-		siblings: readonly Row[],
-		path: BoostPath,
-	): readonly [Upstream, ...Upstream[]] {
-		const { rows, upstreams } = this.#dependencies;
-		const { relay, fallback } = upstreams;
-		if (fallback === null || fallback.refusal(path) !== null) return [relay];
-		const others = siblings.length > 0 ? siblings : rows.liveOf(tx.from);
-		return isFallbackFirst(others) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
-	}
-
-	/**
-	 * Before the fallback gets `tx` while the relay is unavailable, it gets the account's lower nonces that it lacks. If one of
-	 * them does not get there the rest is left, and `tx` is sent nevertheless.
-	 */
-	async #deliverLowerNonces(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
-		const { rows, failover, upstreams } = this.#dependencies;
-		const { name } = upstream;
-		if (upstream.breaker.isUnavailable) return;
-		for (const row of rows.liveOf(tx.from)) {
-			if (!upstreams.relay.breaker.isUnavailable) return;
-			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
-			const raw = await rows.raw(row.hash).catch(() => null);
-			if (raw === null || rows.live(row.hash) === null) continue;
-			// A quarter of what is left, so that some is left for `tx`.
-			const options = { deadlineMs: failover.leftMs(state) / 4, caller: null, whole: null };
-			const delivery = await upstream.deliver({ ...row, raw }, options);
-			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
-			const isSure = delivery.kind === "acknowledged";
-			rows.change(row.hash, (one) => (isSure ? markHeld(one, name) : markGiven(one, name)));
-		}
-	}
-
-	#noVerdict(state: RequestState, hash: string, path: BoostPath, error: WireVerdict | null): Error {
+	/** The error of the last one that said why, if any did. */
+	#noVerdict(state: RequestState, hash: string, path: BoostPath, came: readonly Tried[]): Error {
 		this.#report(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
-		if (error !== null) return verdictError(error);
+		for (const { delivery } of came.toReversed())
+			if (delivery?.kind === "failed" && delivery.error !== undefined) return verdictError(delivery.error);
 		const refusal = fallback?.refusal(path) ?? null;
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
 		if (refusal !== null) return unavailable(refusal);

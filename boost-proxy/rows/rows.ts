@@ -254,11 +254,11 @@ export class Rows {
 	}
 
 	/**
-	 * Opens a row with its request in progress; `first`: the upstream that is tried first. A live row that was not acknowledged
+	 * Opens a row with its request in progress; `first`: the upstream that is tried first, if any. A live row that was not acknowledged
 	 * takes over the values of this request and keeps its delivery state. Returns false and changes nothing if there is no room,
 	 * or the row is live and acknowledged.
 	 */
-	add(entry: NewRow, first: UpstreamName): boolean {
+	add(entry: NewRow, first: UpstreamName | null): boolean {
 		const { raw } = entry;
 		const before = this.get(entry.hash);
 		const wasLive = before !== null && isLive(before);

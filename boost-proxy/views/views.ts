@@ -11,6 +11,7 @@ import { ENDED_STAGES } from "../../shared/ethereum/statusRecord.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
+import { attemptMs } from "../domain/budget.ts";
 import { isOwner } from "../domain/owners.ts";
 import type { Upstream } from "../domain/ports.ts";
 import {
@@ -21,7 +22,7 @@ import {
 	stagesCall,
 } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
-import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
+import { unavailable, verdictError } from "../requests/failover.ts";
 import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 

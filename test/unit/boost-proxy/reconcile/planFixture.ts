@@ -9,7 +9,7 @@ import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
 export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
 
 const WELL: UpstreamHealth = {
-	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true },
+	...{ isUnavailable: false, pausedUntil: 0, acceptsNonceGaps: true, canCancel: true, softCancels: true },
 	...{ isOurs: true, acceptsPath: () => true },
 };
 /** Both are well, and take all. */

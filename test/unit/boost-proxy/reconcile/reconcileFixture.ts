@@ -174,9 +174,10 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { rows } = journal;
 	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
 	const reconciler = new Reconciler(
-		{ deadlineMs: 1_000, tickMs: 1_000 },
+		{ budgetMs: 2_000, deadlineMs: 1_000, tickMs: 1_000 },
 		{ ...shared, onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`) },
 	);
+	reconciler.start();
 	const handover = {
 		wake: () => reconciler.trigger(),
 		stop: () => reconciler.stop(),

@@ -9,9 +9,11 @@ import type {
 	RequestState,
 	UpstreamName,
 } from "../../../../boost-proxy/domain/request.ts";
+import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
+import { Background } from "../../../../shared/background.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
@@ -91,17 +93,29 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	let triggers = 0;
 	const { journal, clock, disk } = await journalFixture();
 	const { rows } = journal;
-	rows.onWork(() => {
-		triggers += 1;
-	});
 	const relay = new FakeUpstream("relay", null);
 	const fallback = new FakeUpstream("fallback", dialect);
 	const upstreams = { relay, fallback };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
-	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => true });
-	const chain: { id: bigint | null } = { id: 31_337n };
+	/** Its id, and the next nonce of every account, as hex; null: it can't be read. */
+	const chain: { id: bigint | null; nextNonce: string | null } = { id: 31_337n, nextNonce: null };
+	// Not started: it does what requests ask for, and nothing by itself.
+	const reconciler = new Reconciler(
+		{ budgetMs, deadlineMs: 1_000, tickMs: 1_000 },
+		{
+			...{ rows, upstreams, clock, log: silentLogger },
+			chain: {
+				batch: async () => (chain.nextNonce === null ? null : [{ ok: true, result: chain.nextNonce }]),
+			},
+			background: new Background({}, { log: silentLogger }),
+		},
+	);
+	rows.onWork(() => {
+		triggers += 1;
+	});
+	const cancels = new Cancels({ rows, upstreams, failover, reconciler, relayKnowsClient: () => true });
 	const submissions = new Submissions({
-		...{ rows, upstreams, failover, cancels, clock, log: silentLogger, chainId: () => chain.id },
+		...{ rows, upstreams, failover, reconciler, cancels, clock, log: silentLogger, chainId: () => chain.id },
 		fork: () => PRAGUE,
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({

@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { attemptMs } from "../../../../boost-proxy/domain/budget.ts";
 import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
-import { attemptMs } from "../../../../boost-proxy/requests/failover.ts";
 import { ForeignRpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { ACKNOWLEDGED, hanging, INTERNAL, REFUSED, rejected, scenario, TIMED_OUT } from "./requestFixture.ts";
@@ -263,6 +263,29 @@ scenario(
 		assert.deepEqual(journal.get(ONE.hash)?.holders, ["relay", "fallback"]);
 	},
 );
+
+/** The account's next nonce, and what a fallback that takes no gaps gets of 0 and 2 before 3. */
+for (const [nextNonce, lower] of [
+	["0x0", [0]],
+	["0x1", []],
+	[null, []],
+] as const) {
+	scenario(
+		`of the lower nonces none with a gap goes to a fallback that takes none, the next one being ${nextNonce}`,
+		async (fixture) => {
+			const { submissions, relay, fallback, request, chain } = fixture;
+			for (const nonce of [0, 2]) await submissions.submit(tx(nonce).raw, request());
+			relay.isUnavailable = true;
+			chain.nextNonce = nextNonce;
+			await submissions.submit(tx(3).raw, request());
+			assert.deepEqual(
+				fallback.hashes,
+				[...lower, 3].map((nonce) => tx(nonce).hash),
+			);
+		},
+		{ dialect: "flashbots" },
+	);
+}
 
 scenario("lower nonces stay at an available relay that gave no verdict", async (fixture) => {
 	const { submissions, relay, fallback, request } = fixture;

@@ -1,0 +1,315 @@
+// The one place from which transactions and cancels leave boost. It does what the plan has decided, and changes the rows by what
+// came of it.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
+import type { Logger } from "../../shared/log.ts";
+import { standingCount } from "../../shared/ownership.ts";
+import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
+import { markOwnersTold } from "../domain/owners.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
+import {
+	type BoostPath,
+	type Caller,
+	type Delivery,
+	mayHave,
+	onBehalfOf,
+	type RequestState,
+	type UpstreamName,
+	type WireVerdict,
+} from "../domain/request.ts";
+import {
+	delayRetry,
+	isLive,
+	MAX_WAIT_MS,
+	markAsBefore,
+	markGiven,
+	markHeld,
+	markRejected,
+	markUnanswered,
+	type Row,
+	setCancelPending,
+	setReplacementPending,
+} from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
+import type { CancelAsk, CancelOutcome, SubmitAsk } from "./asks.ts";
+import { type Cancel, type CancelNow, countsAsThere, type Send, type Submit } from "./plan.ts";
+import type { Situation } from "./situation.ts";
+
+/** Result of a delivery by the reconciler; `failed`: no verdict. */
+export const HANDOVER_OUTCOMES = ["acknowledged", "rejected", "failed"] as const;
+export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
+
+export interface SenderDependencies {
+	readonly rows: Rows;
+	readonly upstreams: Upstreams;
+	readonly clock: Clock;
+	readonly log: Logger;
+	readonly onHandover?: (handover: { readonly to: UpstreamName; readonly outcome: HandoverOutcome }) => void;
+}
+
+/** The shortest pause of an upstream that rate-limits boost, in ms. */
+const PAUSE_MS = 1_000;
+/** Rate limit and internal error: no verdict on the transaction. */
+const LIMITED_CODE = -32005;
+const INTERNAL_CODE = -32603;
+/** The first byte of a blob transaction. */
+const BLOB_TYPE = 3;
+const CANCEL_METHOD = "eth_cancelTransaction";
+/** What a fallback means that answers a cancel with anything but true. */
+const NOT_CANCELLED = { code: -32000, message: "transaction not found or no longer pending" };
+
+export class Sender {
+	/** A request's whole time, in ms. */
+	readonly #budgetMs: number;
+	readonly #dependencies: SenderDependencies;
+	readonly #situation: Situation;
+	#stopped = false;
+
+	constructor(
+		options: { readonly budgetMs: number },
+		dependencies: SenderDependencies,
+		situation: Situation,
+	) {
+		this.#budgetMs = options.budgetMs;
+		this.#dependencies = dependencies;
+		this.#situation = situation;
+	}
+
+	/** Begins nothing more for boost itself. */
+	stop(): void {
+		this.#stopped = true;
+	}
+
+	/** Sends a row for boost itself. */
+	async send({ row, need, to }: Send, raw: Buffer, deadlineMs: number): Promise<void> {
+		const { onHandover, log } = this.#dependencies;
+		const { hash } = row;
+		const upstream = this.#upstream(to);
+		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
+		const caller = upstream.dialect === null ? inNameOf(row, firstStanding(row)) : null;
+		const delivery = await upstream.deliver({ ...row, raw }, { deadlineMs, caller, whole: null });
+		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
+			// Those who have cancelled are not known there yet.
+			this.#changeLive(hash, (one) => ({ ...one, ownersPending: standingCount(one.owners) > 1 }));
+		}
+		const time = this.#situation.time();
+		if (delivery === null) {
+			this.#changeLive(hash, (one) => delayRetry(one, to, time));
+		} else if (delivery.kind === "acknowledged") {
+			onHandover?.({ to, outcome: "acknowledged" });
+			log.info("transaction handed over", { hash, upstream: to });
+			this.#markReached(to, row, (one) => setReplacementPending(markHeld(one, to), to, false));
+		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
+			onHandover?.({ to, outcome: "rejected" });
+			const { code } = delivery.error;
+			log.warn("what was handed over is refused", { upstream: to, hash, reason: need, code });
+			this.#changeLive(hash, (one) => markRejected(one, to, time));
+		} else {
+			onHandover?.({ to, outcome: "failed" });
+			this.#markFailed(upstream, row, delivery);
+		}
+	}
+
+	/**
+	 * Sends a client's transaction within its time, the client's own body to our relay. An acknowledgement changes the row's owners
+	 * and siblings too, so that is left to the request.
+	 */
+	async submit({ to, others }: Submit, { tx, agreed, before, state }: SubmitAsk): Promise<Delivery | null> {
+		const { rows, clock } = this.#dependencies;
+		const { caller, routing, whole } = state;
+		const { hash } = tx;
+		rows.change(hash, (row) => markGiven(row, to));
+		// Blobs are verified first, which takes seconds.
+		const kind = tx.raw[0] === BLOB_TYPE ? "read" : "submission";
+		const deadlineMs = attemptMs(kind, this.#budgetMs, leftMs(state, clock.monotonic()), others);
+		const options = { deadlineMs, caller, routing, whole };
+		const delivery = await this.#upstream(to).deliver(to === "relay" ? tx : agreed, options);
+		if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") routing.answeredBy.add(to);
+		if (delivery?.kind === "acknowledged") return delivery;
+		// Its user may have ended it meanwhile: then it must be cancelled there.
+		const isGiven = delivery !== null && mayHave(delivery);
+		rows.change(hash, (row) => (isGiven ? markGiven(row, to) : markAsBefore(row, to, before[to])));
+		return delivery;
+	}
+
+	/** Does what the plan wants for an ended row. A cancel is sent again and again until the upstream answers. */
+	async cancel({ kind, row, to }: Cancel, deadlineMs: number): Promise<void> {
+		const isOver = kind === "forget" || (await this.#cancel(this.#upstream(to), row, deadlineMs));
+		const time = this.#situation.time();
+		this.#dependencies.rows.change(row.hash, (one) => {
+			if (isLive(one)) return one;
+			return isOver ? setCancelPending(one, to, false) : delayRetry(one, to, time);
+		});
+	}
+
+	/** Sends a client's cancel with its time, and the client's own body to our relay. Changes no row. */
+	async cancelNow({ kind, row, to }: CancelNow, { tx, byRight, state }: CancelAsk): Promise<CancelOutcome> {
+		if (kind === "unreached") return { kind };
+		if (kind === "forget") return { kind: "cannot" };
+		const { caller, routing, whole } = state;
+		const upstream = this.#upstream(to);
+		if (kind === "cancel") {
+			const path = to === "relay" ? state.path : row.path;
+			const outcome = await this.cancelByHash(to, row.hash, path, state);
+			// For another client only our relay's consent counts, and it gave none.
+			return outcome.kind === "unsure" && !byRight ? { kind: "unreached" } : outcome;
+		}
+		if (tx === null) throw new TypeError("a soft cancel needs its transaction");
+		const { path, search } = to === "relay" ? state : row;
+		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
+		const deadlineMs = this.#leftMs(state) / 2;
+		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
+		if (outcome.kind === "done" || outcome.kind === "rejected") routing.answeredBy.add(to);
+		return outcome;
+	}
+
+	/** Sends a client's cancel by hash. */
+	async cancelByHash(
+		to: UpstreamName,
+		hash: string,
+		path: BoostPath,
+		state: RequestState,
+	): Promise<CancelOutcome> {
+		const upstream = this.#upstream(to);
+		const { caller, routing, whole } = state;
+		const { deadlineMs, anyway } = cancelReach(upstream.breaker.isUnavailable, this.#leftMs(state));
+		const answer = await this.#callCancel(upstream, hash, {
+			deadlineMs,
+			anyway,
+			caller,
+			routing,
+			whole,
+			path,
+		});
+		if (answer === null) return { kind: anyway ? "unreached" : "unsure" };
+		routing.answeredBy.add(to);
+		if (!answer.ok) return { kind: "rejected", error: answer.error };
+		const isTaken = upstream.dialect === null || answer.result === true;
+		return isTaken ? { kind: "done" } : { kind: "rejected", error: NOT_CANCELLED };
+	}
+
+	#leftMs(state: RequestState): number {
+		return leftMs(state, this.#dependencies.clock.monotonic());
+	}
+
+	#upstream(name: UpstreamName): Upstream {
+		const upstream = this.#dependencies.upstreams[name];
+		if (upstream === null) throw new TypeError(`there is no ${name}`);
+		return upstream;
+	}
+
+	/**
+	 * Submits it at our relay in the name of each owner, on the path that holds for all of them, and then cancels for those who
+	 * have taken their wish back. What the relay knows already changes nothing there.
+	 */
+	async #tellOwners(relay: Upstream, row: Row, raw: Buffer, deadlineMs: number): Promise<void> {
+		const { hash, owners } = row;
+		for (const owner of [...owners].sort((one, other) => Number(one.cancelled) - Number(other.cancelled))) {
+			if (this.#stopped) return;
+			const caller = inNameOf(row, owner);
+			const options = { deadlineMs, caller, whole: null };
+			const delivery = owner.cancelled ? null : await relay.deliver({ ...row, raw }, options);
+			const isOver = owner.cancelled
+				? await this.#cancelAs(relay, row, caller, deadlineMs)
+				: delivery?.kind === "acknowledged" ||
+					(delivery?.kind === "rejected" && isFinalVerdict(delivery.error));
+			if (isOver) continue;
+			const time = this.#situation.time();
+			this.#changeLive(hash, (one) => delayRetry(one, "relay", time));
+			return;
+		}
+		this.#changeLive(hash, (one) => markHeld(markOwnersTold(one, owners), "relay"));
+	}
+
+	#markFailed({ name, dialect }: Upstream, row: Row, delivery: Delivery): void {
+		const { retryAfterS = 0, fault = null } = delivery.kind === "failed" ? delivery : {};
+		const retryMs = retryAfterS * 1_000;
+		const time = this.#situation.time();
+		if (mayHave(delivery)) this.#markReached(name, row, (one) => markUnanswered(one, name, time, retryMs));
+		else this.#changeLive(row.hash, (one) => delayRetry(one, name, time, retryMs));
+		// A fallback's limit is about us, not about one client.
+		if (fault === "limited" && dialect !== null)
+			this.#situation.pause(name, Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS));
+	}
+
+	/** The upstream has or may have it: it must also get a cancel or replacement that arrived meanwhile. */
+	#markReached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
+		const { rows } = this.#dependencies;
+		const row = rows.get(sent.hash);
+		this.#changeLive(sent.hash, change);
+		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
+			rows.end(row, row.desired, [by]);
+		}
+		for (const one of rows.liveOf(sent.from, sent.nonce)) {
+			const isLater = one.hash !== sent.hash && one.receivedAt >= sent.receivedAt;
+			if (!isLater || countsAsThere(one, by)) continue;
+			this.#changeLive(one.hash, (sibling) => setReplacementPending(sibling, by, true));
+		}
+	}
+
+	/**
+	 * Whether the upstream answered for good; otherwise the cancel is sent again. Our relay is told so in the name of each owner,
+	 * or of the sender, whose own replacement counts as a signature.
+	 */
+	async #cancel(upstream: Upstream, row: Row, deadlineMs: number): Promise<boolean> {
+		if (upstream.dialect !== null) return this.#cancelAs(upstream, row, null, deadlineMs);
+		if (row.bySender || row.desired === "replaced")
+			return this.#cancelAs(upstream, row, onBehalfOf(row, { signer: row.from }), deadlineMs);
+		if (row.owners.length === 0) return this.#cancelAs(upstream, row, onBehalfOf(row), deadlineMs);
+		for (const owner of row.owners)
+			if (!(await this.#cancelAs(upstream, row, inNameOf(row, owner), deadlineMs))) return false;
+		return true;
+	}
+
+	async #cancelAs(
+		upstream: Upstream,
+		{ hash, path }: Row,
+		caller: Caller | null,
+		deadlineMs: number,
+	): Promise<boolean> {
+		const answer = await this.#callCancel(upstream, hash, { deadlineMs, caller, path });
+		return answer?.ok === true || (answer?.ok === false && isFinalVerdict(answer.error));
+	}
+
+	#callCancel(
+		upstream: Upstream,
+		hash: string,
+		options: Parameters<Upstream["call"]>[1],
+	): Promise<RpcAnswer | null> {
+		const { dialect } = upstream;
+		const method = dialect === null ? CANCEL_METHOD : (dialect.cancelMethod ?? "");
+		return upstream.call({ method, params: [hash] }, options);
+	}
+
+	/** Changes a row only while it is live. */
+	#changeLive(hash: string, change: (row: Row) => Row): void {
+		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
+	}
+}
+
+/** The result of delivering a self-transfer that cancels. */
+function outcomeOf(delivery: Delivery | null): CancelOutcome {
+	if (delivery === null) return { kind: "unreached" };
+	if (delivery.kind === "acknowledged") return { kind: "done" };
+	if (delivery.kind === "rejected") return { kind: "rejected", error: delivery.error };
+	return { kind: delivery.sent ? "unsure" : "unreached" };
+}
+
+function isFinalVerdict({ code }: WireVerdict): boolean {
+	return code !== LIMITED_CODE && code !== INTERNAL_CODE;
+}
+
+type RowOwner = Row["owners"][number];
+
+/** The first owner that still wants it. */
+function firstStanding({ owners }: Row): RowOwner | undefined {
+	return owners.find(({ cancelled }) => !cancelled);
+}
+
+/** The caller in whose name the relay gets a row. One that owns nothing is charged as the row's client. */
+function inNameOf(row: Row, owner: RowOwner | undefined): Caller {
+	const { address = row.address, signed = false } = owner ?? {};
+	const signer = signed ? row.from : null;
+	return onBehalfOf({ address: address ?? row.address }, { signer, owns: address !== null });
+}

@@ -1,0 +1,80 @@
+// What the plan decides by besides the rows: the upstreams' health, read from their breakers and dialects whenever it is asked for,
+// and the time.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
+import type { BoostPath, UpstreamName } from "../domain/request.ts";
+import type { Rows } from "../rows/rows.ts";
+import type { PlanTime, UpstreamHealth, UpstreamHealths } from "./plan.ts";
+
+/** Of one upstream. */
+class Health implements UpstreamHealth {
+	readonly #upstream: Upstream;
+	pausedUntil = 0;
+
+	constructor(upstream: Upstream) {
+		this.#upstream = upstream;
+	}
+
+	get isUnavailable(): boolean {
+		return this.#upstream.breaker.isUnavailable;
+	}
+
+	get isOurs(): boolean {
+		return this.#upstream.dialect === null;
+	}
+
+	get acceptsNonceGaps(): boolean {
+		return this.#upstream.dialect?.acceptsNonceGaps ?? true;
+	}
+
+	get canCancel(): boolean {
+		return this.#upstream.dialect?.cancelMethod !== null;
+	}
+
+	get softCancels(): boolean {
+		return this.#upstream.dialect?.softCancels ?? true;
+	}
+
+	acceptsPath(path: BoostPath): boolean {
+		return this.#upstream.refusal(path) === null;
+	}
+}
+
+export class Situation {
+	readonly health: UpstreamHealths;
+	readonly #healths: Partial<Record<UpstreamName, Health>> = {};
+	readonly #dependencies: { readonly rows: Rows; readonly clock: Clock };
+	#epoch = 1;
+
+	constructor({ relay, fallback }: Upstreams, dependencies: { readonly rows: Rows; readonly clock: Clock }) {
+		this.#dependencies = dependencies;
+		for (const upstream of fallback === null ? [relay] : [relay, fallback]) {
+			this.#healths[upstream.name] = new Health(upstream);
+			let wasUnavailable = upstream.breaker.isUnavailable;
+			upstream.breaker.onChange(() => {
+				const { isUnavailable } = upstream.breaker;
+				if (isUnavailable !== wasUnavailable) this.#epoch += 1;
+				wasUnavailable = isUnavailable;
+			});
+		}
+		this.health = this.#healths;
+	}
+
+	/** An upstream that becomes unavailable or available begins a new one. */
+	get epoch(): number {
+		return this.#epoch;
+	}
+
+	time(): PlanTime {
+		const { rows, clock } = this.#dependencies;
+		// While the chain's time is not known, what looks old by the machine's clock is kept, but not handed over.
+		return { now: rows.chainNow ?? clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch };
+	}
+
+	/** No transaction is sent there by the reconciler for `ms`. */
+	pause(name: UpstreamName, ms: number): void {
+		const health = this.#healths[name];
+		if (health !== undefined) health.pausedUntil = this.#dependencies.clock.monotonic() + ms;
+	}
+}
