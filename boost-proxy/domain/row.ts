@@ -177,13 +177,9 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 	};
 }
 
-/**
- * The row of a transaction that arrived, with its request in progress. `first`: the upstream that is tried first, if any; `before`:
- * what is known of its hash.
- */
+/** The row of a transaction that arrived, with its request in progress; `before` is what is known of its hash. */
 export function openRow(
 	entry: NewRow,
-	first: UpstreamName | null,
 	before: Row | null,
 	{
 		id,
@@ -222,18 +218,16 @@ export function openRow(
 		desired: "live",
 		endedAt: 0,
 		at: statesAt(
-			opened(was.relay, first === "relay", entry.replacesAtUpstreams.includes("relay")),
-			opened(was.fallback, first === "fallback", entry.replacesAtUpstreams.includes("fallback")),
+			opened(was.relay, entry.replacesAtUpstreams.includes("relay")),
+			opened(was.fallback, entry.replacesAtUpstreams.includes("fallback")),
 		),
 		version,
 		notes,
 	};
 }
 
-function opened(was: DeliveryState, isFirst: boolean, replaces: boolean): DeliveryState {
-	const given = isFirst && !isHolder(was) ? GIVEN : was;
-	const replacementPending = was.replacementPending || replaces;
-	return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
+function opened(was: DeliveryState, replaces: boolean): DeliveryState {
+	return was.replacementPending || !replaces ? was : { ...was, replacementPending: true };
 }
 
 export function isLive({ desired }: Row): boolean {

@@ -10,9 +10,8 @@ import type { ChainReads } from "../domain/ports.ts";
 
 const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
-/** The format that this version writes, and the ones that it reads. */
-const FORMAT = "2";
-const READ_FORMATS = ["1", FORMAT];
+/** The format of its records. */
+const FORMAT = "3";
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
 const ELSEWHERE = "set DATA_DIR or DATABASE_URL to another one";
@@ -32,9 +31,7 @@ class JournalFormatError extends Error {
 	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {
-		super(
-			`the journal was written by another version (expected format ${READ_FORMATS.join(" or ")}): ${ELSEWHERE}`,
-		);
+		super(`the journal was written by another version (expected format ${FORMAT}): ${ELSEWHERE}`);
 	}
 }
 
@@ -59,14 +56,14 @@ export class ChainBinding {
 	}
 
 	/**
-	 * Reads the journal's format and chain; marks a journal that is new or of an earlier format. Rejects with
-	 * {@link JournalFormatError}, or if the store fails.
+	 * Reads the journal's format and chain; marks a journal that is new. Rejects with {@link JournalFormatError}, or if the store
+	 * fails.
 	 */
 	static async open(kv: KeyValueStore): Promise<ChainBinding> {
 		const format = (await kv.get(FORMAT_KEY))?.toString("utf8");
-		if (format !== undefined && !READ_FORMATS.includes(format)) throw new JournalFormatError();
-		// Earlier versions would not understand what this one adds. A journal of this format may be on a full disk.
-		if (format !== FORMAT) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+		if (format !== undefined && format !== FORMAT) throw new JournalFormatError();
+		// A journal that is marked may be on a full disk.
+		if (format === undefined) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 

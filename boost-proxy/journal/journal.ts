@@ -1,7 +1,6 @@
-// Writes rows to a key-value store and reads them at the start. Failed writes are kept in memory and retried; records that
-// can't be read are logged and left in place, since one bad record must not keep boost from the others.
+// Writes rows to a key-value store and reads them at the start. What could not be written is kept in memory and written again;
+// records that can't be read are logged and left in place, since one bad record must not keep boost from the others.
 
-import { LRUCache } from "lru-cache";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -20,22 +19,27 @@ import {
 	STATE,
 } from "./records.ts";
 
-/** Between retries of failed writes, in ms. */
+/** Between two tries to write what could not be written, in ms. */
 const RETRY_MS = 1_000;
-/** Records that are retried at a time, once a first one was written. */
+/** Records of one such try; if it comes through, the others follow at once. */
 const RETRY_BATCH = 100;
-/** About the bytes that a cached transaction takes in addition to its own. */
-const CACHE_OVERHEAD_BYTES = 300;
 
-/** The latest row of a hash that is not known to be on disk. */
-interface Unwritten {
+/** The latest state of a hash that is not known to be on disk. */
+interface Dirty {
 	readonly key: RowKey;
 	/** Of earlier rows of the hash, whose deletion is not known to be on disk. */
 	readonly deleted: readonly RowKey[];
 	readonly row: Row | null;
 	/** Bytes that are not on disk yet; null if they are, or are of no use. */
 	readonly raw: Buffer | null;
-	/** Whether its write succeeded. */
+	/** Whether there is no record of it yet. */
+	readonly isNew: boolean;
+}
+
+/** What the store has been given. */
+interface Writing {
+	readonly one: Dirty;
+	/** Whether it is on disk. */
 	readonly written: Promise<boolean>;
 }
 
@@ -48,28 +52,26 @@ export interface JournalDependencies {
 }
 
 /**
- * Each write is of the whole record, in the order of the calls, so that the last successful write leaves the newest state,
- * whichever failed before it.
+ * What changes in one turn is one record of each row, and each record is of the whole row: so the last one that is written is the
+ * newest state, whichever failed before it. The store groups them into commits.
  */
 export class Journal {
 	readonly #dependencies: JournalDependencies;
-	/** Bytes as Latin-1 strings: a small Buffer would keep the whole pool that it is a part of in memory. */
-	readonly #cache: LRUCache<string, string>;
-	readonly #unwritten = new Map<string, Unwritten>();
-	/** Hashes whose latest write failed. */
-	readonly #failed = new Set<string>();
+	/** What the store gets when this turn is over, by hash. */
+	readonly #dirty = new Map<string, Dirty>();
+	/** When it gets that; null: nothing is dirty. */
+	#flushing: Promise<void> | null = null;
+	/** The latest that it has got of each hash, and has not written yet. */
+	readonly #writing = new Map<string, Writing>();
+	/** What could not be written, and has not changed since. */
+	readonly #failed = new Map<string, Dirty>();
 	#isFailing = false;
 	#retry: Timer | null = null;
-	#retrying = Promise.resolve();
+	#retrying: Promise<void> | null = null;
 	#closed = false;
 
-	/** `cacheBytes`: of transactions kept in memory. */
-	constructor({ cacheBytes }: { readonly cacheBytes: number }, dependencies: JournalDependencies) {
+	constructor(dependencies: JournalDependencies) {
 		this.#dependencies = dependencies;
-		this.#cache = new LRUCache({
-			maxSize: cacheBytes,
-			sizeCalculation: (raw) => raw.length + CACHE_OVERHEAD_BYTES,
-		});
 	}
 
 	/** False from a failed write until everything is on disk again. */
@@ -77,9 +79,9 @@ export class Journal {
 		return !this.#isFailing;
 	}
 
-	/** Number of rows whose latest state is in memory only. */
+	/** Number of rows whose latest state is in memory only; one that changes while it is written counts twice. */
 	get unwritten(): number {
-		return this.#unwritten.size;
+		return this.#dirty.size + this.#writing.size + this.#failed.size;
 	}
 
 	/**
@@ -125,79 +127,87 @@ export class Journal {
 
 	/**
 	 * Writes the record of a row; null deletes it. `bytes`: the transaction's bytes if they are not on disk yet, and whether the
-	 * row has no record yet. A failed write is logged and retried.
+	 * row has no record yet.
 	 */
 	write(key: RowKey, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
 		const { hash } = key;
-		const unwritten = this.#unwritten.get(hash);
-		if (!keepsBytes(row)) this.#cache.delete(hash);
-		const raw = bytes === undefined ? (unwritten?.raw ?? null) : ownBytes(bytes.raw);
-		this.#write(key, row, keepsBytes(row) ? raw : null, bytes?.isNew === true);
+		const raw = bytes === undefined ? null : ownBytes(bytes.raw);
+		const now = { key, deleted: [], row, raw, isNew: bytes?.isNew === true };
+		const before = this.#inMemory(hash);
+		const isMerged = this.#dirty.has(hash);
+		this.#failed.delete(hash);
+		this.#dirty.set(hash, before === null ? now : after(before, now, isMerged));
+		void this.#flush();
 	}
 
 	/** True if the last write of a hash has succeeded, or once it has; false if it fails. */
 	written(hash: string): Promise<boolean> | true {
-		return this.#unwritten.get(hash)?.written ?? true;
+		if (this.#dirty.has(hash)) return this.#flush().then(() => this.written(hash));
+		if (this.#failed.has(hash)) return Promise.resolve(false);
+		return this.#writing.get(hash)?.written ?? true;
 	}
 
 	/** The bytes of a row that keeps them, else null. Rejects if they can't be read. */
 	async raw(key: RowKey): Promise<Buffer | null> {
-		const { hash } = key;
-		const cached = this.#cache.get(hash);
-		const kept =
-			this.#unwritten.get(hash)?.raw ?? (cached === undefined ? null : Buffer.from(cached, "latin1"));
+		const kept = this.#inMemory(key.hash)?.raw ?? null;
 		if (kept !== null) return kept;
 		const birth = await this.#dependencies.kv.get(keyOf(BIRTH, key));
-		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
-		const raw = rawOfBirth(birth);
-		this.#cache.set(hash, raw.toString("latin1"));
-		return raw;
+		return birth === null ? (this.#inMemory(key.hash)?.raw ?? null) : rawOfBirth(birth);
 	}
 
-	/** Retries failed writes once. The store waits for writes in progress. */
+	/** Tries once more to write what could not be written. The store waits for writes in progress. */
 	async close(): Promise<void> {
 		this.#closed = true;
 		this.#retry?.cancel();
 		await this.#retrying;
-		await this.#writeAgain();
+		await this.#tryAgain(this.#failed.size);
 	}
 
-	#write(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): void {
-		const { hash } = key;
-		const before = this.#unwritten.get(hash);
-		const deleted =
-			before === undefined ? [] : [...before.deleted, before.key].filter(({ id }) => id !== key.id);
-		const deletions = deleted.flatMap((one) => changes(one, null, null, false));
-		const written = this.#dependencies.kv.write([...deletions, ...changes(key, row, raw, isNew)]).then(
-			() => this.#cameThrough(hash, one),
-			(thrown: unknown) => this.#failedFor(hash, one, thrown),
-		);
-		const one: Unwritten = { key, deleted, row, raw, written };
-		this.#forget(hash);
-		this.#unwritten.set(hash, one);
+	/** The latest state of a hash, if it is not known to be on disk. */
+	#inMemory(hash: string): Dirty | null {
+		return this.#dirty.get(hash) ?? this.#failed.get(hash) ?? this.#writing.get(hash)?.one ?? null;
 	}
 
-	#forget(hash: string): void {
-		this.#unwritten.delete(hash);
-		this.#failed.delete(hash);
+	#flush(): Promise<void> {
+		this.#flushing ??= Promise.resolve().then(() => this.#giveToStore());
+		return this.#flushing;
 	}
 
-	#cameThrough(hash: string, one: Unwritten): true {
-		if (this.#unwritten.get(hash) === one) {
-			this.#forget(hash);
-			if (one.raw !== null) this.#cache.set(hash, one.raw.toString("latin1"));
+	#giveToStore(): void {
+		this.#flushing = null;
+		for (const [hash, one] of this.#dirty) {
+			const writing: Writing = {
+				one,
+				written: this.#dependencies.kv.write(changesOf(one)).then(
+					() => this.#cameThrough(hash, writing),
+					(thrown: unknown) => this.#failedFor(hash, writing, thrown),
+				),
+			};
+			this.#writing.set(hash, writing);
 		}
-		if (!this.#isFailing || this.#failed.size > 0) return true;
+		this.#dirty.clear();
+	}
+
+	#cameThrough(hash: string, writing: Writing): true {
+		if (this.#writing.get(hash) === writing) this.#writing.delete(hash);
+		this.#seeIfDurable();
+		return true;
+	}
+
+	#seeIfDurable(): void {
+		if (!this.#isFailing || this.#failed.size > 0 || this.#retrying !== null) return;
 		this.#isFailing = false;
 		this.#retry?.cancel();
 		this.#retry = null;
 		this.#dependencies.log.info("the journal is on disk again");
-		return true;
 	}
 
-	#failedFor(hash: string, one: Unwritten, thrown: unknown): false {
-		// Otherwise a later write of it is in progress, which counts instead.
-		if (this.#unwritten.get(hash) === one) this.#failed.add(hash);
+	#failedFor(hash: string, writing: Writing, thrown: unknown): false {
+		// Otherwise a later write of it counts.
+		if (this.#writing.get(hash) === writing) {
+			this.#writing.delete(hash);
+			if (!this.#dirty.has(hash)) this.#failed.set(hash, writing.one);
+		}
 		if (!this.#isFailing) {
 			this.#isFailing = true;
 			this.#dependencies.log.error("the journal can't be written: it is kept in memory alone", {
@@ -212,39 +222,59 @@ export class Journal {
 	#retryLater(): void {
 		if (this.#closed || this.#retry !== null) return;
 		this.#retry = this.#dependencies.clock.after(RETRY_MS, () => {
-			this.#retrying = this.#writeAgain().then(() => {
+			this.#retrying = this.#retryAll().finally(() => {
+				this.#retrying = null;
 				this.#retry = null;
+				this.#seeIfDurable();
 				if (this.#isFailing) this.#retryLater();
 			});
 		});
 	}
 
-	/** Retries failed writes: one first, then the others in batches until one fails. Never rejects. */
-	async #writeAgain(): Promise<void> {
-		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
-			const writes: (Promise<boolean> | true)[] = [];
-			for (const hash of this.#failed) {
-				const unwritten = this.#unwritten.get(hash);
-				if (unwritten === undefined) continue;
-				// If it fails again it is last in the order, so that no record blocks the others.
-				this.#write(unwritten.key, unwritten.row, unwritten.raw, false);
-				writes.push(this.written(hash));
-				if (writes.length >= count) break;
-			}
-			if ((await Promise.all(writes)).includes(false)) return;
+	/** One first, so that a disk that still fails is not asked for everything. */
+	async #retryAll(): Promise<void> {
+		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH)
+			if (!(await this.#tryAgain(count))) return;
+	}
+
+	/** Writes up to `count` of what could not be written, those that waited longest first. Returns whether all came through. */
+	async #tryAgain(count: number): Promise<boolean> {
+		const some = [...this.#failed].slice(0, count);
+		for (const [hash, one] of some) {
+			this.#failed.delete(hash);
+			this.#dirty.set(hash, one);
 		}
+		await this.#flush();
+		const written = await Promise.all(some.map(([hash]) => this.written(hash)));
+		return !written.includes(false);
 	}
 }
 
-function changes(key: RowKey, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {
+/**
+ * What must be written after `before` came `now`. `isMerged`: `before` will not be written itself. If it was or may be, and its
+ * bytes were not on disk, they are written again, since its write may have failed.
+ */
+function after(before: Dirty, now: Dirty, isMerged: boolean): Dirty {
+	const isOther = before.key.id !== now.key.id;
+	const deleted = [...before.deleted, ...(isOther ? [before.key] : [])].filter(({ id }) => id !== now.key.id);
+	const raw = keepsBytes(now.row) ? (now.raw ?? (isOther ? null : before.raw)) : null;
+	return { ...now, deleted, raw, isNew: isMerged && !isOther && before.isNew };
+}
+
+function changesOf({ key, deleted, row, raw, isNew }: Dirty): Change[] {
 	const birth = keyOf(BIRTH, key);
 	const state = keyOf(STATE, key);
+	const changes: Change[] = [];
+	for (const one of deleted)
+		changes.push({ key: keyOf(BIRTH, one), value: null }, { key: keyOf(STATE, one), value: null });
 	if (row !== null && raw !== null) {
-		const born = { key: birth, value: encodeBirth(row, raw) };
-		return isNew ? [born] : [born, { key: state, value: null }];
+		changes.push({ key: birth, value: encodeBirth(row, raw) });
+		if (!isNew) changes.push({ key: state, value: null });
+		return changes;
 	}
-	const now = { key: state, value: row === null ? null : encodeState(row) };
-	return keepsBytes(row) ? [now] : [{ key: birth, value: null }, now];
+	if (!keepsBytes(row)) changes.push({ key: birth, value: null });
+	changes.push({ key: state, value: row === null ? null : encodeState(row) });
+	return changes;
 }
 
 /** A copy of bytes that would otherwise keep a much larger body in memory. */

@@ -29,14 +29,13 @@ const ID_DIGITS = 8;
 
 export type RowKey = Pick<Row, "id" | "hash">;
 
-/** In format 1 the key has no id. */
 export function keyOf(prefix: string, { id, hash }: RowKey): string {
-	return id === 0 ? prefix + hash : `${prefix}${id.toString(36).padStart(ID_DIGITS, "0")}/${hash}`;
+	return `${prefix}${id.toString(36).padStart(ID_DIGITS, "0")}/${hash}`;
 }
 
 /** The reverse of {@link keyOf}. */
 export function readKey(prefix: string, key: string): RowKey {
-	const [hash = "", id = "0"] = key.slice(prefix.length).split("/").reverse();
+	const [id = "", hash = ""] = key.slice(prefix.length).split("/");
 	return { id: Number.parseInt(id, 36), hash };
 }
 
@@ -67,7 +66,7 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 
 /** A row as JSON bytes. */
 export function encodeState(row: Row): Buffer {
-	return Buffer.from(stateText(row), "utf8");
+	return Buffer.from(JSON.stringify(storedOf(row)), "utf8");
 }
 
 /** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
@@ -106,28 +105,35 @@ function rawStart(value: Buffer): number {
 	return start;
 }
 
-// Written by hand: five times as fast as JSON.stringify.
-function stateText(row: Row): string {
+/** What is stored of a row; JSON leaves out what is undefined. */
+function storedOf(row: Row): Stored {
 	const { from, nonce, path, address, desired, endedAt } = row;
-	const owners = isPlain(row) ? "" : `,"owners":${JSON.stringify(row.owners.map(storedOwner))}`;
-	const both = `"from":${quoted(from)},"nonce":"${nonce}","path":"${path}","address":${quoted(address)}${owners}`;
-	if (isLive(row)) return `{${both},"open":${openText(row)}}`;
-	const signed = row.bySender ? ',"signed":true' : "";
-	const was = `${signed}${keepsBytes(row) ? `,"open":${openText(row)}` : ""}`;
-	return `{${both},"ending":"${desired}","endedAt":${endedAt},"untold":${listed(cancelsPendingAt(row))}${was}}`;
+	const both = {
+		from,
+		nonce: nonce.toString(),
+		path,
+		address,
+		owners: isPlain(row) ? undefined : row.owners.map(storedOwner),
+		open: isLive(row) || keepsBytes(row) ? openOf(row) : undefined,
+	};
+	if (desired === "live") return both;
+	const signed = row.bySender ? true : undefined;
+	return { ...both, ending: desired, endedAt, cancelsPendingAt: cancelsPendingAt(row), signed };
 }
 
-/** The fields of live rows and of mined rows that can be reopened. */
-function openText(row: Row): string {
-	const { search, softCancellations, receivedAt, acknowledged, aliveUntil } = row;
-	const owed = UPSTREAMS.filter((by) => row.at[by].replacementPending);
-	return (
-		`{"search":${quoted(search)},"soft":${softCancellations},"receivedAt":${receivedAt},` +
-		`"owed":${listed(owed)},"holders":${listed(holdersOf(row))},` +
-		// Records without this field are acknowledged.
-		`${acknowledged ? "" : '"unacknowledged":true,'}` +
-		`${row.ownersPending ? '"ownersPending":true,' : ""}"aliveUntil":${aliveUntil}}`
-	);
+/** Of live rows and of mined rows that can be reopened. */
+function openOf(row: Row): StoredOpen {
+	const { search, softCancellations, receivedAt, acknowledged, aliveUntil, ownersPending } = row;
+	return {
+		search,
+		soft: softCancellations,
+		receivedAt,
+		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
+		holders: holdersOf(row),
+		unacknowledged: acknowledged ? undefined : true,
+		ownersPending: ownersPending ? true : undefined,
+		aliveUntil,
+	};
 }
 
 /** Whether its owners follow from the row itself: none any more, or one that is its client. */
@@ -144,61 +150,58 @@ function readOwners(stored: readonly unknown[]): Row["owners"] {
 	return owners as readonly Owner<BoostPath>[];
 }
 
-const PLAIN = /^[\w=&.:%-]*$/;
-
-function quoted(text: string): string {
-	return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
-}
-
-function listed(names: readonly UpstreamName[]): string {
-	return names.length === 0 ? "[]" : `["${names.join('","')}"]`;
-}
-
-/** What {@link openText} writes. */
 interface StoredOpen {
 	readonly search: string;
 	readonly soft: boolean;
 	readonly receivedAt: number;
 	readonly aliveUntil: number;
-	readonly owed: readonly UpstreamName[];
+	readonly replacementsPendingAt: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
-	readonly unacknowledged?: true;
-	readonly ownersPending?: true;
+	readonly unacknowledged?: true | undefined;
+	readonly ownersPending?: true | undefined;
 }
 
-/** What {@link stateText} writes. */
 interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly nonce: string;
-	readonly owners?: readonly unknown[];
-	readonly signed?: true;
-	readonly open?: StoredOpen;
+	readonly owners?: readonly unknown[] | undefined;
+	readonly signed?: true | undefined;
+	readonly open?: StoredOpen | undefined;
 	readonly ending?: Ending;
 	readonly endedAt?: number;
-	readonly untold?: readonly UpstreamName[];
+	readonly cancelsPendingAt?: readonly UpstreamName[];
 }
 
 // Checked by hand: there may be hundreds of thousands at the start, and a schema takes five times as long.
 function isStored(read: unknown): read is Stored {
-	const { from, nonce, path, address, open, ending, endedAt, untold } = (read ?? {}) as Partial<Stored>;
-	const { search, receivedAt, aliveUntil, owed, holders } = open ?? NOT_OPEN;
-	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(untold);
+	const {
+		from,
+		nonce,
+		path,
+		address,
+		open,
+		ending,
+		endedAt,
+		cancelsPendingAt: cancelsAt,
+	} = (read ?? {}) as Partial<Stored>;
+	const { search, receivedAt, aliveUntil, replacementsPendingAt, holders } = open ?? NOT_OPEN;
+	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(cancelsAt);
 	return (
 		[from, nonce, address, search].every((one) => typeof one === "string") &&
 		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
 		BOOST_PATHS.some((one) => one === path) &&
-		[owed, holders].every(areNames) &&
+		[replacementsPendingAt, holders].every(areNames) &&
 		(isEnded ? endedAt !== undefined : ending === undefined && open !== undefined && open !== null)
 	);
 }
 
-const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, owed: [], holders: [] };
+const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, replacementsPendingAt: [], holders: [] };
 
 function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
 function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
-	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
+	const { from, nonce, path, address, ending = "live", endedAt = 0, cancelsPendingAt: cancelsAt = [] } = read;
 	// Without its bytes a mined row can't be reopened.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	const only =
@@ -224,7 +227,7 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: statesOf(open?.owed ?? [], open?.holders ?? [], untold),
+		at: statesOf(open?.replacementsPendingAt ?? [], open?.holders ?? [], cancelsAt),
 		version: 0,
 		notes: newNotes(0),
 	};
@@ -232,14 +235,14 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 
 /** The earlier process may have ended before the fallback's verdict on a row that the relay has too: then it is sent again. */
 function statesOf(
-	owed: readonly UpstreamName[],
+	replacementsPendingAt: readonly UpstreamName[],
 	holders: readonly UpstreamName[],
-	untold: readonly UpstreamName[],
+	cancelsAt: readonly UpstreamName[],
 ): Row["at"] {
 	const state = (by: UpstreamName): DeliveryState => {
 		const isSure = by === "relay" || holders.length === 1;
 		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "unanswered";
-		const [replacementPending, cancelPending] = [owed.includes(by), untold.includes(by)];
+		const [replacementPending, cancelPending] = [replacementsPendingAt.includes(by), cancelsAt.includes(by)];
 		return { ...ABSENT, presence, replacementPending, cancelPending };
 	};
 	return statesAt(state("relay"), state("fallback"));

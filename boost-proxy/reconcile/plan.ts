@@ -125,7 +125,7 @@ export function planSubmission(
  * Where a transaction goes first of the available upstreams that were not tried; null: there is none. An account stays with the
  * fallback while some of its rows are only there, and none only at the relay: the others of the nonce, or else all.
  */
-export function firstFor(
+function firstFor(
 	{ hash, nonce, path }: Pick<Row, "hash" | "nonce" | "path">,
 	came: readonly Tried[],
 	rows: readonly Row[],

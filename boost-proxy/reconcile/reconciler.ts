@@ -9,7 +9,7 @@ import type { ChainReads } from "../domain/ports.ts";
 import type { RequestState, UpstreamName } from "../domain/request.ts";
 import { delayRetry, isLive, type Row, setReplacementPending } from "../domain/row.ts";
 import type { CancelAsk, CancelOutcome, CancelOutcomes, SubmitAsk, Tried } from "./asks.ts";
-import { firstFor, mayNeedAction, plan, planCancel, planSubmission, type Send } from "./plan.ts";
+import { mayNeedAction, plan, planCancel, planSubmission, type Send } from "./plan.ts";
 import { Sender, type SenderDependencies } from "./sender.ts";
 import { Situation } from "./situation.ts";
 
@@ -31,7 +31,6 @@ export interface ReconcilerDependencies extends SenderDependencies {
 const CONCURRENCY = 16;
 /** The part of a request's time for each lower nonce that goes before its transaction. */
 const LOWER_PART = 1 / 4;
-const NONE: readonly Tried[] = [];
 
 /** Once started it runs whenever a row or the health of an upstream changes. Requests are served before that, too. */
 export class Reconciler {
@@ -76,12 +75,6 @@ export class Reconciler {
 		this.#queued.clear();
 		await this.#loop.stop();
 		await Promise.all(this.#running.values());
-	}
-
-	/** Where a client's transaction goes first, if it is submitted now; null: nowhere, or its time is over. */
-	firstFor(tx: Pick<Row, "hash" | "from" | "nonce" | "path">, state: RequestState): UpstreamName | null {
-		if (this.#leftMs({ state }) === 0) return null;
-		return firstFor(tx, NONE, this.#dependencies.rows.liveOf(tx.from), this.#situation.health);
 	}
 
 	/** Sends a client's transaction, whose row is there, until an upstream acknowledges or rejects it, or its time is over. */

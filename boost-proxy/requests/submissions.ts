@@ -231,7 +231,7 @@ export class Submissions {
 		const route = joined.length === 1 ? entry : routeOf(joined);
 		const agreed = { hash, from, raw, path: route.path, search: route.search };
 		// False if it was acknowledged before and is submitted again: then it stays so, whatever comes of this request.
-		const isOpened = rows.add(entry, reconciler.firstFor({ hash, from, nonce, path: route.path }, state));
+		const isOpened = rows.add(entry);
 		const ask = { tx: entry, agreed, nonce, before: stored?.at ?? NOWHERE, state };
 		const came = await reconciler.submitNow(ask).catch((thrown: unknown) => {
 			// A fault of ours. The request must end, or the reconciler would leave the row alone for good.

@@ -47,8 +47,6 @@ export interface RowLimits {
 	readonly maxEnded?: number;
 	/** How long a mined row can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
-	/** Bytes of transactions that the journal caches in memory (64 MiB). */
-	readonly rawCacheBytes?: number;
 }
 
 const MIB = 1024 * 1024;
@@ -56,7 +54,6 @@ const DEFAULTS = {
 	maxLive: 100_000,
 	maxBytes: 256 * MIB,
 	maxEnded: 200_000,
-	rawCacheBytes: 64 * MIB,
 	endedKeepMs: 7 * 24 * 3600 * 1000,
 };
 const REORG_MS = 144_000;
@@ -109,8 +106,8 @@ export class Rows {
 		this.#limits = { ...DEFAULTS, ...limits };
 		this.#times = limits;
 		this.#dependencies = dependencies;
-		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
-		this.#journal = new Journal({ cacheBytes: rawCacheBytes }, dependencies);
+		const { maxLive, maxBytes } = this.#limits;
+		this.#journal = new Journal(dependencies);
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
 		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
 	}
@@ -254,11 +251,11 @@ export class Rows {
 	}
 
 	/**
-	 * Opens a row with its request in progress; `first`: the upstream that is tried first, if any. A live row that was not acknowledged
+	 * Opens a row with its request in progress. A live row that was not acknowledged
 	 * takes over the values of this request and keeps its delivery state. Returns false and changes nothing if there is no room,
 	 * or the row is live and acknowledged.
 	 */
-	add(entry: NewRow, first: UpstreamName | null): boolean {
+	add(entry: NewRow): boolean {
 		const { raw } = entry;
 		const before = this.get(entry.hash);
 		const wasLive = before !== null && isLive(before);
@@ -266,7 +263,7 @@ export class Rows {
 		let notBefore = 0;
 		for (const { receivedAt } of this.liveOf(entry.from, entry.nonce))
 			notBefore = Math.max(notBefore, receivedAt);
-		const row = openRow(entry, first, before, {
+		const row = openRow(entry, before, {
 			id: before?.id ?? this.#nextId++,
 			version: this.#newVersion(),
 			aliveUntil: this.#freshLife(),

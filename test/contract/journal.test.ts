@@ -95,7 +95,7 @@ for (const engine of ENGINES) {
 		await close();
 		// Twice: what was read is written again by nobody.
 		for (let start = 0; start < 2; start += 1) {
-			const again = await opened(place, { rawCacheBytes: 1 });
+			const again = await opened(place);
 			assert.deepEqual(await contents(again.journal, hashes), kept);
 			assert.equal(again.journal.depth, 7);
 			assert.deepEqual(

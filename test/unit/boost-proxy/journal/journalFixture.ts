@@ -10,6 +10,7 @@ import {
 	endRequest,
 	holdersOf,
 	isLive,
+	markGiven,
 	markHeld,
 	markNotHeld,
 	type NewRow,
@@ -184,7 +185,8 @@ export class RowVerbs {
 	}
 
 	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
-		if (!this.rows.add(entry, first)) return Promise.resolve(false);
+		if (!this.rows.add(entry)) return Promise.resolve(false);
+		this.rows.change(entry.hash, (row) => markGiven(row, first));
 		// The request before it is over: two of one nonce go one after another.
 		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => endRequest(row));
 		this.#begun.add(entry.hash);

@@ -100,17 +100,10 @@ test("one client has a sixteenth of the entries and of the bytes, by its network
 	await journal.close();
 });
 
-test("bytes that are not in memory come from disk", async () => {
-	const { journal, disk } = await fixture({ rawCacheBytes: 3 * (1_000 + 300) });
-	const read: string[] = [];
-	const get = disk.get.bind(disk);
-	disk.get = (key) => {
-		read.push(key);
-		return get(key);
-	};
+test("bytes come from disk", async () => {
+	const { journal } = await fixture();
 	for (let n = 0; n < 10; n += 1) await journal.add(newEntry(n, { raw: rawOf(n, 1_000) }), "relay");
 	for (let n = 9; n >= 0; n -= 1) assert.deepEqual(await journal.raw(hashOf(n)), rawOf(n, 1_000));
-	assert.equal(read.length, 7, "three are in memory");
 	// One that ends while it is read is not there any more.
 	const reading = journal.raw(hashOf(9));
 	await journal.end(hashOf(9), "dropped");
@@ -119,7 +112,7 @@ test("bytes that are not in memory come from disk", async () => {
 });
 
 test("ended rows keep no bytes, mined ones only while they can be reopened", async () => {
-	const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
+	const { journal, disk, clock } = await fixture();
 	const births = (of = disk) => [...of.map.keys()].filter((key) => key.startsWith("b/"));
 	for (const [n, ending] of (
 		["mined", "mined", "replaced", "cancelled", "expired", "dropped"] as const
