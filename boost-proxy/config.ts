@@ -22,6 +22,7 @@ import {
 	slotContradictions,
 	url,
 } from "../shared/config.ts";
+import { dialectOf } from "./dialects/dialects.ts";
 import { DIALECTS, type DialectName } from "./domain/ports.ts";
 import { BOOST_PATHS, type BoostPath } from "./domain/request.ts";
 
@@ -193,13 +194,14 @@ function refusalOf(fallback: FallbackConfig | null, path: BoostPath): string | n
 function fallbackOf(settings: Settings<typeof BOOST_SETTINGS>): FallbackConfig | null {
 	const { FALLBACK_URL, FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL, FALLBACK_DIALECT: dialect } = settings;
 	if (FALLBACK_URL === NONE) return null;
+	const { isPrivate, isRevertProtected } = dialectOf(dialect);
 	return Object.freeze({
 		dialect,
 		baseUrl: FALLBACK_URL ?? null,
 		wholeUrls: { fast: FALLBACK_FAST_URL ?? null, noreverts: FALLBACK_NOREVERTS_URL ?? null },
 		statusUrl: settings.FALLBACK_STATUS_URL ?? null,
-		isPrivate: settings.FALLBACK_PRIVATE ?? dialect !== "plain",
-		isRevertProtected: settings.FALLBACK_REVERT_PROTECTED ?? dialect !== "plain",
+		isPrivate: settings.FALLBACK_PRIVATE ?? isPrivate,
+		isRevertProtected: settings.FALLBACK_REVERT_PROTECTED ?? isRevertProtected,
 	});
 }
 

@@ -9,7 +9,7 @@ import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
-import { dialectOf } from "./dialects/dialects.ts";
+import { dialectOf, usualStatusUrl } from "./dialects/dialects.ts";
 import { submissionShareMs } from "./domain/budget.ts";
 import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
 import { BOOST_PATHS, type BoostPath, type UpstreamName } from "./domain/request.ts";
@@ -239,10 +239,6 @@ export interface FallbackTransports {
 	close(): Promise<void>;
 }
 
-/** Flashbots Protect's status pages, used only with a Flashbots fallback. */
-const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
-const PROTECT_HOST = /(^|\.)flashbots\.net$/;
-
 /** A transport for each URL that is set. Throws TypeError if none is. */
 export function createFallbackTransports(
 	addresses: FallbackAddresses,
@@ -280,7 +276,6 @@ export function createFallbackTransports(
 }
 
 function statusUrlOf({ dialect, baseUrl, wholeUrls, statusUrl }: FallbackAddresses): string | null {
-	if (statusUrl !== null || dialect !== "flashbots") return statusUrl;
 	const url = baseUrl ?? wholeUrls.fast ?? wholeUrls.noreverts;
-	return url !== null && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
+	return statusUrl ?? (url === null ? null : usualStatusUrl(dialect, url));
 }

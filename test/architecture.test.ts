@@ -58,7 +58,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 			"boost-proxy/upstream/verdict.ts",
 		],
 	],
-	[/^boost-proxy\/config\.ts$/, BOOST],
+	[/^boost-proxy\/config\.ts$/, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
 	// What judges the relay must not be made of it; only the time and the table of forks are everybody's.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],

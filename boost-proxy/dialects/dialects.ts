@@ -108,7 +108,7 @@ const MAX_NAMES = 16;
 const MAX_NAME_LENGTH = 64;
 
 /**
- * The dialect of that name. `hasStatusUrl`: status pages have a URL of their own, to which only the hash is appended.
+ * The dialect of that name: all that boost knows of a kind of fallback. `hasStatusUrl`: status pages have a URL of their own, to which only the hash is appended.
  */
 export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: false }): Dialect {
 	switch (name) {
@@ -121,6 +121,9 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				acceptsNonceGaps: true,
 				softCancels: true,
 				cancelMethod: "eth_cancelTransaction",
+				isPrivate: true,
+				isRevertProtected: true,
+				pages: "ours",
 				target: (path, search) => ({
 					target: search === "" ? `/${path}` : `/${path}?${search}`,
 					dropped: [],
@@ -138,6 +141,9 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				acceptsNonceGaps: false,
 				softCancels: true,
 				cancelMethod: null,
+				isPrivate: true,
+				isRevertProtected: true,
+				pages: "protect",
 				target: flashbotsTarget,
 				statusPath: (hash) => (hasStatusUrl ? `/${hash}` : null),
 				isVerdict: (message) => VERDICTS.test(message.slice(0, 256)),
@@ -151,11 +157,23 @@ export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: 
 				acceptsNonceGaps: true,
 				softCancels: false,
 				cancelMethod: null,
+				isPrivate: false,
+				isRevertProtected: false,
+				pages: null,
 				target: (_, search) => ({ target: "", dropped: named(new URLSearchParams(search).keys()) }),
 				statusPath: () => null,
 				isVerdict: () => false,
 			};
 	}
+}
+
+/** Flashbots Protect's status pages, used only with a Flashbots fallback. */
+const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
+const PROTECT_HOST = /(^|\.)flashbots\.net$/;
+
+/** Where a fallback at `url` has its status pages unless a setting says so; null: on its own base, if at all. */
+export function usualStatusUrl(name: DialectName, url: string): string | null {
+	return name === "flashbots" && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
 }
 
 /** Its root protects from reverts, `/fast` does not. Refund and origin have other names there; other parameters are dropped. */

@@ -140,6 +140,11 @@ export interface Dialect {
 	readonly softCancels: boolean;
 	/** Path and query for a submission, and the names of query parameters that are dropped. */
 	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
+	/** Unless a setting says otherwise: whether nobody else sees what it gets, and whether it protects from reverts. */
+	readonly isPrivate: boolean;
+	readonly isRevertProtected: boolean;
+	/** The format of its status pages; null if it has none. Only those like our own show for certain that it has lost one. */
+	readonly pages: "ours" | "protect" | null;
 	/** Path of a transaction's status page, appended to the base URL; null if there is none. */
 	statusPath(hash: string): string | null;
 	/** Whether a −32603 with this message is nevertheless a verdict on the transaction. */

@@ -177,8 +177,7 @@ export class PageObserver {
 	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
 	async ask(): Promise<void> {
 		const { rows, clock, slot, stopping } = this.#context;
-		// Pages of other dialects don't show for certain that it is there no longer.
-		if (this.#fallback.dialect?.name !== "mevblocker") return;
+		if (this.#fallback.dialect?.pages !== "ours") return;
 		const now = clock.monotonic();
 		const due: Row[] = [];
 		for (const row of rows.allLive())

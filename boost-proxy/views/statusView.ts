@@ -99,8 +99,9 @@ async function elsewhere(
 ): Promise<StatusAnswer> {
 	const { fallback } = upstreams;
 	const page = await fallback?.statusPage(hash, options(routing));
-	const name = fallback?.dialect?.name ?? "plain";
-	const record = page === undefined || page === null ? null : readFallbackPage(name, page, hash);
+	const format = fallback?.dialect?.pages ?? null;
+	const record =
+		page === undefined || page === null || format === null ? null : readFallbackPage(format, page, hash);
 	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
 		return answer("fallback", record);
 	}

@@ -12,7 +12,7 @@ import {
 	unknownStatus,
 } from "../../shared/ethereum/statusRecord.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
-import type { ChainReads, DialectName } from "../domain/ports.ts";
+import type { ChainReads, Dialect } from "../domain/ports.ts";
 
 /** A mined transaction. */
 export interface Mined {
@@ -71,11 +71,13 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 
 type Fields = Readonly<Record<string, unknown>>;
 
+type PageFormat = NonNullable<Dialect["pages"]>;
+
 /** Converts a fallback's status page to our record; null if it is malformed or not about `hash`. */
-export function readFallbackPage(dialect: DialectName, page: unknown, hash: string): StatusRecord | null {
+export function readFallbackPage(format: PageFormat, page: unknown, hash: string): StatusRecord | null {
 	if (!isObject(page)) return null;
 	if (page.hash !== undefined && text(page.hash).toLowerCase() !== hash) return null;
-	return dialect === "flashbots" ? protectRecord(page, hash) : relayRecord(page, hash);
+	return format === "protect" ? protectRecord(page, hash) : relayRecord(page, hash);
 }
 
 /** The fallback's stages of pending transactions, which our users see as HELD. */

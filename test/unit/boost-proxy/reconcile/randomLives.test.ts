@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Sendable } from "../../../../boost-proxy/domain/ports.ts";
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
+import type { DialectName, Sendable } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
 	type RequestState,
@@ -92,11 +93,11 @@ class Process {
 	sent = 0;
 	isDead = false;
 
-	constructor(rows: Rows, clock: ManualClock, before: Process | null, takesGaps: boolean) {
+	constructor(rows: Rows, clock: ManualClock, before: Process | null, dialect: DialectName) {
 		this.rows = rows;
 		this.#clock = clock;
 		this.fallback = new FakeUpstream("fallback");
-		this.fallback.dialect = dialectFor(takesGaps);
+		this.fallback.dialect = dialectOf(dialect);
 		const upstreams = { relay: this.relay, fallback: this.fallback };
 		for (const name of UPSTREAMS) {
 			const was = before?.[name];
@@ -181,28 +182,17 @@ class Process {
 	}
 }
 
-function dialectFor(takesGaps: boolean) {
-	return {
-		name: takesGaps ? "mevblocker" : "flashbots",
-		...{ batches: takesGaps, knowsPrivate: takesGaps, acceptsNonceGaps: takesGaps, softCancels: true },
-		cancelMethod: takesGaps ? "eth_cancelTransaction" : null,
-		target: () => ({ target: "/", dropped: [] }),
-		statusPath: () => null,
-		isVerdict: () => false,
-	} as const;
-}
-
 /** Boost, its disk and its clients, one process after another. */
 class World {
 	readonly clock = new ManualClock();
-	readonly #takesGaps: boolean;
+	readonly #dialect: DialectName;
 	#disk = new FakeDisk();
 	#process: Process | null = null;
 	/** Acknowledged, and neither cancelled nor joined by another one of its nonce. */
 	readonly #owed = new Set<string>();
 
-	constructor(takesGaps: boolean) {
-		this.#takesGaps = takesGaps;
+	constructor(dialect: DialectName) {
+		this.#dialect = dialect;
 	}
 
 	async play(steps: readonly Step[]): Promise<void> {
@@ -254,7 +244,7 @@ class World {
 			{ ttlMs: TTL_MS },
 			{ kv: disk, clock, log: silentLogger, chainTime: { now: () => clock.now() } },
 		);
-		this.#process = new Process(rows, clock, before, this.#takesGaps);
+		this.#process = new Process(rows, clock, before, this.#dialect);
 	}
 
 	async #do(one: Step): Promise<void> {
@@ -276,7 +266,7 @@ class World {
 
 test("whatever happens, what leaves is planned, and what was acknowledged stays", async () => {
 	await fc.assert(
-		fc.asyncProperty(life, ({ steps, dialect }) => new World(dialect === "mevblocker").play(steps)),
+		fc.asyncProperty(life, ({ steps, dialect }) => new World(dialect).play(steps)),
 		{ numRuns: 300 },
 	);
 });

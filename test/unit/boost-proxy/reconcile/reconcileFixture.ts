@@ -139,6 +139,9 @@ const MEVBLOCKER: Dialect = {
 	acceptsNonceGaps: true,
 	cancelMethod: "eth_cancelTransaction",
 	softCancels: true,
+	isPrivate: true,
+	isRevertProtected: true,
+	pages: "ours",
 	target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
 	statusPath: (hash) => `/tx/${hash}`,
 	isVerdict: () => false,
@@ -151,6 +154,7 @@ const FLASHBOTS: Dialect = {
 	knowsPrivate: false,
 	acceptsNonceGaps: false,
 	cancelMethod: null,
+	pages: "protect",
 };
 const DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
 

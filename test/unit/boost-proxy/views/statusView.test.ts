@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DIALECTS } from "../../../../boost-proxy/domain/ports.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts";
@@ -266,7 +265,7 @@ test("a page in our own format: pending with a stage is HELD, an ended one has i
 		[{ status: "UNKNOWN", stage: "NEW" }, BLANK],
 	];
 	for (const [page, record] of rows) {
-		assert.deepEqual(readFallbackPage("mevblocker", { ...full, ...page }, HASH), record);
+		assert.deepEqual(readFallbackPage("ours", { ...full, ...page }, HASH), record);
 	}
 	const { origin: _, ...told } = full;
 	for (const [status, stage, shown] of [
@@ -275,7 +274,7 @@ test("a page in our own format: pending with a stage is HELD, an ended one has i
 		["FAILED", "CANCELLED", stageReport("CANCELLED")],
 		["FAILED", "<b>", {}],
 	] as const) {
-		const page = readFallbackPage("mevblocker", { ...full, status, stage }, HASH);
+		const page = readFallbackPage("ours", { ...full, status, stage }, HASH);
 		assert.deepEqual(page, { ...told, hash: HASH, status, transaction: SHOWN, ...shown });
 	}
 });
@@ -293,7 +292,7 @@ test("a simulation error is read as a string or an object", () => {
 	];
 	for (const [given, shown] of rows) {
 		const page = { status: "FAILED", hash: HASH, simulationError: given };
-		assert.deepEqual(readFallbackPage("mevblocker", page, HASH)?.simulationError, shown);
+		assert.deepEqual(readFallbackPage("ours", page, HASH)?.simulationError, shown);
 	}
 });
 
@@ -325,8 +324,10 @@ test("Flashbots Protect's statuses are translated", () => {
 		[{ status: "toString" }, null],
 		[{}, null],
 	];
-	for (const [page, record] of rows) assert.deepEqual(readFallbackPage("flashbots", page, HASH), record);
+	for (const [page, record] of rows) assert.deepEqual(readFallbackPage("protect", page, HASH), record);
 });
+
+const FORMATS = ["ours", "protect"] as const;
 
 test("a malformed page, or another transaction's, is ignored", () => {
 	const other = `0x${"cd".repeat(32)}`;
@@ -342,8 +343,8 @@ test("a malformed page, or another transaction's, is ignored", () => {
 		{ status: 7 },
 		{ status: "INCLUDED", hash: other },
 	]) {
-		for (const dialect of ["mevblocker", "flashbots"] as const) {
-			assert.equal(readFallbackPage(dialect, page, HASH), null, `${dialect} ${JSON.stringify(page)}`);
+		for (const format of FORMATS) {
+			assert.equal(readFallbackPage(format, page, HASH), null, `${format} ${JSON.stringify(page)}`);
 		}
 	}
 });
@@ -357,8 +358,8 @@ test("for any page the record has exactly the documented fields and types", () =
 		{ requiredKeys: ["status"] },
 	);
 	fc.assert(
-		fc.property(fc.constantFrom(...DIALECTS), page, (dialect, given) => {
-			const record = readFallbackPage(dialect, given, HASH);
+		fc.property(fc.constantFrom(...FORMATS), page, (format, given) => {
+			const record = readFallbackPage(format, given, HASH);
 			if (record === null) return;
 			const { stage, state, reason, nextStep, blockNumber, refundWei, simulationError, ...rest } = record;
 			assert.deepEqual(

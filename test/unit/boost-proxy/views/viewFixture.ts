@@ -1,5 +1,6 @@
 // The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All calls are recorded.
 
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
@@ -83,6 +84,9 @@ function dialect(name: DialectName): Dialect {
 		acceptsNonceGaps: true,
 		cancelMethod: null,
 		softCancels: false,
+		isPrivate: true,
+		isRevertProtected: true,
+		pages: dialectOf(name).pages,
 		target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
 		statusPath: (hash) => (name === "plain" ? null : `/tx/${hash}`),
 		isVerdict: () => false,
