@@ -267,6 +267,6 @@ class World {
 test("whatever happens, what leaves is planned, and what was acknowledged stays", async () => {
 	await fc.assert(
 		fc.asyncProperty(life, ({ steps, dialect }) => new World(dialect).play(steps)),
-		{ numRuns: 300 },
+		{ numRuns: 1_000 },
 	);
 });
