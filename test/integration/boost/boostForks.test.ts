@@ -24,9 +24,10 @@ after(() => fixture?.stop());
 async function runs(name: string, current: object): Promise<void> {
 	const node = fixture.system.node as NodeProxy;
 	node.setFault({ kind: "result", result: { current, next: null, last: null } }, { methods: ["eth_config"] });
-	// It asks each hundred blocks.
+	// It asks each hundred blocks, for those behind the one at which it asks.
 	await fixture.system.chain.rpc("anvil_mine", ["0xc8", "0x1"]);
 	await until(`the fallback knows ${name}`, async () => {
+		await fixture.system.chain.rpc("anvil_mine", ["0x1"]);
 		const info = (await (await fetch(`${fixture.fallbackUrl}/info`)).json()) as { fork: string };
 		return info.fork === name;
 	});
