@@ -130,7 +130,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		probe: metrics.counter(
 			"boost_probes_total",
 			"Probes by what they said",
-			labelSets({ upstream: UPSTREAMS, word: PROBE_OUTCOMES }),
+			labelSets({ upstream: UPSTREAMS, result: PROBE_OUTCOMES }),
 		),
 		passed: metrics.counter(
 			"boost_passed_total",

@@ -107,7 +107,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
 			onProbe(outcome) {
 				if (outcome !== "ok") probes.renew();
-				metrics.probe({ upstream, word: outcome });
+				metrics.probe({ upstream, result: outcome });
 			},
 		});
 		breaker.onChange(() => {

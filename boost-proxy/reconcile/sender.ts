@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
+import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { standingCount } from "../../shared/ownership.ts";
 import { attemptMs, cancelReach, leftMs } from "../domain/budget.ts";
@@ -51,8 +52,8 @@ export interface SenderDependencies {
 /** The shortest pause of an upstream that rate-limits boost, in ms. */
 const PAUSE_MS = 1_000;
 /** Rate limit and internal error: no verdict on the transaction. */
-const LIMITED_CODE = -32005;
-const INTERNAL_CODE = -32603;
+const LIMIT = RPC_ERRORS.limit.code;
+const INTERNAL = RPC_ERRORS.internal.code;
 /** The first byte of a blob transaction. */
 const BLOB_TYPE = 3;
 const CANCEL_METHOD = "eth_cancelTransaction";
@@ -100,7 +101,7 @@ export class Sender {
 			onHandover?.({ to, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: to });
 			this.#markReached(to, row, (one) => setReplacementPending(markHeld(one, to), to, false));
-		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
+		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMIT) {
 			onHandover?.({ to, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is refused", { upstream: to, hash, reason: need, code });
@@ -297,7 +298,7 @@ function outcomeOf(delivery: Delivery | null): CancelOutcome {
 }
 
 function isFinalVerdict({ code }: WireVerdict): boolean {
-	return code !== LIMITED_CODE && code !== INTERNAL_CODE;
+	return code !== LIMIT && code !== INTERNAL;
 }
 
 type RowOwner = Row["owners"][number];

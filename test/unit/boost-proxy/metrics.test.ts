@@ -27,7 +27,7 @@ test("every series starts at zero", async () => {
 			(outcome) => `boost_attempts_total{upstream="relay",kind="submission",outcome="${outcome}"}`,
 		),
 		...[...FAULTS, "ok", "staleHead", "notReady", "probe"].map(
-			(word) => `boost_probes_total{upstream="relay",word="${word}"}`,
+			(result) => `boost_probes_total{upstream="relay",result="${result}"}`,
 		),
 		...METHOD_LABELS.map((method) => `boost_requests_total{method="${method}",outcome="refused"}`),
 		'boost_handovers_total{to="fallback",outcome="acknowledged"}',
