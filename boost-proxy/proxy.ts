@@ -24,7 +24,6 @@ import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
-import { createFront } from "./front.ts";
 import { ToldChain } from "./ingress/toldChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
@@ -32,6 +31,7 @@ import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { ChainTime } from "./rows/chainTime.ts";
 import { Rows } from "./rows/rows.ts";
+import { createServers } from "./servers.ts";
 import { createReadyBlobs } from "./upstream/readyBlobs.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
@@ -169,7 +169,7 @@ async function connect(
 		clock,
 		log: log.child("relay"),
 	});
-	const front = createFront(config, {
+	const servers = createServers(config, {
 		...parts,
 		reconciler,
 		observer,
@@ -186,7 +186,7 @@ async function connect(
 		via,
 		lookup,
 	});
-	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
+	watchBoost(registry, { upstreams, rows, clock, websockets: () => servers.websockets });
 	const components: readonly Component[] = [
 		// Answers requests that are still held if the start fails. No effect once the server has the port.
 		sink("standby", () => standby.stop()),
@@ -202,7 +202,7 @@ async function connect(
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
-		front,
+		servers,
 	];
-	return { component: sequence("boost", components, { log, clock }), port: () => front.port };
+	return { component: sequence("boost", components, { log, clock }), port: () => servers.port };
 }

@@ -3,8 +3,9 @@
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Component } from "../../shared/lifecycle.ts";
+import { ChainObserver } from "./observeChain.ts";
 import type { ObserverContext } from "./observed.ts";
-import { ChainObserver, PageObserver } from "./observeOthers.ts";
+import { PageObserver } from "./observePages.ts";
 import { RelayObserver } from "./observeRelay.ts";
 
 export interface ObserverOptions {

@@ -43,7 +43,7 @@ import type { ClientTrust } from "./upstream/upstream.ts";
 import { createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 
-export interface FrontParts {
+export interface ServersParts {
 	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
@@ -71,7 +71,7 @@ export interface FrontParts {
 }
 
 /** The servers as one component. */
-export interface Front extends Component {
+export interface Servers extends Component {
 	/** The HTTP port, once started. */
 	readonly port: number;
 	/** Number of open websockets. */
@@ -89,7 +89,7 @@ const ENDPOINTS = [
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /** Makes the servers; nothing listens yet. */
-export function createFront(config: BoostConfig, parts: FrontParts): Front {
+export function createServers(config: BoostConfig, parts: ServersParts): Servers {
 	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
@@ -239,7 +239,7 @@ export function createFront(config: BoostConfig, parts: FrontParts): Front {
 		servers.push(createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, deps));
 	}
 	return {
-		name: "front",
+		name: "servers",
 		get port() {
 			return main.port;
 		},

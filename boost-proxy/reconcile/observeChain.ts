@@ -1,22 +1,16 @@
-// Observes rows that the relay does not answer for. The chain shows which were mined, replaced, dropped or expired. The
-// fallback's status pages show which it no longer has, by its own word: those are handed over again, and end by nothing that a
-// third party says.
+// Observes rows that the relay does not answer for by the chain, which shows what was mined, replaced, dropped or expired.
 
 import { inSlices } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
-import type { Upstream } from "../domain/ports.ts";
-import { isHolder, type Row } from "../domain/row.ts";
+import type { Row } from "../domain/row.ts";
 import {
-	countNoRecord,
 	currentRow,
-	endingOf,
 	type ObserverContext,
 	QUESTION_MS,
 	relayReportsReorg,
 	reopen,
 	takeDueMined,
-	wouldBelieveNoRecord,
 } from "./observed.ts";
 import type { RelayObserver } from "./observeRelay.ts";
 
@@ -158,76 +152,4 @@ export class ChainObserver {
 function hasSibling(rows: Iterable<Row>, row: Row): boolean {
 	for (const one of rows) if (one.from === row.from && one.nonce === row.nonce && one !== row) return true;
 	return false;
-}
-
-/** Requests in one pass: a third party's rate limits apply to boost as one client. */
-const MAX_QUESTIONS = 10;
-const FALLBACK = "fallback";
-const OPTIONS = { deadlineMs: QUESTION_MS, caller: null };
-
-export class PageObserver {
-	readonly #context: ObserverContext;
-	readonly #fallback: Upstream;
-
-	constructor(observed: ObserverContext, fallback: Upstream) {
-		this.#context = observed;
-		this.#fallback = fallback;
-	}
-
-	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
-	async ask(): Promise<void> {
-		const { rows, clock, slot, stopping } = this.#context;
-		if (this.#fallback.dialect?.pages !== "ours") return;
-		const now = clock.monotonic();
-		const due: Row[] = [];
-		for (const row of rows.allLive())
-			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slot.ms) due.push(row);
-		if (due.length > MAX_QUESTIONS)
-			due.sort((one, other) => (one.notes.pageReadAt < other.notes.pageReadAt ? -1 : 1));
-		let questions = 0;
-		for (const asked of due) {
-			if (currentRow(this.#context, asked) === null) continue;
-			// If its page has no record again, the hash is asked for too.
-			questions += wouldBelieveNoRecord(asked.notes, FALLBACK) ? 2 : 1;
-			if (stopping.aborted || questions > MAX_QUESTIONS || this.#fallback.breaker.isUnavailable) return;
-			asked.notes.pageReadAt = now;
-			await this.#readPage(asked);
-		}
-	}
-
-	/**
-	 * A page that calls it ended, or has no record, shows that it is lost there if that is so often enough. It may be wrong, or a
-	 * lie: it ends nothing, and a cancel still goes there. Only a relay like ours has pages with a stage.
-	 */
-	async #readPage(asked: Row): Promise<void> {
-		const page = await this.#fallback.statusPage(asked.hash, OPTIONS);
-		const row = currentRow(this.#context, asked);
-		if (typeof page !== "object" || page === null || row === null || !isOnlyAtFallback(row)) return;
-		const { status, stage = null } = page as { status?: unknown; stage?: unknown };
-		const ending = endingOf(stage);
-		const isEnded = status === "FAILED" && (stage === null || (ending !== undefined && ending !== "mined"));
-		if (isEnded) countNoRecord(this.#context, row, FALLBACK);
-		else if (status === "UNKNOWN" && stage === null) await this.#takeBlankPage(row);
-		else row.notes.unknown[FALLBACK] = 0;
-	}
-
-	/** The page has no record. It is lost if that was so often enough and the hash is unknown too. */
-	async #takeBlankPage(asked: Row): Promise<void> {
-		if (!wouldBelieveNoRecord(asked.notes, FALLBACK)) {
-			countNoRecord(this.#context, asked, FALLBACK);
-			return;
-		}
-		if (this.#context.stopping.aborted) return;
-		const call = { method: "eth_getTransactionByHash", params: [asked.hash] };
-		const known = await this.#fallback.call(call, OPTIONS);
-		const row = currentRow(this.#context, asked);
-		if (row === null || !isOnlyAtFallback(row) || known?.ok !== true || this.#fallback.breaker.isUnavailable)
-			return;
-		if (known.result === null) countNoRecord(this.#context, row, FALLBACK);
-		else row.notes.unknown[FALLBACK] = 0;
-	}
-}
-
-function isOnlyAtFallback({ requests, at }: Row): boolean {
-	return requests === 0 && isHolder(at.fallback) && !isHolder(at.relay);
 }
