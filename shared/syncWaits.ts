@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { Clock } from "./clock.ts";
 import { parseQuantity } from "./ethereum/hex.ts";
+import type { ENDED_STAGES } from "./ethereum/statusRecord.ts";
 import type { RequestLife } from "./http/callContext.ts";
 import { RpcError } from "./jsonrpc/errors.ts";
 import { Shares } from "./shares/shares.ts";
@@ -181,7 +182,7 @@ export const WHY_NOT_SOON = {
 		CANCELLED: "its cancellation",
 		EXPIRED: "its expiry",
 		DROPPED: "another one that used its nonce",
-	} as Readonly<Record<string, string | undefined>>,
+	} satisfies Record<(typeof ENDED_STAGES)[number], string> as Readonly<Record<string, string | undefined>>,
 } as const;
 
 /** As {@link WHY_NOT_SOON}, for a simulation that fails with `message`. */

@@ -194,7 +194,7 @@ function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean):
 	return at >= 0 ? 1 : 0;
 }
 
-/** Events that do not set the record's block. */
+/** Events that do not set the record's block, from which the wait of one that is not ready is counted (blockLoop.ts). */
 const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set([
 	"joined",
 	"left",
@@ -264,6 +264,7 @@ function applyFields(record: Draft, event: LifeEvent): void {
 	}
 }
 
+/** A row with all of these takes in each stage that is added to them. */
 const LIVE: readonly Stage[] = LIVE_STAGES;
 const MINED: readonly Stage[] = MINED_STAGES;
 /** Ended by its user: the same bytes never revive it. */

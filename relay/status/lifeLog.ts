@@ -5,8 +5,11 @@ import type { Logger } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import type { EventListener } from "../domain/ports.ts";
 
-/** The log lines by stage. */
-const LINES: Readonly<Partial<Record<Stage, string>>> = {
+/** The log lines by stage; null: none, since another stage follows at once or an event has its own line. */
+const LINES: Readonly<Record<Stage, string | null>> = {
+	PENDING: null,
+	QUEUED: null,
+	SHARED: null,
 	SIMULATION_FAILED: "transaction held: its simulation fails",
 	BROADCAST: "transaction sent to builders",
 	INCLUDED: "transaction mined",
@@ -31,7 +34,7 @@ export function createLifeLog({ log }: { readonly log: Logger }): EventListener 
 		if (event.type === "exposed")
 			log.info("transaction public: its block is gone", { hash, path, block: event.block });
 		const line = LINES[stage];
-		if (stage === before || line === undefined) return;
+		if (stage === before || line === null) return;
 		log.info(line, {
 			hash,
 			path,

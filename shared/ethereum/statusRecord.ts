@@ -78,7 +78,7 @@ export function unknownStatus(hash: string): StatusRecord {
 	};
 }
 
-/** The stages of a transaction that may still be sent. */
+/** The stages of a transaction that is not over: it may be mined, replaced, cancelled or expire. */
 export const LIVE_STAGES = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"] as const;
 export const MINED_STAGES = ["INCLUDED", "REVERTED"] as const;
 /** Those of one that is over without having been mined. */

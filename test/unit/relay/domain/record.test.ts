@@ -51,6 +51,7 @@ const EVENTS = {
 	dropped: { type: "dropped", at, block },
 } as const satisfies Record<string, TxEvent>;
 
+/** In the order of STAGES, which is that of the matrix's columns. */
 const LETTERS: Readonly<Record<string, Stage>> = {
 	P: "PENDING",
 	Q: "QUEUED",
