@@ -2,7 +2,7 @@
 // proofs, while the relay is out and when what it holds is handed over; what proves nothing goes nowhere.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, it } from "node:test";
+import { after, before, beforeEach, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { blobMaker, type RealBlobs } from "../../support/realBlobs.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
@@ -14,24 +14,32 @@ let recorder: RecordingFallback;
 let real: RealBlobs;
 let boost: BoostClient;
 
+/** How much the recorder was given before the test. */
+let earlier = 0;
+
 before(async () => {
 	real = blobMaker().make(3, 2);
 	fixture = await startBoostFixture();
-});
-after(() => fixture?.stop());
-beforeEach(async () => {
-	await fixture.wires.relay.set(null);
 	recorder = await startRecordingFallback();
-	// Cell proofs take seconds on a busy machine.
+	// Cell proofs take seconds on a busy machine, and so does each process that loads what computes them.
 	boost = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url, REQUEST_BUDGET_MS: "60000" } });
 });
-afterEach(() => recorder.stop());
+after(async () => {
+	await recorder?.stop();
+	await fixture?.stop();
+});
+beforeEach(async () => {
+	await fixture.recovers(boost);
+	earlier = recorder.posts.length;
+});
 
-/** What the recorder was given. */
+/** What the recorder was given in this test. */
 function given(): readonly unknown[] {
-	return recorder.posts.flatMap(({ calls }) =>
-		calls.flatMap(({ method, params }) => (method === "eth_sendRawTransaction" ? [params[0]] : [])),
-	);
+	return recorder.posts
+		.slice(earlier)
+		.flatMap(({ calls }) =>
+			calls.flatMap(({ method, params }) => (method === "eth_sendRawTransaction" ? [params[0]] : [])),
+		);
 }
 
 /** In both forms; the hash is the same. */
