@@ -280,7 +280,8 @@ export function cancelsPendingAt({ at }: Row): readonly UpstreamName[] {
 export function needsWork(row: Row): boolean {
 	const { relay, fallback } = row.at;
 	if (relay.cancelPending || fallback.cancelPending) return true;
-	if (!isLive(row) || !row.acknowledged) return false;
+	// A request that is on its way with it says what is left when it ends.
+	if (!isLive(row) || !row.acknowledged || row.requests > 0) return false;
 	if (relay.replacementPending || fallback.replacementPending) return true;
 	if (row.ownersPending && isHolder(relay)) return true;
 	if (relay.presence === "lost" || fallback.presence === "lost") return true;
