@@ -1,4 +1,4 @@
-// The parts of a relay that is made (relay.ts), for its servers (front.ts).
+// The parts of a relay that is made (relay.ts), for its servers (servers.ts).
 
 import type { Background } from "../shared/background.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";

@@ -8,7 +8,7 @@ import { paymentReader } from "../../relay/inclusion/payments.ts";
 import { receivedByFrames } from "../../relay/simulation/engines/traces.ts";
 import { RlpReader } from "../../shared/ethereum/rlp.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
-import { GETH } from "../devnet/gethChain.ts";
+import { GETH, payloadAttributes } from "../devnet/gethChain.ts";
 import * as contracts from "../support/contracts.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
@@ -19,7 +19,6 @@ const SEED = 20_261_126;
 /** All of them on a real geth; fewer are recorded. */
 const BLOCKS = GETH !== undefined && process.env.RECORD_GETH !== "1" ? 200 : 12;
 const GWEI = 10n ** 9n;
-const ZERO_HASH = `0x${"00".repeat(32)}`;
 
 const CALLED = [
 	contracts.PAYS_COINBASE,
@@ -95,11 +94,8 @@ function balancesIn(list: string): readonly object[] {
 async function mined(coinbase: string): Promise<{ readonly hash: string; readonly list: readonly object[] }> {
 	const txs = drawn(coinbase);
 	const head = (await geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-	const attributes = {
-		timestamp: `0x${(Number(head.timestamp) + 12).toString(16)}`,
-		...{ prevRandao: ZERO_HASH, suggestedFeeRecipient: coinbase, withdrawals: [] },
-		...{ parentBeaconBlockRoot: ZERO_HASH, slotNumber: `0x${(Number(head.slotNumber) + 1).toString(16)}` },
-	};
+	const [number, timestamp] = [Number(head.number) + 1, Number(head.timestamp) + 12];
+	const attributes = payloadAttributes(number, timestamp, { coinbase });
 	const built = (await geth.rpc("testing_buildBlockV1", [head.hash, attributes, txs, "0x"])) as {
 		readonly executionPayload: { readonly blockHash: string; readonly blockAccessList: string };
 	};
