@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { DialectName, Sendable } from "../../../../boost-proxy/domain/ports.ts";
+import { DIALECTS, type DialectName, type Sendable } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
 	type RequestState,
@@ -74,7 +74,7 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 const life = fc.record({
 	steps: fc.array(step, { minLength: 1, maxLength: 25 }),
-	dialect: fc.constantFrom("mevblocker" as const, "flashbots" as const),
+	dialect: fc.constantFrom(...DIALECTS),
 });
 
 /** One process of boost on a disk. */

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChainReads, Dialect, Sendable, SendOptions } from "../../../../boost-proxy/domain/ports.ts";
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
+import type { ChainReads, DialectName, Sendable, SendOptions } from "../../../../boost-proxy/domain/ports.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/request.ts";
 import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
@@ -132,34 +133,8 @@ export class FakeChain implements ChainReads {
 	}
 }
 
-const MEVBLOCKER: Dialect = {
-	name: "mevblocker",
-	batches: true,
-	knowsPrivate: true,
-	acceptsNonceGaps: true,
-	cancelMethod: "eth_cancelTransaction",
-	softCancels: true,
-	isPrivate: true,
-	isRevertProtected: true,
-	pages: "ours",
-	target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
-	statusPath: (hash) => `/tx/${hash}`,
-	isVerdict: () => false,
-};
-/** Takes nothing behind a gap, and knows no cancel by hash. */
-const FLASHBOTS: Dialect = {
-	...MEVBLOCKER,
-	name: "flashbots",
-	batches: false,
-	knowsPrivate: false,
-	acceptsNonceGaps: false,
-	cancelMethod: null,
-	pages: "protect",
-};
-const DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
-
 export interface FixtureOptions {
-	readonly dialect?: keyof typeof DIALECTS;
+	readonly dialect?: DialectName;
 	/** No fallback at all. */
 	readonly alone?: boolean;
 }
@@ -170,7 +145,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { journal, clock } = await journalFixture();
 	const relay = new FakeUpstream("relay");
 	const fallback = new FakeUpstream("fallback");
-	fallback.dialect = DIALECTS[dialect];
+	fallback.dialect = dialectOf(dialect);
 	const upstreams = { relay, fallback: alone ? null : fallback };
 	const chain = new FakeChain();
 	const background = new Background({}, { log: silentLogger });

@@ -2,7 +2,7 @@
 
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
-import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import type { DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
@@ -75,24 +75,6 @@ export class FakeUpstream extends FakeUpstreamBase {
 	}
 }
 
-/** A fallback's dialect, as far as the views use it. */
-function dialect(name: DialectName): Dialect {
-	return {
-		name,
-		batches: true,
-		knowsPrivate: name === "mevblocker",
-		acceptsNonceGaps: true,
-		cancelMethod: null,
-		softCancels: false,
-		isPrivate: true,
-		isRevertProtected: true,
-		pages: dialectOf(name).pages,
-		target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
-		statusPath: (hash) => (name === "plain" ? null : `/tx/${hash}`),
-		isVerdict: () => false,
-	};
-}
-
 export class ViewFixture {
 	readonly clock = new ManualClock();
 	readonly relay = new FakeUpstream("relay", null);
@@ -106,7 +88,7 @@ export class ViewFixture {
 	readonly #rows = new Map<string, { readonly row: Row; readonly raw: Buffer }>();
 
 	constructor(name: DialectName = "mevblocker") {
-		this.fallback = new FakeUpstream("fallback", dialect(name));
+		this.fallback = new FakeUpstream("fallback", dialectOf(name, { hasStatusUrl: true }));
 	}
 
 	readonly rows: ViewsDependencies["rows"] = {
