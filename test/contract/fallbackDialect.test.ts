@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { dialectOf } from "../../boost-proxy/dialects/dialects.ts";
-import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
+import { DIALECTS, type Dialect, type DialectName } from "../../boost-proxy/domain/ports.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/request.ts";
 import { createFallbackTransports } from "../../boost-proxy/upstreams.ts";
 import { systemClock } from "../../shared/clock.ts";
@@ -14,7 +14,7 @@ import { httpText, RawUpstream } from "../support/upstreams.ts";
 const A = `0x${"a1".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
 /** Those whose two treatments differ by themselves; for the others the operator has to vouch for revert protection. */
-const PROTECTS = { mevblocker: true, flashbots: true, plain: false };
+const PROTECTS: Readonly<Record<DialectName, boolean>> = { mevblocker: true, flashbots: true, plain: false };
 
 const GARBAGE = [
 	"&&==&",
@@ -80,7 +80,8 @@ function holds(dialect: Dialect, search: string): void {
 }
 
 const QUERY = `refundRecipient=${A}&referrer=m%26e&softcancel=1`;
-const TABLE: Readonly<Record<string, readonly [string, string, readonly string[]]>> = {
+/** What each makes of `QUERY`: on `/fast`, on `/noreverts`, and what it drops. */
+const TARGETS: Readonly<Record<DialectName, readonly [string, string, readonly string[]]>> = {
 	mevblocker: [`/fast?${QUERY}`, `/noreverts?${QUERY}`, []],
 	flashbots: [
 		`/fast?refund=${encodeURIComponent(`${A}:90`)}&originId=m%26e`,
@@ -93,7 +94,7 @@ const TABLE: Readonly<Record<string, readonly [string, string, readonly string[]
 test("paths and queries are those of the table", () => {
 	for (const name of DIALECTS) {
 		const dialect = dialectOf(name);
-		const [fast, noreverts, dropped] = TABLE[name] ?? [];
+		const [fast, noreverts, dropped] = TARGETS[name];
 		assert.deepEqual(dialect.target("fast", QUERY), { target: fast, dropped });
 		assert.deepEqual(dialect.target("noreverts", QUERY), { target: noreverts, dropped });
 	}
@@ -110,18 +111,32 @@ test("a refund goes to an address or nowhere, and nothing rides on it", () => {
 	assert.deepEqual([other.target, other.dropped], ["/fast", ["refund", "canRevert", "useMempool"]]);
 });
 
+/**
+ * Whether it takes batches, the cancel by hash, whether a self-transfer cancels, whether it knows private transactions and takes
+ * nonce gaps; the path of a status page on its own base, and where pages have a URL of their own.
+ */
+const ROWS: Readonly<Record<DialectName, readonly (boolean | string | null)[]>> = {
+	mevblocker: [true, "eth_cancelTransaction", true, true, true, `/tx/${HASH}`, `/${HASH}`],
+	flashbots: [false, null, true, false, false, null, `/${HASH}`],
+	plain: [false, null, false, false, true, null, null],
+};
+
 test("the other rows of the table", () => {
-	const rows = DIALECTS.map((name) => {
+	for (const name of DIALECTS) {
 		const one = dialectOf(name);
 		const own = dialectOf(name, { hasStatusUrl: true }).statusPath(HASH);
 		const { batches, cancelMethod, softCancels, knowsPrivate, acceptsNonceGaps } = one;
-		return [batches, cancelMethod, softCancels, knowsPrivate, acceptsNonceGaps, one.statusPath(HASH), own];
-	});
-	assert.deepEqual(rows, [
-		[true, "eth_cancelTransaction", true, true, true, `/tx/${HASH}`, `/${HASH}`],
-		[false, null, true, false, false, null, `/${HASH}`],
-		[false, null, false, false, true, null, null],
-	]);
+		const row = [
+			batches,
+			cancelMethod,
+			softCancels,
+			knowsPrivate,
+			acceptsNonceGaps,
+			one.statusPath(HASH),
+			own,
+		];
+		assert.deepEqual(row, ROWS[name], name);
+	}
 });
 
 test("what Protect says of a transaction under -32603 is a verdict, what it says of itself is not", () => {

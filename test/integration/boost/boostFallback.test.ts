@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import type { DialectName } from "../../../boost-proxy/domain/ports.ts";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { VERSION } from "../../../shared/version.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
@@ -104,7 +105,7 @@ const DIALECTS = {
 	mevblocker: { sent: `/noreverts?${QUERY}`, read: "/fast", env: {} },
 	flashbots: { sent: `/?refund=0x${"ab".repeat(20)}%3A90&originId=me`, read: "/fast", env: {} },
 	plain: { sent: "/", read: "/", env: { FALLBACK_PRIVATE: "true", FALLBACK_REVERT_PROTECTED: "true" } },
-} as const;
+} satisfies Readonly<Record<DialectName, Readonly<Record<"sent" | "read", string> & { env: object }>>>;
 
 describe("about the client", () => {
 	for (const [FALLBACK_DIALECT, { sent, read, env }] of Object.entries(DIALECTS)) {
