@@ -83,13 +83,13 @@ export const BOOST_SETTINGS = {
 		"mevblocker",
 	),
 	FALLBACK_PRIVATE: optional(
-		"whether the fallback keeps transactions from the public; false for plain unless set, else true",
+		`whether the fallback keeps transactions from the public; ${unlessSet("isPrivate")}`,
 		"true or false",
 		"true",
 		flag,
 	),
 	FALLBACK_REVERT_PROTECTED: optional(
-		"whether the fallback lets no transaction of /noreverts revert on chain; false for plain unless set, else true",
+		`whether the fallback lets no transaction of /noreverts revert on chain; ${unlessSet("isRevertProtected")}`,
 		"true or false",
 		"true",
 		flag,
@@ -137,6 +137,12 @@ export const BOOST_SETTINGS = {
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
+
+/** What the dialects imply. */
+function unlessSet(promise: "isPrivate" | "isRevertProtected"): string {
+	const without = DIALECTS.filter((name) => !dialectOf(name)[promise]);
+	return `false for ${without.join(" and ")} unless set, else true`;
+}
 
 /** The fallback, with what its dialect implies. */
 export interface FallbackConfig {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
+import { DIALECTS } from "../boost-proxy/domain/ports.ts";
 import { BUNDLE_REFUSALS } from "../relay/domain/bundle.ts";
 import { BUNDLE_REASONS, BUNDLE_STAGES } from "../relay/domain/bundleStatus.ts";
 import { TRANSITIONS } from "../relay/domain/record.ts";
@@ -107,6 +108,13 @@ test("every package is in the table of packages, and no other", () => {
 		named.map(([, name]) => name).sort(),
 		installed.filter((name) => !name.startsWith("@types/")).sort(),
 	);
+});
+
+test("every kind of fallback has its column in the operators' table of dialects", () => {
+	const [, section = ""] = textOf("docs/operators.md").split("### Dialects\n");
+	const [head = ""] = section.match(/^\|.*$/m) ?? [];
+	const columns = [...head.matchAll(/\| `(\w+)`/g)].map(([, name]) => name);
+	assert.deepEqual(columns, DIALECTS);
 });
 
 test("every path that takes JSON-RPC is in the documents for wallets", () => {
