@@ -53,9 +53,9 @@ const NO_REFUSALS = { fast: null, noreverts: null };
 
 /** Separate connections, so that none of the three uses up those of another. */
 interface UpstreamTransports {
-	readonly own: FallbackTransports;
-	readonly reads: FallbackTransports;
-	readonly probes: FallbackTransports;
+	readonly own: TransportSet;
+	readonly reads: TransportSet;
+	readonly probes: TransportSet;
 	/** What the operator should look at, by the last answer that was none. */
 	readonly hint: () => string | null;
 }
@@ -67,13 +67,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const attemptTimeoutMs = submissionShareMs(config.REQUEST_BUDGET_MS);
 	// A failed connection must be noticed well within a submission's time.
 	const connectMs = Math.min(CONNECT_MS, attemptTimeoutMs / 2);
-	const transportsTo = (addresses: FallbackAddresses, setting: string): UpstreamTransports => {
+	const transportsTo = (addresses: UpstreamAddresses, setting: string): UpstreamTransports => {
 		let last: Symptom = {};
 		const onSymptom = (symptom: Symptom) => {
 			last = symptom;
 		};
 		const make = (options: { readonly connections?: number } = {}) =>
-			createFallbackTransports(addresses, { clock, lookup, onSymptom }, { connectMs, via, ...options });
+			createTransportSet(addresses, { clock, lookup, onSymptom }, { connectMs, via, ...options });
 		return {
 			own: make(),
 			reads: make(),
@@ -191,7 +191,7 @@ function cutterOf(fallback: FallbackConfig | null): Cutter {
 }
 
 /** The setting to look at when the fallback does not answer. */
-function fallbackSetting({ baseUrl, wholeUrls }: FallbackAddresses): string {
+function fallbackSetting({ baseUrl, wholeUrls }: UpstreamAddresses): string {
 	if (baseUrl !== null) return "FALLBACK_URL";
 	return wholeUrls.fast === null ? "FALLBACK_NOREVERTS_URL" : "FALLBACK_FAST_URL";
 }
@@ -222,9 +222,10 @@ export function createChainReads(dependencies: {
 	};
 }
 
-type FallbackAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
+type UpstreamAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
 
-export interface FallbackTransports {
+/** The transports of one upstream in its dialect, the relay's or the fallback's. */
+export interface TransportSet {
 	readonly dialect: Dialect;
 	/**
 	 * A path without a URL uses the other path's for reads, which are the same everywhere. Submissions on it are refused, see
@@ -240,11 +241,11 @@ export interface FallbackTransports {
 }
 
 /** A transport for each URL that is set. Throws TypeError if none is. */
-export function createFallbackTransports(
-	addresses: FallbackAddresses,
+export function createTransportSet(
+	addresses: UpstreamAddresses,
 	dependencies: TransportDependencies,
 	options: Omit<TransportOptions, "url"> = {},
-): FallbackTransports {
+): TransportSet {
 	const made = new Map<string, HttpTransport>();
 	const transportTo = (url: string): Transport => {
 		const transport = made.get(url) ?? new HttpTransport({ ...options, url }, dependencies);
@@ -275,7 +276,7 @@ export function createFallbackTransports(
 	};
 }
 
-function statusUrlOf({ dialect, baseUrl, wholeUrls, statusUrl }: FallbackAddresses): string | null {
+function statusUrlOf({ dialect, baseUrl, wholeUrls, statusUrl }: UpstreamAddresses): string | null {
 	const url = baseUrl ?? wholeUrls.fast ?? wholeUrls.noreverts;
 	return statusUrl ?? (url === null ? null : usualStatusUrl(dialect, url));
 }

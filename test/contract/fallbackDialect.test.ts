@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { dialectOf } from "../../boost-proxy/dialects/dialects.ts";
 import { DIALECTS, type Dialect, type DialectName } from "../../boost-proxy/domain/ports.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/request.ts";
-import { createFallbackTransports } from "../../boost-proxy/upstreams.ts";
+import { createTransportSet } from "../../boost-proxy/upstreams.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { httpText, RawUpstream } from "../support/upstreams.ts";
 
@@ -165,7 +165,7 @@ test("a base gets paths, a whole address keeps its own, statuses have theirs: se
 		wholeUrls: { fast: `${upstream.url}/mine?key=k`, noreverts: null },
 		statusUrl: `${upstream.url}/status/`,
 	} as const;
-	const { dialect, transports, statusTransport, close } = createFallbackTransports(addresses, {
+	const { dialect, transports, statusTransport, close } = createTransportSet(addresses, {
 		clock: systemClock,
 	});
 	for (const path of BOOST_PATHS) {
@@ -184,7 +184,7 @@ test("a base gets paths, a whole address keeps its own, statuses have theirs: se
 test("without a base the other path's address serves reads; statuses are told where something is known", async () => {
 	const one = { dialect: "mevblocker", baseUrl: null, statusUrl: null } as const;
 	const whole = { fast: null, noreverts: "http://127.0.0.1:1/only" };
-	const alone = createFallbackTransports({ ...one, wholeUrls: whole }, { clock: systemClock });
+	const alone = createTransportSet({ ...one, wholeUrls: whole }, { clock: systemClock });
 	assert.equal(alone.transports.fast.transport, alone.transports.noreverts.transport);
 	assert.deepEqual([alone.transports.fast.asIs, alone.statusTransport], [true, null]);
 	await alone.close();
@@ -195,9 +195,9 @@ test("without a base the other path's address serves reads; statuses are told wh
 	] as const;
 	for (const [baseUrl, path] of hosts) {
 		const addresses = { dialect: "flashbots", baseUrl, wholeUrls, statusUrl: null } as const;
-		const transports = createFallbackTransports(addresses, { clock: systemClock });
+		const transports = createTransportSet(addresses, { clock: systemClock });
 		assert.equal(transports.dialect.statusPath(HASH), path, baseUrl);
 		await transports.close();
 	}
-	assert.throws(() => createFallbackTransports({ ...one, wholeUrls }, { clock: systemClock }), TypeError);
+	assert.throws(() => createTransportSet({ ...one, wholeUrls }, { clock: systemClock }), TypeError);
 });
