@@ -108,7 +108,8 @@ const MAX_NAMES = 16;
 const MAX_NAME_LENGTH = 64;
 
 /**
- * The dialect of that name: all that boost knows of a kind of fallback. `hasStatusUrl`: status pages have a URL of their own, to which only the hash is appended.
+ * The dialect of that name: all in which kinds of fallback differ. `hasStatusUrl`: status pages have a URL of their own, to
+ * which only the hash is appended.
  */
 export function dialectOf(name: DialectName, { hasStatusUrl } = { hasStatusUrl: false }): Dialect {
 	switch (name) {

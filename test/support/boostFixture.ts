@@ -27,7 +27,7 @@ interface BoostFixtureOptions {
 	readonly system?: SystemOptions;
 	/** Settings of the fallback, which override the relay's. */
 	readonly fallback?: Env;
-	/** Settings of all boosts, which override the fixture's. */
+	/** Settings of all boosts, which override the fixture's: those of `boostEnv`, whose transactions live for 1000 blocks. */
 	readonly boost?: Env;
 	/** Whether boosts reach the relay directly: its wire rewrites some headers. */
 	readonly unwired?: boolean;
