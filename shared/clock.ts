@@ -98,8 +98,13 @@ export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** How long {@link inSlices} runs before it lets the event loop go, in ms. */
-const SLICE_MS = 5;
+/** Resolves in this turn of the event loop, after all that follows from promises which are settled. */
+export function settled(): Promise<void> {
+	return new Promise((resolve) => process.nextTick(resolve));
+}
+
+/** How long work for many runs before it lets the event loop go, in ms. */
+export const SLICE_MS = 5;
 
 /** Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. */
 export async function inSlices<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {

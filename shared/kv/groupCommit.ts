@@ -1,7 +1,7 @@
 // Groups writes into common commits, since each commit costs a flush of the disk: those of one turn of the event loop, and those
 // that arrive while a commit is running.
 
-import { nextTurn } from "../clock.ts";
+import { type Clock, nextTurn, SLICE_MS, settled, systemClock } from "../clock.ts";
 import type { Change } from "./port.ts";
 
 /** Limits of one commit, so that none takes long; further writes wait for the next one. */
@@ -9,7 +9,7 @@ const MAX_CHANGES = 2_000;
 const MAX_BYTES = 1024 * 1024;
 /** See KeyValueStore. */
 const MAX_KEY_BYTES = 500;
-/** Writes whose callers go on in one turn of the event loop: each then does some tenths of a millisecond of work. */
+/** Writes whose callers go on before the time is read: each then does some tenths of a millisecond of work. */
 const SETTLED_AT_ONCE = 10;
 
 interface Write {
@@ -20,14 +20,16 @@ interface Write {
 
 export class GroupCommit {
 	readonly #commit: (changes: readonly Change[]) => Promise<void>;
+	readonly #clock: Clock;
 	#waiting: Write[] = [];
 	#running: Promise<void> | null = null;
 	/** Ends when the callers of all commits so far have been told, in their order. */
 	#telling = Promise.resolve();
 
 	/** `commit` applies all changes or none, and resolves when they are on disk. */
-	constructor(commit: (changes: readonly Change[]) => Promise<void>) {
+	constructor(commit: (changes: readonly Change[]) => Promise<void>, clock: Clock = systemClock) {
 		this.#commit = commit;
+		this.#clock = clock;
 	}
 
 	/** Resolves when the changes are committed; rejects if their commit failed or a key is invalid. */
@@ -58,7 +60,7 @@ export class GroupCommit {
 				(thrown: unknown) => ({ thrown }),
 			);
 			// The next commit does not wait for that.
-			this.#telling = this.#telling.then(() => tell(group, fault));
+			this.#telling = this.#telling.then(() => tell(group, fault, this.#clock));
 		}
 		this.#running = null;
 	}
@@ -77,11 +79,20 @@ export class GroupCommit {
 	}
 }
 
-/** Tells the callers of one commit, some in each turn of the event loop: hundreds at once would hold up everything else. */
-async function tell(group: readonly Write[], fault: { readonly thrown: unknown } | null): Promise<void> {
+/** Tells the callers of one commit, and yields to other work in between: hundreds at once would hold up everything else. */
+async function tell(
+	group: readonly Write[],
+	fault: { readonly thrown: unknown } | null,
+	clock: Clock,
+): Promise<void> {
+	let begun = clock.monotonic();
 	for (const [i, { resolve, reject }] of group.entries()) {
-		if (i > 0 && i % SETTLED_AT_ONCE === 0) await nextTurn();
 		if (fault === null) resolve();
 		else reject(fault.thrown);
+		if (i % SETTLED_AT_ONCE !== SETTLED_AT_ONCE - 1) continue;
+		await settled();
+		if (clock.monotonic() - begun < SLICE_MS) continue;
+		await nextTurn();
+		begun = clock.monotonic();
 	}
 }

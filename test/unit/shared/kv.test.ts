@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { nextTurn } from "../../../shared/clock.ts";
+import { type Clock, nextTurn, systemClock } from "../../../shared/clock.ts";
 import { GroupCommit } from "../../../shared/kv/groupCommit.ts";
 import { DiskRoom } from "../../../shared/kv/lmdb.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
@@ -97,14 +97,22 @@ test("after a failed write nothing is written until a trial write succeeds", asy
 
 test("the callers of a commit of many writes go on in their order, some in each turn of the event loop", async () => {
 	for (const outcome of ["written", "failed"] as const) {
+		let worked = 0;
+		const clock: Clock = { ...systemClock, monotonic: () => worked };
 		const group = new GroupCommit(async () => {
 			if (outcome === "failed") throw new Error("the disk is full");
-		});
+		}, clock);
 		const told: number[] = [];
+		// Each of them works for half a millisecond, some promises later.
+		const goOn = async (i: number, how: string): Promise<void> => {
+			for (let step = 0; step < 20; step++) await null;
+			worked += 0.5;
+			if (how === outcome) told.push(i);
+		};
 		const all = Array.from({ length: 300 }, (_, i) =>
 			group.write([{ key: `key ${i}`, value: Buffer.alloc(1) }]).then(
-				() => outcome === "written" && told.push(i),
-				() => outcome === "failed" && told.push(i),
+				() => goOn(i, "written"),
+				() => goOn(i, "failed"),
 			),
 		);
 		let most = 0;
