@@ -108,7 +108,8 @@ export function planSubmission(
 ): Send | Submit | null {
 	const kind = came.at(-1)?.delivery?.kind;
 	if (kind === "acknowledged" || kind === "rejected") return null;
-	const row = rows.find((one) => one.hash === hash);
+	// From the end, since most come in the order of their nonces.
+	const row = rows.findLast((one) => one.hash === hash);
 	const to = firstFor({ hash, nonce, path }, came, rows, health);
 	if (row === undefined || to === null) return null;
 	if (to === "fallback" && !isAvailable(health.relay)) {
