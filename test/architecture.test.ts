@@ -205,7 +205,7 @@ function importFault(path: string, { from, typesOnly }: Imported): string | null
 	const fits = (rule: string) => (rule.endsWith("/") ? target.startsWith(rule) : target === rule);
 	if (allowed.some(fits)) return null;
 	if (typesOnly && allowed.some((rule) => rule.startsWith("type:") && fits(rule.slice(5)))) return null;
-	return `imports ${target}`;
+	return `imports ${target}: beside its own folder it may import ${allowed.join(", ")} (IMPORTS of this test)`;
 }
 
 /** The file by which `target` is to be reached from `path`. */
@@ -231,7 +231,11 @@ const OPENING = "// What it is for.\n";
 const imports = (...names: readonly string[]) =>
 	OPENING + names.map((name) => `import { x } from "${name}";\n`).join("");
 const BROKEN: readonly (readonly [string, string, RegExp])[] = [
-	["shared/a.ts", imports("../relay/domain/chain.ts"), /^imports relay\/domain\/chain\.ts$/],
+	[
+		"shared/a.ts",
+		imports("../relay/domain/chain.ts"),
+		/^imports relay\/domain\/chain\.ts: .* may import shared\//,
+	],
 	["shared/kv/a.ts", imports("../../boost-proxy/policy.ts"), /^imports boost-proxy/],
 	["relay/domain/a.ts", imports("../transactions/pool.ts"), /^imports relay\/transactions/],
 	[
