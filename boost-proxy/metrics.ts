@@ -8,7 +8,7 @@ import {
 	type Attempted,
 	BREAKER_STATES,
 	type ProbeOutcome,
-	type TripReason,
+	TRIP_REASONS,
 	type Upstreams,
 } from "./domain/ports.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
@@ -19,16 +19,6 @@ import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 import type { Rows } from "./rows/rows.ts";
 
 /** All label values; a missing one does not compile. */
-const TRIP_REASONS = keys<TripReason>({
-	...all(FAULTS),
-	faults: 0,
-	storm: 0,
-	silence: 0,
-	staleHead: 0,
-	notReady: 0,
-	probe: 0,
-	forced: 0,
-});
 const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, aborted: 0 });
 const PROBE_OUTCOMES = keys<ProbeOutcome>({ ...all(FAULTS), ok: 0, staleHead: 0, notReady: 0, probe: 0 });
 const METHOD_KINDS = keys<MethodKind>({
@@ -82,7 +72,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		trip: metrics.counter(
 			"boost_trips_total",
 			"Openings of a breaker",
-			labelSets({ upstream: UPSTREAMS, reason: TRIP_REASONS }),
+			labelSets({ upstream: UPSTREAMS, reason: Object.keys(TRIP_REASONS) }),
 		),
 		attempt: metrics.counter(
 			"boost_attempts_total",

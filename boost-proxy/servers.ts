@@ -24,7 +24,7 @@ import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
-import type { ChainReads, Upstreams } from "./domain/ports.ts";
+import { type ChainReads, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
@@ -123,7 +123,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });
-	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
+	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN === undefined ? null : TRIP_REASONS);
 	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },

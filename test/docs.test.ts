@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
-import { DIALECTS } from "../boost-proxy/domain/ports.ts";
+import { DIALECTS, TRIP_REASONS } from "../boost-proxy/domain/ports.ts";
 import { BUNDLE_REFUSALS } from "../relay/domain/bundle.ts";
 import { BUNDLE_REASONS, BUNDLE_STAGES } from "../relay/domain/bundleStatus.ts";
 import { TRANSITIONS } from "../relay/domain/record.ts";
@@ -131,6 +131,15 @@ test("every stage, event, reason and error is in the API reference", () => {
 	for (const { code } of Object.values(RPC_ERRORS)) {
 		assert.ok(api.includes(`| ${String(code).replace("-", "−")} |`), String(code));
 	}
+});
+
+test("every reason that opens a breaker is in the operators' table", () => {
+	const [, rest = ""] = textOf("docs/operators.md").split("### When the breaker opens\n");
+	const rows = (rest.split("\n### ")[0] ?? "").split("\n").filter((line) => line.startsWith("| `"));
+	const named = rows.flatMap((row) =>
+		[...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
+	);
+	assert.deepEqual(named.sort(), Object.keys(TRIP_REASONS).sort());
 });
 
 test("every block of JSON is JSON, as a whole or line by line", () => {

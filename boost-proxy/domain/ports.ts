@@ -159,24 +159,38 @@ export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
 
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
-/** What opened a breaker. */
-export type TripReason =
-	/** A single one: of a probe, a refused connection, or any soon after the last closing. */
-	| Fault
+/**
+ * Everything that opens a breaker, in words for the operator's page and `npm start`; docs/operators.md says more of each. A
+ * fault is a single one: of a probe, a refused connection, or any soon after the last closing.
+ */
+export const TRIP_REASONS = {
+	refused: "connections are refused",
+	reset: "connections are reset",
+	loop: "it leads back to boost itself",
+	timeout: "it answers too late",
+	httpStatus: "it answers with an error of HTTP",
+	notJsonRpc: "it does not answer with JSON-RPC",
+	wrongHash: "it answers with another hash",
+	internal: "it fails",
+	limited: "it limits us",
+	tooLarge: "its answers are too large",
 	/** Several in a row. */
-	| "faults"
+	faults: "faults in a row",
 	/** −32603 to many senders. */
-	| "storm"
+	storm: "it fails for many senders",
 	/** Requests in flight, and no answer to any. */
-	| "silence"
+	silence: "it does not answer",
 	/** The relay's head is too far behind. */
-	| "staleHead"
+	staleHead: "it is behind the chain",
 	/** The relay says so, or an upstream's answer to a probe does: an error, or another chain's id. */
-	| "notReady"
+	notReady: "it says that it is not ready",
 	/** The probe itself threw, which is a bug. */
-	| "probe"
-	/** An operator. */
-	| "forced";
+	probe: "it can't be asked",
+	forced: "by an operator",
+} as const satisfies Readonly<Record<Fault, string>> & Readonly<Record<string, string>>;
+
+/** What opened a breaker. */
+export type TripReason = keyof typeof TRIP_REASONS;
 
 /** The result of an attempt, as the breaker counts it. */
 export interface Attempted {

@@ -127,7 +127,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
+	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null);
 	const main = createHttpServer(
 		{
 			...common,

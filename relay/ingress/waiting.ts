@@ -131,7 +131,7 @@ export class WaitingServers {
 		const dispatcher = createDispatcher({ maxBatch }, { methods: new Map(), limiter, clock, log });
 		const post = rpcOverHttp({ dispatcher, limiter, unavailable: () => NOT_READY });
 		const node = { name: "node", check: () => ({ ok: false, reason: this.#reason }) as const };
-		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
+		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null);
 		const common = {
 			...connections,
 			host,

@@ -8,25 +8,8 @@ const STATES = {
 	open: "open: it is out",
 	"half-open": "half open: it is being tried",
 };
-const REASONS = {
-	refused: "connections are refused",
-	reset: "connections are reset",
-	loop: "it leads back to boost itself",
-	silence: "it does not answer",
-	timeout: "it answers too late",
-	httpStatus: "it answers with an error of HTTP",
-	notJsonRpc: "it does not answer with JSON-RPC",
-	notReady: "it says that it is not ready",
-	staleHead: "it is behind the chain",
-	faults: "faults in a row",
-	storm: "it fails for many senders",
-	wrongHash: "it answers with another hash",
-	internal: "it fails",
-	limited: "it limits us",
-	tooLarge: "its answers are too large",
-	probe: "it can't be asked",
-	forced: "by an operator",
-};
+/** Words for each reason: boost puts them into the page. */
+const REASONS = JSON.parse(document.body.dataset.reasons);
 
 let token = sessionStorage.getItem("token") ?? "";
 

@@ -39,11 +39,11 @@ const TYPES: Readonly<Record<string, string>> = {
 	html: "text/html; charset=utf-8",
 };
 
-/** `hasOperator`: whether the operator's page is served. */
+/** `reasons`: for the operator's page, the words for each reason that a breaker opens for; null: that page is not served. */
 export function createPages(
 	service: "relay" | "boost",
 	endpoints: readonly Endpoint[],
-	hasOperator: boolean,
+	reasons: Readonly<Record<string, string>> | null,
 ): Pages {
 	const choices = endpoints.map(({ path, about }, i) => {
 		const checked = i === 0 ? " checked" : "";
@@ -53,13 +53,15 @@ export function createPages(
 		textOf("home.html").replace("{{choices}}", choices.join("\n")).replace("{{service}}", service),
 	);
 	const transaction = page(textOf("transaction.html"));
-	const operator = page(textOf("operator.html"));
+	const operator = page(
+		textOf("operator.html").replace("{{reasons}}", JSON.stringify(reasons).replaceAll('"', "&quot;")),
+	);
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
 	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
 	return {
 		find(path) {
 			if (path === "/") return home;
-			if (path === "/operator") return hasOperator ? operator : null;
+			if (path === "/operator") return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
 		root: { path: "/", handle: () => root },

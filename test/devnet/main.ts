@@ -4,6 +4,7 @@
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { TRIP_REASONS } from "../../boost-proxy/domain/ports.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import {
 	boostSettings,
@@ -146,7 +147,8 @@ function start(server: Plan): Server {
 	const env = { ...server.env, PORT: String(server.port) };
 	if (!TELLS) return { ...server, child: startServer(server.name, env) };
 	const child = startQuietServer(server.name, env);
-	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, tell, COLOUR);
+	for (const stream of [child.stdout, child.stderr])
+		narrate(server.title, stream, { print: tell, colour: COLOUR, reasons: TRIP_REASONS });
 	return { ...server, child };
 }
 

@@ -18,6 +18,13 @@ interface LogLine {
 	readonly fault?: { readonly code?: string; readonly host?: string; readonly reason?: string };
 }
 
+export interface Narration {
+	print(text: string): void;
+	readonly colour: boolean;
+	/** Words for each reason that boost's breakers open for. */
+	readonly reasons: Readonly<Record<string, string>>;
+}
+
 type Style = "dim" | "green" | "red" | "yellow" | "cyan";
 
 const WARN = 40;
@@ -26,31 +33,19 @@ const STYLES: readonly (readonly [RegExp, Style])[] = [
 	[/refused|reverted|fails|opened|expired|dropped/, "red"],
 	[/cancelled|replaced|handed over/, "yellow"],
 ];
-const REASONS: Readonly<Record<string, string>> = {
-	refused: "it refuses connections",
-	reset: "it resets connections",
-	silence: "it does not answer",
-	timeout: "it does not answer in time",
-	notReady: "it says that it is not ready",
-	staleHead: "it is behind the chain",
-	faults: "it fails again and again",
-	storm: "it fails for many senders",
-	forced: "an operator said so",
-};
-
 /** Whether to use colours on `stream`. https://no-color.org */
 export function usesColour(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && (process.env.NO_COLOR ?? "") === "";
 }
 
 /** The text of a line of `who`'s log ("the relay", "the fallback", "boost"); null if it is of no interest. */
-export function told(who: string, text: string): string | null {
+function told(who: string, text: string, reasons: Narration["reasons"]): string | null {
 	const line = parsed(text);
 	if (line === null) return text === "" ? null : `${who}: ${text}`;
 	const { level = 0, msg = "", hash, path, block, ms, code, upstream, reason } = line;
 	const at = upstream === "fallback" ? "the fallback" : "the relay";
 	if (msg === "breaker opened")
-		return `boost: the breaker of ${at} has opened, since ${REASONS[reason ?? ""] ?? reason}`;
+		return `boost: the breaker of ${at} has opened (${reasons[reason ?? ""] ?? reason})`;
 	if (msg === "breaker closed") return `boost: the breaker of ${at} has closed: it serves again`;
 	if (hash !== undefined && msg.startsWith("transaction")) {
 		if (who === "boost" && msg === "transaction ended") return null;
@@ -71,9 +66,9 @@ export function told(who: string, text: string): string | null {
 }
 
 /** Prints the narrated lines of `stream`, with the time, until it ends. */
-export function narrate(who: string, stream: Readable, print: (text: string) => void, colour: boolean): void {
+export function narrate(who: string, stream: Readable, { print, colour, reasons }: Narration): void {
 	createInterface({ input: stream }).on("line", (text) => {
-		const line = told(who, text);
+		const line = told(who, text, reasons);
 		if (line === null) return;
 		const style = STYLES.find(([words]) => words.test(line))?.[1];
 		const time = new Date().toTimeString().slice(0, 8);

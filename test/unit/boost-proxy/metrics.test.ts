@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Upstreams } from "../../../boost-proxy/domain/ports.ts";
+import { TRIP_REASONS, type Upstreams } from "../../../boost-proxy/domain/ports.ts";
 import { FAULTS } from "../../../boost-proxy/domain/request.ts";
 import { METHOD_LABELS } from "../../../boost-proxy/ingress/methods.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
@@ -20,9 +20,7 @@ test("every series starts at zero", async () => {
 	boostMetrics(registry);
 	const all = await series(registry);
 	for (const name of [
-		...[...FAULTS, "faults", "storm", "silence", "staleHead", "notReady", "probe", "forced"].map(
-			(reason) => `boost_trips_total{upstream="fallback",reason="${reason}"}`,
-		),
+		...Object.keys(TRIP_REASONS).map((reason) => `boost_trips_total{upstream="fallback",reason="${reason}"}`),
 		...[...FAULTS, "answered", "aborted"].map(
 			(outcome) => `boost_attempts_total{upstream="relay",kind="submission",outcome="${outcome}"}`,
 		),
