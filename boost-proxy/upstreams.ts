@@ -15,6 +15,7 @@ import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from
 import { BOOST_PATHS, type BoostPath, type UpstreamName } from "./domain/request.ts";
 import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
+import type { HealthSettings } from "./health/rules.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { ReadyBlobs } from "./upstream/readyBlobs.ts";
 import { HttpTransport, type TransportDependencies, type TransportOptions } from "./upstream/transport.ts";
@@ -60,13 +61,27 @@ interface UpstreamTransports {
 	readonly hint: () => string | null;
 }
 
+/** What the rules for `upstream`'s breaker go by, from boost's settings. */
+export function healthSettings(upstream: UpstreamName, config: BoostConfig): HealthSettings {
+	return {
+		upstream,
+		attemptTimeoutMs: submissionShareMs(config.REQUEST_BUDGET_MS),
+		faults: config.BREAKER_FAULTS,
+		storm: config.BREAKER_STORM,
+		probeIntervalMs: config.PROBE_INTERVAL_MS,
+		probeTimeoutMs: config.PROBE_TIMEOUT_MS,
+		probeSuccesses: config.PROBE_SUCCESSES,
+		firstBackoffMs: config.BREAKER_HOLD_MS,
+		maxBackoffMs: config.BREAKER_HOLD_MAX_MS,
+	};
+}
+
 /** Makes no request yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
 	const { clock, log, node, slot, metrics, chainId, via, lookup } = dependencies;
 	const timeoutMs = config.PROBE_TIMEOUT_MS;
-	const attemptTimeoutMs = submissionShareMs(config.REQUEST_BUDGET_MS);
 	// A failed connection must be noticed well within a submission's time.
-	const connectMs = Math.min(CONNECT_MS, attemptTimeoutMs / 2);
+	const connectMs = Math.min(CONNECT_MS, submissionShareMs(config.REQUEST_BUDGET_MS) / 2);
 	const transportsTo = (addresses: UpstreamAddresses, setting: string): UpstreamTransports => {
 		let last: Symptom = {};
 		const onSymptom = (symptom: Symptom) => {
@@ -87,18 +102,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		{ own, reads, probes, hint }: UpstreamTransports,
 		alternative: UpstreamBreaker | null,
 	) => {
-		const settings = {
-			upstream,
-			attemptTimeoutMs,
-			faults: config.BREAKER_FAULTS,
-			storm: config.BREAKER_STORM,
-			probeIntervalMs: config.PROBE_INTERVAL_MS,
-			probeTimeoutMs: timeoutMs,
-			probeSuccesses: config.PROBE_SUCCESSES,
-			firstBackoffMs: config.BREAKER_HOLD_MS,
-			maxBackoffMs: config.BREAKER_HOLD_MAX_MS,
-		};
-		const breaker = new UpstreamBreaker(settings, {
+		const breaker = new UpstreamBreaker(healthSettings(upstream, config), {
 			probe,
 			clock,
 			log,

@@ -1,27 +1,26 @@
 // A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
+import { readBoostConfig } from "../../boost-proxy/config.ts";
 import type { Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
 import { UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
 import type { HealthSettings } from "../../boost-proxy/health/rules.ts";
+import { healthSettings } from "../../boost-proxy/upstreams.ts";
 import { silentLogger } from "../../shared/log.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import { ManualClock } from "./manualClock.ts";
 
 export type Outcome = Attempted["outcome"];
 
-/** The default settings. */
-export const BREAKER_OPTIONS: HealthSettings = {
-	upstream: "relay",
-	faults: 3,
-	storm: 5,
-	probeIntervalMs: 1_000,
-	probeTimeoutMs: 500,
-	probeSuccesses: 3,
-	firstBackoffMs: 2_000,
-	maxBackoffMs: 60_000,
-	attemptTimeoutMs: 4_000,
-};
+/** What a relay's breaker goes by unless settings say otherwise. */
+export const BREAKER_OPTIONS: HealthSettings = healthSettings(
+	"relay",
+	readBoostConfig({
+		RELAY_URL: "http://127.0.0.1:8080",
+		BOOST_SECRET: "shared by both",
+		FALLBACK_URL: "none",
+	}),
+);
 
 /** An attempt that ends when the test says so. */
 export class Attempt {
