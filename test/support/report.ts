@@ -1,5 +1,5 @@
-// The reporter for node:test: prints each failed test when it fails and again at the end, in case the middle of the log is cut;
-// then the slowest suites, one per file, and the counts. node:test sets the exit code.
+// The reporter for node:test: prints what tests say by `diagnostic`, and each failed test when it fails and again at the end, in
+// case the middle of the log is cut; then the slowest suites, one per file, and the counts. node:test sets the exit code.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";
@@ -34,14 +34,16 @@ export async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<
 	for await (const { type, data } of events) {
 		const { name = "", nesting = 0, message = "", details } = data;
 		if (type === "test:stdout" || type === "test:stderr") yield message;
-		if (type === "test:diagnostic" && nesting === 0) counts.push(message);
+		if (type === "test:diagnostic") {
+			if (nesting === 0) counts.push(message);
+			else yield `${whereOf(data)} ${message}\n`;
+		}
 		if (type === "test:start") around.splice(nesting, Number.POSITIVE_INFINITY, name);
 		if (type === "test:complete" && nesting === 0 && details?.type === "suite")
 			files.set(name, details.duration_ms ?? 0);
 		if (type !== "test:fail" || isOfSubtests(details?.error)) continue;
-		const where = data.file === undefined ? "?" : `${shown(data.file)}:${data.line}`;
 		const path = [...around.slice(0, nesting), name].join(" > ");
-		const failure = `FAILED ${where} ${path}\n${indented(inspect(causeOf(details?.error), { depth: 6 }))}\n`;
+		const failure = `FAILED ${whereOf(data)} ${path}\n${indented(inspect(causeOf(details?.error), { depth: 6 }))}\n`;
 		failures.push(failure);
 		yield failure;
 	}
@@ -50,8 +52,8 @@ export async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<
 	if (failures.length > 0) yield `\n${failures.length} failed, once more:\n${failures.join("")}`;
 }
 
-function shown(file: string): string {
-	return relative(process.cwd(), file);
+function whereOf({ file, line }: TestEvent["data"]): string {
+	return file === undefined ? "?" : `${relative(process.cwd(), file)}:${line}`;
 }
 
 function indented(text: string): string {

@@ -44,6 +44,14 @@ test("a failure is reported when it happens and at the end, with its file and en
 	assert.match(before, /fail 1/);
 });
 
+test("what a test says of itself is printed with its place", async () => {
+	const said = { nesting: 1, file: FILE, line: 3, message: "sixteen in 468 ms" };
+	assert.match(
+		await textOf({ type: "test:diagnostic", data: said }),
+		/^test\/a\.test\.ts:3 sixteen in 468 ms\n/,
+	);
+});
+
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
 
 test("a test process that something keeps alive exits as failed and names it", () => {
