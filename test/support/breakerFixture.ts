@@ -75,7 +75,6 @@ export class BreakerFixture {
 	readonly options: HealthSettings;
 	readonly breaker: UpstreamBreaker;
 	readonly trips: TripReason[] = [];
-	readonly words: string[] = [];
 	/** The state after each change that listeners were called for. */
 	readonly changes: string[] = [];
 	/** Monotonic ms at which each probe began. */
@@ -109,7 +108,7 @@ export class BreakerFixture {
 			alternative: this.other,
 			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
-			onProbe: (word) => this.words.push(word),
+			onProbe() {},
 		});
 		this.breaker.onChange(() => this.changes.push(this.breaker.state));
 		if (!isNew) this.breaker.note({ outcome: "answered" });

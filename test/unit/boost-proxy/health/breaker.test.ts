@@ -40,16 +40,16 @@ test("a read's answer does not end the row of submissions, nor the other way rou
 });
 
 test("it is probed while it is closed, and opens with the probe's reason", async (t) => {
-	const words: readonly Exclude<ProbeResult, "ok">[] = [...FAULTS, "staleHead", "notReady"];
-	for (const word of words) {
+	const results: readonly Exclude<ProbeResult, "ok">[] = [...FAULTS, "staleHead", "notReady"];
+	for (const result of results) {
 		const fixture = new BreakerFixture(t);
 		fixture.breaker.start();
 		await fixture.clock.advance(2_500);
 		assert.deepEqual(fixture.probedAt, [0, 1_000, 2_000]);
-		fixture.found = word;
+		fixture.found = result;
 		await fixture.clock.advance(500);
-		assert.deepEqual(fixture.trips, [word]);
-		assert.equal(fixture.breaker.status().reason, word);
+		assert.deepEqual(fixture.trips, [result]);
+		assert.equal(fixture.breaker.status().reason, result);
 	}
 });
 
