@@ -34,7 +34,9 @@ for (const [name, settings] of SERVERS) {
 	test(`${name}: the Procfile's command, all settings, and time to stop`, () => {
 		assert.equal(`exec ${command.join(" ")}`, lineOf(name));
 		const expected = Object.keys(settings).filter((setting) => !LEFT_OUT.includes(setting));
-		assert.deepEqual(Object.keys(environment).sort(), expected.sort());
+		const [missing, excess] = differences(expected, Object.keys(environment));
+		assert.deepEqual(missing, [], `compose.yaml: environment of ${name} lacks a line "NAME:" for these`);
+		assert.deepEqual(excess, [], `compose.yaml: environment of ${name} has what is no setting`);
 		assert.ok(Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >= STOP_LIMIT_MS);
 		assert.equal(service.read_only, true);
 		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
@@ -97,7 +99,9 @@ test(".env.example names every setting once, and nothing else", () => {
 	const names = entries.map(({ name }) => name);
 	assert.equal(new Set(names).size, names.length, "a name is repeated");
 	const expected = Object.keys(SETTINGS).filter((name) => !SET_THERE.includes(name));
-	assert.deepEqual(names.toSorted(), [...expected, ...OF_COMPOSE].sort());
+	const [missing, excess] = differences([...expected, ...OF_COMPOSE], names);
+	assert.deepEqual(missing, [], '.env.example lacks a line for these, such as "# NAME=default"');
+	assert.deepEqual(excess, [], ".env.example has what is no setting");
 });
 
 test("optional settings show their default, and no secret has a value", () => {
@@ -117,6 +121,11 @@ test("relay and boost accept .env.example, with and without its optional setting
 		assert.equal(fallback?.isPrivate, true);
 	}
 });
+
+/** What of `expected` is not in `found`, and the other way round. */
+function differences(expected: readonly string[], found: readonly string[]): [string[], string[]] {
+	return [expected.filter((name) => !found.includes(name)), found.filter((name) => !expected.includes(name))];
+}
 
 const stages = imageStages();
 const image = stages.at(-1);
