@@ -133,3 +133,14 @@ test("the operators' guide explains each alert, and nothing else", () => {
 		assert.ok(annotations.summary.length > 20, alert);
 	}
 });
+
+test("the operators' guide has a row for each series of ours, and no other", () => {
+	const guide = textOf("docs/operators.md").split("\n## Metrics\n")[1]?.split("\n### ")[0] ?? "";
+	const rows = guide.split("\n").filter((line) => line.startsWith("| `"));
+	const named = rows.flatMap((row) =>
+		[...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
+	);
+	const ours = [...series.keys()].filter((name) => /^(relay|boost)_/.test(name));
+	const names = ours.map((name) => name.replace(/_(bucket|sum|count)$/, ""));
+	assert.deepEqual(named.sort(), [...new Set(names)].sort());
+});
