@@ -1,5 +1,5 @@
-// All rules of the breaker: when an upstream counts as broken, and for how long. Pure functions: figures.ts counts, breaker.ts
-// acts.
+// All rules of the breaker: when an upstream counts as broken, and for how long. Pure functions: figures.ts counts what they
+// judge by, probes.ts finds what only asking can show (not ready, a stale head), breaker.ts acts.
 
 import type { Attempted, ProbeOutcome, TripReason } from "../domain/ports.ts";
 import type { Fault, UpstreamName } from "../domain/request.ts";
