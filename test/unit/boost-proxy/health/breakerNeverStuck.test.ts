@@ -1,4 +1,4 @@
-// The breaker under random events: with a healthy upstream it closes within a bounded time, and never runs two probes at a
+// Properties of the breaker under random events: with a healthy upstream it closes within a bounded time, and never runs two probes at a
 // time.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// Random lives of transactions: submitted, replaced, cancelled, through outages, upstreams that give no verdict, and crashes of
+// Properties of random lives of transactions: submitted, replaced, cancelled, through outages, upstreams that give no verdict, and crashes of
 // boost. Whatever leaves boost is what the plan decides at that moment, nothing that has ended is sent, and nothing
 // that was acknowledged is lost.
 

@@ -1,4 +1,4 @@
-// What cheats can gain and take in 7,200 blocks, by the real ledger and the real places: a run of auctions against cheats that
+// Properties of the auction: what cheats can gain and take in 7,200 blocks, by the real ledger and the real places: a run of auctions against cheats that
 // know all of the rules and choose what is best for them, and honest bidders beside them. It prints what was paid and gained.
 
 import assert from "node:assert/strict";

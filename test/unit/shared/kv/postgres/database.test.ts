@@ -1,14 +1,11 @@
-// Stores: the TLS required by a database URL, read as libpq does, a full disk, and commits of many writes.
+// The TLS required by a database URL, read as libpq does.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Clock, nextTurn, systemClock } from "../../../shared/clock.ts";
-import { GroupCommit } from "../../../shared/kv/groupCommit.ts";
-import { DiskRoom } from "../../../shared/kv/lmdb.ts";
-import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
+import { databaseAddress } from "../../../../../shared/kv/postgres/database.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 
@@ -82,53 +79,4 @@ test("a root certificate is read, makes require verify it, and pg gets no TLS pa
 	assert.equal(ssl?.ca, "a certificate");
 	assert.equal(ssl?.rejectUnauthorized, true);
 	assert.equal(url, `${URL}?options=x`);
-});
-
-// LMDB must not see a write fail: its error message overruns the heap.
-test("after a failed write nothing is written until a trial write succeeds", async () => {
-	const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
-	const room = new DiskRoom(folder);
-	await room.check();
-	room.failed();
-	for (let i = 0; i < 2; i++) await assert.rejects(room.check(), { code: "ENOENT" });
-	assert.deepEqual(readdirSync(folder), []);
-	rmSync(folder, { recursive: true });
-});
-
-test("the callers of a commit of many writes go on in their order, some in each turn of the event loop", async () => {
-	for (const outcome of ["written", "failed"] as const) {
-		let worked = 0;
-		const clock: Clock = { ...systemClock, monotonic: () => worked };
-		const group = new GroupCommit(async () => {
-			if (outcome === "failed") throw new Error("the disk is full");
-		}, clock);
-		const told: number[] = [];
-		// Each of them works for half a millisecond, some promises later.
-		const goOn = async (i: number, how: string): Promise<void> => {
-			for (let step = 0; step < 20; step++) await null;
-			worked += 0.5;
-			if (how === outcome) told.push(i);
-		};
-		const all = Array.from({ length: 300 }, (_, i) =>
-			group.write([{ key: `key ${i}`, value: Buffer.alloc(1) }]).then(
-				() => goOn(i, "written"),
-				() => goOn(i, "failed"),
-			),
-		);
-		let most = 0;
-		for (let before = 0; told.length < all.length; before = told.length) {
-			await nextTurn();
-			most = Math.max(most, told.length - before);
-		}
-		assert.ok(most <= 20, `${most} in one turn`);
-		assert.deepEqual(told, [...all.keys()]);
-	}
-});
-
-test("a store is idle once every caller was told", async () => {
-	const group = new GroupCommit(async () => {});
-	let told = 0;
-	for (let i = 0; i < 300; i++) void group.write([{ key: "key", value: null }]).then(() => told++);
-	await group.idle();
-	assert.equal(told, 300);
 });

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keccak256 } from "../../../shared/ethereum/signatures.ts";
-import { SeededRandom } from "../../support/seededRandom.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
+import { SeededRandom } from "../../../support/seededRandom.ts";
 
-const PAGE = new URL("../../../shared/pages/keccak.js", import.meta.url);
+const PAGE = new URL("../../../../shared/pages/keccak.js", import.meta.url);
 
 test("it is the native package's for every length over three blocks", async () => {
 	const own = (await import(PAGE.href)) as { keccak256(bytes: Uint8Array): string };

@@ -14,9 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { makeFolder } from "../../../shared/kv/dataFolder.ts";
-import { openLmdb } from "../../../shared/kv/lmdb.ts";
-import { silentLogger } from "../../../shared/log.ts";
+import { makeFolder } from "../../../../shared/kv/dataFolder.ts";
+import { openLmdb } from "../../../../shared/kv/lmdb.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 
 const root = mkdtempSync(join(tmpdir(), "leeward-folder-"));
 chmodSync(root, 0o755);

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { TRANSITIONS } from "../../../relay/domain/record.ts";
-import { LIVE_STAGES, STAGES } from "../../../shared/ethereum/statusRecord.ts";
+import { TRANSITIONS } from "../../../../relay/domain/record.ts";
+import { LIVE_STAGES, STAGES } from "../../../../shared/ethereum/statusRecord.ts";
 
-const PAGE = readFileSync(new URL("../../../shared/pages/transaction.js", import.meta.url), "utf8");
+const PAGE = readFileSync(new URL("../../../../shared/pages/transaction.js", import.meta.url), "utf8");
 
 /** The texts of a list of the page. */
 function list(name: string): readonly string[] {

@@ -1,45 +1,10 @@
-// Reading requests: target, verb and path, the Accept header of event streams, and the query of a submission. Also POST routes and
-// default headers, over real connections.
+// Which route answers a verb and path, preflights, POST routes and default headers; the last two over real connections.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readTarget } from "../../../../shared/http/callContext.ts";
-import { asksForEvents } from "../../../../shared/http/eventStreams.ts";
-import { asksForPage } from "../../../../shared/http/messages.ts";
 import { createRouter, type Route } from "../../../../shared/http/routes.ts";
-import {
-	boundedQuery,
-	MAX_REFERRER_LENGTH,
-	readSubmissionQuery,
-} from "../../../../shared/submissionQuery.ts";
 import { postText, RawConnection, requestText } from "../../../support/clients.ts";
 import { withTransport } from "../../../support/transportServer.ts";
-
-test("a target is split into a normalised path and the query text", () => {
-	const rows: [string, string, string][] = [
-		["/", "/", ""],
-		["/fast", "/fast", ""],
-		["/fast/", "/fast", ""],
-		["/fast///", "/fast", ""],
-		["//", "/", ""],
-		["//fast", "/fast", ""],
-		["///tx//a///events//?a=//b", "/tx/a/events", "a=//b"],
-		["/fast?a=b", "/fast", "a=b"],
-		["/fast/?a=b", "/fast", "a=b"],
-		["/?a=/&b=?", "/", "a=/&b=?"],
-		["/fast?", "/fast", ""],
-		["/FAST", "/FAST", ""],
-		["/f%61st", "/f%61st", ""],
-		["http://relay.example/fast?a=b", "/fast", "a=b"],
-		["HTTPS://relay.example:8080", "/", ""],
-		["http://relay.example?a=b", "/", "a=b"],
-		["http://relay.example//fast", "/fast", ""],
-		["*", "*", ""],
-		["relay.example:443", "relay.example:443", ""],
-		["", "", ""],
-	];
-	for (const [target, path, search] of rows) assert.deepEqual(readTarget(target), { path, search }, target);
-});
 
 function route(path: string): Route {
 	return { path, handle: () => ({ status: 200, body: path }) };
@@ -109,52 +74,6 @@ test("verb and path decide who answers, or the refusal; no path is served twice"
 	assert.throws(() => createRouter({ rpcPaths: ["/admin/open"], routes: [admin] }), /served twice/);
 });
 
-const ACCEPTS: readonly (readonly [accept: string | undefined, asks: boolean])[] = [
-	["text/event-stream", true],
-	["Text/Event-Stream", true],
-	[" text/event-stream ; charset=utf-8", true],
-	["text/event-stream, */*;q=0.1", true],
-	["text/html, text/event-stream", true],
-	["text/event-stream, application/json", true],
-	[",, text/event-stream,", true],
-	[undefined, false],
-	["", false],
-	["*/*", false],
-	["text/*", false],
-	["text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", false],
-	["application/json", false],
-	["application/json, text/event-stream", false],
-	["text/event-streams", false],
-	["event-stream", false],
-	['x/y;a="text/event-stream"', false],
-];
-
-test("an event stream is asked for by its full media type, before JSON", () => {
-	for (const [accept, asks] of ACCEPTS) assert.equal(asksForEvents(accept), asks, String(accept));
-});
-
-const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
-/** What `HttpURLConnection` of Java says. */
-const JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
-const PAGES: Readonly<Record<"page" | "json", readonly (string | undefined)[]>> = {
-	page: [BROWSER, JAVA, "text/html", "Text/HTML ; charset=utf-8", "application/json;q=0.5, text/html;q=0.9"],
-	json: [
-		...[undefined, "", "*/*", "text/*", "application/json", "application/json, text/plain, */*", "image/png"],
-		...[
-			"text/html;q=0",
-			"text/html; q=0.0",
-			"text/html;q=0.5, application/json",
-			"text/html;q=x",
-			"text/htmlx",
-		],
-	],
-};
-
-test("a page is for those who name HTML and do not prefer JSON", () => {
-	for (const accept of PAGES.page) assert.equal(asksForPage(accept), true, accept);
-	for (const accept of PAGES.json) assert.equal(asksForPage(accept), false, accept);
-});
-
 const HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin";
 /** The headers that a preflight asks for, and those that it is granted. */
 const ASKED: readonly (readonly [asked: string | undefined, granted: string])[] = [
@@ -195,57 +114,6 @@ test("a preflight is granted the headers that it asks for, on any path; none may
 			});
 		}
 	}
-});
-
-const NOTHING = { softCancellations: false, refundRecipient: null, referrer: null };
-const ADDRESS = `0x${"Ab".repeat(20)}`;
-const SMILES = "\u{1f600}".repeat(MAX_REFERRER_LENGTH);
-
-const TAKEN: readonly (readonly [string, object])[] = [
-	["", {}],
-	["?unknown=1&cancelSoftly=true", {}],
-	["?softCancellations=true", { softCancellations: true }],
-	["?softCancellations=1", { softCancellations: true }],
-	["?softcancel=1", { softCancellations: true }],
-	["?softcancel=true", { softCancellations: true }],
-	["?softcancel=0&softCancellations=false", {}],
-	["?softcancel=0&softCancellations=true", { softCancellations: true }],
-	[`?refundRecipient=${ADDRESS}`, { refundRecipient: ADDRESS.toLowerCase() }],
-	["?referrer=a%20wallet", { referrer: "a wallet" }],
-	[
-		`?REFUNDRECIPIENT=${ADDRESS}&SoftCancel=1`,
-		{ softCancellations: true, refundRecipient: ADDRESS.toLowerCase() },
-	],
-	["?referrer=", {}],
-	[`?referrer=${encodeURIComponent(SMILES)}`, { referrer: SMILES }],
-];
-
-test("each spelling of a submission's parameters is accepted", () => {
-	for (const [search, expected] of TAKEN) {
-		assert.deepEqual(readSubmissionQuery(new URLSearchParams(search)), { ...NOTHING, ...expected }, search);
-	}
-});
-
-test("a misspelt name is refused with the right one; of a long query only known parameters are kept", () => {
-	const long = `x=${"y".repeat(9_000)}`;
-	for (const [search, message] of [
-		["refundRecipent=0x12", "refundRecipent: expected the name refundRecipient"],
-		["softCancelation=true", "softCancelation: expected the name softCancellations"],
-		["REFERRER=a&referrer=b", "referrer: expected once"],
-		["softcancel=1&softcancel=0", "softcancel: expected once"],
-		[`referrer=${"z".repeat(5_000)}`, "referrer: expected 64 characters at most"],
-	] as const) {
-		const refusal = { kind: "invalidParams", message: `invalid params: ${message}` };
-		for (const given of [search, boundedQuery(`${search}&${long}`)]) {
-			assert.throws(() => readSubmissionQuery(new URLSearchParams(given)), refusal);
-		}
-	}
-	for (const search of ["", "%", "a&a&b=%zz", `x=${"y".repeat(1_022)}`])
-		assert.equal(boundedQuery(search), search);
-	const kept = boundedQuery(`${long}&softcancel=1&refundRecipient=${ADDRESS}&referrer=%C3%A9`);
-	assert.ok(kept.length < 200, kept);
-	const query = { softCancellations: true, refundRecipient: ADDRESS.toLowerCase(), referrer: "é" };
-	assert.deepEqual(readSubmissionQuery(new URLSearchParams(kept)), query);
 });
 
 const ROUTES: readonly Route[] = [
