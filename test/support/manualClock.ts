@@ -1,5 +1,5 @@
 // A clock that tests move by hand. It fires timers in order; after each it waits until all work that needs no real I/O is
-// done.
+// done, or until the test says that all of it is.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -9,14 +9,16 @@ interface Pending {
 	readonly fn: () => void;
 }
 
-/** Starts at `epoch` ms; its monotonic reading starts at 0. */
+/** Starts at `epoch` ms; its monotonic reading starts at 0. `settled` resolves when all work is done that a timer has begun. */
 export class ManualClock implements Clock {
 	#epoch: number;
+	readonly #settled: () => Promise<unknown>;
 	readonly #timers = new Set<Pending>();
 	#elapsed = 0;
 
-	constructor(epoch = Date.UTC(2026, 0, 1)) {
+	constructor(epoch = Date.UTC(2026, 0, 1), settled: () => Promise<unknown> = nextTurn) {
 		this.#epoch = epoch;
+		this.#settled = settled;
 	}
 
 	now(): number {
@@ -46,12 +48,12 @@ export class ManualClock implements Clock {
 	/** Moves on by `ms`, and fires each timer that becomes due at its own time. */
 	async advance(ms: number): Promise<void> {
 		const end = this.#elapsed + ms;
-		await nextTurn();
+		await this.#settled();
 		for (let due = this.#earliest(end); due !== undefined; due = this.#earliest(end)) {
 			this.#timers.delete(due);
 			this.#elapsed = Math.max(this.#elapsed, due.at);
 			due.fn();
-			await nextTurn();
+			await this.#settled();
 		}
 		this.#elapsed = end;
 	}
