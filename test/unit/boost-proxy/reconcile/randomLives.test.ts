@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { DialectName } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
@@ -14,7 +13,6 @@ import {
 	type UpstreamName,
 } from "../../../../boost-proxy/domain/request.ts";
 import { holdersOf, isLive, type Row } from "../../../../boost-proxy/domain/row.ts";
-import { UpstreamBreaker } from "../../../../boost-proxy/health/breaker.ts";
 import type { CancelOutcome, Tried } from "../../../../boost-proxy/reconcile/asks.ts";
 import { plan, planCancel, planSubmission } from "../../../../boost-proxy/reconcile/plan.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
@@ -23,18 +21,13 @@ import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { Rows } from "../../../../boost-proxy/rows/rows.ts";
-import { HttpTransport } from "../../../../boost-proxy/upstream/transport.ts";
-import { HttpUpstream } from "../../../../boost-proxy/upstream/upstream.ts";
 import { Background } from "../../../../shared/background.ts";
-import { nextTurn } from "../../../../shared/clock.ts";
-import type { RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { BREAKER_OPTIONS } from "../../../support/breakerFixture.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { FarUpstream, MANNERS, type Manner, Tap } from "./farUpstream.ts";
+import { bothFar, type Left, NearSide, refusal, type Said, Tap } from "../wire.ts";
 
 const BUDGET_MS = 10_000;
 const TTL_MS = 3_600_000;
@@ -53,17 +46,18 @@ const FROM = testAccount(0).address.toLowerCase();
 const SOFT = { path: "noreverts", search: "softCancellations=true" } as const;
 
 const BY_RAW = new Map(TXS.flat().map(({ raw, hash }) => [`0x${raw.toString("hex")}`, hash]));
-const FAR = {
-	relay: new FarUpstream("relay", (raw) => BY_RAW.get(raw) ?? assert.fail()),
-	fallback: new FarUpstream("fallback", (raw) => BY_RAW.get(raw) ?? assert.fail()),
-};
-/** What the plan is told of a submission that was taken so. */
-const CAME: Readonly<Record<Manner, Delivery>> = {
-	acknowledges: { kind: "acknowledged", known: false },
-	rejects: { kind: "rejected", error: { code: -32000, message: "txpool is full" } },
-	"breaks off": { kind: "failed", fault: "reset", sent: true },
-	refuses: { kind: "failed", fault: "refused", sent: false },
-};
+const FAR = bothFar((raw) => BY_RAW.get(raw) ?? assert.fail());
+/** How an upstream takes submissions and other calls, and what the plan is told of a submission. */
+const MANNERS = {
+	acknowledges: [undefined, undefined, { kind: "acknowledged", known: false }],
+	rejects: [
+		...([refusal("txpool is full"), undefined] as const),
+		{ kind: "rejected", error: { code: -32000, message: "txpool is full" } },
+	],
+	"breaks off": ["breaks off", "breaks off", { kind: "failed", fault: "reset", sent: true }],
+	refuses: ["refuses", "refuses", { kind: "failed", fault: "refused", sent: false }],
+} as const satisfies Record<string, readonly [Said | undefined, Said | undefined, Delivery]>;
+type Manner = keyof typeof MANNERS;
 
 const upstream = fc.constantFrom(...UPSTREAMS);
 const nonce = fc.nat(NONCES - 1);
@@ -79,7 +73,7 @@ const step = fc.oneof(
 		arbitrary: fc.record({
 			kind: fc.constant("manner"),
 			upstream,
-			manner: fc.constantFrom(...MANNERS),
+			manner: fc.constantFrom(...(Object.keys(MANNERS) as Manner[])),
 		}),
 	},
 	{ weight: 3, arbitrary: fc.record({ kind: fc.constant("wait"), ms: fc.integer({ min: 1, max: 5_000 }) }) },
@@ -110,19 +104,26 @@ class Process {
 	readonly #cancels: Cancels;
 	readonly #situation: Situation;
 	readonly #clock: ManualClock;
-	readonly #breakers: Readonly<Record<UpstreamName, UpstreamBreaker>>;
-	readonly #transports: Readonly<Record<UpstreamName, HttpTransport>>;
+	readonly #upstreams: Readonly<Record<UpstreamName, NearSide>>;
+	readonly #manners: Readonly<Record<UpstreamName, Manner>>;
 	/** By hash. */
 	readonly #submitted = new Map<string, UnderWay>();
 	readonly #cancelled = new Map<string, UnderWay>();
 
-	constructor(rows: Rows, clock: ManualClock, dialect: DialectName, out: ReadonlySet<UpstreamName>) {
+	constructor(
+		rows: Rows,
+		clock: ManualClock,
+		{ dialect, out, manners }: Pick<World, "dialect" | "out" | "manners">,
+	) {
 		this.rows = rows;
 		this.#clock = clock;
-		this.#breakers = { relay: breakerOf("relay", clock), fallback: breakerOf("fallback", clock) };
-		this.#transports = { relay: transportOf("relay", clock), fallback: transportOf("fallback", clock) };
-		for (const name of UPSTREAMS) this.#breakers[name].force(out.has(name) ? "open" : "closed");
-		const upstreams = { relay: this.#upstream("relay", null), fallback: this.#upstream("fallback", dialect) };
+		this.#manners = manners;
+		const upstreams = {
+			relay: new NearSide(FAR.relay, null, clock),
+			fallback: new NearSide(FAR.fallback, dialect, clock),
+		};
+		this.#upstreams = upstreams;
+		for (const name of out) upstreams[name].isOut = true;
 		const shared = { rows, upstreams, clock, log: silentLogger };
 		this.#situation = new Situation(upstreams, shared);
 		const background = new Background({}, { log: silentLogger });
@@ -145,16 +146,11 @@ class Process {
 	async stray(to: UpstreamName): Promise<void> {
 		const [tx] = TXS[0] ?? assert.fail();
 		const sendable = { ...tx, path: "fast", search: "" } as const;
-		await this.#upstream(to, null).deliver(sendable, { deadlineMs: 1_000, caller: null, whole: null });
+		await this.#upstreams[to].deliver(sendable, { deadlineMs: 1_000, caller: null, whole: null });
 	}
 
 	isOut(name: UpstreamName, isOut: boolean): void {
-		this.#breakers[name].force(isOut ? "open" : "closed");
-	}
-
-	/** No connection is left over from before. */
-	renew(name: UpstreamName): void {
-		this.#transports[name].renew();
+		this.#upstreams[name].isOut = isOut;
 	}
 
 	/** Whether it gets its hash. */
@@ -179,22 +175,18 @@ class Process {
 	}
 
 	/** Why a request that leaves for an upstream must not; null if it may. */
-	judge({ method, params }: RpcCall, to: UpstreamName): string | null {
-		const [param] = params;
-		if (method === "eth_sendRawTransaction") {
-			const hash = BY_RAW.get(String(param)) ?? assert.fail();
+	judge({ method, hash }: Left, to: UpstreamName): string | null {
+		if (method === "eth_sendRawTransaction")
 			return this.#isSent(hash, to) ? null : `${hash} is sent to the ${to}, and not planned`;
-		}
 		if (method === "eth_cancelTransaction")
-			return this.#isCancelled(String(param), to) ? null : `a cancel goes to the ${to}, and is not planned`;
+			return this.#isCancelled(hash, to) ? null : `a cancel goes to the ${to}, and is not planned`;
 		return method === "service_transactionStatuses" ? null : `${method} is no question of boost's`;
 	}
 
 	/** Nothing leaves it any more, and what is under way is cut off. */
 	async end(): Promise<void> {
-		for (const name of UPSTREAMS) await this.#transports[name].close();
 		void this.#reconciler.stop();
-		for (const name of UPSTREAMS) void this.#breakers[name].stop();
+		await Promise.all(UPSTREAMS.map((name) => this.#upstreams[name].end()));
 	}
 
 	#isSent(hash: string, to: UpstreamName): boolean {
@@ -214,7 +206,7 @@ class Process {
 		const came = asked.came.flatMap((one) => {
 			const now = planSubmission(ask, one, known, health, time, 0n);
 			const isNext = now?.kind === "submit" && now.row.hash === hash && now.to === to;
-			return isNext ? [[...one, { by: to, delivery: CAME[FAR[to].manner] }]] : [];
+			return isNext ? [[...one, { by: to, delivery: MANNERS[this.#manners[to]][2] }]] : [];
 		});
 		if (came.length === 0) return isPlanned;
 		asked.came = isPlanned ? [...asked.came, ...came] : came;
@@ -247,19 +239,6 @@ class Process {
 		}
 	}
 
-	#upstream(name: UpstreamName, dialect: DialectName | null): HttpUpstream {
-		const transport = { transport: this.#transports[name], asIs: false };
-		const transports = { fast: transport, noreverts: transport };
-		return new HttpUpstream(
-			{ name, refusals: { fast: null, noreverts: null } },
-			{
-				...{ breaker: this.#breakers[name], clock: this.#clock, readyBlobs: null, statusTransport: null },
-				dialect: dialect === null ? null : dialectOf(dialect),
-				...{ transports, readTransports: transports },
-			},
-		);
-	}
-
 	#request(changed: Partial<RequestState>): RequestState {
 		return {
 			caller: {
@@ -275,41 +254,30 @@ class Process {
 	}
 }
 
-function breakerOf(upstream: UpstreamName, clock: ManualClock): UpstreamBreaker {
-	return new UpstreamBreaker(
-		{ ...BREAKER_OPTIONS, upstream },
-		{
-			...{ clock, log: silentLogger, alternative: null },
-			probe: async () => "ok",
-			...{ onTrip() {}, onProbe() {} },
-		},
-	);
-}
-
-function transportOf(name: UpstreamName, clock: ManualClock): HttpTransport {
-	const { url, lookup } = FAR[name];
-	return new HttpTransport({ url }, { clock, lookup });
-}
-
 /** Boost, its disk and its clients, one process after another. */
 class World {
-	readonly #clock: ManualClock;
-	readonly #dialect: DialectName;
+	readonly dialect: DialectName;
+	readonly out = new Set<UpstreamName>();
+	readonly manners: Record<UpstreamName, Manner> = { relay: "acknowledges", fallback: "acknowledges" };
 	readonly #tap: Tap;
-	readonly #out = new Set<UpstreamName>();
+	readonly #clock: ManualClock;
 	#disk = new FakeDisk();
 	#process: Process | null = null;
 	/** Acknowledged, and neither cancelled nor joined by another one of its nonce. */
 	readonly #owed = new Set<string>();
 	readonly #violations: string[] = [];
-	/** The bodies that have left. */
-	readonly #left: Readonly<Record<UpstreamName, string[]>> = { relay: [], fallback: [] };
 
 	constructor(dialect: DialectName) {
-		this.#dialect = dialect;
-		this.#tap = new Tap(({ origin, body }) => this.#seen(origin, String(body)));
-		this.#clock = new ManualClock(undefined, () => this.#settled());
-		for (const name of UPSTREAMS) FAR[name].reset();
+		this.dialect = dialect;
+		this.#tap = new Tap([FAR.relay, FAR.fallback], (call, to) => {
+			const violation = this.#now.judge(call, to);
+			if (violation !== null) this.#violations.push(violation);
+		});
+		this.#clock = new ManualClock(undefined, () => this.#tap.settled());
+		for (const name of UPSTREAMS) {
+			FAR[name].reset();
+			this.#behaves(name, "acknowledges");
+		}
 	}
 
 	async play(steps: readonly Step[]): Promise<void> {
@@ -318,7 +286,7 @@ class World {
 			for (const one of steps) await this.#do(one);
 			// Both are well again, and some minutes go by.
 			for (const name of UPSTREAMS) {
-				FAR[name].manner = "acknowledges";
+				this.#behaves(name, "acknowledges");
 				this.#isOut(name, false);
 			}
 			await this.#start();
@@ -333,7 +301,7 @@ class World {
 	#check(): void {
 		assert.deepEqual(this.#violations, []);
 		for (const name of UPSTREAMS) {
-			const left = [...this.#left[name]];
+			const left = FAR[name].left.map(({ body }) => body);
 			for (const body of FAR[name].arrived) {
 				const at = left.indexOf(body);
 				assert.notEqual(at, -1, `it has left unseen: ${body}`);
@@ -359,25 +327,17 @@ class World {
 		return this.#process;
 	}
 
-	#seen(origin: string, body: string): void {
-		const to = UPSTREAMS.find((name) => origin === FAR[name].url);
-		assert.ok(to !== undefined, origin);
-		this.#left[to].push(body);
-		const violation = this.#now.judge(JSON.parse(body) as RpcCall, to);
-		if (violation !== null) this.#violations.push(violation);
-	}
-
-	/** Waits for the ends of all requests, and for what follows from them. */
-	async #settled(): Promise<void> {
-		do await nextTurn();
-		while (this.#tap.pending.size > 0);
-		await nextTurn();
+	#behaves(name: UpstreamName, manner: Manner): void {
+		this.manners[name] = manner;
+		const [submission, call] = MANNERS[manner];
+		FAR[name].onSubmission = () => submission;
+		FAR[name].onCall = () => call;
 	}
 
 	/** A process takes over what lies on the disk; the one before it ends without a word. */
 	async #start(): Promise<void> {
 		await this.#process?.end();
-		await this.#settled();
+		await this.#tap.settled();
 		const disk = new FakeDisk();
 		for (const [key, value] of this.#disk.map) disk.map.set(key, value);
 		this.#disk = disk;
@@ -386,12 +346,12 @@ class World {
 			{ ttlMs: TTL_MS },
 			{ kv: disk, clock, log: silentLogger, chainTime: { now: () => clock.now() } },
 		);
-		this.#process = new Process(rows, clock, this.#dialect, this.#out);
+		this.#process = new Process(rows, clock, this);
 	}
 
 	#isOut(name: UpstreamName, isOut: boolean): void {
-		if (isOut) this.#out.add(name);
-		else this.#out.delete(name);
+		if (isOut) this.out.add(name);
+		else this.out.delete(name);
 		this.#now.isOut(name, isOut);
 	}
 
@@ -402,9 +362,8 @@ class World {
 		else if (one.kind === "wait") await this.#clock.advance(one.ms);
 		else if (one.kind === "breaker") this.#isOut(one.upstream, one.isOut);
 		else if (one.kind === "manner") {
-			await this.#settled();
-			FAR[one.upstream].manner = one.manner;
-			if (one.manner === "refuses") process.renew(one.upstream);
+			await this.#tap.settled();
+			this.#behaves(one.upstream, one.manner);
 		} else {
 			const { hash, raw } = TXS[one.nonce]?.[one.which] ?? assert.fail();
 			for (const other of TXS[one.nonce] ?? []) this.#owed.delete(other.hash);

@@ -1,0 +1,323 @@
+// Relay and fallback as boost's own HTTP client reaches them: real servers that answer as a test says, breakers that it opens, and a
+// tap on all requests as they are made. A fixture's clock goes on when all of them have their ends.
+
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { LookupFunction } from "node:net";
+import { dialectOf } from "../../../boost-proxy/dialects/dialects.ts";
+import type { DialectName } from "../../../boost-proxy/domain/ports.ts";
+import { UPSTREAMS, type UpstreamName, type WireVerdict } from "../../../boost-proxy/domain/request.ts";
+import { UpstreamBreaker } from "../../../boost-proxy/health/breaker.ts";
+import { HttpTransport } from "../../../boost-proxy/upstream/transport.ts";
+import { HttpUpstream, type UpstreamOptions } from "../../../boost-proxy/upstream/upstream.ts";
+import { type Clock, nextTurn } from "../../../shared/clock.ts";
+import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { silentLogger } from "../../../shared/log.ts";
+import { BREAKER_OPTIONS } from "../../support/breakerFixture.ts";
+import { httpText, RawUpstream } from "../../support/upstreams.ts";
+
+/**
+ * What an upstream does with a request: a result, an error, or an HTTP answer; "breaks off" says nothing of whether it has it,
+ * "hangs" not even that; "refuses" no connection, so that no byte is sent.
+ */
+export type Said =
+	| { readonly result: unknown }
+	| { readonly error: WireVerdict }
+	| { readonly http: string; readonly headers?: readonly string[] }
+	| "breaks off"
+	| "hangs"
+	| "refuses";
+
+/** A call that has left for an upstream. */
+export interface Left extends RpcCall {
+	/** Path and query. */
+	readonly target: string;
+	/** Names in lower case; those that a client's request has too are left out. */
+	readonly headers: Readonly<Record<string, string>>;
+	/** Of the transaction that is sent, or that the call is about. */
+	readonly hash: string;
+	readonly body: string;
+}
+
+type Script = (of: Left) => Said | undefined | Promise<Said | undefined>;
+
+const TYPE = ["content-type: application/json", "connection: close"];
+const SEND = "eth_sendRawTransaction";
+
+/** An error as it is answered. */
+export function refusal(message: string, code = -32000): Said {
+	return { error: { code, message } };
+}
+
+/** The server's side of one upstream. By itself it keeps what it is given, and cancels what it is told to. */
+export class FarSide {
+	readonly name: UpstreamName;
+	/** Stages by hash; it has no record of others. */
+	readonly stages = new Map<string, string>();
+	/** Status pages by hash. */
+	readonly pages = new Map<string, unknown>();
+	readonly pagesAsked: string[] = [];
+	/** All that has left for it, also what it has refused. */
+	readonly left: Left[] = [];
+	/** The bodies that have arrived. */
+	readonly arrived: string[] = [];
+	/** What it says to a submission, and to another call; undefined: what it does by itself. */
+	onSubmission: Script = () => undefined;
+	onCall: Script = () => undefined;
+	readonly #hashOf: (raw: string) => string;
+	/** What was made up for requests that have not arrived. */
+	readonly #said = new Map<object, { readonly body: string; readonly said: ReturnType<Script> }>();
+	#refuses = false;
+	#server: RawUpstream | null = null;
+
+	constructor(name: UpstreamName, hashOf: (raw: string) => string) {
+		this.name = name;
+		this.#hashOf = hashOf;
+	}
+
+	async start(): Promise<this> {
+		this.#server = await RawUpstream.start(({ socket }, text) => {
+			const body = text.slice(text.indexOf("\r\n\r\n") + 4);
+			const [, verb, target = ""] = /^(\w+) (\S+)/.exec(text) ?? [];
+			const answer = (said: Said): void => {
+				if (said === "breaks off" || said === "refuses") socket.destroy();
+				else if (said !== "hangs") socket.end(textOf(said));
+			};
+			if (verb === "GET") return void socket.end(this.#page(target));
+			this.arrived.push(body);
+			const [request = null, made] = [...this.#said].find(([, one]) => one.body === body) ?? [];
+			if (request !== null) this.#said.delete(request);
+			void Promise.resolve(made?.said).then((said) =>
+				answer(said ?? this.#own(this.#read(target, body, []))),
+			);
+		});
+		return this;
+	}
+
+	get url(): string {
+		return `http://${this.name}.test:${this.#server?.port}`;
+	}
+
+	/** Hashes of what was sent to it, refused and lost ones too. */
+	get hashes(): readonly string[] {
+		return this.submissions.map(({ hash }) => hash);
+	}
+
+	get submissions(): readonly Left[] {
+		return this.left.filter(({ method }) => method === SEND);
+	}
+
+	get calls(): readonly Left[] {
+		return this.left.filter(({ method }) => method !== SEND);
+	}
+
+	/** The first parameter of each call of `method`. */
+	asked(method: string): readonly unknown[] {
+		return this.left.flatMap((one) => (one.method === method ? [one.params[0]] : []));
+	}
+
+	/** Its address; none where the request that is being made is refused. */
+	readonly lookup: LookupFunction = (_name, { all }, callback) => {
+		const refuses = this.#refuses;
+		this.#refuses = false;
+		if (refuses) callback(Object.assign(new Error("refused"), { code: "ECONNREFUSED" }), "");
+		else if (all === true) callback(null, [{ address: "127.0.0.1", family: 4 }]);
+		else callback(null, "127.0.0.1", 4);
+	};
+
+	/** A request is being made, whose connection is looked up in the same turn. Returns whether its end is not waited for. */
+	made(request: Made): boolean {
+		const body = String(request.body);
+		const call = this.#read(request.path, body, request.headers);
+		this.left.push(call);
+		const said = call.method === SEND ? this.onSubmission(call) : this.onCall(call);
+		this.#refuses = said === "refuses";
+		if (said !== "refuses") this.#said.set(request, { body, said });
+		return said === "hangs" || said instanceof Promise;
+	}
+
+	/** A request has its end, whether or not it has arrived. */
+	ended(request: object): void {
+		this.#said.delete(request);
+	}
+
+	/** Forgets everything. */
+	reset(): void {
+		this.stages.clear();
+		this.left.length = 0;
+		this.arrived.length = 0;
+	}
+
+	async stop(): Promise<void> {
+		await this.#server?.close();
+	}
+
+	#read(target: string, body: string, lines: readonly string[]): Left {
+		const { method, params } = JSON.parse(body) as RpcCall;
+		const [of] = params;
+		const hash = method === SEND ? this.#hashOf(String(of)) : String(of);
+		const headers: Record<string, string> = {};
+		for (let i = 0; i < lines.length; i += 2) headers[String(lines[i]).toLowerCase()] = String(lines[i + 1]);
+		for (const usual of USUAL) delete headers[usual];
+		return { method, params, target, headers, hash, body };
+	}
+
+	#page(target: string): string {
+		const hash = target.slice(target.lastIndexOf("/") + 1);
+		this.pagesAsked.push(hash);
+		const page = this.pages.get(hash);
+		return page === undefined
+			? httpText("{}", "404 Not Found", TYPE)
+			: httpText(JSON.stringify(page), "200 OK", TYPE);
+	}
+
+	#own({ method, params, hash }: Left): Said {
+		const stage = this.stages.get(hash);
+		switch (method) {
+			case SEND:
+				if (stage === undefined || stage === "EXPIRED" || stage === "DROPPED")
+					this.stages.set(hash, "BROADCAST");
+				return { result: hash };
+			case "eth_cancelTransaction":
+				if (stage !== "BROADCAST") return refusal("transaction not found or no longer pending");
+				this.stages.set(hash, "CANCELLED");
+				return { result: true };
+			case "eth_getTransactionByHash":
+				return { result: stage === undefined ? null : { hash } };
+			case "service_transactionStatuses": {
+				const [hashes] = params as readonly [readonly string[]];
+				const record = (one: string) => ({
+					hash: one,
+					status: "UNKNOWN",
+					stage: this.stages.get(one) ?? null,
+				});
+				return { result: hashes.map(record) };
+			}
+			default:
+				throw new Error(`${method} is not asked for`);
+		}
+	}
+}
+
+/** What each of our requests has. */
+const USUAL = ["content-type", "user-agent", "accept-encoding", "accept"];
+
+function textOf(said: Exclude<Said, string>): string {
+	if ("http" in said) return httpText("", said.http, [...TYPE, ...(said.headers ?? [])]);
+	return httpText(JSON.stringify({ jsonrpc: "2.0", id: 1, ...said }), "200 OK", TYPE);
+}
+
+/** Boost's side of one upstream, with a breaker that only a test opens and closes. */
+export class NearSide extends HttpUpstream {
+	readonly #breaker: UpstreamBreaker;
+	readonly #transport: HttpTransport;
+
+	constructor(
+		far: FarSide,
+		dialect: DialectName | null,
+		clock: Clock,
+		options: Partial<UpstreamOptions> = {},
+	) {
+		const transport = new HttpTransport({ url: far.url }, { clock, lookup: far.lookup });
+		const breaker = new UpstreamBreaker(
+			{ ...BREAKER_OPTIONS, upstream: far.name },
+			{
+				...{ clock, log: silentLogger, alternative: null },
+				...{ probe: async () => "ok" as const, onTrip() {}, onProbe() {} },
+			},
+		);
+		breaker.force("closed");
+		const path = { transport, asIs: false };
+		const transports = { fast: path, noreverts: path };
+		super(
+			{ name: far.name, refusals: { fast: null, noreverts: null }, ...options },
+			{
+				...{ breaker, clock, transports, readTransports: transports, statusTransport: transport },
+				...{ readyBlobs: null, dialect: dialect === null ? null : dialectOf(dialect) },
+			},
+		);
+		this.#breaker = breaker;
+		this.#transport = transport;
+	}
+
+	get isOut(): boolean {
+		return this.#breaker.isUnavailable;
+	}
+
+	set isOut(isOut: boolean) {
+		this.#breaker.force(isOut ? "open" : "closed");
+	}
+
+	/** What is under way is cut off, and nothing leaves any more. */
+	async end(): Promise<void> {
+		await this.#transport.close();
+		await this.#breaker.stop();
+	}
+}
+
+/** A request as undici makes it, whoever asks for it. */
+interface Made {
+	readonly origin: string;
+	readonly method: string;
+	readonly path: string;
+	readonly headers: readonly string[];
+	readonly body: Buffer;
+}
+
+const MADE = "undici:request:create";
+const ENDS = ["undici:request:trailers", "undici:request:error"];
+/** Turns of the event loop in which a script of a test's own ends, unless that waits for the test. */
+const TURNS = 50;
+
+/** All requests that leave this process for some servers by undici. */
+export class Tap {
+	readonly #far: readonly FarSide[];
+	readonly #onLeft: (call: Left, to: UpstreamName) => void;
+	/** Those that have no end yet; true: it is not waited for. */
+	readonly #pending = new Map<object, boolean>();
+
+	/** `onLeft` is called while a request is made, before anything else can change. */
+	constructor(far: readonly FarSide[], onLeft: (call: Left, to: UpstreamName) => void = () => {}) {
+		this.#far = far;
+		this.#onLeft = onLeft;
+		subscribe(MADE, this.#made);
+		for (const end of ENDS) subscribe(end, this.#ended);
+	}
+
+	/** Waits for the ends of all requests, and for what follows from them. */
+	async settled(): Promise<void> {
+		for (let turn = 0; ; turn += 1) {
+			await nextTurn();
+			const pending = [...this.#pending.values()];
+			if (pending.length === 0 || (turn > TURNS && pending.every(Boolean))) break;
+		}
+		await nextTurn();
+	}
+
+	close(): void {
+		unsubscribe(MADE, this.#made);
+		for (const end of ENDS) unsubscribe(end, this.#ended);
+	}
+
+	readonly #made = (message: unknown): void => {
+		const { request } = message as { readonly request: Made };
+		const far = this.#far.find(({ url }) => url === request.origin);
+		if (far === undefined) return;
+		this.#pending.set(request, false);
+		if (request.method === "GET") return;
+		const isFree = far.made(request);
+		this.#pending.set(request, isFree);
+		this.#onLeft(far.left.at(-1) as Left, far.name);
+	};
+
+	readonly #ended = (message: unknown): void => {
+		const { request } = message as { readonly request: object };
+		this.#pending.delete(request);
+		for (const far of this.#far) far.ended(request);
+	};
+}
+
+/** Both upstreams by their names. */
+export function bothFar(hashOf: (raw: string) => string): Readonly<Record<UpstreamName, FarSide>> {
+	const [relay, fallback] = UPSTREAMS.map((name) => new FarSide(name, hashOf)) as [FarSide, FarSide];
+	return { relay, fallback };
+}
