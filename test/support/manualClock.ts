@@ -9,16 +9,16 @@ interface Pending {
 	readonly fn: () => void;
 }
 
-/** Starts at `epoch` ms; its monotonic reading starts at 0. `settled` resolves when all work is done that a timer has begun. */
+/** Starts at `epoch` ms; its monotonic reading starts at 0. */
 export class ManualClock implements Clock {
+	/** Resolves when all work is done that a timer has begun. */
+	settled: () => Promise<unknown> = nextTurn;
 	#epoch: number;
-	readonly #settled: () => Promise<unknown>;
 	readonly #timers = new Set<Pending>();
 	#elapsed = 0;
 
-	constructor(epoch = Date.UTC(2026, 0, 1), settled: () => Promise<unknown> = nextTurn) {
+	constructor(epoch = Date.UTC(2026, 0, 1)) {
 		this.#epoch = epoch;
-		this.#settled = settled;
 	}
 
 	now(): number {
@@ -48,12 +48,12 @@ export class ManualClock implements Clock {
 	/** Moves on by `ms`, and fires each timer that becomes due at its own time. */
 	async advance(ms: number): Promise<void> {
 		const end = this.#elapsed + ms;
-		await this.#settled();
+		await this.settled();
 		for (let due = this.#earliest(end); due !== undefined; due = this.#earliest(end)) {
 			this.#timers.delete(due);
 			this.#elapsed = Math.max(this.#elapsed, due.at);
 			due.fn();
-			await this.#settled();
+			await this.settled();
 		}
 		this.#elapsed = end;
 	}

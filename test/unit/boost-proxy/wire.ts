@@ -13,16 +13,18 @@ import { type Clock, nextTurn } from "../../../shared/clock.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../shared/log.ts";
 import { BREAKER_OPTIONS } from "../../support/breakerFixture.ts";
+import type { ManualClock } from "../../support/manualClock.ts";
 import { httpText, RawUpstream } from "../../support/upstreams.ts";
 
 /**
- * What an upstream does with a request: a result, an error, or an HTTP answer; "breaks off" says nothing of whether it has it,
+ * What an upstream does with a request: a result, an error, or an HTTP answer; "keeps" is what it does by itself; "breaks off" says nothing of whether it has it,
  * "hangs" not even that; "refuses" no connection, so that no byte is sent.
  */
 export type Said =
 	| { readonly result: unknown }
 	| { readonly error: WireVerdict }
 	| { readonly http: string; readonly headers?: readonly string[] }
+	| "keeps"
 	| "breaks off"
 	| "hangs"
 	| "refuses";
@@ -38,7 +40,7 @@ export interface Left extends RpcCall {
 	readonly body: string;
 }
 
-type Script = (of: Left) => Said | undefined | Promise<Said | undefined>;
+type Script = (of: Left) => Said | Promise<Said>;
 
 const TYPE = ["content-type: application/json", "connection: close"];
 const SEND = "eth_sendRawTransaction";
@@ -60,9 +62,9 @@ export class FarSide {
 	readonly left: Left[] = [];
 	/** The bodies that have arrived. */
 	readonly arrived: string[] = [];
-	/** What it says to a submission, and to another call; undefined: what it does by itself. */
-	onSubmission: Script = () => undefined;
-	onCall: Script = () => undefined;
+	/** What it says to a submission, and to another call. */
+	onSubmission: Script = () => "keeps";
+	onCall: Script = () => "keeps";
 	readonly #hashOf: (raw: string) => string;
 	/** What was made up for requests that have not arrived. */
 	readonly #said = new Map<object, { readonly body: string; readonly said: ReturnType<Script> }>();
@@ -80,15 +82,15 @@ export class FarSide {
 			const [, verb, target = ""] = /^(\w+) (\S+)/.exec(text) ?? [];
 			const answer = (said: Said): void => {
 				if (said === "breaks off" || said === "refuses") socket.destroy();
-				else if (said !== "hangs") socket.end(textOf(said));
+				else if (said !== "hangs" && said !== "keeps") socket.end(textOf(said));
 			};
 			if (verb === "GET") return void socket.end(this.#page(target));
 			this.arrived.push(body);
 			const [request = null, made] = [...this.#said].find(([, one]) => one.body === body) ?? [];
 			if (request !== null) this.#said.delete(request);
-			void Promise.resolve(made?.said).then((said) =>
-				answer(said ?? this.#own(this.#read(target, body, []))),
-			);
+			void Promise.resolve(made?.said ?? "keeps").then((said) => {
+				answer(said === "keeps" ? this.#own(this.#read(target, body, [])) : said);
+			});
 		});
 		return this;
 	}
@@ -316,8 +318,57 @@ export class Tap {
 	};
 }
 
-/** Both upstreams by their names. */
+/** Both servers' sides by their names. */
 export function bothFar(hashOf: (raw: string) => string): Readonly<Record<UpstreamName, FarSide>> {
 	const [relay, fallback] = UPSTREAMS.map((name) => new FarSide(name, hashOf)) as [FarSide, FarSide];
 	return { relay, fallback };
+}
+
+/** Both sides of one upstream. */
+export class PlayedUpstream extends FarSide {
+	#near: NearSide | null = null;
+
+	async plug(...[dialect, clock, options]: Plug): Promise<void> {
+		await this.start();
+		this.#near = new NearSide(this, dialect, clock, options);
+	}
+
+	/** What boost's parts get. */
+	get near(): NearSide {
+		if (this.#near === null) throw new Error("it is not plugged in");
+		return this.#near;
+	}
+
+	get isOut(): boolean {
+		return this.near.isOut;
+	}
+
+	set isOut(isOut: boolean) {
+		this.near.isOut = isOut;
+	}
+}
+
+type Plug = readonly [dialect: DialectName | null, clock: Clock, options?: Partial<UpstreamOptions>];
+
+/** Relay and fallback for one test, whose clock waits for them. `end` must be called. */
+export async function playUpstreams(options: {
+	readonly hashOf: (raw: string) => string;
+	readonly clock: ManualClock;
+	readonly dialect: DialectName;
+	/** What the fallback's path is not fit for. */
+	readonly refusals?: UpstreamOptions["refusals"];
+}) {
+	const { hashOf, clock, dialect, refusals } = options;
+	const relay = new PlayedUpstream("relay", hashOf);
+	const fallback = new PlayedUpstream("fallback", hashOf);
+	await relay.plug(null, clock);
+	await fallback.plug(dialect, clock, refusals === undefined ? {} : { refusals });
+	const tap = new Tap([relay, fallback]);
+	clock.settled = () => tap.settled();
+	const end = async (): Promise<void> => {
+		await Promise.all([relay.near.end(), fallback.near.end()]);
+		await Promise.all([relay.stop(), fallback.stop()]);
+		tap.close();
+	};
+	return { relay, fallback, tap, end };
 }

@@ -108,12 +108,12 @@ scenario(
 		await fixture.opened(1);
 		await clock.advance(5 * SLOT_MS);
 		assert.deepEqual(chain.batches, []);
-		relay.answerCall = () => null;
+		relay.onCall = () => "breaks off";
 		await clock.advance(SLOT_MS);
 		assert.deepEqual(chain.batches, []);
 		await clock.advance(2 * SLOT_MS);
 		assert.ok(chain.batches.length > 0, "it says nothing");
-		relay.answerCall = () => undefined;
+		relay.onCall = () => "keeps";
 		await clock.advance(2_000);
 		const before = chain.batches.length;
 		const hash = await fixture.opened(2);

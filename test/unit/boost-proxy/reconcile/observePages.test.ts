@@ -74,7 +74,7 @@ scenario(
 		await clock.advance(5 * SLOT_MS);
 		assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
 		assert.equal(endingOf(fixture, hash), null);
-		relay.breaker.set(true);
+		relay.isOut = true;
 		await clock.advance(2_000);
 		assert.deepEqual(fallback.hashes, [hash], "it is not there");
 	},
@@ -101,18 +101,18 @@ scenario(
 );
 
 for (const [page, answer] of [
-	[null, { ok: true, result: null }],
-	[{ status: "PENDING" }, { ok: true, result: null }],
-	[BLANK, { ok: true, result: { hash: hashOf(1) } }],
-	[BLANK, { ok: false, error: { code: -32601, message: "no such method" } }],
-	[BLANK, null],
+	[null, { result: null }],
+	[{ status: "PENDING" }, { result: null }],
+	[BLANK, { result: { hash: hashOf(1) } }],
+	[BLANK, { error: { code: -32601, message: "no such method" } }],
+	[BLANK, "breaks off"],
 ] as const) {
 	const said = JSON.stringify([page, answer]);
 	scenario(`no loss: the fallback's page and its answer by hash are ${said}`, async (fixture) => {
 		const { relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1, ["fallback"]);
 		if (page !== null) fallback.pages.set(hash, page);
-		fallback.answerCall = ({ method }) => (method === BY_HASH ? answer : undefined);
+		fallback.onCall = ({ method }) => (method === BY_HASH ? answer : "keeps");
 		await clock.advance(6 * SLOT_MS);
 		assert.deepEqual([relay.hashes, fixture.holders(hash)], [[], ["fallback"]]);
 	});

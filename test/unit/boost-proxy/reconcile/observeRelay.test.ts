@@ -1,11 +1,11 @@
 // Observing the relay: what each stage does to a row, and that mined rows are observed for some slots.
 
 import assert from "node:assert/strict";
+import { refusal } from "../wire.ts";
 import {
 	advanceInSteps,
 	endingOf,
 	entryOf,
-	failure,
 	hashOf,
 	INTERVAL_MS,
 	SLOT_MS,
@@ -47,7 +47,7 @@ scenario("each stage of the relay", async (fixture) => {
 	await clock.advance(100);
 	assert.deepEqual(fallback.asked("eth_cancelTransaction"), taken, "the other holder is told");
 	assert.deepEqual([...journal.pendingCancels()], []);
-	fallback.breaker.set(true);
+	fallback.isOut = true;
 	await clock.advance(2_000);
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
 });
@@ -61,7 +61,7 @@ scenario(
 		relay.stages.set(hash, "QUEUED");
 		await clock.advance(600_000);
 		assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
-		relay.breaker.set(true);
+		relay.isOut = true;
 		await clock.advance(280_000);
 		assert.equal(endingOf(fixture, hash), null);
 		await clock.advance(40_000);
@@ -91,16 +91,16 @@ scenario(
 
 scenario("no record is ignored if the relay's health changed meanwhile", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
-	fallback.breaker.set(true);
+	fallback.isOut = true;
 	await fixture.opened(1);
-	relay.answerCall = ({ method, params: [hashes] }) => {
-		if (method !== METHOD || !Array.isArray(hashes)) return undefined;
-		relay.breaker.set(true);
-		relay.breaker.set(false);
-		return { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) };
+	relay.onCall = ({ method, params: [hashes] }) => {
+		if (method !== METHOD || !Array.isArray(hashes)) return "keeps";
+		relay.isOut = true;
+		relay.isOut = false;
+		return { result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) };
 	};
 	await clock.advance(2_000);
-	assert.ok(relay.called.length > 3, "it is asked at once each time");
+	assert.ok(relay.calls.length > 3, "it is asked at once each time");
 	assert.deepEqual(relay.hashes, []);
 });
 
@@ -130,9 +130,9 @@ scenario("a large journal is asked for in parts, and as a whole when the relay i
 		[1_000, 1_000, 1_000, 500, 1_000],
 	);
 	assert.equal(new Set(asked.flat()).size, 3_500);
-	relay.breaker.set(true);
+	relay.isOut = true;
 	await advanceInSteps(fixture, INTERVAL_MS);
-	relay.breaker.set(false);
+	relay.isOut = false;
 	await advanceInSteps(fixture, 1);
 	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(5);
 	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 3_500]);
@@ -140,19 +140,19 @@ scenario("a large journal is asked for in parts, and as a whole when the relay i
 
 scenario("a relay without the method is not asked again until it has been unavailable", async (fixture) => {
 	const { relay, chain, clock } = fixture;
-	relay.answerCall = () => failure("the method does not exist", -32601);
+	relay.onCall = () => refusal("the method does not exist", -32601);
 	const hash = await fixture.opened(1);
 	await clock.advance(INTERVAL_MS * 5);
-	assert.equal(relay.called.length, 1);
+	assert.equal(relay.calls.length, 1);
 	chain.nonces.set(senderOf(1), 2n);
 	chain.receipts.add(hash);
 	await clock.advance(SLOT_MS);
 	assert.equal(endingOf(fixture, hash), "mined");
-	relay.answerCall = () => undefined;
+	relay.onCall = () => "keeps";
 	const next = await fixture.opened(2);
 	relay.stages.set(next, "CANCELLED");
-	relay.breaker.set(true);
-	relay.breaker.set(false);
+	relay.isOut = true;
+	relay.isOut = false;
 	await clock.advance(50);
 	assert.equal(endingOf(fixture, next), "cancelled");
 });
@@ -161,7 +161,7 @@ scenario("malformed answers are ignored", async (fixture) => {
 	const hash = await fixture.opened(1);
 	const words: unknown[] = [null, undefined, 7, "x", {}, [null], [{ hash }], [{ hash, stage: 1 }]];
 	words.push([{ hash: 1, stage: "CANCELLED" }], [{ hash: hashOf(9), stage: "CANCELLED" }]);
-	fixture.relay.answerCall = () => ({ ok: true, result: words.shift() });
+	fixture.relay.onCall = () => ({ result: words.shift() ?? null });
 	await fixture.clock.advance(INTERVAL_MS * words.length);
 	assert.deepEqual([words, fixture.holders(hash)], [[], ["relay"]]);
 });
@@ -172,14 +172,14 @@ scenario(
 		const { relay, journal, clock } = fixture;
 		const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
 		let once = true;
-		relay.answerCall = async ({ method }) => {
-			if (method !== METHOD || !once) return undefined;
+		relay.onCall = async ({ method }) => {
+			if (method !== METHOD || !once) return "keeps";
 			once = false;
 			const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
 			await journal.end(again, "expired");
 			await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
 			journal.setInProgress(busy, true);
-			return { ok: true, result };
+			return { result };
 		};
 		await clock.advance(INTERVAL_MS);
 		assert.equal(once, false);
@@ -213,15 +213,15 @@ scenario("a row that the relay reported as mined is reopened by its later stage"
 	relay.stages.set(hash, "INCLUDED");
 	await clock.advance(INTERVAL_MS);
 	await clock.advance(13 * SLOT_MS);
-	const before = relay.called.length;
+	const before = relay.calls.length;
 	await clock.advance(SLOT_MS);
-	assert.equal(relay.called.length, before, "after twelve slots nobody asks");
+	assert.equal(relay.calls.length, before, "after twelve slots nobody asks");
 });
 
 for (const holder of ["relay", "fallback"] as const) {
 	scenario(`a receipt that is missing twice in a row reopens a row of the ${holder}`, async (fixture) => {
 		const { relay, chain, clock } = fixture;
-		if (holder === "relay") relay.breaker.set(true);
+		if (holder === "relay") relay.isOut = true;
 		const hash = await fixture.opened(1, [holder]);
 		chain.nonces.set(senderOf(1), 2n);
 		chain.receipts.add(hash);
@@ -246,12 +246,12 @@ scenario(
 	async (fixture) => {
 		const { relay, clock } = fixture;
 		const hash = await fixture.opened(1);
-		relay.answerCall = ({ method, params: [hashes] }) =>
+		relay.onCall = ({ method, params: [hashes] }) =>
 			method === METHOD && Array.isArray(hashes)
-				? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
-				: undefined;
+				? { result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
+				: "keeps";
 		await clock.advance(250_000);
-		assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
+		assert.ok(relay.submissions.length < 10, `${relay.submissions.length} deliveries`);
 		assert.notEqual(fixture.holders(hash), null);
 	},
 );

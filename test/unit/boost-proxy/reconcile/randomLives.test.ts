@@ -49,14 +49,14 @@ const BY_RAW = new Map(TXS.flat().map(({ raw, hash }) => [`0x${raw.toString("hex
 const FAR = bothFar((raw) => BY_RAW.get(raw) ?? assert.fail());
 /** How an upstream takes submissions and other calls, and what the plan is told of a submission. */
 const MANNERS = {
-	acknowledges: [undefined, undefined, { kind: "acknowledged", known: false }],
+	acknowledges: ["keeps", "keeps", { kind: "acknowledged", known: false }],
 	rejects: [
-		...([refusal("txpool is full"), undefined] as const),
+		...([refusal("txpool is full"), "keeps"] as const),
 		{ kind: "rejected", error: { code: -32000, message: "txpool is full" } },
 	],
 	"breaks off": ["breaks off", "breaks off", { kind: "failed", fault: "reset", sent: true }],
 	refuses: ["refuses", "refuses", { kind: "failed", fault: "refused", sent: false }],
-} as const satisfies Record<string, readonly [Said | undefined, Said | undefined, Delivery]>;
+} as const satisfies Record<string, readonly [Said, Said, Delivery]>;
 type Manner = keyof typeof MANNERS;
 
 const upstream = fc.constantFrom(...UPSTREAMS);
@@ -260,7 +260,7 @@ class World {
 	readonly out = new Set<UpstreamName>();
 	readonly manners: Record<UpstreamName, Manner> = { relay: "acknowledges", fallback: "acknowledges" };
 	readonly #tap: Tap;
-	readonly #clock: ManualClock;
+	readonly #clock = new ManualClock();
 	#disk = new FakeDisk();
 	#process: Process | null = null;
 	/** Acknowledged, and neither cancelled nor joined by another one of its nonce. */
@@ -273,7 +273,7 @@ class World {
 			const violation = this.#now.judge(call, to);
 			if (violation !== null) this.#violations.push(violation);
 		});
-		this.#clock = new ManualClock(undefined, () => this.#tap.settled());
+		this.#clock.settled = () => this.#tap.settled();
 		for (const name of UPSTREAMS) {
 			FAR[name].reset();
 			this.#behaves(name, "acknowledges");

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { ChainReads, DialectName, Sendable, SendOptions } from "../../../../boost-proxy/domain/ports.ts";
-import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/request.ts";
+import type { ChainReads, DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { markLost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
@@ -12,104 +11,24 @@ import { Background } from "../../../../shared/background.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import type { LiveRow } from "../journal/journalFixture.ts";
-import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
+import { hashOf, fixture as journalFixture, newEntry, rawOf } from "../journal/journalFixture.ts";
+import { playUpstreams, refusal, type Said } from "../wire.ts";
 
 /** Account `n`. */
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "0")}`;
 
 export const SLOT_MS = 12_000;
 export const INTERVAL_MS = 1_000;
-export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
+/** What an upstream does by itself: it keeps what it is given. */
+export const ACKNOWLEDGED: Said = "keeps";
 
-export function refused(message = "insufficient funds", code = -32000): Delivery {
-	return { kind: "rejected", error: { code, message } };
+export function refused(message = "insufficient funds", code = -32000): Said {
+	return refusal(message, code);
 }
 
-export function fault(sent: boolean): Delivery {
-	return { kind: "failed", fault: sent ? "timeout" : "refused", sent };
-}
-
-/** An upstream that keeps what it is given, unless `answer` says otherwise. */
-export class FakeUpstream extends FakeUpstreamBase {
-	/** Stages by hash; it has no record of others. */
-	readonly stages = new Map<string, string>();
-	/** All deliveries in order, refused and lost ones too. */
-	readonly delivered: { readonly tx: Sendable; readonly options: SendOptions }[] = [];
-	readonly called: { readonly call: RpcCall; readonly options: SendOptions }[] = [];
-	/** Its verdict on a delivery, before it keeps it. */
-	answer: (tx: Sendable) => Delivery | null | Promise<Delivery | null> = () => ACKNOWLEDGED;
-	/** Another answer to a call than its own. */
-	answerCall: (call: RpcCall) => RpcAnswer | null | undefined | Promise<RpcAnswer | null | undefined> = () =>
-		undefined;
-	/** Status pages by hash. */
-	readonly pages = new Map<string, unknown>();
-	readonly pagesAsked: string[] = [];
-	refuses: (path: string) => string | null = () => null;
-
-	get hashes(): readonly string[] {
-		return this.delivered.map(({ tx }) => tx.hash);
-	}
-
-	override refusal(path: string): string | null {
-		return this.refuses(path);
-	}
-
-	override async deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null> {
-		if (this.breaker.isUnavailable) return null;
-		this.delivered.push({ tx, options });
-		const answer = await this.answer(tx);
-		if (answer?.kind === "acknowledged" && this.isOver(tx.hash)) this.stages.set(tx.hash, "BROADCAST");
-		return answer;
-	}
-
-	/** Whether it would accept it again. */
-	isOver(hash: string): boolean {
-		const stage = this.stages.get(hash);
-		return stage === undefined || stage === "EXPIRED" || stage === "DROPPED";
-	}
-
-	override async call(call: RpcCall, options: SendOptions): Promise<RpcAnswer | null> {
-		if (this.breaker.isUnavailable) return null;
-		this.called.push({ call, options });
-		const answer = await this.answerCall(call);
-		if (answer !== undefined) return answer;
-		const [param] = call.params;
-		if (call.method === "service_transactionStatuses") {
-			assert.ok(Array.isArray(param), "hashes are asked for");
-			const result = param.map((hash: string) => ({
-				hash,
-				status: "UNKNOWN",
-				stage: this.stages.get(hash) ?? null,
-			}));
-			return { ok: true, result };
-		}
-		const hash = String(param);
-		if (call.method === "eth_getTransactionByHash") {
-			return { ok: true, result: this.stages.has(hash) ? { hash } : null };
-		}
-		assert.equal(call.method, "eth_cancelTransaction");
-		if (this.stages.get(hash) !== "BROADCAST") return failure("transaction not found or no longer pending");
-		this.stages.set(hash, "CANCELLED");
-		return { ok: true, result: true };
-	}
-
-	/** How often it was asked for `method`, and the first parameter each time. */
-	asked(method: string): readonly unknown[] {
-		return this.called.flatMap(({ call }) => (call.method === method ? [call.params[0]] : []));
-	}
-
-	override async statusPage(hash: string): Promise<unknown> {
-		if (this.breaker.isUnavailable) return null;
-		this.pagesAsked.push(hash);
-		return this.pages.get(hash) ?? null;
-	}
-}
-
-export function failure(message: string, code = -32000): RpcAnswer {
-	const error: WireVerdict = { code, message };
-	return { ok: false, error };
+export function fault(sent: boolean): Said {
+	return sent ? "breaks off" : "refuses";
 }
 
 /** A chain by its latest nonces and receipts. */
@@ -143,10 +62,10 @@ export interface FixtureOptions {
 export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { dialect = "mevblocker", alone = false } = options;
 	const { journal, clock } = await journalFixture();
-	const relay = new FakeUpstream("relay");
-	const fallback = new FakeUpstream("fallback");
-	fallback.dialect = dialectOf(dialect);
-	const upstreams = { relay, fallback: alone ? null : fallback };
+	const hashes = new Map<string, string>();
+	const hashOfRaw = (raw: string) => hashes.get(raw) ?? assert.fail("another transaction");
+	const { relay, fallback, end } = await playUpstreams({ hashOf: hashOfRaw, clock, dialect });
+	const upstreams = { relay: relay.near, fallback: alone ? null : fallback.near };
 	const chain = new FakeChain();
 	const background = new Background({}, { log: silentLogger });
 	const outcomes: string[] = [];
@@ -175,6 +94,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		const { acknowledged = true, ...rest } = changed;
 		const hash = hashOf(n);
 		const [first = "relay", ...others] = holders;
+		hashes.set(`0x${rawOf(n).toString("hex")}`, hash);
 		const entry = newEntry(n, { from: senderOf(1), receivedAt: clock.now(), ...rest });
 		assert.equal(await journal.add(entry, first), true, "it is added");
 		for (const by of others) await journal.held(hash, by);
@@ -189,6 +109,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		await clock.advance(5_000);
 		await stopping;
 		await background.join();
+		await end();
 	};
 	return {
 		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes },
@@ -233,10 +154,13 @@ export function scenario(
 ): void {
 	test(name, async () => {
 		const fixture = await reconcileFixture(options);
-		if (out) fixture.relay.breaker.set(true);
+		if (out) fixture.relay.isOut = true;
 		if (followed) await fixture.observer.start();
-		await body(fixture);
-		await fixture.stop();
+		try {
+			await body(fixture);
+		} finally {
+			await fixture.stop();
+		}
 	});
 }
 

@@ -2,11 +2,10 @@
 // plan.test.ts.
 
 import assert from "node:assert/strict";
-import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
+import { refusal, type Said } from "../wire.ts";
 import {
 	ACKNOWLEDGED,
 	endingOf,
-	failure,
 	fault,
 	hashOf,
 	type ReconcileFixture,
@@ -19,22 +18,23 @@ const CANCEL = "eth_cancelTransaction";
 
 scenario("a row that only the fallback had is sent to the relay on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
-	fixture.fallback.breaker.set(true);
+	fixture.fallback.isOut = true;
 	await fixture.clock.advance(100);
 	assert.deepEqual(fixture.relay.hashes, [hash]);
-	const caller = fixture.relay.delivered[0]?.options.caller;
-	assert.deepEqual([caller?.address, caller?.signer, caller?.signature], ["192.0.2.7", null, null]);
+	const { headers } = fixture.relay.submissions[0] ?? assert.fail();
+	assert.equal(headers["x-forwarded-for"], "192.0.2.7");
+	assert.ok(!("x-boost-signer" in headers || "x-flashbots-signature" in headers));
 });
 
 /** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
-const ANSWERS: readonly (readonly [string, readonly Delivery[], number, number, readonly string[]])[] = [
+const ANSWERS: readonly (readonly [string, readonly Said[], number, number, readonly string[]])[] = [
 	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
 	["a fault without a byte sent: after 1, 2 and 4 s", Array(9).fill(fault(false)), 7_500, 4, ["relay"]],
 	["faults wait 30 s at most", Array(99).fill(fault(false)), 130_000, 9, ["relay"]],
 	["no verdict: a cancel must reach it", [fault(true)], 500, 1, ["relay", "fallback"]],
 	[
 		"no verdict: it gets it again until it says so",
-		[fault(true), { kind: "aborted", sent: true }, { kind: "acknowledged", known: true }, refused()],
+		[fault(true), "breaks off", ACKNOWLEDGED, refused()],
 		...([20_000, 3, ["relay", "fallback"]] as const),
 	],
 	["no verdict, then a refusal: it does not have it", [fault(true), refused()], 10_000, 2, ["relay"]],
@@ -44,10 +44,10 @@ for (const [what, answers, ms, count, holders] of ANSWERS) {
 		const { relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1);
 		const left = [...answers];
-		fallback.answer = () => left.shift() ?? ACKNOWLEDGED;
-		relay.breaker.set(true);
+		fallback.onSubmission = () => left.shift() ?? ACKNOWLEDGED;
+		relay.isOut = true;
 		await clock.advance(ms);
-		assert.deepEqual([fallback.delivered.length, fixture.holders(hash)], [count, holders]);
+		assert.deepEqual([fallback.submissions.length, fixture.holders(hash)], [count, holders]);
 	});
 }
 
@@ -57,16 +57,16 @@ for (const back of ["relay", "fallback"] as const) {
 		async (fixture) => {
 			const { relay, fallback, clock } = fixture;
 			const hash = await fixture.opened(1);
-			fallback.answer = () => (back === "relay" ? refused() : fault(false));
-			relay.breaker.set(true);
+			fallback.onSubmission = () => (back === "relay" ? refused() : fault(false));
+			relay.isOut = true;
 			await clock.advance(100_000);
-			const before = fallback.delivered.length;
-			fallback.answer = () => ACKNOWLEDGED;
-			fixture[back].breaker.set(back === "fallback");
+			const before = fallback.submissions.length;
+			fallback.onSubmission = () => ACKNOWLEDGED;
+			fixture[back].isOut = back === "fallback";
 			await clock.advance(50);
-			fixture[back].breaker.set(back === "relay");
+			fixture[back].isOut = back === "relay";
 			await clock.advance(50);
-			assert.equal(fallback.delivered.length, before + 1);
+			assert.equal(fallback.submissions.length, before + 1);
 			assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
 		},
 	);
@@ -77,23 +77,24 @@ scenario(
 	async (fixture) => {
 		const { relay, fallback, clock } = fixture;
 		for (const n of [1, 2, 3]) await fixture.opened(n, ["relay"], { from: senderOf(n) });
-		const limited: Delivery = { kind: "failed", fault: "limited", sent: true, retryAfterS: 20 };
-		fallback.answer = () => limited;
-		relay.breaker.set(true);
+		const limited: Said = { http: "429 Too Many Requests", headers: ["retry-after: 20"] };
+		fallback.onSubmission = () => limited;
+		relay.isOut = true;
 		await clock.advance(4_500);
-		assert.equal(fallback.delivered.length, 3, "those that were sent at the same time");
+		assert.equal(fallback.submissions.length, 3, "those that were sent at the same time");
 		assert.deepEqual(fixture.holders(hashOf(1)), ["relay"], "who says so keeps nothing");
-		fallback.answer = () => ACKNOWLEDGED;
+		fallback.onSubmission = () => ACKNOWLEDGED;
 		await fixture.opened(4, ["relay"], { from: senderOf(4) });
 		await clock.advance(5_000);
-		assert.equal(fallback.delivered.length, 3, "a new one waits too");
+		assert.equal(fallback.submissions.length, 3, "a new one waits too");
 		await clock.advance(12_000);
-		assert.equal(fallback.delivered.length, 7);
-		relay.breaker.set(false);
+		assert.equal(fallback.submissions.length, 7);
+		relay.isOut = false;
 		const [hash, other] = [await fixture.opened(5, ["fallback"], { from: senderOf(5) }), hashOf(6)];
-		const answers = [limited, refused("limit exceeded", -32005)];
-		relay.answer = (tx) => (tx.hash === hash ? (answers.shift() ?? ACKNOWLEDGED) : ACKNOWLEDGED);
-		fallback.breaker.set(true);
+		const full: Said = { error: { code: -32000, message: "txpool is full", data: { scope: "pool" } } };
+		const answers = [full, refused("limit exceeded", -32005), full];
+		relay.onSubmission = (tx) => (tx.hash === hash ? (answers.shift() ?? ACKNOWLEDGED) : ACKNOWLEDGED);
+		fallback.isOut = true;
 		await clock.advance(1_500);
 		await fixture.opened(6, ["fallback"], { from: senderOf(6) });
 		await clock.advance(1_500);
@@ -107,11 +108,11 @@ for (const ending of ["cancelled", "mined"] as const) {
 	scenario(`one that is ${ending} while it is being delivered`, async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1);
-		fallback.answer = async () => {
+		fallback.onSubmission = async () => {
 			await journal.end(hash, ending);
 			return ACKNOWLEDGED;
 		};
-		relay.breaker.set(true);
+		relay.isOut = true;
 		await clock.advance(1_000);
 		assert.deepEqual(fallback.asked(CANCEL), ending === "cancelled" ? [hash] : [], "it is taken back there");
 		assert.deepEqual(journal.ended(hash)?.cancelAt, []);
@@ -122,7 +123,7 @@ for (const ending of ["cancelled", "mined"] as const) {
 async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
 	const earlier = await fixture.opened(1, ["relay", "fallback"]);
-	relay.breaker.set(true);
+	relay.isOut = true;
 	const later = await fixture.opened(2, ["fallback"], {
 		nonce: 1n,
 		replacesAtUpstreams: ["relay", "fallback"],
@@ -141,8 +142,8 @@ for (const [what, answer, holders] of [
 	scenario(`a replacement ${what}`, async (fixture) => {
 		const later = await replacedInOutage(fixture);
 		const { relay, fallback, journal, clock } = fixture;
-		relay.answer = () => answer;
-		relay.breaker.set(false);
+		relay.onSubmission = () => answer;
+		relay.isOut = false;
 		await clock.advance(5_000);
 		assert.deepEqual([relay.hashes, fallback.hashes], [[later], []]);
 		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAtUpstreams], [holders, []]);
@@ -154,32 +155,36 @@ scenario("pending cancels are sent on the client's behalf, and any answer settle
 	const hash = await fixture.opened(1, ["relay", "fallback"]);
 	const unknown = await fixture.opened(2);
 	relay.stages.delete(unknown);
-	for (const { breaker } of [relay, fallback]) breaker.set(true);
+	for (const one of [relay, fallback]) one.isOut = true;
 	await journal.end(hash, "cancelled", ["relay", "fallback"]);
 	await journal.end(unknown, "cancelled", ["relay"]);
 	await clock.advance(5_000);
-	assert.equal(relay.called.length + fallback.called.length, 0, "both are out");
-	relay.breaker.set(false);
+	assert.equal(relay.calls.length + fallback.calls.length, 0, "both are out");
+	relay.isOut = false;
 	await clock.advance(100);
 	assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
-	assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
+	assert.equal(relay.calls[0]?.headers["x-forwarded-for"], "192.0.2.1");
 	const cancelAt = [hash, unknown].map((one) => journal.ended(one)?.cancelAt);
 	assert.deepEqual(cancelAt, [["fallback"], []], "not found is an answer");
-	fallback.breaker.set(false);
+	fallback.isOut = false;
 	await clock.advance(60_000);
-	assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
+	assert.deepEqual(fallback.calls[0]?.headers, {}, "no client is named to a third party");
 	assert.deepEqual([relay.stages.get(hash), fallback.stages.get(hash)], ["CANCELLED", "CANCELLED"]);
-	assert.deepEqual([relay.called.length, fallback.called.length], [2, 1]);
+	assert.deepEqual([relay.calls.length, fallback.calls.length], [2, 1]);
 });
 
 scenario("after no answer, a rate limit or an internal error a cancel is sent again", async (fixture) => {
 	const { journal, relay, clock } = fixture;
 	const hash = await fixture.opened(1);
-	const answers = [null, failure("limit exceeded", -32005), failure("internal error", -32603)];
-	relay.answerCall = () => answers.shift();
+	const answers: Said[] = [
+		"breaks off",
+		refusal("limit exceeded", -32005),
+		refusal("internal error", -32603),
+	];
+	relay.onCall = () => answers.shift() ?? "keeps";
 	await journal.end(hash, "cancelled", ["relay"]);
 	await clock.advance(10_500);
-	assert.equal(relay.called.length, 4);
+	assert.equal(relay.calls.length, 4);
 	assert.deepEqual(journal.ended(hash)?.cancelAt, []);
 });
 
@@ -190,15 +195,15 @@ const LOST = [
 	[["relay", "fallback"], [refused(), refused()], 1, 0, ["fallback"]],
 ] as const;
 for (const [held, answers, toRelay, toFallback, holders] of LOST) {
-	const said = answers[0].kind;
+	const said = JSON.stringify(answers[0]);
 	scenario(`the relay gets a lost row again: ${said}, and ${held.join(" and ")} had it`, async (fixture) => {
 		const { relay, fallback, clock, handover } = fixture;
 		const hash = await fixture.opened(1, held);
-		const left: Delivery[] = [...answers];
-		relay.answer = () => left.shift() ?? refused();
+		const left: Said[] = [...answers];
+		relay.onSubmission = () => left.shift() ?? refused();
 		handover.lost(hash, "relay");
 		await clock.advance(60_000);
-		assert.deepEqual([relay.delivered.length, fallback.delivered.length], [toRelay, toFallback]);
+		assert.deepEqual([relay.submissions.length, fallback.submissions.length], [toRelay, toFallback]);
 		assert.deepEqual(fixture.holders(hash), holders);
 	});
 }
@@ -210,15 +215,15 @@ for (const alone of [true, false]) {
 		async (fixture) => {
 			const { relay, fallback, clock, handover } = fixture;
 			const [hash, behind] = [await fixture.opened(1), await fixture.opened(2)];
-			relay.answer = (tx) => (tx.hash === hash ? refused("txpool is full") : ACKNOWLEDGED);
-			fallback.answer = () => refused();
+			relay.onSubmission = (tx) => (tx.hash === hash ? refused("txpool is full") : ACKNOWLEDGED);
+			fallback.onSubmission = () => refused();
 			for (const one of [hash, behind]) handover.lost(one, "relay");
 			await clock.advance(100);
 			assert.deepEqual(relay.hashes, [hash, behind], "what stands behind it does not wait");
 			await clock.advance(150_000);
 			assert.ok(relay.hashes.length <= 12, `${relay.hashes.length} deliveries`);
 			assert.deepEqual([fixture.holders(hash), endingOf(fixture, hash)], [[], null]);
-			relay.answer = () => ACKNOWLEDGED;
+			relay.onSubmission = () => ACKNOWLEDGED;
 			await clock.advance(31_000);
 			assert.deepEqual(fixture.holders(hash), ["relay"]);
 		},
@@ -239,7 +244,7 @@ scenario("one that ends or is replaced while it waits for its bytes is not sent"
 		else journal.setInProgress(hash, true);
 		return read(hash);
 	};
-	relay.breaker.set(true);
+	relay.isOut = true;
 	await clock.advance(3_000);
 	assert.deepEqual(fallback.hashes, []);
 	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
@@ -251,15 +256,15 @@ scenario(
 		const { journal, relay, fallback, clock } = fixture;
 		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
 		const later = hashOf(2);
-		fallback.answer = async ({ hash }) => {
+		fallback.onSubmission = async ({ hash }) => {
 			if (hash !== earlier) return ACKNOWLEDGED;
-			relay.breaker.set(false);
+			relay.isOut = false;
 			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAtUpstreams: ["relay"] });
 			await journal.replacementDelivered(later, "relay");
 			await journal.end(earlier, "replaced");
 			return ACKNOWLEDGED;
 		};
-		relay.breaker.set(true);
+		relay.isOut = true;
 		await clock.advance(3_000);
 		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
 		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
