@@ -2,24 +2,13 @@
 // cancelled is handed over.
 
 import assert from "node:assert/strict";
-import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
-import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import {
-	ACKNOWLEDGED,
-	hanging,
-	type RequestFixture,
-	rejected,
-	scenario,
-	TIMED_OUT,
-} from "./requestFixture.ts";
+import { refusal, type Said } from "../wire.ts";
+import { ACKNOWLEDGED, BROKEN_OFF, hanging, type RequestFixture, scenario } from "./requestFixture.ts";
 
 const OWNER = testAccount(0);
-const YES: RpcAnswer = { ok: true, result: true };
-const NOT_FOUND: RpcAnswer = {
-	ok: false,
-	error: { code: -32000, message: "transaction not found or no longer pending" },
-};
+const YES: Said = { result: true };
+const NOT_FOUND = refusal("transaction not found or no longer pending");
 const NOT_PENDING = /not found or no longer pending/;
 const ONE = signedTransaction({ nonce: 0n, by: OWNER });
 const { hash: HASH } = ONE;
@@ -30,8 +19,8 @@ const STRANGER = { address: "198.51.100.7" };
 /** `ONE`, submitted and acknowledged where it is said. */
 async function held(fixture: RequestFixture, by: "relay" | "fallback" | "both", changed = {}): Promise<void> {
 	const { relay, submissions, journal, request } = fixture;
-	if (by === "both") relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
-	relay.isUnavailable = by === "fallback";
+	if (by === "both") relay.deliveries = [BROKEN_OFF, ACKNOWLEDGED];
+	relay.isOut = by === "fallback";
 	await submissions.submit(ONE.raw, request(changed));
 	assert.deepEqual(journal.get(HASH)?.holders, by === "both" ? ["relay", "fallback"] : [by]);
 }
@@ -47,7 +36,7 @@ function endOf({ journal }: RequestFixture): readonly unknown[] | null {
 	return end === null ? null : [end.ending, ...end.cancelAt];
 }
 
-type Answer = RpcAnswer | null | "out" | "behind an open breaker";
+type Answer = Said | null | "out" | "behind an open breaker";
 interface Case {
 	readonly by: "relay" | "fallback" | "both";
 	/** What each holder says; null: nothing. */
@@ -98,10 +87,10 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 		for (const one of ["relay", "fallback"] as const) {
 			const answer = said[one];
 			const isOut = answer === "out" || answer === "behind an open breaker";
-			fixture[one].isUnavailable ||= isOut;
+			fixture[one].isOut ||= isOut;
 			fixture[one].isReachable = answer === "behind an open breaker";
 			if (answer === undefined || answer === "out") continue;
-			fixture[one].answers = [answer === "behind an open breaker" ? YES : answer];
+			fixture[one].answers = [answer === "behind an open breaker" ? YES : (answer ?? BROKEN_OFF)];
 			asked.push(one);
 		}
 		if (heard === true) assert.equal(await cancel(fixture, who), true);
@@ -119,8 +108,8 @@ scenario(
 	async (fixture) => {
 		const { journal, relay } = fixture;
 		await held(fixture, "relay");
-		const stage = (one: string | null): RpcAnswer => ({
-			...{ ok: true, result: [{ hash: HASH, status: "UNKNOWN", stage: one }] },
+		const stage = (one: string | null): Said => ({
+			result: [{ hash: HASH, status: "UNKNOWN", stage: one }],
 		});
 		relay.answers = [NOT_FOUND, stage("INCLUDED")];
 		await assert.rejects(cancel(fixture), NOT_PENDING);
@@ -139,7 +128,7 @@ scenario("a row without a holder is cancelled at once; a mined one is no longer 
 	const other = signedTransaction({ nonce: 1n, by: OWNER });
 	await submissions.submit(other.raw, request());
 	await journal.end(other.hash, "mined");
-	relay.isUnavailable = true;
+	relay.isOut = true;
 	await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
 });
 
@@ -184,7 +173,7 @@ for (const by of ["fallback", "both"] as const) {
 scenario("an upstream that becomes a holder during a cancel is told too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
-	relay.isUnavailable = false;
+	relay.isOut = false;
 	fallback.onCall = () => journal.held(HASH, "relay");
 	fallback.answers = [YES];
 	relay.answers = [YES];
@@ -204,7 +193,7 @@ scenario(
 		assert.equal(fixture.journal.get(HASH)?.inProgress, true, "a cancel that fails leaves it to its request");
 		relay.answers = [YES];
 		assert.equal(await cancel(fixture), true);
-		say(TIMED_OUT);
+		say(BROKEN_OFF);
 		assert.equal((await submitted).tx.hash, HASH);
 		assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
 		assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
@@ -213,7 +202,7 @@ scenario(
 
 scenario("a row that is acknowledged elsewhere during its cancel is cancelled there too", async (fixture) => {
 	const { submissions, relay, fallback, request, triggers } = fixture;
-	relay.deliveries = [TIMED_OUT];
+	relay.deliveries = [BROKEN_OFF];
 	const answer = hanging(fallback);
 	const submitted = submissions.submit(ONE.raw, request());
 	const say = await answer;
@@ -241,7 +230,7 @@ scenario(
 		assert.equal((await soft(fixture)).cancels, true);
 		assert.equal(isUnderWay, true, "nobody else sees to it meanwhile");
 		assert.deepEqual([endOf(fixture), journal.depth], [["cancelled"], 0]);
-		relay.isUnavailable = true;
+		relay.isOut = true;
 		assert.equal((await soft(fixture)).cancels, true);
 		assert.equal((await submissions.submit(ONE.raw, request())).tx.hash, HASH);
 		assert.equal(fallback.sent.length, 0, "neither may be revived");
@@ -252,18 +241,18 @@ scenario(
 const SOFTLY: readonly (readonly [
 	string,
 	"relay" | "fallback",
-	Delivery,
+	Said,
 	true | RegExp,
 	readonly string[] | null,
 ])[] = [
 	[
 		"is the relay's verdict where it refuses",
 		"relay",
-		rejected("nonce too low: next nonce 1"),
+		refusal("nonce too low: next nonce 1"),
 		/nonce too low/,
 		null,
 	],
-	["without a verdict: it goes nowhere else", "relay", TIMED_OUT, UNREACHED, ["cancelled", "relay"]],
+	["without a verdict: it goes nowhere else", "relay", BROKEN_OFF, UNREACHED, ["cancelled", "relay"]],
 	["goes to the fallback with the flag that makes it free", "fallback", ACKNOWLEDGED, true, ["cancelled"]],
 	[
 		"is not sent where it would cost",
@@ -287,8 +276,8 @@ for (const [name, by, delivery, heard, end] of SOFTLY) {
 			assert.deepEqual([endOf(fixture), other.sent.length], [end, 0]);
 			const isSent = dialect === "mevblocker";
 			assert.deepEqual(upstream.hashes, isSent ? [HASH, selfTransfer().hash] : [HASH]);
-			const { path, search } = upstream.sent.at(-1)?.tx ?? {};
-			if (by === "fallback") assert.deepEqual({ path, search }, SOFT);
+			if (by === "fallback" && isSent)
+				assert.equal(upstream.sent.at(-1)?.target, `/${SOFT.path}?${SOFT.search}`);
 			assert.equal(fixture.journal.get(HASH)?.inProgress ?? false, false);
 		},
 		{ dialect },

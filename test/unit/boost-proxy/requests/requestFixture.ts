@@ -1,85 +1,83 @@
 // The fixture for boost's request handling: a real journal on a disk in memory, upstreams with scripted answers, and requests.
 
 import { test } from "node:test";
-import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { DialectName, Sendable, SendOptions, Upstream } from "../../../../boost-proxy/domain/ports.ts";
-import type {
-	BoostPath,
-	Delivery,
-	RequestState,
-	UpstreamName,
-} from "../../../../boost-proxy/domain/request.ts";
+import type { DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import type { BoostPath, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { Background } from "../../../../shared/background.ts";
-import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
+import { nextTurn } from "../../../../shared/clock.ts";
+import { decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
-import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
+import { type Left, type PlayedUpstream, playUpstreams, refusal, type Said } from "../wire.ts";
 
-export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
-export const TIMED_OUT: Delivery = { kind: "failed", fault: "timeout", sent: true };
-export const REFUSED: Delivery = { kind: "failed", fault: "refused", sent: false };
-export const INTERNAL: Delivery = {
-	...{ kind: "failed", fault: "internal", sent: true },
-	error: { code: -32603, message: "internal error" },
-};
-export const rejected = (message: string): Delivery => ({
-	kind: "rejected",
-	error: { code: -32000, message },
-});
+export const ACKNOWLEDGED: Said = "keeps";
+export const BROKEN_OFF: Said = "breaks off";
+export const REFUSED: Said = "refuses";
+export const INTERNAL = refusal("internal error", -32603);
 
 /** An upstream whose next answers are in `deliveries` and `answers`. */
-export class FakeUpstream extends FakeUpstreamBase {
-	/** Used one after another; the last one repeats. */
-	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
-	answers: (RpcAnswer | null)[] = [];
-	refusals: Partial<Record<BoostPath, string>> = {};
+export class AnsweringUpstream {
+	/** To submissions, one after another; the last one repeats. */
+	deliveries: (Said | (() => Promise<Said>))[] = [ACKNOWLEDGED];
+	/** To calls; then it gives none. */
+	answers: Said[] = [];
 	/** Runs during each call. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
 	isReachable = false;
-	readonly sent: {
-		readonly tx: Sendable;
-		readonly deadlineMs: number;
-		readonly caller: SendOptions["caller"];
-	}[] = [];
-	readonly called: RpcCall[] = [];
+	/** Calls that it could answer. */
+	readonly called: Left[] = [];
+	readonly #played: PlayedUpstream;
 
-	constructor(name: UpstreamName, dialect: DialectName | null) {
-		super(name, dialect === null ? null : dialectOf(dialect));
+	constructor(played: PlayedUpstream) {
+		this.#played = played;
+		played.onSubmission = () => this.#next();
+		played.onCall = (call) => this.#answer(call);
 	}
 
-	/** Hashes that were sent to it. */
+	get name(): UpstreamName {
+		return this.#played.name;
+	}
+
+	get isOut(): boolean {
+		return this.#played.isOut;
+	}
+
+	set isOut(isOut: boolean) {
+		this.#played.isOut = isOut;
+	}
+
+	/** Submissions that have left for it. */
+	get sent(): readonly Left[] {
+		return this.#played.submissions;
+	}
+
+	/** Their hashes. */
 	get hashes(): readonly string[] {
-		return this.sent.map(({ tx }) => tx.hash);
+		return this.#played.hashes;
 	}
 
-	override refusal(path: BoostPath): string | null {
-		return this.refusals[path] ?? null;
+	/** Whether a byte of a submission has arrived. */
+	get hasAny(): boolean {
+		return this.#played.arrived.length > 0;
 	}
 
-	override async deliver(
-		tx: Sendable,
-		{ deadlineMs, caller, routing }: Parameters<Upstream["deliver"]>[1],
-	): Promise<Delivery | null> {
-		if (this.isUnavailable) return null;
-		this.sent.push({ tx, deadlineMs, caller });
-		if (routing !== undefined) routing.attempts += 1;
+	#next(): Said | Promise<Said> {
 		const [next] = this.deliveries;
 		if (this.deliveries.length > 1) this.deliveries.shift();
 		if (next === undefined) throw new Error("nothing to say");
 		return typeof next === "function" ? next() : next;
 	}
 
-	override async call(call: RpcCall, options?: { readonly anyway?: boolean }): Promise<RpcAnswer | null> {
-		if (this.isUnavailable && !(options?.anyway === true && this.isReachable)) return null;
+	#answer(call: Left): Said | Promise<Said> {
+		if (this.isOut && !this.isReachable) return "refuses";
 		this.called.push(call);
-		await this.onCall();
-		return this.answers.shift() ?? null;
+		return this.onCall().then(() => this.answers.shift() ?? "breaks off");
 	}
 }
 
@@ -93,9 +91,12 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	let triggers = 0;
 	const { journal, clock, disk } = await journalFixture();
 	const { rows } = journal;
-	const relay = new FakeUpstream("relay", null);
-	const fallback = new FakeUpstream("fallback", dialect);
-	const upstreams = { relay, fallback };
+	/** Why the fallback may not have a path's transactions. */
+	const refusals: Record<BoostPath, string | null> = { fast: null, noreverts: null };
+	const played = await playUpstreams({ hashOf, clock, dialect, refusals });
+	const relay = new AnsweringUpstream(played.relay);
+	const fallback = new AnsweringUpstream(played.fallback);
+	const upstreams = { relay: played.relay.near, fallback: played.fallback.near };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
 	/** Its id, and the next nonce of every account, as hex; null: it can't be read. */
 	const chain: { id: bigint | null; nextNonce: string | null } = { id: 31_337n, nextNonce: null };
@@ -131,9 +132,16 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		...changed,
 	});
 	return {
-		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request },
+		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request, refusals },
+		end: played.end,
 		triggers: () => triggers,
 	};
+}
+
+function hashOf(raw: string): string {
+	const decoded = decodeTransaction(Buffer.from(raw.slice(2), "hex"));
+	if (!decoded.ok) throw new Error("what has left is no transaction");
+	return decoded.tx.hash;
 }
 
 export type RequestFixture = Awaited<ReturnType<typeof requestFixture>>;
@@ -144,14 +152,21 @@ export function scenario(
 	body: (fixture: RequestFixture) => Promise<void>,
 	options: RequestFixtureOptions = {},
 ): void {
-	test(name, async () => body(await requestFixture(options)));
+	test(name, async () => {
+		const fixture = await requestFixture(options);
+		try {
+			await body(fixture);
+		} finally {
+			await fixture.end();
+		}
+	});
 }
 
 /** The next delivery to `upstream` hangs; resolves once it has begun with a function that answers it. */
-export async function hanging(upstream: FakeUpstream): Promise<(delivery: Delivery) => void> {
+export async function hanging(upstream: AnsweringUpstream): Promise<(said: Said) => void> {
 	const before = upstream.sent.length;
-	let answer = (_: Delivery): void => {};
+	let answer = (_: Said): void => {};
 	upstream.deliveries = [() => new Promise((resolve) => (answer = resolve))];
-	while (upstream.sent.length === before) await Promise.resolve();
+	while (upstream.sent.length === before) await nextTurn();
 	return answer;
 }

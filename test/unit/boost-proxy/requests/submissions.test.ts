@@ -5,11 +5,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { attemptMs } from "../../../../boost-proxy/domain/budget.ts";
-import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
+import { nextTurn } from "../../../../shared/clock.ts";
 import { ForeignRpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, hanging, INTERNAL, REFUSED, rejected, scenario, TIMED_OUT } from "./requestFixture.ts";
+import { refusal, type Said } from "../wire.ts";
+import {
+	ACKNOWLEDGED,
+	BROKEN_OFF,
+	hanging,
+	INTERNAL,
+	REFUSED,
+	type RequestFixture,
+	scenario,
+} from "./requestFixture.ts";
 
 const tx = (nonce: number, value = 0n, index = 0) =>
 	signedTransaction({ nonce: BigInt(nonce), value, by: testAccount(index) });
@@ -48,29 +57,45 @@ test("the shares of a request's time", () => {
 });
 
 /** What the relay says, and who may have it when the fallback, where it is asked, has acknowledged it. */
-const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[] = [
-	["acknowledges", ACKNOWLEDGED, ["relay"]],
-	["refused", REFUSED, ["fallback"]],
-	["out", "out", ["fallback"]],
-	["timed out with bytes sent", TIMED_OUT, ["relay", "fallback"]],
-	["reset midway", { kind: "failed", fault: "reset", sent: true }, ["relay", "fallback"]],
-	["cut off midway", { kind: "aborted", sent: true }, ["relay", "fallback"]],
-	["cut off before a byte left", { kind: "aborted", sent: false }, ["fallback"]],
-	["5xx", { kind: "failed", fault: "httpStatus", sent: true }, ["relay", "fallback"]],
-	["-32603, which keeps nothing", INTERNAL, ["fallback"]],
-	["a full pool", { kind: "failed", fault: "limited", sent: true }, ["fallback"]],
-];
+const AFTER: readonly (readonly [string, Said | "out" | "cut off" | "cut off unsent", readonly string[]])[] =
+	[
+		["acknowledges", ACKNOWLEDGED, ["relay"]],
+		["refuses the connection", REFUSED, ["fallback"]],
+		["is out", "out", ["fallback"]],
+		["hangs", "hangs", ["relay", "fallback"]],
+		["breaks off", BROKEN_OFF, ["relay", "fallback"]],
+		["is cut off midway", "cut off", ["relay", "fallback"]],
+		["is cut off before a byte has left", "cut off unsent", ["fallback"]],
+		["says 502", { http: "502 Bad Gateway" }, ["relay", "fallback"]],
+		["says -32603, which keeps nothing", INTERNAL, ["fallback"]],
+		[
+			"says that its pool is full for everybody",
+			{ error: { code: -32000, message: "txpool is full", data: { scope: "pool" } } },
+			["fallback"],
+		],
+	];
+/** The relay's breaker opens while it has the request, or before a byte of it has left. */
+async function cutOff(relay: RequestFixture["relay"], isSent: boolean): Promise<Said> {
+	while (isSent && !relay.hasAny) await nextTurn();
+	relay.isOut = true;
+	return "hangs";
+}
+
 for (const [name, delivery, holders] of AFTER) {
 	scenario(`the relay ${name}: ${holders.join(" and ")} may have it`, async (fixture) => {
-		const { submissions, journal, relay, fallback, request } = fixture;
-		if (delivery === "out") relay.isUnavailable = true;
-		else relay.deliveries = [delivery];
+		const { submissions, journal, relay, fallback, request, clock } = fixture;
+		if (delivery === "out") relay.isOut = true;
+		else if (delivery === "cut off" || delivery === "cut off unsent") {
+			relay.deliveries = [() => cutOff(relay, delivery === "cut off")];
+		} else relay.deliveries = [delivery];
 		const state = request({ search: "referrer=a" });
-		assert.equal((await submissions.submit(ONE.raw, state)).cancels, false);
+		const submitted = submissions.submit(ONE.raw, state);
+		if (delivery === "hangs") await clock.advance(5_000);
+		assert.equal((await submitted).cancels, false);
 		const { holders: found, acknowledged, inProgress } = journal.get(ONE.hash) ?? {};
 		assert.deepEqual([found, acknowledged, inProgress], [holders, true, false]);
 		const by = delivery === ACKNOWLEDGED ? relay : fallback;
-		assert.equal(by.sent[0]?.tx.search, "referrer=a");
+		assert.equal(by.sent[0]?.target, "/fast?referrer=a");
 		assert.deepEqual(fallback.hashes, by === relay ? [] : [ONE.hash]);
 		assert.deepEqual([...state.routing.answeredBy], [by.name]);
 	});
@@ -84,7 +109,7 @@ scenario("a verdict is returned unchanged, no other upstream is asked, nothing i
 		{ code: -32000, message: "nonce too low: next nonce 5, tx nonce 0" },
 		{ code: -32005, message: "too many pending transactions from this client", data },
 	]) {
-		relay.deliveries = [{ kind: "rejected", error }];
+		relay.deliveries = [{ error }];
 		await assert.rejects(submissions.submit(ONE.raw, request()), (thrown: ForeignRpcError) => {
 			assert.ok(thrown instanceof ForeignRpcError, "not as it came");
 			const { code, message } = thrown;
@@ -100,8 +125,8 @@ scenario(
 	"after no verdict of the relay and one of the fallback, the relay's copy is observed",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
-		relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
-		fallback.deliveries = [rejected("insufficient funds")];
+		relay.deliveries = [BROKEN_OFF, ACKNOWLEDGED];
+		fallback.deliveries = [refusal("insufficient funds")];
 		await assert.rejects(submissions.submit(ONE.raw, request()), /insufficient funds/);
 		const row = journal.get(ONE.hash);
 		assert.deepEqual([row?.holders, row?.acknowledged], [["relay"], false], "and handed to nobody");
@@ -125,10 +150,10 @@ for (const [name, { message, ...expected }] of NOBODY) {
 	scenario(
 		`no upstream accepts it, ${name}: the reason is returned, and nothing is kept`,
 		async (fixture) => {
-			const { submissions, journal, relay, fallback, request } = fixture;
-			relay.isUnavailable = name === "both out" || name === "not for the fallback";
-			fallback.isUnavailable = name === "both out" || name === "an internal error";
-			fallback.refusals = { noreverts: NO_REVERTS };
+			const { submissions, journal, relay, fallback, request, refusals } = fixture;
+			relay.isOut = name === "both out" || name === "not for the fallback";
+			fallback.isOut = name === "both out" || name === "an internal error";
+			refusals.noreverts = NO_REVERTS;
 			relay.deliveries = [INTERNAL];
 			const state = request({
 				...(name === "no time" ? { until: 0 } : {}),
@@ -152,7 +177,7 @@ scenario("the same bytes at the same time are one submission", async ({ submissi
 scenario("the bytes of a live row are sent again, and the row stays whatever the result", async (fixture) => {
 	const { submissions, journal, relay, request } = fixture;
 	for (let i = 0; i < 2; i += 1) await submissions.submit(ONE.raw, request());
-	relay.deliveries = [rejected("txpool is full")];
+	relay.deliveries = [refusal("txpool is full")];
 	await assert.rejects(submissions.submit(ONE.raw, request()), /txpool is full/);
 	assert.deepEqual([relay.sent.length, journal.depth], [3, 1]);
 	const row = journal.get(ONE.hash);
@@ -168,7 +193,7 @@ for (const [ending, isSent] of Object.entries(AGAIN) as [Ending, boolean][]) {
 		const { submissions, journal, relay, request } = fixture;
 		await submissions.submit(ONE.raw, request());
 		await journal.end(ONE.hash, ending);
-		relay.isUnavailable = !isSent;
+		relay.isOut = !isSent;
 		const state = request();
 		assert.equal((await submissions.submit(ONE.raw, state)).tx.hash, ONE.hash);
 		assert.deepEqual([...state.routing.answeredBy], [isSent ? "relay" : "journal"]);
@@ -207,7 +232,7 @@ scenario(
 
 scenario("a replacement ends what it replaces and is pending at the other holders", async (fixture) => {
 	const { submissions, journal, relay, fallback, request, triggers } = fixture;
-	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
+	relay.deliveries = [BROKEN_OFF, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
 	const { ending, cancelAt } = journal.ended(ONE.hash) ?? {};
@@ -225,7 +250,7 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 scenario("a replacement that is refused leaves what it would have replaced", async (fixture) => {
 	const { submissions, journal, relay, request } = fixture;
 	await submissions.submit(ONE.raw, request());
-	relay.deliveries = [rejected("replacement transaction underpriced")];
+	relay.deliveries = [refusal("replacement transaction underpriced")];
 	await assert.rejects(submissions.submit(REPLACING.raw, request()), /underpriced/);
 	assert.deepEqual([journal.get(ONE.hash)?.holders, journal.get(REPLACING.hash)], [["relay"], null]);
 });
@@ -234,17 +259,17 @@ scenario(
 	"an account stays with an available fallback that alone has its pending transactions",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
-		relay.isUnavailable = true;
+		relay.isOut = true;
 		await submissions.submit(ONE.raw, request());
-		relay.isUnavailable = false;
+		relay.isOut = false;
 		for (const one of [tx(1), REPLACING]) await submissions.submit(one.raw, request());
 		assert.deepEqual([relay.sent.length, fallback.sent.length], [0, 3]);
 		await submissions.submit(tx(0, 0n, 7).raw, request());
 		assert.equal(relay.sent.length, 1, "another account goes to the relay");
-		fallback.isUnavailable = true;
+		fallback.isOut = true;
 		await submissions.submit(tx(2).raw, request());
 		assert.equal(relay.sent.length, 2, "while it is out");
-		fallback.isUnavailable = false;
+		fallback.isOut = false;
 		for (const entry of [...journal.open()]) await journal.end(entry.hash, "mined");
 		await submissions.submit(tx(3).raw, request());
 		assert.equal(relay.sent.length, 3, "once they are mined it is the relay's again");
@@ -256,10 +281,10 @@ scenario(
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		await submissions.submit(ONE.raw, request());
-		relay.isUnavailable = true;
+		relay.isOut = true;
 		await submissions.submit(tx(1).raw, request());
 		assert.deepEqual(fallback.hashes, [ONE.hash, tx(1).hash]);
-		assert.equal(fallback.sent[0]?.caller, null, "no client is named");
+		assert.deepEqual(fallback.sent[0]?.headers, {}, "no client is named");
 		assert.deepEqual(journal.get(ONE.hash)?.holders, ["relay", "fallback"]);
 	},
 );
@@ -275,7 +300,7 @@ for (const [nextNonce, lower] of [
 		async (fixture) => {
 			const { submissions, relay, fallback, request, chain } = fixture;
 			for (const nonce of [0, 2]) await submissions.submit(tx(nonce).raw, request());
-			relay.isUnavailable = true;
+			relay.isOut = true;
 			chain.nextNonce = nextNonce;
 			await submissions.submit(tx(3).raw, request());
 			assert.deepEqual(
@@ -290,7 +315,7 @@ for (const [nextNonce, lower] of [
 scenario("lower nonces stay at an available relay that gave no verdict", async (fixture) => {
 	const { submissions, relay, fallback, request } = fixture;
 	await submissions.submit(ONE.raw, request());
-	relay.deliveries = [TIMED_OUT];
+	relay.deliveries = [BROKEN_OFF];
 	await submissions.submit(tx(1).raw, request());
 	assert.deepEqual(fallback.hashes, [tx(1).hash]);
 });
@@ -298,7 +323,7 @@ scenario("lower nonces stay at an available relay that gave no verdict", async (
 scenario("the client gets a refusal once it is on disk", async (fixture) => {
 	const { submissions, relay, disk, clock, request } = fixture;
 	disk.hold = true;
-	relay.deliveries = [rejected("insufficient funds")];
+	relay.deliveries = [refusal("insufficient funds")];
 	let isTold = false;
 	const told = assert.rejects(submissions.submit(ONE.raw, request())).then(() => {
 		isTold = true;
