@@ -66,8 +66,8 @@ export class FarSide {
 	onSubmission: Script = () => "keeps";
 	onCall: Script = () => "keeps";
 	readonly #hashOf: (raw: string) => string;
-	/** What was made up for requests that have not arrived. */
-	readonly #said = new Map<object, { readonly body: string; readonly said: ReturnType<Script> }>();
+	/** What was made up for requests that have not arrived, call by call. */
+	readonly #said = new Map<object, Answering>();
 	#refuses = false;
 	#server: RawUpstream | null = null;
 
@@ -78,18 +78,17 @@ export class FarSide {
 
 	async start(): Promise<this> {
 		this.#server = await RawUpstream.start(({ socket }, text) => {
-			const body = text.slice(text.indexOf("\r\n\r\n") + 4);
 			const [, verb, target = ""] = /^(\w+) (\S+)/.exec(text) ?? [];
-			const answer = (said: Said): void => {
-				if (said === "breaks off" || said === "refuses") socket.destroy();
-				else if (said !== "hangs" && said !== "keeps") socket.end(textOf(said));
-			};
 			if (verb === "GET") return void socket.end(this.#page(target));
+			const body = text.slice(text.indexOf("\r\n\r\n") + 4);
 			this.arrived.push(body);
-			const [request = null, made] = [...this.#said].find(([, one]) => one.body === body) ?? [];
-			if (request !== null) this.#said.delete(request);
-			void Promise.resolve(made?.said ?? "keeps").then((said) => {
-				answer(said === "keeps" ? this.#own(this.#read(target, body, [])) : said);
+			const [request = null, made] = [...this.#said].find(([, { calls }]) => calls[0]?.body === body) ?? [];
+			if (request === null || made === undefined) throw new Error("it has left by another client");
+			this.#said.delete(request);
+			void Promise.all(made.said).then((said) => {
+				const answers = said.map((one, i) => (one === "keeps" ? this.#own(made.calls[i] as Left) : one));
+				if (answers.includes("breaks off")) socket.destroy();
+				else if (!answers.includes("hangs")) socket.end(textOf(answers, body.startsWith("[")));
 			});
 		});
 		return this;
@@ -126,15 +125,14 @@ export class FarSide {
 		else callback(null, "127.0.0.1", 4);
 	};
 
-	/** A request is being made, whose connection is looked up in the same turn. Returns whether its end is not waited for. */
-	made(request: Made): boolean {
-		const body = String(request.body);
-		const call = this.#read(request.path, body, request.headers);
-		this.left.push(call);
-		const said = call.method === SEND ? this.onSubmission(call) : this.onCall(call);
-		this.#refuses = said === "refuses";
-		if (said !== "refuses") this.#said.set(request, { body, said });
-		return said === "hangs" || said instanceof Promise;
+	/** A request is being made, whose connection is looked up in the same turn. */
+	made(request: Made): Answering {
+		const calls = this.#read(request);
+		this.left.push(...calls);
+		const said = calls.map((call) => (call.method === SEND ? this.onSubmission(call) : this.onCall(call)));
+		this.#refuses = said.includes("refuses");
+		if (!this.#refuses) this.#said.set(request, { calls, said });
+		return { calls, said };
 	}
 
 	/** A request has its end, whether or not it has arrived. */
@@ -153,14 +151,15 @@ export class FarSide {
 		await this.#server?.close();
 	}
 
-	#read(target: string, body: string, lines: readonly string[]): Left {
-		const { method, params } = JSON.parse(body) as RpcCall;
-		const [of] = params;
-		const hash = method === SEND ? this.#hashOf(String(of)) : String(of);
+	#read({ path: target, body: bytes, headers: lines }: Made): readonly Left[] {
+		const body = String(bytes);
 		const headers: Record<string, string> = {};
 		for (let i = 0; i < lines.length; i += 2) headers[String(lines[i]).toLowerCase()] = String(lines[i + 1]);
 		for (const usual of USUAL) delete headers[usual];
-		return { method, params, target, headers, hash, body };
+		return ([JSON.parse(body)].flat() as readonly RpcCall[]).map(({ method, params }) => {
+			const hash = method === SEND ? this.#hashOf(String(params[0])) : String(params[0]);
+			return { method, params, target, headers, hash, body };
+		});
 	}
 
 	#page(target: string): string {
@@ -203,9 +202,19 @@ export class FarSide {
 /** What each of our requests has. */
 const USUAL = ["content-type", "user-agent", "accept-encoding", "accept"];
 
-function textOf(said: Exclude<Said, string>): string {
-	if ("http" in said) return httpText("", said.http, [...TYPE, ...(said.headers ?? [])]);
-	return httpText(JSON.stringify({ jsonrpc: "2.0", id: 1, ...said }), "200 OK", TYPE);
+/** What an upstream makes of the calls of one request. */
+interface Answering {
+	readonly calls: readonly Left[];
+	readonly said: readonly ReturnType<Script>[];
+}
+
+/** As bytes; boost numbers the calls of an array. */
+function textOf(answers: readonly Said[], isArray: boolean): string {
+	for (const one of answers)
+		if (typeof one === "object" && "http" in one)
+			return httpText("", one.http, [...TYPE, ...(one.headers ?? [])]);
+	const bodies = answers.map((one, i) => ({ jsonrpc: "2.0", id: isArray ? i : 1, ...(one as object) }));
+	return httpText(JSON.stringify(isArray ? bodies : bodies[0]), "200 OK", TYPE);
 }
 
 /** Boost's side of one upstream, with a breaker that only a test opens and closes. */
@@ -234,7 +243,10 @@ export class NearSide extends HttpUpstream {
 			{ name: far.name, refusals: { fast: null, noreverts: null }, ...options },
 			{
 				...{ breaker, clock, transports, readTransports: transports, statusTransport: transport },
-				...{ readyBlobs: null, dialect: dialect === null ? null : dialectOf(dialect) },
+				...{
+					readyBlobs: null, // Flashbots has its pages elsewhere.
+					dialect: dialect === null ? null : dialectOf(dialect, { hasStatusUrl: dialect === "flashbots" }),
+				},
 			},
 		);
 		this.#breaker = breaker;
@@ -306,9 +318,10 @@ export class Tap {
 		if (far === undefined) return;
 		this.#pending.set(request, false);
 		if (request.method === "GET") return;
-		const isFree = far.made(request);
+		const { calls, said } = far.made(request);
+		const isFree = said.some((one) => one === "hangs" || one instanceof Promise);
 		this.#pending.set(request, isFree);
-		this.#onLeft(far.left.at(-1) as Left, far.name);
+		for (const call of calls) this.#onLeft(call, far.name);
 	};
 
 	readonly #ended = (message: unknown): void => {

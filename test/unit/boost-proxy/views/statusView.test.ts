@@ -10,7 +10,9 @@ import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts"
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
-import { minedObject, refusal, ViewFixture } from "./viewFixture.ts";
+import { minedObject, refusal, type ViewFixture, viewFixtures } from "./viewFixture.ts";
+
+const viewFixture = viewFixtures();
 
 /** As it would be sent, and who is named for it. */
 async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string, number]> {
@@ -25,7 +27,7 @@ const held = (hash: string, fastMode = true) => ({
 });
 
 test("the relay's record is shown unchanged, and the observer gets its stage", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	const tx = fixture.holds(5, ["relay"]);
 	for (const [status, stage] of [
 		["UNKNOWN", "BROADCAST"],
@@ -53,7 +55,7 @@ test("a row is HELD while the relay has no valid record or is unavailable, until
 		(fixture, hash) => fixture.relay.pages.set(hash, [hash]),
 	];
 	for (const prepare of rows) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const tx = fixture.holds(5, ["relay"], { search: "referrer=x" });
 		prepare(fixture, tx.hash);
 		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
@@ -71,7 +73,7 @@ test("a mined row has the chain's fields and its client's parameters", async () 
 		["0x1", "INCLUDED"],
 		["0x0", "REVERTED"],
 	] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = true;
 		const search = `refundRecipient=${recipient}&referrer=a%20wallet`;
 		const tx = fixture.holds(
@@ -96,7 +98,7 @@ test("a mined row has the chain's fields and its client's parameters", async () 
 });
 
 test("a receipt of another transaction is ignored", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"]);
 	const other = signedTransaction({ nonce: 6 });
@@ -119,7 +121,7 @@ test("a row that the relay abandoned is HELD while the fallback has it", async (
 		["CANCELLED", ["relay", "fallback"], false],
 		["INCLUDED", ["fallback"], false],
 	] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const tx = fixture.holds(5, holders as readonly UpstreamName[]);
 		const status = stage === "INCLUDED" ? stage : "FAILED";
 		const page = { ...unknownStatus(tx.hash), status, stage };
@@ -138,7 +140,7 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 
 for (const [ending, status, stage] of ENDED) {
 	test(`one that is ${ending}: ${status} ${stage}, with relay and chain unavailable, unless it was mined`, async () => {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
@@ -168,7 +170,7 @@ test("a row that its user ended stays ended although the relay was not told to c
 		["cancelled", "CANCELLED"],
 		["replaced", "REPLACED"],
 	] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
 		fixture.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
@@ -192,7 +194,7 @@ test("a row that its user ended stays ended although the relay was not told to c
 
 test("while the relay is unavailable the fallback's page is used for unknown hashes", async () => {
 	const { hash } = signedTransaction();
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
 	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
 	assert.deepEqual(await ask(fixture, hash), [
@@ -205,7 +207,7 @@ test("while the relay is unavailable the fallback's page is used for unknown has
 	assert.deepEqual(fixture.chainAsked, []);
 	fixture.fallback.pages.set(hash, unknownStatus(hash));
 	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "fallback", 200]);
-	const protect = new ViewFixture("flashbots");
+	const protect = await viewFixture("flashbots");
 	protect.relay.isUnavailable = true;
 	protect.fallback.pages.set(hash, { status: "PENDING", hash });
 	assert.deepEqual(await ask(protect, hash), [
@@ -217,7 +219,7 @@ test("while the relay is unavailable the fallback's page is used for unknown has
 
 test("without such a page the chain is used; without any answer it is 503", async () => {
 	const tx = signedTransaction();
-	const fixture = new ViewFixture("plain");
+	const fixture = await viewFixture("plain");
 	fixture.relay.isUnavailable = true;
 	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
 	fixture.mines(tx);
@@ -226,7 +228,10 @@ test("without such a page the chain is used; without any answer it is 503", asyn
 	fixture.isChainUp = false;
 	const nobody = { error: "no relay available: nobody who could know the transaction answers" };
 	assert.deepEqual(await ask(fixture, tx.hash), [nobody, "boost", 503]);
-	const views = new Views({ ...fixture.dependencies, upstreams: { relay: fixture.relay, fallback: null } });
+	const views = new Views({
+		...fixture.dependencies,
+		upstreams: { relay: fixture.relay.near, fallback: null },
+	});
 	assert.equal((await views.status(tx.hash)).status, 503);
 	fixture.relay.isUnavailable = false;
 	fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
@@ -234,7 +239,7 @@ test("without such a page the chain is used; without any answer it is 503", asyn
 });
 
 test("an unacknowledged row is not shown", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
 	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);

@@ -6,7 +6,9 @@ import { createSyncWaits } from "../../../../boost-proxy/views/syncWait.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import { type Reply, refusal, result, ViewFixture } from "./viewFixture.ts";
+import { type Reply, refusal, result, type ViewFixture, viewFixtures } from "./viewFixture.ts";
+
+const viewFixture = viewFixtures();
 
 const HASH = `0x${"ab".repeat(32)}`;
 const RECEIPT = "eth_getTransactionReceipt";
@@ -41,7 +43,7 @@ async function why(fixture: ViewFixture, hash: string): Promise<string | null> {
 }
 
 test("a wait ends when its client goes, and all end when boost stops", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	const life = new ClientLife(0);
 	const gone = wait(fixture, 20_000, HASH, life);
 	const stays = wait(fixture);
@@ -67,7 +69,7 @@ const RECEIPTS: readonly (readonly [string, Reply | null, boolean, boolean, unkn
 ];
 for (const [name, reply, isOut, isChainUp, expected] of RECEIPTS) {
 	test(`the receipt that counts: ${name}`, async () => {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		fixture.chainRows.set(RECEIPT, () => result({ of: "the chain" }));
 		fixture.isChainUp = isChainUp;
 		fixture.relay.isUnavailable = isOut;
@@ -80,7 +82,7 @@ for (const [name, reply, isOut, isChainUp, expected] of RECEIPTS) {
 }
 
 test("a wait ends early with the reason if the row has ended, but not if it was mined", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	for (const [ending, words] of [
 		["replaced", "its replacement"],
 		["cancelled", "its cancellation"],
@@ -104,7 +106,7 @@ test("a wait ends early by the relay's stage if only the relay holds the transac
 		[{}, null],
 	];
 	for (const [page, expected] of rows) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const { hash } = fixture.holds(5, ["relay"]);
 		fixture.relay.pages.set(hash, { ...unknownStatus(hash), ...page });
 		assert.equal(await why(fixture, hash), expected, JSON.stringify(page));
@@ -125,7 +127,7 @@ test("a wait ends early if an earlier nonce is missing or held", async () => {
 		[null, null, null],
 	];
 	for (const [count, stage, expected] of rows) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const { hash } = fixture.holds(5, ["relay"]);
 		fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
 		if (count !== null) fixture.relay.answers("eth_getTransactionCount", count);

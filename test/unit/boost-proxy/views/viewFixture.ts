@@ -1,6 +1,7 @@
 // The fixture for views and waits: rows, two upstreams with answers by method, and a chain. All calls are recorded.
 
-import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
+import assert from "node:assert/strict";
+import { after } from "node:test";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
 import type { DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
@@ -20,9 +21,9 @@ import { ClientLife } from "../../../../shared/http/callContext.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
-import { FakeUpstreamBase } from "../fakeUpstream.ts";
+import { type PlayedUpstream, playUpstreams } from "../wire.ts";
 
-/** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
+/** What the chain answers to a method: a result, an error, or null for no answer at all. */
 export type Reply = (params: readonly unknown[]) => RpcAnswer | null | Promise<RpcAnswer | null>;
 
 /** A good answer. */
@@ -35,50 +36,61 @@ export function refusal(code: number, message: string): RpcAnswer {
 	return { ok: false, error: { code, message } };
 }
 
-/** One upstream: rows by method, status pages by hash. */
-export class FakeUpstream extends FakeUpstreamBase {
+/** One upstream: answers by method, status pages by hash. */
+class AnsweringUpstream {
 	readonly rows = new Map<string, Reply>();
-	readonly pages = new Map<string, unknown>();
-	/** Calls and pages that were asked for. */
-	readonly asked: string[] = [];
+	readonly #played: PlayedUpstream;
+
+	constructor(played: PlayedUpstream) {
+		this.#played = played;
+		played.onCall = async ({ method, params }) => (await this.rows.get(method)?.(params)) ?? "breaks off";
+	}
+
+	get pages(): Map<string, unknown> {
+		return this.#played.pages;
+	}
+
+	/** Methods of calls, and "page" for each page, that it was asked for. */
+	get asked(): readonly string[] {
+		return [...this.#played.calls.map(({ method }) => method), ...this.#played.pagesAsked.map(() => "page")];
+	}
+
+	get near(): Upstream {
+		return this.#played.near;
+	}
+
+	get isUnavailable(): boolean {
+		return this.#played.isOut;
+	}
+
+	set isUnavailable(isOut: boolean) {
+		this.#played.isOut = isOut;
+	}
 
 	/** It answers `method` with this result. */
 	answers(method: string, value: unknown): this {
 		this.rows.set(method, () => result(value));
 		return this;
 	}
+}
 
-	override async call(
-		{ method, params }: RpcCall,
-		options: Parameters<Upstream["call"]>[1],
-	): Promise<RpcAnswer | null> {
-		if (this.isUnavailable) return null;
-		this.asked.push(method);
-		if (options.routing !== undefined) options.routing.attempts += 1;
-		if (!(options.deadlineMs > 0)) throw new Error(`${method} without a deadline`);
-		return (await this.rows.get(method)?.(params)) ?? null;
-	}
-
-	override async batch(calls: readonly RpcCall[], options: Parameters<Upstream["batch"]>[1]) {
-		const answers = await Promise.all(calls.map((call) => this.call(call, options)));
-		return answers.every((answer) => answer !== null) ? answers : null;
-	}
-
-	override async statusPage(
-		hash: string,
-		{ deadlineMs }: Parameters<Upstream["statusPage"]>[1],
-	): Promise<unknown> {
-		if (this.isUnavailable || this.dialect?.statusPath(hash) === null) return null;
-		if (!(deadlineMs > 0)) throw new Error("a page without a deadline");
-		this.asked.push("page");
-		return this.pages.get(hash) ?? null;
-	}
+/** Starts fixtures that end with the file's tests. Call it once, at the top of the file. */
+export function viewFixtures() {
+	const ends: (() => Promise<void>)[] = [];
+	after(() => Promise.all(ends.map((end) => end())));
+	return async (dialect: DialectName = "mevblocker"): Promise<ViewFixture> => {
+		const clock = new ManualClock();
+		const hashOf = () => assert.fail("views send no transactions");
+		const played = await playUpstreams({ hashOf, clock, dialect });
+		ends.push(played.end);
+		return new ViewFixture(clock, played);
+	};
 }
 
 export class ViewFixture {
-	readonly clock = new ManualClock();
-	readonly relay = new FakeUpstream("relay", null);
-	readonly fallback: FakeUpstream;
+	readonly clock: ManualClock;
+	readonly relay: AnsweringUpstream;
+	readonly fallback: AnsweringUpstream;
 	/** The chain's rows by method; a missing one is answered with null results. */
 	readonly chainRows = new Map<string, Reply>();
 	/** False: the chain gives no answers. */
@@ -87,8 +99,10 @@ export class ViewFixture {
 	readonly learned: [string, string][] = [];
 	readonly #rows = new Map<string, { readonly row: Row; readonly raw: Buffer }>();
 
-	constructor(name: DialectName = "mevblocker") {
-		this.fallback = new FakeUpstream("fallback", dialectOf(name, { hasStatusUrl: true }));
+	constructor(clock: ManualClock, played: Readonly<Record<UpstreamName, PlayedUpstream>>) {
+		this.clock = clock;
+		this.relay = new AnsweringUpstream(played.relay);
+		this.fallback = new AnsweringUpstream(played.fallback);
 	}
 
 	readonly rows: ViewsDependencies["rows"] = {
@@ -122,7 +136,7 @@ export class ViewFixture {
 		const { rows, chain, clock, relay, fallback } = this;
 		return {
 			...{ rows, chain, clock },
-			upstreams: { relay, fallback },
+			upstreams: { relay: relay.near, fallback: fallback.near },
 			observer: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
 			chainId: () => 31_337n,
 			signatureHiding: "always" as const,

@@ -7,7 +7,9 @@ import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { minedObject, refusal, result, ViewFixture } from "./viewFixture.ts";
+import { minedObject, refusal, result, type ViewFixture, viewFixtures } from "./viewFixture.ts";
+
+const viewFixture = viewFixtures();
 
 const COUNT = "eth_getTransactionCount";
 const METHOD = "eth_getTransactionByHash";
@@ -52,7 +54,7 @@ const COUNTS: readonly Row[] = [
 ];
 for (const [name, relay, fallback, chain, held, nonce, by] of COUNTS) {
 	test(`the pending nonce: ${name}`, async () => {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		for (const [one, count] of [
 			[fixture.relay, relay],
 			[fixture.fallback, fallback],
@@ -72,7 +74,7 @@ for (const [name, relay, fallback, chain, held, nonce, by] of COUNTS) {
 
 test("a fallback that does not know private transactions is not asked, the chain is: the higher of its two counts", async () => {
 	for (const name of ["plain", "flashbots"] as const) {
-		const fixture = new ViewFixture(name);
+		const fixture = await viewFixture(name);
 		fixture.relay.isUnavailable = true;
 		fixture.fallback.answers(COUNT, "0x9");
 		fixture.holds(5, ["relay"]);
@@ -87,7 +89,7 @@ test("a fallback that does not know private transactions is not asked, the chain
 });
 
 test("without any answer it is an error, never a lower count or null; the relay's refusal is passed on", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	const { hash } = signedTransaction();
 	const both = [(ms?: number) => nonceOf(fixture, ms), (ms?: number) => ask(fixture, hash, ms)];
 	fixture.relay.isUnavailable = true;
@@ -109,7 +111,7 @@ test("without any answer it is an error, never a lower count or null; the relay'
 });
 
 test("a row that the relay lost or never had is shown from the journal", async () => {
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	fixture.relay.answers(METHOD, null);
 	for (const holders of [["relay"], ["fallback"], ["relay", "fallback"], []] as const) {
 		const tx = fixture.holds(5, holders);
@@ -131,7 +133,7 @@ test("a row that the relay has just ended is null, and the observer gets the sta
 		["EXPIRED", true],
 		["DROPPED", true],
 	] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		fixture.relay.answers(METHOD, null);
 		const tx = fixture.holds(5, ["relay"]);
 		fixture.relay.answers(STATUSES, [{ hash: tx.hash, status: "FAILED", stage }]);
@@ -145,7 +147,7 @@ test("a row that the relay has just ended is null, and the observer gets the sta
 
 test("a transaction that its user ended is null at any upstream, unless it was mined", async () => {
 	for (const ending of ["cancelled", "replaced"] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		const tx = fixture.ended(5, ending);
 		fixture.relay.answers(METHOD, pendingTransaction(tx));
 		assert.equal((await ask(fixture, tx.hash))[0], null, "the relay has not heard of it yet");
@@ -164,7 +166,7 @@ test("a transaction that its user ended is null at any upstream, unless it was m
 
 test("without an answer of the relay a row is pending until it is mined", async () => {
 	for (const how of ["out", "silent", "of another"] as const) {
-		const fixture = new ViewFixture();
+		const fixture = await viewFixture();
 		fixture.relay.isUnavailable = how === "out";
 		if (how === "of another") fixture.relay.answers(METHOD, minedObject(signedTransaction({ nonce: 99 })));
 		const tx = fixture.holds(5, ["relay"]);
@@ -181,7 +183,7 @@ test("without an answer of the relay a row is pending until it is mined", async 
 
 test("unknown hashes are asked for at a fallback that knows private transactions, else at the chain", async () => {
 	const tx = signedTransaction({ nonce: 7 });
-	const fixture = new ViewFixture();
+	const fixture = await viewFixture();
 	fixture.relay.isUnavailable = true;
 	fixture.fallback.answers(METHOD, minedObject(tx));
 	assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "fallback"]);
@@ -193,7 +195,7 @@ test("unknown hashes are asked for at a fallback that knows private transactions
 	fixture.mines(tx);
 	assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "boost"]);
 	for (const name of ["plain", "flashbots"] as const) {
-		const other = new ViewFixture(name);
+		const other = await viewFixture(name);
 		other.relay.isUnavailable = true;
 		other.fallback.answers(METHOD, minedObject(tx));
 		assert.deepEqual(await ask(other, tx.hash), [null, ""], name);
