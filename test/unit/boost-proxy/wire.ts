@@ -37,6 +37,7 @@ export interface Left extends RpcCall {
 	readonly headers: Readonly<Record<string, string>>;
 	/** Of the transaction that is sent, or that the call is about. */
 	readonly hash: string;
+	readonly id: unknown;
 	readonly body: string;
 }
 
@@ -88,7 +89,7 @@ export class FarSide {
 			void Promise.all(made.said).then((said) => {
 				const answers = said.map((one, i) => (one === "keeps" ? this.#own(made.calls[i] as Left) : one));
 				if (answers.includes("breaks off")) socket.destroy();
-				else if (!answers.includes("hangs")) socket.end(textOf(answers, body.startsWith("[")));
+				else if (!answers.includes("hangs")) socket.end(textOf(answers, made.calls, body.startsWith("[")));
 			});
 		});
 		return this;
@@ -156,10 +157,12 @@ export class FarSide {
 		const headers: Record<string, string> = {};
 		for (let i = 0; i < lines.length; i += 2) headers[String(lines[i]).toLowerCase()] = String(lines[i + 1]);
 		for (const usual of USUAL) delete headers[usual];
-		return ([JSON.parse(body)].flat() as readonly RpcCall[]).map(({ method, params }) => {
-			const hash = method === SEND ? this.#hashOf(String(params[0])) : String(params[0]);
-			return { method, params, target, headers, hash, body };
-		});
+		return ([JSON.parse(body)].flat() as readonly (RpcCall & { id: unknown })[]).map(
+			({ method, params, id }) => {
+				const hash = method === SEND ? this.#hashOf(String(params[0])) : String(params[0]);
+				return { method, params, target, headers, hash, id, body };
+			},
+		);
 	}
 
 	#page(target: string): string {
@@ -208,17 +211,21 @@ interface Answering {
 	readonly said: readonly ReturnType<Script>[];
 }
 
-/** As bytes; boost numbers the calls of an array. */
-function textOf(answers: readonly Said[], isArray: boolean): string {
+/** As bytes. */
+function textOf(answers: readonly Said[], calls: readonly Left[], isArray: boolean): string {
 	for (const one of answers)
 		if (typeof one === "object" && "http" in one)
 			return httpText("", one.http, [...TYPE, ...(one.headers ?? [])]);
-	const bodies = answers.map((one, i) => ({ jsonrpc: "2.0", id: isArray ? i : 1, ...(one as object) }));
+	const bodies = answers.map((one, i) => ({ jsonrpc: "2.0", id: calls[i]?.id, ...(one as object) }));
 	return httpText(JSON.stringify(isArray ? bodies : bodies[0]), "200 OK", TYPE);
 }
 
+type NearOptions = Partial<UpstreamOptions> & { readonly connections?: number };
+
 /** Boost's side of one upstream, with a breaker that only a test opens and closes. */
 export class NearSide extends HttpUpstream {
+	/** How its attempts ended, as the breaker counts them. */
+	readonly outcomes: string[];
 	readonly #breaker: UpstreamBreaker;
 	readonly #transport: HttpTransport;
 
@@ -226,9 +233,10 @@ export class NearSide extends HttpUpstream {
 		far: FarSide,
 		dialect: DialectName | null,
 		clock: Clock,
-		options: Partial<UpstreamOptions> = {},
+		{ connections = 256, ...options }: NearOptions = {},
 	) {
-		const transport = new HttpTransport({ url: far.url }, { clock, lookup: far.lookup });
+		const outcomes: string[] = [];
+		const transport = new HttpTransport({ url: far.url, connections }, { clock, lookup: far.lookup });
 		const breaker = new UpstreamBreaker(
 			{ ...BREAKER_OPTIONS, upstream: far.name },
 			{
@@ -242,13 +250,18 @@ export class NearSide extends HttpUpstream {
 		super(
 			{ name: far.name, refusals: { fast: null, noreverts: null }, ...options },
 			{
-				...{ breaker, clock, transports, readTransports: transports, statusTransport: transport },
-				...{
-					readyBlobs: null, // Flashbots has its pages elsewhere.
-					dialect: dialect === null ? null : dialectOf(dialect, { hasStatusUrl: dialect === "flashbots" }),
-				},
+				breaker,
+				clock,
+				transports,
+				readTransports: transports,
+				statusTransport: transport,
+				readyBlobs: null,
+				onAttempt: ({ outcome }) => outcomes.push(outcome),
+				// Flashbots has its pages elsewhere.
+				dialect: dialect === null ? null : dialectOf(dialect, { hasStatusUrl: dialect === "flashbots" }),
 			},
 		);
+		this.outcomes = outcomes;
 		this.#breaker = breaker;
 		this.#transport = transport;
 	}
