@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import type { DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import { DIALECTS, type DialectName } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
 	type RequestState,
@@ -84,7 +84,7 @@ type Step =
 	| { kind: "stray"; upstream: UpstreamName };
 const life = fc.record({
 	steps: fc.array(step, { minLength: 1, maxLength: 25 }),
-	dialect: fc.constantFrom("mevblocker" as const, "flashbots" as const),
+	dialect: fc.constantFrom(...DIALECTS),
 });
 
 /** A client's request that is under way, and what has left for it. */
