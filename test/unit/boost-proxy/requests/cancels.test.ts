@@ -20,7 +20,7 @@ const STRANGER = { address: "198.51.100.7" };
 async function held(fixture: RequestFixture, by: "relay" | "fallback" | "both", changed = {}): Promise<void> {
 	const { relay, submissions, journal, request } = fixture;
 	if (by === "both") relay.deliveries = [BROKEN_OFF, ACKNOWLEDGED];
-	relay.isOut = by === "fallback";
+	relay.isUnavailable = by === "fallback";
 	await submissions.submit(ONE.raw, request(changed));
 	assert.deepEqual(journal.get(HASH)?.holders, by === "both" ? ["relay", "fallback"] : [by]);
 }
@@ -86,8 +86,8 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 		const asked: string[] = [];
 		for (const one of ["relay", "fallback"] as const) {
 			const answer = said[one];
-			const isOut = answer === "out" || answer === "behind an open breaker";
-			fixture[one].isOut ||= isOut;
+			const isUnavailable = answer === "out" || answer === "behind an open breaker";
+			fixture[one].isUnavailable ||= isUnavailable;
 			fixture[one].isReachable = answer === "behind an open breaker";
 			if (answer === undefined || answer === "out") continue;
 			fixture[one].answers = [answer === "behind an open breaker" ? YES : (answer ?? BROKEN_OFF)];
@@ -128,7 +128,7 @@ scenario("a row without a holder is cancelled at once; a mined one is no longer 
 	const other = signedTransaction({ nonce: 1n, by: OWNER });
 	await submissions.submit(other.raw, request());
 	await journal.end(other.hash, "mined");
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
 });
 
@@ -173,7 +173,7 @@ for (const by of ["fallback", "both"] as const) {
 scenario("an upstream that becomes a holder during a cancel is told too", async (fixture) => {
 	const { journal, relay, fallback } = fixture;
 	await held(fixture, "fallback");
-	relay.isOut = false;
+	relay.isUnavailable = false;
 	fallback.onCall = () => journal.held(HASH, "relay");
 	fallback.answers = [YES];
 	relay.answers = [YES];
@@ -230,7 +230,7 @@ scenario(
 		assert.equal((await soft(fixture)).cancels, true);
 		assert.equal(isUnderWay, true, "nobody else sees to it meanwhile");
 		assert.deepEqual([endOf(fixture), journal.depth], [["cancelled"], 0]);
-		relay.isOut = true;
+		relay.isUnavailable = true;
 		assert.equal((await soft(fixture)).cancels, true);
 		assert.equal((await submissions.submit(ONE.raw, request())).tx.hash, HASH);
 		assert.equal(fallback.sent.length, 0, "neither may be revived");

@@ -10,8 +10,10 @@ import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { Background } from "../../../../shared/background.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
 import { decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
+import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
+import type { FakeDisk } from "../../relay/fakeDisk.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
 import { type Left, type PlayedUpstream, playUpstreams, refusal, type Said } from "../wire.ts";
 
@@ -25,18 +27,20 @@ export class AnsweringUpstream {
 	/** To submissions, one after another; the last one repeats. */
 	deliveries: (Said | (() => Promise<Said>))[] = [ACKNOWLEDGED];
 	/** To calls; then it gives none. */
-	answers: Said[] = [];
+	answers: (Said | RpcAnswer)[] = [];
 	/** Runs during each call. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
 	isReachable = false;
+	/** Submissions that have left for it. */
+	readonly sent: Left[] = [];
 	/** Calls that it could answer. */
 	readonly called: Left[] = [];
 	readonly #played: PlayedUpstream;
 
 	constructor(played: PlayedUpstream) {
 		this.#played = played;
-		played.onSubmission = () => this.#next();
+		played.onSubmission = (call) => this.#next(call);
 		played.onCall = (call) => this.#answer(call);
 	}
 
@@ -44,22 +48,17 @@ export class AnsweringUpstream {
 		return this.#played.name;
 	}
 
-	get isOut(): boolean {
+	get isUnavailable(): boolean {
 		return this.#played.isOut;
 	}
 
-	set isOut(isOut: boolean) {
-		this.#played.isOut = isOut;
+	set isUnavailable(isUnavailable: boolean) {
+		this.#played.isOut = isUnavailable;
 	}
 
-	/** Submissions that have left for it. */
-	get sent(): readonly Left[] {
-		return this.#played.submissions;
-	}
-
-	/** Their hashes. */
+	/** Hashes of what was sent to it. */
 	get hashes(): readonly string[] {
-		return this.#played.hashes;
+		return this.sent.map(({ hash }) => hash);
 	}
 
 	/** Whether a byte of a submission has arrived. */
@@ -67,7 +66,8 @@ export class AnsweringUpstream {
 		return this.#played.arrived.length > 0;
 	}
 
-	#next(): Said | Promise<Said> {
+	#next(call: Left): Said | Promise<Said> {
+		this.sent.push(call);
 		const [next] = this.deliveries;
 		if (this.deliveries.length > 1) this.deliveries.shift();
 		if (next === undefined) throw new Error("nothing to say");
@@ -75,7 +75,7 @@ export class AnsweringUpstream {
 	}
 
 	#answer(call: Left): Said | Promise<Said> {
-		if (this.isOut && !this.isReachable) return "refuses";
+		if (this.isUnavailable && !this.isReachable) return "refuses";
 		this.called.push(call);
 		return this.onCall().then(() => this.answers.shift() ?? "breaks off");
 	}
@@ -84,16 +84,24 @@ export class AnsweringUpstream {
 export interface RequestFixtureOptions {
 	readonly dialect?: DialectName;
 	readonly budgetMs?: number;
+	/** Of the rows. */
+	readonly limits?: Parameters<typeof journalFixture>[0];
+	/** What an earlier process has left. */
+	readonly disk?: FakeDisk;
 }
+
+/** Ends what the running test has started. */
+const ends: (() => Promise<void>)[] = [];
 
 export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const { budgetMs = 10_000, dialect = "mevblocker" } = options;
 	let triggers = 0;
-	const { journal, clock, disk } = await journalFixture();
+	const { journal, clock, disk } = await journalFixture(options.limits, options.disk);
 	const { rows } = journal;
 	/** Why the fallback may not have a path's transactions. */
 	const refusals: Record<BoostPath, string | null> = { fast: null, noreverts: null };
 	const played = await playUpstreams({ hashOf, clock, dialect, refusals });
+	ends.push(played.end);
 	const relay = new AnsweringUpstream(played.relay);
 	const fallback = new AnsweringUpstream(played.fallback);
 	const upstreams = { relay: played.relay.near, fallback: played.fallback.near };
@@ -133,7 +141,6 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	});
 	return {
 		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request, refusals },
-		end: played.end,
 		triggers: () => triggers,
 	};
 }
@@ -153,11 +160,10 @@ export function scenario(
 	options: RequestFixtureOptions = {},
 ): void {
 	test(name, async () => {
-		const fixture = await requestFixture(options);
 		try {
-			await body(fixture);
+			await body(await requestFixture(options));
 		} finally {
-			await fixture.end();
+			for (const end of ends.splice(0)) await end();
 		}
 	});
 }

@@ -77,14 +77,14 @@ const AFTER: readonly (readonly [string, Said | "out" | "cut off" | "cut off uns
 /** The relay's breaker opens while it has the request, or before a byte of it has left. */
 async function cutOff(relay: RequestFixture["relay"], isSent: boolean): Promise<Said> {
 	while (isSent && !relay.hasAny) await nextTurn();
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	return "hangs";
 }
 
 for (const [name, delivery, holders] of AFTER) {
 	scenario(`the relay ${name}: ${holders.join(" and ")} may have it`, async (fixture) => {
 		const { submissions, journal, relay, fallback, request, clock } = fixture;
-		if (delivery === "out") relay.isOut = true;
+		if (delivery === "out") relay.isUnavailable = true;
 		else if (delivery === "cut off" || delivery === "cut off unsent") {
 			relay.deliveries = [() => cutOff(relay, delivery === "cut off")];
 		} else relay.deliveries = [delivery];
@@ -151,8 +151,8 @@ for (const [name, { message, ...expected }] of NOBODY) {
 		`no upstream accepts it, ${name}: the reason is returned, and nothing is kept`,
 		async (fixture) => {
 			const { submissions, journal, relay, fallback, request, refusals } = fixture;
-			relay.isOut = name === "both out" || name === "not for the fallback";
-			fallback.isOut = name === "both out" || name === "an internal error";
+			relay.isUnavailable = name === "both out" || name === "not for the fallback";
+			fallback.isUnavailable = name === "both out" || name === "an internal error";
 			refusals.noreverts = NO_REVERTS;
 			relay.deliveries = [INTERNAL];
 			const state = request({
@@ -193,7 +193,7 @@ for (const [ending, isSent] of Object.entries(AGAIN) as [Ending, boolean][]) {
 		const { submissions, journal, relay, request } = fixture;
 		await submissions.submit(ONE.raw, request());
 		await journal.end(ONE.hash, ending);
-		relay.isOut = !isSent;
+		relay.isUnavailable = !isSent;
 		const state = request();
 		assert.equal((await submissions.submit(ONE.raw, state)).tx.hash, ONE.hash);
 		assert.deepEqual([...state.routing.answeredBy], [isSent ? "relay" : "journal"]);
@@ -259,17 +259,17 @@ scenario(
 	"an account stays with an available fallback that alone has its pending transactions",
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
-		relay.isOut = true;
+		relay.isUnavailable = true;
 		await submissions.submit(ONE.raw, request());
-		relay.isOut = false;
+		relay.isUnavailable = false;
 		for (const one of [tx(1), REPLACING]) await submissions.submit(one.raw, request());
 		assert.deepEqual([relay.sent.length, fallback.sent.length], [0, 3]);
 		await submissions.submit(tx(0, 0n, 7).raw, request());
 		assert.equal(relay.sent.length, 1, "another account goes to the relay");
-		fallback.isOut = true;
+		fallback.isUnavailable = true;
 		await submissions.submit(tx(2).raw, request());
 		assert.equal(relay.sent.length, 2, "while it is out");
-		fallback.isOut = false;
+		fallback.isUnavailable = false;
 		for (const entry of [...journal.open()]) await journal.end(entry.hash, "mined");
 		await submissions.submit(tx(3).raw, request());
 		assert.equal(relay.sent.length, 3, "once they are mined it is the relay's again");
@@ -281,7 +281,7 @@ scenario(
 	async (fixture) => {
 		const { submissions, journal, relay, fallback, request } = fixture;
 		await submissions.submit(ONE.raw, request());
-		relay.isOut = true;
+		relay.isUnavailable = true;
 		await submissions.submit(tx(1).raw, request());
 		assert.deepEqual(fallback.hashes, [ONE.hash, tx(1).hash]);
 		assert.deepEqual(fallback.sent[0]?.headers, {}, "no client is named");
@@ -300,7 +300,7 @@ for (const [nextNonce, lower] of [
 		async (fixture) => {
 			const { submissions, relay, fallback, request, chain } = fixture;
 			for (const nonce of [0, 2]) await submissions.submit(tx(nonce).raw, request());
-			relay.isOut = true;
+			relay.isUnavailable = true;
 			chain.nextNonce = nextNonce;
 			await submissions.submit(tx(3).raw, request());
 			assert.deepEqual(
