@@ -172,8 +172,6 @@ const OF_TESTS = /^(devnet|faults|support)\//;
  */
 function unitTestFault(path: string, text: string): string | null {
 	const [, folder, name] = /^test\/unit\/(.+\/)?([^/.]+)(?:\.[^/]+)?\.test\.ts$/.exec(path) ?? [];
-	// Tests of boost's rows still lie with those of its journal.
-	if (folder === "boost-proxy/journal/") return null;
 	if (name === undefined || /^\/\/ Propert(y|ies) of /.test(text)) return null;
 	const place = folder ?? "";
 	const source = (OF_TESTS.test(place) ? "test/" : "") + place + name;

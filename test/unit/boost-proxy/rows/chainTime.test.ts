@@ -9,7 +9,7 @@ import { Slots } from "../../../../shared/ethereum/slots.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { hashOf, newEntry, openedVerbs, TTL_MS } from "./journalFixture.ts";
+import { hashOf, newEntry, openedVerbs, TTL_MS } from "../journal/journalFixture.ts";
 
 const SLOTS = new Slots({ setMs: 12_000 }, { clock: new ManualClock() });
 const DAY_MS = 24 * 3600 * 1000;

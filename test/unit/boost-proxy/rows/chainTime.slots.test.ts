@@ -10,7 +10,7 @@ import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { hashOf, newEntry, openedVerbs } from "./journalFixture.ts";
+import { hashOf, newEntry, openedVerbs } from "../journal/journalFixture.ts";
 
 const TTL_BLOCKS = 25;
 

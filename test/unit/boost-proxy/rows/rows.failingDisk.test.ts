@@ -21,7 +21,7 @@ import {
 	reopened,
 	senderOf,
 	TTL_MS,
-} from "./journalFixture.ts";
+} from "../journal/journalFixture.ts";
 
 const DISK = { message: "disk" };
 

@@ -13,7 +13,7 @@ import {
 	reopened,
 	senderOf,
 	TTL_MS,
-} from "./journalFixture.ts";
+} from "../journal/journalFixture.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const MARK = { from: senderOf(1), nonce: 1n, path: "fast", address: "192.0.2.1" } as const;
