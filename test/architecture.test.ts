@@ -151,8 +151,6 @@ function violations(path: string, text: string): string[] {
 	if (/^(utils?|helpers?|common|types)\b/i.test(name)) found.push(`${name} says nothing of what is in it`);
 	if (name === "index.ts" && !REGISTRIES.includes(posix.dirname(path)))
 		found.push("index.ts is for registries");
-	const misplaced = unitTestFault(path, text);
-	if (misplaced !== null) found.push(misplaced);
 	// This file spells out what it forbids.
 	const code = path === "test/architecture.test.ts" ? "" : withoutTexts(text);
 	for (const [pattern, excused, rule] of CODE) if (pattern.test(code) && !excused(path)) found.push(rule);
@@ -161,22 +159,6 @@ function violations(path: string, text: string): string[] {
 		if (fault !== null) found.push(fault);
 	}
 	return found;
-}
-
-/** What the tests themselves stand on lies in test/, without unit/. */
-const OF_TESTS = /^(devnet|faults|support)\//;
-
-/**
- * `test/unit/FOLDER/NAME.test.ts` and `NAME.ASPECT.test.ts` test `FOLDER/NAME.ts`, so that whoever changes a file finds its
- * tests. What holds for several files is a property, and its opening comment begins with that word.
- */
-function unitTestFault(path: string, text: string): string | null {
-	const [, folder, name] = /^test\/unit\/(.+\/)?([^/.]+)(?:\.[^/]+)?\.test\.ts$/.exec(path) ?? [];
-	if (name === undefined || /^\/\/ Propert(y|ies) of /.test(text)) return null;
-	const place = folder ?? "";
-	const source = (OF_TESTS.test(place) ? "test/" : "") + place + name;
-	const isThere = [".ts", ".js"].some((ending) => existsSync(join(ROOT, source + ending)));
-	return isThere ? null : `tests no ${source}.ts, and is no property`;
 }
 
 interface Imported {
@@ -308,13 +290,7 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["shared/a.ts", imports("viem"), /viem is no dependency/],
 	["shared/a.ts", imports("@noble/hashes/sha3"), /no dependency/],
 	["relay/transactions/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^501 lines/],
-	["test/unit/relay/pipeline.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^501 lines/],
-	["test/unit/boost-proxy/reconcile/observeOthers.test.ts", OPENING, /tests no boost-proxy\/reconcile\/obs/],
-	["test/unit/relay/domain/pipeline.test.ts", OPENING, /tests no relay\/domain\/pipeline\.ts/],
-	["test/unit/relay/domain/pipeline.owners.test.ts", OPENING, /tests no relay\/domain\/pipeline\.ts/],
-	["test/unit/pipeline.test.ts", OPENING, /tests no pipeline\.ts/],
-	["test/unit/devnet/rules.test.ts", OPENING, /tests no test\/devnet\/rules\.ts/],
-	["test/unit/relay/domain/a.test.ts", "// A test of a property of it.\n", /tests no relay/],
+	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^501 lines/],
 	["relay/transactions/a.ts", "import x;\n", /does not open with/],
 	["relay/transactions/a.ts", "/* What comes in. */\n", /does not open with/],
 	["relay/transactions/a.ts", "//\n", /does not open with/],
@@ -330,17 +306,13 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/main.ts", `${OPENING}setInterval(f, 1);\n`, /through the Clock/],
 	["shared/a.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["relay/transactions/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
-	[
-		"test/unit/relay/pipeline.test.ts",
-		`${OPENING}await new Promise((r) => setTimeout(r, 5));\n`,
-		/no test sleeps/,
-	],
+	["test/unit/a.test.ts", `${OPENING}await new Promise((r) => setTimeout(r, 5));\n`, /no test sleeps/],
 	["relay/transactions/a.ts", `${OPENING}const at = Date.now();\n`, /read through the Clock/],
 	["shared/a.ts", `${OPENING}const at = performance.now();\n`, /read through the Clock/],
 	["relay/transactions/a.ts", `${OPENING}export enum Stage {\n\tA,\n}\n`, /no enums/],
 	["relay/transactions/a.ts", `${OPENING}declare namespace A.B {}\n`, /no namespaces/],
 	["relay/transactions/a.ts", `${OPENING}console.log(1);\n`, /log by shared/],
-	["test/unit/relay/pipeline.test.ts", `${OPENING}test.only("x", f);\n`, /left out/],
+	["test/unit/a.test.ts", `${OPENING}test.only("x", f);\n`, /left out/],
 	["relay/transactions/a.ts", `${OPENING}const x = y as any;\n`, /no any/],
 	[
 		"relay/relay.ts",
@@ -408,15 +380,7 @@ const SOUND: readonly (readonly [string, string])[] = [
 	],
 	["relay/transactions/a.ts", `${OPENING}process.exitCode = 1;\n${"x;\n".repeat(MAX_LINES - 2)}`],
 	["test/devnet/a.ts", imports("./b.ts", "../../shared/clock.ts", "viem")],
-	[
-		"test/unit/relay/pipeline.test.ts",
-		imports("../../relay/transactions/pool.ts", "../support/until.ts", "ethers"),
-	],
-	["test/unit/relay/pipeline.owners.test.ts", OPENING],
-	["test/unit/shared/pages/keccak.test.ts", OPENING],
-	["test/unit/devnet/searcher/pools.test.ts", OPENING],
-	["test/unit/relay/domain/a.test.ts", "// Properties of random lives.\n"],
-	["test/unit/relay/stagesFixture.ts", OPENING],
+	["test/unit/a.test.ts", imports("../../relay/transactions/pool.ts", "../support/until.ts", "ethers")],
 	["relay/ingress/methods/index.ts", OPENING],
 	["shared/outgoing/httpClient.ts", imports("undici", "../clock.ts")],
 	["relay/chain/a.ts", `${OPENING}this.#fetch(x); heads.fetch(y);\n`],
