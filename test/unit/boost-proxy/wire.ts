@@ -45,6 +45,8 @@ type Script = (of: Left) => Said | Promise<Said>;
 
 const TYPE = ["content-type: application/json", "connection: close"];
 const SEND = "eth_sendRawTransaction";
+/** Turns of the event loop in which a script of a test's own ends, unless that waits for the test, and a connection is there. */
+const TURNS = 50;
 
 /** An error as it is answered. */
 export function refusal(message: string, code = -32000): Said {
@@ -84,7 +86,8 @@ export class FarSide {
 			const body = text.slice(text.indexOf("\r\n\r\n") + 4);
 			this.arrived.push(body);
 			const [request = null, made] = [...this.#said].find(([, { calls }]) => calls[0]?.body === body) ?? [];
-			if (request === null || made === undefined) throw new Error("it has left by another client");
+			// Its client has cut it off meanwhile.
+			if (request === null || made === undefined) return void socket.destroy();
 			this.#said.delete(request);
 			void Promise.all(made.said).then((said) => {
 				const answers = said.map((one, i) => (one === "keeps" ? this.#own(made.calls[i] as Left) : one));
@@ -139,6 +142,12 @@ export class FarSide {
 	/** A request has its end, whether or not it has arrived. */
 	ended(request: object): void {
 		this.#said.delete(request);
+	}
+
+	/** Waits for the ends of its connections, when nothing leaves for it any more. */
+	async quiet(): Promise<void> {
+		for (let turn = 0; turn < TURNS || this.#server?.peers.some(({ closed }) => !closed) === true; turn += 1)
+			await nextTurn();
 	}
 
 	/** Forgets everything. */
@@ -292,8 +301,6 @@ interface Made {
 
 const MADE = "undici:request:create";
 const ENDS = ["undici:request:trailers", "undici:request:error"];
-/** Turns of the event loop in which a script of a test's own ends, unless that waits for the test. */
-const TURNS = 50;
 
 /** All requests that leave this process for some servers by undici. */
 export class Tap {

@@ -294,6 +294,8 @@ class World {
 			this.#check();
 		} finally {
 			await this.#process?.end();
+			// What comes late would be taken for the next life's.
+			for (const name of UPSTREAMS) await FAR[name].quiet();
 			this.#tap.close();
 		}
 	}
