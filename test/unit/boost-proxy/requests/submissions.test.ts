@@ -1,10 +1,6 @@
-// Submissions by the answer of each upstream: which is asked next and for how long, what the client gets, and what the
-// journal keeps.
+// Submissions by the answer of each upstream: which is asked next, what the client gets, and what the journal keeps.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import fc from "fast-check";
-import { attemptMs } from "../../../../boost-proxy/domain/budget.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { nextTurn } from "../../../../shared/clock.ts";
 import { ForeignRpcError } from "../../../../shared/jsonrpc/errors.ts";
@@ -24,37 +20,6 @@ const tx = (nonce: number, value = 0n, index = 0) =>
 	signedTransaction({ nonce: BigInt(nonce), value, by: testAccount(index) });
 const ONE = tx(0);
 const REPLACING = tx(0, 1n);
-
-test("the shares of a request's time", () => {
-	for (const [kind, budgetMs, leftMs, others, ms] of [
-		["submission", 10_000, 10_000, true, 4_000],
-		["submission", 10_000, 6_000, false, 6_000],
-		["submission", 10_000, 4_500, true, 3_500],
-		["submission", 10_000, 0, false, 0],
-		// A short budget is shared in halves rather than left to one.
-		["submission", 2_000, 2_000, true, 1_000],
-		["submission", 500, 500, true, 250],
-		["read", 10_000, 10_000, true, 8_000],
-		["read", 10_000, 10_000, false, 10_000],
-	] as const) {
-		assert.equal(attemptMs(kind, budgetMs, leftMs, others), ms, `${kind}, ${leftMs} of ${budgetMs}`);
-	}
-	const times = fc.integer({ min: 100, max: 60_000 });
-	fc.assert(
-		fc.property(
-			times,
-			times,
-			fc.constantFrom("read" as const, "submission" as const),
-			(budget, spent, kind) => {
-				const left = budget - spent;
-				const [first, last] = [true, false].map((others) => attemptMs(kind, budget, left, others));
-				return left <= 0
-					? first === 0 && last === 0
-					: Number(first) > 0 && Number(first) < left && last === left;
-			},
-		),
-	);
-});
 
 /** What the relay says, and who may have it when the fallback, where it is asked, has acknowledged it. */
 const AFTER: readonly (readonly [string, Said | "out" | "cut off" | "cut off unsent", readonly string[]])[] =
