@@ -56,8 +56,8 @@ export type Submit = At & { readonly kind: "submit"; readonly others: boolean };
 /** A client's cancel is sent: by hash, or by the self-transfer on the path and query of `row`. */
 export type CancelNow = At & { readonly kind: "cancel" | "forget" | "cancelSoftly" | "unreached" };
 
-/** The state of an upstream while the plan goes through a sender's nonces. */
-interface Lane {
+/** How far the sender's nonces have got at one upstream, while the plan goes through them. */
+interface UpstreamProgress {
 	readonly name: UpstreamName;
 	readonly health: UpstreamHealth;
 	/** An earlier nonce must be delivered there first. */
@@ -78,16 +78,16 @@ export function* plan(
 	time: PlanTime,
 	nextNonce?: bigint | null,
 ): Generator<Action, void, undefined> {
-	const lanes = lanesOf(health, nextNonce ?? null);
+	const everywhere = progressAtUpstreams(health, nextNonce ?? null);
 	for (let start = 0; start < rows.length; ) {
 		const row = rows[start] as Row;
 		let end = start + 1;
 		if (isLive(row)) while (rows[end]?.nonce === row.nonce && isLive(rows[end] as Row)) end += 1;
 		if (!isLive(row)) yield* planEnded(row, health, time);
 		else if (end - start > 1 || row.requests > 0 || mayNeedAction(row, health, time)) {
-			yield* planNonce(rows.slice(start, end), lanes, health, time, nextNonce);
+			yield* planNonce(rows.slice(start, end), everywhere, health, time, nextNonce);
 		} else {
-			for (const lane of lanes) advance(lane, row.nonce, countsAsThere(row, lane.name));
+			for (const progress of everywhere) advance(progress, row.nonce, countsAsThere(row, progress.name));
 		}
 		start = end;
 	}
@@ -205,7 +205,7 @@ function isAlsoNeededAt(row: Row, name: UpstreamName, health: UpstreamHealths): 
 /** One nonce at each upstream. Only the last acknowledged one of its rows is sent: it replaces those before it. */
 function* planNonce(
 	rowsOfNonce: readonly Row[],
-	lanes: readonly Lane[],
+	everywhere: readonly UpstreamProgress[],
 	health: UpstreamHealths,
 	time: PlanTime,
 	nextNonce: bigint | null | undefined,
@@ -214,45 +214,45 @@ function* planNonce(
 	const row = rowsOfNonce.findLast(({ acknowledged }) => acknowledged);
 	const isBusy = rowsOfNonce.some(({ requests }) => requests > 0);
 	let isSent = false;
-	for (const lane of lanes) {
-		const to = lane.name;
+	for (const progress of everywhere) {
+		const to = progress.name;
 		const isThere = rowsOfNonce.some((one) => countsAsThere(one, to));
 		// While a client's request is in progress, the nonce is left to it.
 		const need = row === undefined || isBusy ? null : needOf(row, to, health, time);
 		if (row === undefined || need === null) {
-			advance(lane, nonce, isThere);
-			if (!isThere && isBusy) lane.isBlocked = true;
+			advance(progress, nonce, isThere);
+			if (!isThere && isBusy) progress.isBlocked = true;
 			continue;
 		}
-		if (need === "replacement" && !lane.health.acceptsPath(row.path)) {
-			advance(lane, nonce, isThere);
+		if (need === "replacement" && !progress.health.acceptsPath(row.path)) {
+			advance(progress, nonce, isThere);
 			yield { kind: "forget", row, to };
 			continue;
 		}
 		// No second upstream gets it before the first one's answer, unless it holds an earlier row of the nonce.
 		if (need !== "replacement" && isSent) {
-			lane.isBlocked = true;
+			progress.isBlocked = true;
 			continue;
 		}
 		const isChecked = need === "handover" && nextNonce !== undefined;
-		const problem = isChecked ? nonceProblem(row, lane, nextNonce) : null;
+		const problem = isChecked ? nonceProblem(row, progress, nextNonce) : null;
 		const mayGo =
 			!isPaused(to, health, time) &&
 			!waitsForRetry(row, to, time) &&
-			(need === "replacement" || !lane.isBlocked);
+			(need === "replacement" || !progress.isBlocked);
 		if (mayGo && problem === null) {
 			isSent = true;
 			yield { kind: "send", row, to, need };
 		} else yield { kind: "wait", row, to, byNonce: mayGo };
-		if (isThere) advance(lane, nonce, true);
-		else if (problem !== "used") lane.isBlocked = true;
+		if (isThere) advance(progress, nonce, true);
+		else if (problem !== "used") progress.isBlocked = true;
 	}
 }
 
 /** Goes past a nonce. Where it is missing and nonce gaps are not accepted, later nonces are blocked. */
-function advance(lane: Lane, nonce: bigint, isThere: boolean): void {
-	if (isThere && nonce === lane.firstMissing) lane.firstMissing += 1n;
-	if (!isThere && !lane.health.acceptsNonceGaps) lane.isBlocked = true;
+function advance(progress: UpstreamProgress, nonce: bigint, isThere: boolean): void {
+	if (isThere && nonce === progress.firstMissing) progress.firstMissing += 1n;
+	if (!isThere && !progress.health.acceptsNonceGaps) progress.isBlocked = true;
 }
 
 /** Cancels an ended row at each upstream where that is pending. Pauses are for transactions alone. */
@@ -282,7 +282,7 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 /** Why an upstream that accepts no nonce gaps would reject it: its nonce is used, or an earlier one is missing there. */
 function nonceProblem(
 	{ nonce }: Row,
-	{ health, firstMissing }: Lane,
+	{ health, firstMissing }: UpstreamProgress,
 	nextNonce: bigint | null,
 ): "used" | "gap" | null {
 	if (health.acceptsNonceGaps) return null;
@@ -338,7 +338,7 @@ function isCancelReady(row: Row, name: UpstreamName, health: UpstreamHealths): b
 	return row.at[name].cancelPending && health[name]?.isUnavailable !== true;
 }
 
-function lanesOf(health: UpstreamHealths, nextNonce: bigint | null): readonly Lane[] {
+function progressAtUpstreams(health: UpstreamHealths, nextNonce: bigint | null): readonly UpstreamProgress[] {
 	return UPSTREAMS.flatMap((name) => {
 		const upstream = health[name];
 		return upstream === undefined
