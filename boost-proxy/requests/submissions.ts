@@ -224,8 +224,8 @@ export class Submissions {
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
-		const refusal = rows.refusal(entry);
-		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
+		const over = rows.exceeded(entry);
+		if (over !== null) throw this.#noRoom(state, hash, over);
 		// The relay works out what holds for all owners; a fallback gets it as that says.
 		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
 		const route = joined.length === 1 ? entry : routeOf(joined);
@@ -330,9 +330,9 @@ export class Submissions {
 		);
 	}
 
-	#noRoom(state: RequestState, hash: string, refusal: OverShare): RpcError {
-		this.#report(state, hash, refusal === "client" ? "rejected" : "unavailable");
-		return refusal === "client"
+	#noRoom(state: RequestState, hash: string, over: OverShare): RpcError {
+		this.#report(state, hash, over === "client" ? "rejected" : "unavailable");
+		return over === "client"
 			? new RpcError("limit", CLIENT_FULL, { reason: "CLIENT_FULL", scope: "client" })
 			: unavailable("the journal is full");
 	}

@@ -305,8 +305,8 @@ export class PlainBundles {
 		const client = request.network;
 		const own = freed?.outgoing.client === client ? freed : undefined;
 		const over =
-			this.#transactions.refusal(client, transactions.length - (own?.hashes.length ?? 0)) ??
-			this.#bytes.refusal(client, bytesOf(transactions) - (own?.bytes ?? 0));
+			this.#transactions.exceeded(client, transactions.length - (own?.hashes.length ?? 0)) ??
+			this.#bytes.exceeded(client, bytesOf(transactions) - (own?.bytes ?? 0));
 		if (over === null) return null;
 		const whose = over === "client" ? "from this client" : "in all";
 		return refusedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);

@@ -187,7 +187,7 @@ export class Pool {
 			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || this.nextProblem(tx) !== null;
 		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
 		const exceeded =
-			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
+			this.#bytes.exceeded(client, bytes) ?? (isParked ? this.#parkedBytes.exceeded(client, bytes) : null);
 		if (exceeded === null) return null;
 		return exceeded === "total"
 			? refused("POOL_FULL", "txpool is full", "pool")

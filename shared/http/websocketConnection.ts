@@ -210,7 +210,7 @@ export class WebsocketConnection implements Connection {
 		this.#unfinishedBytes += bytes;
 		if (bytes < 0) this.#dependencies.unfinished.release(this.client, -bytes);
 		else {
-			const over = this.#dependencies.unfinished.refusal(this.client, bytes);
+			const over = this.#dependencies.unfinished.exceeded(this.client, bytes);
 			this.#dependencies.unfinished.takeAnyway(this.client, bytes);
 			if (over === "client") this.terminate();
 			else if (over === "total") this.#dependencies.onCrowd();
