@@ -22,7 +22,7 @@ export interface Accounts {
 	 */
 	get(address: string, client: string, urgent?: boolean): Promise<AccountState>;
 	/**
-	 * The same, read from the node now and possibly after a later head: for the check before a refusal. Urgent. Throws an
+	 * The same, read from the node now and possibly after a later head: for the check before a rejection. Urgent. Throws an
 	 * UpstreamError if it is not available within a second.
 	 */
 	fresh(address: string, client: string): Promise<AccountState>;
@@ -50,7 +50,7 @@ export type EventListener = (record: TransactionRecord, before: Stage, event: Tx
 
 /** Accepts submissions. */
 export interface Submitter {
-	/** Resolves once the transaction is on disk, or is refused. Throws if the node or the store fails. */
+	/** Resolves once the transaction is on disk, or is rejected. Throws if the node or the store fails. */
 	submit(submission: Submission): Promise<SubmitOutcome>;
 }
 

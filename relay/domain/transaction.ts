@@ -93,7 +93,7 @@ export interface Submission extends SubmissionOptions, OwnerProof {
  */
 export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
-	| { readonly outcome: "refused"; readonly rejection: Rejection };
+	| { readonly outcome: "rejected"; readonly rejection: Rejection };
 
 /** The outcome of a repeated submission. */
 export function knownOutcome(hash: string): SubmitOutcome {

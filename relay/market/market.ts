@@ -137,7 +137,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		const entry = this.table.enter(kind, owner, uuid);
 		try {
 			const outcome = await consider(entry);
-			this.#deps.onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
+			this.#deps.onBundle(kind, outcome.outcome === "rejected" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
 			this.#deps.onBundle(kind, "failed");

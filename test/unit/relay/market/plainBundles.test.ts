@@ -47,7 +47,7 @@ for (const [name, refunding, builders, isTaken] of [
 	test(`a refund ${name}: ${isTaken ? "taken" : "refused"}; without one the bundle is taken`, async () => {
 		const fixture = new Fixture({ refunding });
 		const outcome = await fixture.plainBundle([1], { refund: REFUND, builders });
-		assert.equal(outcome.outcome === "refused" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
+		assert.equal(outcome.outcome === "rejected" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
 		if (!isTaken) assert.deepEqual([fixture.lines(), fixture.published], [[], []]);
 		await fixture.taken([1], { builders });
 	});
@@ -348,7 +348,7 @@ test("what happens while a new bundle is simulated counts", async () => {
 		await happens(fixture);
 		open();
 		const outcome = await sent;
-		const result = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, fixture.next);
+		const result = outcome.outcome === "rejected" ? outcome.code : fixture.status(outcome.hash, fixture.next);
 		assert.deepEqual([result, fixture.lines()], [expected, lines], name);
 	}
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	type BidRequest,
-	BUNDLE_REFUSALS,
+	BUNDLE_REJECTIONS,
 	type BundleOutcome,
 	type PlainBundleRequest,
 } from "../../../../../relay/domain/bundle.ts";
@@ -190,10 +190,10 @@ test("a bid may repeat the user's refund, promise more or name recipients: the m
 
 test("every refusal has its code, and a simulation before it is charged to the client", async () => {
 	const client = { address: ADDRESS, signer: null, vouched: false };
-	for (const code of BUNDLE_REFUSALS) {
+	for (const code of BUNDLE_REJECTIONS) {
 		for (const simulated of [true, false]) {
 			const { market, charges, send } = startBundleMethods();
-			market.outcome = { outcome: "refused", code, message: `message for ${code}`, simulated };
+			market.outcome = { outcome: "rejected", code, message: `message for ${code}`, simulated };
 			const { error } = await send({ id: 1, method: "eth_sendBundle", params: [SEND] }, SIGNER);
 			const number = code === "LIMIT" ? -32005 : -32000;
 			assert.deepEqual(error, { code: number, message: `message for ${code}`, data: { reason: code } });
