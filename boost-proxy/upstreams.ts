@@ -8,7 +8,7 @@ import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
-import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
+import { type BoostConfig, type FallbackConfig, unfitPaths } from "./config.ts";
 import { dialectOf, usualStatusUrl } from "./dialects/dialects.ts";
 import { submissionShareMs } from "./domain/budget.ts";
 import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
@@ -50,7 +50,7 @@ const WARM_MS = 15_000;
 const CONNECT_MS = 2_500;
 /** The most connections for probes. */
 const PROBE_CONNECTIONS = 2;
-const NO_REFUSALS = { fast: null, noreverts: null };
+const FIT_FOR_ALL = { fast: null, noreverts: null };
 
 /** Separate connections, so that none of the three uses up those of another. */
 interface UpstreamTransports {
@@ -160,8 +160,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		const probe = fallbackProbe({ timeoutMs, expectedChainId: chainId }, { transport: theirProbes });
 		// Requests that hang at the fallback have no other upstream.
 		fallbackBreaker = guard("fallback", probe, theirs, null);
-		const refusals = fallbackRefusals(config.fallback);
-		fallback = upstreamOf({ name: "fallback", refusals }, fallbackBreaker, theirs.own.dialect, theirs);
+		const unfit = unfitPaths(config.fallback);
+		fallback = upstreamOf(
+			{ name: "fallback", unfitPaths: unfit },
+			fallbackBreaker,
+			theirs.own.dialect,
+			theirs,
+		);
 		const transports = BOOST_PATHS.map((path) => theirs.own.transports[path].transport);
 		fallbackParts.push(
 			life("fallback probe", fallbackBreaker),
@@ -176,7 +181,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		},
 	);
 	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
-	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;
+	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, unfitPaths: FIT_FOR_ALL } as const;
 	const relay = upstreamOf(relayOptions, relayBreaker, null, ours);
 	const close = async (): Promise<void> => {
 		for (const all of [ours, theirs]) {
@@ -232,8 +237,8 @@ type UpstreamAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls
 export interface TransportSet {
 	readonly dialect: Dialect;
 	/**
-	 * A path without a URL uses the other path's for reads, which are the same everywhere. Submissions on it are refused, see
-	 * fallbackRefusals.
+	 * A path without a URL uses the other path's for reads, which are the same everywhere. It is unfit for submissions, see
+	 * unfitPaths.
 	 */
 	readonly transports: PathTransports;
 	/** For `dialect.statusPath(hash)`; null if there are no status pages. */

@@ -36,7 +36,7 @@ export interface UpstreamOptions {
 	/** Authenticates boost to our relay; never sent to a third party. */
 	readonly boostSecret?: string | undefined;
 	/** Why transactions of a path may not go there; null if they may. */
-	readonly refusals: Readonly<Record<BoostPath, string | null>>;
+	readonly unfitPaths: Readonly<Record<BoostPath, string | null>>;
 }
 
 export interface UpstreamDependencies {
@@ -92,8 +92,8 @@ export class HttpUpstream implements Upstream {
 		this.#judge = { name: options.name, isVerdict, cutter };
 	}
 
-	refusal(path: BoostPath): string | null {
-		return this.#options.refusals[path];
+	whyUnfit(path: BoostPath): string | null {
+		return this.#options.unfitPaths[path];
 	}
 
 	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {

@@ -66,7 +66,7 @@ export class FakeUpstreamBase implements Upstream {
 		this.breaker.set(is);
 	}
 
-	refusal(_path: string): string | null {
+	whyUnfit(_path: string): string | null {
 		return null;
 	}
 

@@ -52,7 +52,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 		return this.delivered.map(({ tx }) => tx.hash);
 	}
 
-	override refusal(path: string): string | null {
+	override whyUnfit(path: string): string | null {
 		return this.refuses(path);
 	}
 

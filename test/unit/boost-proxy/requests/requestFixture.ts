@@ -37,7 +37,7 @@ export class FakeUpstream extends FakeUpstreamBase {
 	/** Used one after another; the last one repeats. */
 	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
 	answers: (RpcAnswer | null)[] = [];
-	refusals: Partial<Record<BoostPath, string>> = {};
+	unfitPaths: Partial<Record<BoostPath, string>> = {};
 	/** Runs during each call. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
@@ -58,8 +58,8 @@ export class FakeUpstream extends FakeUpstreamBase {
 		return this.sent.map(({ tx }) => tx.hash);
 	}
 
-	override refusal(path: BoostPath): string | null {
-		return this.refusals[path] ?? null;
+	override whyUnfit(path: BoostPath): string | null {
+		return this.unfitPaths[path] ?? null;
 	}
 
 	override async deliver(

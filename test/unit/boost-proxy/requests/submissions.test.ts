@@ -128,7 +128,7 @@ for (const [name, { message, ...expected }] of NOBODY) {
 			const { submissions, journal, relay, fallback, request } = fixture;
 			relay.isUnavailable = name === "both out" || name === "not for the fallback";
 			fallback.isUnavailable = name === "both out" || name === "an internal error";
-			fallback.refusals = { noreverts: NO_REVERTS };
+			fallback.unfitPaths = { noreverts: NO_REVERTS };
 			relay.deliveries = [INTERNAL];
 			const state = request({
 				...(name === "no time" ? { until: 0 } : {}),

@@ -69,7 +69,7 @@ function fixture(dialect: DialectName | null) {
 		{
 			name: dialect === null ? "relay" : "fallback",
 			boostSecret: "s3cret",
-			refusals: { fast: null, noreverts: null },
+			unfitPaths: { fast: null, noreverts: null },
 		},
 		{
 			...{
