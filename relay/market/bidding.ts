@@ -26,7 +26,7 @@ import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bu
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 import type { PaymentLedger } from "./ledger.ts";
 
-/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node declines. */
+/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
 
 /** The rejection for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */

@@ -47,7 +47,7 @@ const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
 /** Repeated simulations at the same time: thousands may be due at a head, and other work must not wait for all. */
 const RETRIALS_AT_ONCE = 16;
-/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node declines. */
+/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
 
 /** Blocks for which an included bundle is kept at least, in case its block is reorganised away. */

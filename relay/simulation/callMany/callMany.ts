@@ -1,5 +1,5 @@
 // `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`. Where that is not exact,
-// they are traced one by one, or the request is refused: a result is exact and complete.
+// they are traced one by one, or the request gets an error: a result is exact and complete.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";

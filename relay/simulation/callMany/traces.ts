@@ -1,4 +1,4 @@
-// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil refuses creations, does not check nonces and hides why calls
+// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil supports no creations, does not check nonces and hides why calls
 // fail). Each call is traced alone, with the changes of earlier ones as state overrides.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
 

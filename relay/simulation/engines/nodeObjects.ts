@@ -8,7 +8,7 @@ import { authorizationsBySigner, lastEffective, type Signer } from "../../domain
 import type { Header } from "../../domain/chain.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
-/** anvil refuses blob fees of more than 128 bits. */
+/** anvil takes no blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
 /** The transaction as a call, with its signed fees, by which a validating node computes its maximum cost. */

@@ -39,7 +39,7 @@ export type PartAnswer =
 			/** The last one failed, and the node did not say why. */
 			readonly unexplained: boolean;
 	  }
-	/** The node refuses it. */
+	/** The node does not support it. */
 	| { readonly kind: "unsupported" };
 
 type Ran = Extract<PartAnswer, { kind: "ran" }> & {
@@ -188,7 +188,7 @@ async function runPrefix(
  */
 export function simulateCall(part: Part, blocks: readonly number[], limits: RequestLimits): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
-	// In each block, since reth refuses a request of which one block names none.
+	// In each block, since reth rejects a request of which one block names none.
 	const gasLimit = toQuantity(blockGas(block, limits));
 	const drawn = {
 		...(prevRandao === null ? {} : { prevRandao }),
