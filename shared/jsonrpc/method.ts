@@ -222,7 +222,7 @@ function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, u
 	return rest;
 }
 
-/** A string parsed by `read`, which returns null to refuse it. `pattern` is for the document. */
+/** A string parsed by `read`, which returns null if it is not valid. `pattern` is for the document. */
 function readString<T>(expects: string, pattern: string, read: (text: string) => T | null) {
 	return z
 		.string({ error: `expected ${expects}` })
