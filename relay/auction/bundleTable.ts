@@ -102,7 +102,7 @@ export class BundleTable {
 		entry.end = end;
 	}
 
-	/** Frees the uuid of a bundle that was refused or has ended. */
+	/** Frees the uuid of a bundle that was rejected or has ended. */
 	freeUuid(entry: BundleEntry): void {
 		const { owner, uuid } = entry;
 		entry.end = null;
