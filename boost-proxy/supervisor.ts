@@ -185,9 +185,9 @@ export function pairEnvironments(
 	made: { readonly relayPort: number; readonly secret: string },
 ): PairEnvironments {
 	const isSet = (name: string): boolean => (env[name]?.trim() ?? "") !== "";
-	const shared = { ...env, BOOST_SECRET: isSet("BOOST_SECRET") ? env.BOOST_SECRET : made.secret };
+	const both = { ...env, BOOST_SECRET: isSet("BOOST_SECRET") ? env.BOOST_SECRET : made.secret };
 	const relay: Record<string, string | undefined> = {
-		...shared,
+		...both,
 		HOST: "127.0.0.1",
 		PORT: String(made.relayPort),
 		// There is no proxy between boost and the relay.
@@ -198,7 +198,7 @@ export function pairEnvironments(
 	if (isSet("METRICS_PORT")) relay.METRICS_PORT = nextPort(env.METRICS_PORT ?? "");
 	return {
 		relay,
-		boost: { ...shared, RELAY_URL: `http://127.0.0.1:${made.relayPort}` },
+		boost: { ...both, RELAY_URL: `http://127.0.0.1:${made.relayPort}` },
 		unused: ["SEARCHER_PORT", "RELAY_URL"].filter(isSet),
 	};
 }

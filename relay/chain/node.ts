@@ -60,7 +60,7 @@ function blocksBehind(syncing: unknown): string | null {
 	return `it is at block ${current} of ${highest}`;
 }
 
-/** The reads for the relay's own methods. They are shared like the listed ones, but never cached. */
+/** The reads for the relay's own methods. Equal ones in flight are sent once, like clients' reads, but none is cached. */
 export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): NodeReads {
 	return {
 		async pendingCount(address, caller) {

@@ -251,8 +251,8 @@ export class BundleSimulation implements SharedTransactions {
 		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
 
-	#isShared({ transaction: { tx, shared } }: PoolEntry): boolean {
-		return shared !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
+	#isShared({ transaction: { tx, sharing } }: PoolEntry): boolean {
+		return sharing !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
 	}
 }
 

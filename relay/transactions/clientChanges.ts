@@ -196,7 +196,7 @@ export class ClientChanges {
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
 		// On such a path searchers see it whatever its simulation says.
-		if (transaction.shared === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
+		if (transaction.sharing === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
 		return true;
 	}
 
@@ -248,6 +248,6 @@ export function replacedBy(
 	block: number,
 	builders: readonly string[],
 ) {
-	const discreet = other.shared === "never";
+	const discreet = other.sharing === "never";
 	return { type: "replaced", at, by: other.tx.hash, discreet, block, builders } as const;
 }

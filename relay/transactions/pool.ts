@@ -318,13 +318,13 @@ export class Pool {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block; {@link applyNext} applies them to a sender. */
+	/** Records the next block; {@link fitToNext} applies them to a sender. */
 	setNext(next: NextBlock): void {
 		this.#next = next;
 	}
 
 	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
-	applyNext(address: string): boolean {
+	fitToNext(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
@@ -376,7 +376,7 @@ export class Pool {
 		return first;
 	}
 
-	/** As {@link applyNext}. */
+	/** As {@link fitToNext}. */
 	#updateParked(sender: Sender): boolean {
 		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {

@@ -201,7 +201,7 @@ export class AuctionFixture {
 	/** Marks the target as sent for the next block, without notifying the auctioneer. */
 	sendTarget(transaction: PrivateTransaction): void {
 		const how = { block: this.next, builders: this.builders.all, behindHidden: false, unsimulated: null };
-		this.transactions.sent(this.entry(transaction), how);
+		this.transactions.goesOut(this.entry(transaction), how);
 	}
 
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
