@@ -4,6 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
+import { isObject } from "../../shared/jsonrpc/fields.ts";
 import {
 	failingSimulation,
 	notSoon,
@@ -14,7 +15,6 @@ import {
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";
-import { isObject } from "./thirdParties.ts";
 
 type SyncWaitDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain" | "clock">;
 

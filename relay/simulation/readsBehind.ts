@@ -5,15 +5,16 @@
 import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { type Fields, isObject } from "../../shared/jsonrpc/fields.ts";
 import { feeProblem } from "../domain/blockProblems.ts";
 import type { Tip } from "../domain/chain.ts";
-import { type Fields, fieldsOf } from "../domain/nodeJson.ts";
+import { fieldsOf } from "../domain/nodeJson.ts";
 import type { Caller, ReadsBehind } from "../domain/ports.ts";
 import { type BlockContext, blockContext } from "../domain/simulation.ts";
 import type { ChainLink } from "../domain/transaction.ts";
 import { accessListOf } from "./accessLists.ts";
 import type { AccountOverride, Ask, NodeAnswer, StateOverrides } from "./engines/engine.ts";
-import { isObject } from "./engines/nodeObjects.ts";
+
 import { traceFirst } from "./engines/traces.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 

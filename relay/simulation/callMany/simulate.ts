@@ -3,9 +3,10 @@
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem } from "../../domain/blockProblems.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { isObject, onlyCall, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
+import { onlyCall, PROBE_ADDRESS, readHex, readSimulatedCall } from "../engines/nodeObjects.ts";
 import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
 import {
@@ -129,7 +130,7 @@ async function runSome(
 	const results = new Map<PlannedCall, Ended>();
 	let capLeft = options.gasCap;
 	for (const [i, call] of calls.entries()) {
-		const result = readCallResult(answered[i]);
+		const result = readSimulatedCall(answered[i]);
 		if (result === null) return { kind: "unsupported" };
 		const { success, returnData, error, gasUsed } = result;
 		const failure = success ? null : (callError(result, call.gas, call.signer) ?? EXECUTION_FAILED);

@@ -5,10 +5,11 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem, nonceProblem } from "../../domain/blockProblems.ts";
 import { termsProblem } from "../checks.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { applyDiff, isObject, readHex } from "../engines/nodeObjects.ts";
+import { applyDiff, readHex } from "../engines/nodeObjects.ts";
 import { frameError, traceCall } from "../engines/traces.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";

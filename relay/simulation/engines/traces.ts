@@ -6,8 +6,9 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { type Fields, isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem } from "../../domain/blockProblems.ts";
-import type { Fields } from "../../domain/nodeJson.ts";
+
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import type { Ask, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 import {
@@ -16,7 +17,6 @@ import {
 	blockOverrides,
 	emitsEvents,
 	firstBalance,
-	isObject,
 	readHex,
 	signedCall,
 } from "./nodeObjects.ts";

@@ -7,7 +7,7 @@ import type { RpcAnswer, UpstreamError } from "../../../shared/jsonrpc/client.ts
 import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
 import type { EngineRequest, NodeAnswer } from "./engine.ts";
-import { type CallResult, readHex } from "./nodeObjects.ts";
+import { readHex, type SimulatedCall } from "./nodeObjects.ts";
 
 type Meaning = "unsupported" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
@@ -137,7 +137,7 @@ const VM_ERROR_CODE = -32015;
  * failed` for everything).
  */
 export function callError(
-	{ error: { code, message, data }, returnData, gasUsed }: CallResult,
+	{ error: { code, message, data }, returnData, gasUsed }: SimulatedCall,
 	gas: bigint | null,
 	{ authorizationList }: Pick<DecodedTransaction, "authorizationList">,
 ): SimulationError | null {
@@ -161,7 +161,7 @@ function findPattern(message: string): Meaning | undefined {
 }
 
 /** Whether the node says that its gas cap, and not the transaction, may be the cause of the failure (geth does for some). */
-export function saysCapped({ error: { message } }: CallResult): boolean {
+export function saysCapped({ error: { message } }: SimulatedCall): boolean {
 	return /gas ?cap/i.test(message);
 }
 
