@@ -13,7 +13,7 @@ import {
 	isImpossible,
 	type SimulationOutcome,
 } from "../domain/simulation.ts";
-import { checkTransactions, relevantAuthorizations } from "./checks.ts";
+import { checkTransactions, countFitting, relevantAuthorizations } from "./checks.ts";
 import type {
 	Ask,
 	EngineRequest,
@@ -67,8 +67,9 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 		async simulate(request) {
 			const { accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
 			const block = options.sameTime === true ? request.block : risen(request.block);
-			await dependencies.recoveries.recover(relevantAuthorizations(request), request.client);
-			const { runnable, problem } = checkTransactions(request);
+			const fitting = countFitting(request);
+			await dependencies.recoveries.recover(relevantAuthorizations(request, fitting), request.client);
+			const { runnable, problem } = checkTransactions(request, fitting);
 			const { without = NONE } = options;
 			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
 			const asked: EngineRequest = {
