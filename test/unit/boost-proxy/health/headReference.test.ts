@@ -71,3 +71,9 @@ test("a reference of another chain is not used, which is logged once", async (t)
 	await clock.advance(12_000);
 	assert.equal(reference.headOf(5n), 100n);
 });
+
+test("without a node it is the fallback's head, whose word alone does not suffice", async (t) => {
+	const { reference, transport, calls } = await referenceFixture(t, "fallback");
+	assert.deepEqual([reference.head, reference.isThirdParty], [100n, true]);
+	assert.deepEqual([transport.asked, calls()], [["eth_chainId", "eth_blockNumber"], 0]);
+});
