@@ -178,7 +178,7 @@ export class Bidding {
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
-		const found = { basis, inconclusive: null, refundIsToNew, ...worth };
+		const found = { lastCheck: { basis, result: "passed" } as const, refundIsToNew, ...worth };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
 		if (twin !== undefined) {
 			for (const bid of more) auctioneer.removeMerged(bid);
