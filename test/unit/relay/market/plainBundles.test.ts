@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bundleHash } from "../../../../relay/domain/bundle.ts";
 import type { SimulationErrorCode } from "../../../../relay/domain/simulation.ts";
+import { SLICE_MS } from "../../../../shared/clock.ts";
 import { PlainFixture as Fixture, type PlainOptions } from "./auctionFixture.ts";
 
 const RANGE = { first: 101, last: 105, uuid: "u" };
@@ -377,9 +378,12 @@ test("many bundles are looked at in slices, for one head after another", async (
 	const fixture = new Fixture();
 	const hashes: string[] = [];
 	for (let i = 1; i <= 30; i += 1) hashes.push(await fixture.taken([i], { first: 101, last: 105 }));
-	// As if each took a millisecond.
+	// As if a slice's time were over at each reading.
 	let ms = fixture.clock.monotonic();
-	fixture.clock.monotonic = () => ++ms;
+	fixture.clock.monotonic = () => {
+		ms += SLICE_MS;
+		return ms;
+	};
 	const missed = (block: number) =>
 		hashes.filter((hash) => fixture.status(hash, block) === "NOT_INCLUDED notChosen").length;
 	const first = fixture.block();
