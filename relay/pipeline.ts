@@ -21,7 +21,7 @@ import {
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import type { SubmissionPath } from "./domain/endpoints.ts";
-import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
+import type { Accounts } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
@@ -65,7 +65,7 @@ type AdmissionRejection = Extract<AdmissionVerdict, { ok: false }>;
 const URGENT = true;
 
 /** Submits and cancels transactions. */
-export class Pipeline implements Submitter, Canceller {
+export class Pipeline {
 	readonly #options: PipelineOptions;
 	readonly #deps: PipelineDependencies;
 
@@ -177,6 +177,10 @@ export class Pipeline implements Submitter, Canceller {
 		return ownedTransaction({ tx, submitterAddress, receivedAt: this.#deps.clock.now() }, owners);
 	}
 
+	/**
+	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False if it is not pending
+	 * here or the client may not cancel it, without saying which. Throws if the store fails.
+	 */
 	async cancel(request: CancelRequest): Promise<boolean> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;

@@ -29,8 +29,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
-	// What clients ask reads the transactions, and these tell builders who must forget one.
-	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/transactions/"]],
+	// What clients ask is answered by all stages, and the transactions tell builders who must forget one.
+	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/"]],
 	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],

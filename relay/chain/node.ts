@@ -1,16 +1,12 @@
-// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain, and offers the reads
-// that the relay's own methods need. Nothing is cached.
+// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain.
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { advice } from "../../shared/outgoing/advice.ts";
 import { untilDone } from "../../shared/waiting.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
-import type { NodeReads } from "../domain/ports.ts";
-import type { Passthrough } from "./passthrough.ts";
 
 export interface NodeProbe {
 	readonly chainId: bigint;
@@ -58,23 +54,6 @@ function blocksBehind(syncing: unknown): string | null {
 	// Nodes also say that they sync while they index old blocks, or are a block behind.
 	if (current === null || highest === null || highest - current <= MAX_BLOCKS_BEHIND) return null;
 	return `it is at block ${current} of ${highest}`;
-}
-
-/** The reads for the relay's own methods. Equal ones in flight are sent once, like clients' reads, but none is cached. */
-export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): NodeReads {
-	return {
-		async pendingCount(address, caller) {
-			const answer = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
-			const count = parseNodeQuantity(answer);
-			if (count !== null) return count;
-			throw new RpcError("internal", "internal error", NODE_UNAVAILABLE);
-		},
-		transactionCount: (address, block, caller) =>
-			passthrough.read("eth_getTransactionCount", [address, block], caller),
-		transactionByHash: (hash, caller) => passthrough.read("eth_getTransactionByHash", [hash], caller),
-		receipt: (hash, caller) => passthrough.read("eth_getTransactionReceipt", [hash], caller),
-		logs: (criteria, caller) => passthrough.call("eth_getLogs", [criteria], caller),
-	};
 }
 
 function printable(version: unknown): string {

@@ -7,7 +7,6 @@ import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { codeProblem, fundsProblem, nonceProblem } from "../domain/blockProblems.ts";
 import { type BundleOutcome, type PlainBundleRequest, rejectedBundle } from "../domain/bundle.ts";
 import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
-import type { SharedTransactions } from "../domain/ports.ts";
 import { isNewDearer } from "../domain/refund.ts";
 import {
 	blockContext,
@@ -99,7 +98,7 @@ const SLICE = 8;
 const SLICE_BYTES = 64 * 1024;
 
 /** Finds targets, and simulates backruns and plain bundles. */
-export class BundleSimulation implements SharedTransactions {
+export class BundleSimulation {
 	readonly #options: Pick<MarketOptions, "feeRecipientOf">;
 	readonly #deps: Pick<
 		MarketDependencies,
@@ -111,6 +110,7 @@ export class BundleSimulation implements SharedTransactions {
 		this.#deps = dependencies;
 	}
 
+	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	shared(hash: string): DecodedTransaction | null {
 		return this.#sharedEntry(hash)?.transaction.tx ?? null;
 	}

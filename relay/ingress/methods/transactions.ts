@@ -102,8 +102,8 @@ export const eth_cancelTransaction = relayMethod({
 	params: [{ name: "hash", schema: hash }],
 	result: z.literal(true),
 	ordered: true,
-	async handle([wanted], context, { canceller }) {
-		if (await canceller.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
+	async handle([wanted], context, { pipeline }) {
+		if (await pipeline.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
 		throw new RpcError("rejected", "transaction not found or no longer pending");
 	},
 });
@@ -148,14 +148,14 @@ type NotRejected = Exclude<SubmitOutcome, { readonly outcome: "rejected" }>;
 async function submitRaw(
 	raw: Uint8Array,
 	context: CallContext,
-	{ submitter, charge }: Pick<MethodDependencies, "submitter" | "charge">,
+	{ pipeline, charge }: Pick<MethodDependencies, "pipeline" | "charge">,
 ): Promise<NotRejected> {
 	const options = submissionOptions(context.path, context.query);
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
 	chargeBlobs([raw], context.client, charge);
-	const outcome = await submitter.submit({ raw, submitterAddress, requester, ...options });
+	const outcome = await pipeline.submit({ raw, submitterAddress, requester, ...options });
 	if (outcome.outcome !== "rejected") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.

@@ -9,13 +9,13 @@ import {
 	type BundleOutcome,
 	type PlainBundleRequest,
 } from "../../../../../relay/domain/bundle.ts";
-import type { Market } from "../../../../../relay/domain/ports.ts";
 import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
 import {
 	eth_cancelBundle,
 	eth_sendBundle,
 	mev_sendBundle,
 } from "../../../../../relay/ingress/methods/bundles.ts";
+import type { SearcherMarket } from "../../../../../relay/market/market.ts";
 import type { Client } from "../../../../../shared/client.ts";
 import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
@@ -33,7 +33,7 @@ const BUILDERS = ["one", "two"];
 const METHODS = [eth_sendBundle, eth_cancelBundle, mev_sendBundle];
 
 /** A market that records requests and answers `outcome`. */
-class FakeMarket implements Market {
+class FakeMarket implements Pick<SearcherMarket, "bid" | "submit" | "cancel"> {
 	outcome: BundleOutcome = { outcome: "accepted", hash: HASH };
 	readonly bids: BidRequest[] = [];
 	readonly bundles: PlainBundleRequest[] = [];
