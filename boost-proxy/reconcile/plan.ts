@@ -1,6 +1,7 @@
 // Decides what boost does next for the rows of one sender (row: the journal's record of one transaction): pure functions of the
 // rows, the upstreams' health and the time. All that boost sends and cancels is decided here: what it does by itself (plan), and
-// what a client's request asks for at once (planSubmission, planCancel).
+// what a client's request asks for at once (planSubmission, planCancel). What a row's presences at an upstream mean (`has`, `given`,
+// `lost`, …) is in domain/row.ts.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
@@ -26,6 +27,7 @@ export interface UpstreamHealth {
 /** The configured upstreams. */
 export type UpstreamHealths = Readonly<Partial<Record<UpstreamName, UpstreamHealth>>>;
 
+/** When it is decided. An epoch of {@link Moment} ends when an upstream becomes unavailable, or available again. */
 export interface PlanTime extends Moment {
 	/** Ms since the epoch by the chain. */
 	readonly now: number;
@@ -37,7 +39,7 @@ export interface PlanTime extends Moment {
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
 
-/** The next action for a row at an upstream. */
+/** What an action is about: a row, at an upstream. */
 interface At {
 	readonly row: Row;
 	readonly to: UpstreamName;
@@ -53,7 +55,10 @@ export type Action = Send | Cancel | Wait;
 
 /** A client's transaction is sent. `others`: whether another upstream can be tried after this one. */
 export type Submit = At & { readonly kind: "submit"; readonly others: boolean };
-/** A client's cancel is sent: by hash, or by the self-transfer on the path and query of `row`. */
+/**
+ * A client's cancel is sent: by hash (`cancel`), or by the self-transfer on the path and query of `row` (`cancelSoftly`). Or nothing
+ * is: `forget`: it can't be cancelled there; `unreached`: not now, or not by this client.
+ */
 export type CancelNow = At & { readonly kind: "cancel" | "forget" | "cancelSoftly" | "unreached" };
 
 /** How far the sender's nonces have got at one upstream, while the plan goes through them. */
@@ -96,7 +101,7 @@ export function* plan(
 /**
  * What is done next for a client's submission, until an upstream has acknowledged or rejected it: it goes to one after another;
  * null: nothing is left to try. While the relay is unavailable the account's lower nonces go to the fallback first, as by
- * {@link plan}, whose `nextNonce` this is. `came`: of the upstreams that were tried. `rows`: the account's live ones by nonce and arrival.
+ * {@link plan}, whose `nextNonce` this is. `came`: what came of it at those that were tried. `rows`: the account's live ones by nonce and arrival.
  */
 export function planSubmission(
 	{ agreed: { hash, path }, nonce }: SubmitAsk,

@@ -18,7 +18,7 @@ export interface NodeProbe {
 
 const PROBE_MS = 5_000;
 
-/** Blocks that the node may lack of those that it knows of. */
+/** How many blocks the node may be behind the highest one that it knows of. */
 const MAX_BLOCKS_BEHIND = 64n;
 
 /**
@@ -61,7 +61,7 @@ function printable(version: unknown): string {
 	return version.replace(/[^\x20-\x7e]/g, "?").slice(0, 100);
 }
 
-/** The node answers, but is not of use yet. The message is for the operator and public. */
+/** The node answers, but is not of use yet. The message is for the operator, and public: it has no text of the node's. */
 class NodeNotReadyError extends Error {
 	readonly code = "NODE_NOT_READY";
 	constructor(message: string) {
@@ -90,7 +90,7 @@ export interface AwaitNodeOptions {
 	readonly stopped: AbortSignal;
 }
 
-/** Waits for a node that is of use, without an end. Throws {@link WrongNodeError}, or StoppedError. */
+/** Waits for a node that is of use, for as long as it takes. Throws {@link WrongNodeError}, or StoppedError. */
 export async function awaitNode(
 	node: Pick<JsonRpcClient, "call">,
 	options: AwaitNodeOptions,
