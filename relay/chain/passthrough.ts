@@ -334,7 +334,7 @@ export class Passthrough {
 			return;
 		}
 		this.#deniedAt = now;
-		this.#log.warn("the node refuses reads for their operator's key, bill or quota", {
+		this.#log.warn("the node denies reads, for the operator's key, bill or quota", {
 			method,
 			code: status,
 		});

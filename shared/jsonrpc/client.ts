@@ -176,7 +176,7 @@ function errorOf(failed: HttpFailed, host: string): UpstreamError {
 }
 
 function faultOf({ fault, head }: HttpFailed): UpstreamFault {
-	if (fault === "refused" || fault === "reset") return "unreachable";
+	if (fault === "noConnection" || fault === "reset") return "unreachable";
 	if (fault !== "unreadable") return fault;
 	return head === null ? "unreachable" : faultOfStatus(head.status);
 }
