@@ -142,7 +142,15 @@ async function connect(
 		clock,
 	});
 	const pool = createUpstreams(config, {
-		...{ clock, lookup, via, node, slot: slots, metrics, chainId, told, readyBlobs },
+		clock,
+		lookup,
+		via,
+		node,
+		slot: slots,
+		metrics,
+		chainId,
+		told,
+		readyBlobs,
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;

@@ -178,7 +178,9 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const probe = relayProbe(
 		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG, slot },
 		{
-			...{ transport: ours.probes.transports.fast.transport, reference, clock },
+			transport: ours.probes.transports.fast.transport,
+			reference,
+			clock,
 			onHead: (number) => dependencies.told.sawHead(number, "relay"),
 		},
 	);

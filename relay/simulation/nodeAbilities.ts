@@ -291,7 +291,7 @@ async function learnAbilities(
 	const traces = await triesTrace(node, head);
 	const known = { kind: "learnt", version, traces, gasCap } as const;
 	if (able === null)
-		return { ...known, ...{ simulates: false, maxBlocks: undefined, maxBlockGas: undefined }, ...NOTHING };
+		return { ...known, simulates: false, maxBlocks: undefined, maxBlockGas: undefined, ...NOTHING };
 	const { shape, ignored } = able;
 	const ahead = await farthest(node, head, shape);
 	const isShort = slot !== undefined && slot.ms < 1_000;

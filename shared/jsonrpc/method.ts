@@ -206,9 +206,12 @@ type Described = Omit<MethodDefinition<never, never>, "invoke">;
 /** The OpenRPC document, as JSON values. */
 export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record<string, unknown> {
 	const described = Array.from(methods, ({ name, summary, params, required, result }) => ({
-		...{ name, summary, paramStructure: "by-position" },
+		name,
+		summary,
+		paramStructure: "by-position",
 		params: params.map((param, i) => ({
-			...{ name: param.name, required: i < required },
+			name: param.name,
+			required: i < required,
 			schema: jsonSchema(param.schema, "input"),
 		})),
 		result: { name: "result", schema: jsonSchema(result, "output") },
