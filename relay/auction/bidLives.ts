@@ -48,7 +48,7 @@ export class BidLives {
 	}
 
 	/** From landed to live: all that were in `blocks`, which have left the chain. */
-	unland(blocks: readonly Pick<Block, "hash">[]): void {
+	revive(blocks: readonly Pick<Block, "hash">[]): void {
 		const { bids, table } = this.#deps;
 		const gone = new Set(blocks.map((block) => block.hash));
 		for (const [bid, { number, hash }] of this.#landed) {

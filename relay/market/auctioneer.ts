@@ -132,7 +132,7 @@ export class Auctioneer {
 
 	/** Records what became of the bids in new blocks. Must be called after the tip was set to the update's head. */
 	onChainUpdate({ applied, reverted, head }: ChainUpdate): void {
-		this.#lives.unland(reverted);
+		this.#lives.revive(reverted);
 		for (const block of applied) this.rounds.apply(block);
 		this.#endOverdue(head.number);
 		this.#dropOld(head.number);
