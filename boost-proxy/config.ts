@@ -172,21 +172,20 @@ function contradictions(settings: Partial<Settings<typeof BOOST_SETTINGS>>): rea
 	const whole = FALLBACK_FAST_URL ?? FALLBACK_NOREVERTS_URL;
 	const errors: SettingError[] = [...slotContradictions(settings)];
 	if (BREAKER_HOLD_MAX_MS < BREAKER_HOLD_MS)
-		errors.push(refusal("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS"));
-	if (FALLBACK_URL === undefined && whole === undefined) errors.push(refusal("FALLBACK_URL", "is missing"));
+		errors.push(contradiction("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS"));
+	if (FALLBACK_URL === undefined && whole === undefined)
+		errors.push(contradiction("FALLBACK_URL", "is missing"));
 	if (FALLBACK_URL === NONE && whole !== undefined)
-		errors.push(refusal("FALLBACK_URL", "is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL"));
+		errors.push(contradiction("FALLBACK_URL", "is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL"));
 	return errors;
 }
 
 /** Why transactions of a path may never go to the fallback, as messages for clients; null if they may. */
-export function fallbackRefusals(
-	fallback: FallbackConfig | null,
-): Readonly<Record<BoostPath, string | null>> {
-	return { fast: refusalOf(fallback, "fast"), noreverts: refusalOf(fallback, "noreverts") };
+export function unfitPaths(fallback: FallbackConfig | null): Readonly<Record<BoostPath, string | null>> {
+	return { fast: whyUnfit(fallback, "fast"), noreverts: whyUnfit(fallback, "noreverts") };
 }
 
-function refusalOf(fallback: FallbackConfig | null, path: BoostPath): string | null {
+function whyUnfit(fallback: FallbackConfig | null, path: BoostPath): string | null {
 	if (fallback === null) return "there is no fallback";
 	if (fallback.baseUrl === null && fallback.wholeUrls[path] === null) {
 		return `the fallback has no address for /${path}`;
@@ -211,7 +210,7 @@ function fallbackOf(settings: Settings<typeof BOOST_SETTINGS>): FallbackConfig |
 	});
 }
 
-function refusal(name: keyof typeof BOOST_SETTINGS, problem: string): SettingError {
+function contradiction(name: keyof typeof BOOST_SETTINGS, problem: string): SettingError {
 	return new SettingError(name, problem, BOOST_SETTINGS[name]);
 }
 
@@ -276,9 +275,9 @@ function isPrivateHost(hostname: string): boolean {
 /** Warnings for the log. No setting's value is quoted, since it may be secret. */
 export function startWarnings(config: Pick<BoostConfig, "fallback">): readonly string[] {
 	const warnings: string[] = [];
-	const refusals = fallbackRefusals(config.fallback);
+	const unfit = unfitPaths(config.fallback);
 	for (const path of BOOST_PATHS) {
-		const why = refusals[path];
+		const why = unfit[path];
 		if (why !== null) warnings.push(`while the relay is out nothing of /${path} can be forwarded: ${why}`);
 	}
 	return warnings;

@@ -32,8 +32,8 @@ import { Reconciler } from "./reconcile/reconciler.ts";
 import { ChainTime } from "./rows/chainTime.ts";
 import { Rows } from "./rows/rows.ts";
 import { createServers } from "./servers.ts";
+import { createClientTrust } from "./upstream/clientTrust.ts";
 import { createReadyBlobs } from "./upstream/readyBlobs.ts";
-import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
 
 /** The log, and replacements for defaults. */
@@ -142,7 +142,15 @@ async function connect(
 		clock,
 	});
 	const pool = createUpstreams(config, {
-		...{ clock, lookup, via, node, slot: slots, metrics, chainId, told, readyBlobs },
+		clock,
+		lookup,
+		via,
+		node,
+		slot: slots,
+		metrics,
+		chainId,
+		told,
+		readyBlobs,
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;

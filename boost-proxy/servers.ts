@@ -39,7 +39,7 @@ import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { Rows } from "./rows/rows.ts";
 import { Subscriptions } from "./subscriptions/subscriptions.ts";
-import type { ClientTrust } from "./upstream/upstream.ts";
+import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 

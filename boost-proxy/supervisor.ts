@@ -35,7 +35,7 @@ const AGAIN_MOST_MS = 30_000;
 const SETTLED_MS = 60_000;
 /** How long boost waits for the relay's start: before it, the relay would look unavailable. */
 const RELAY_FIRST_MS = 5_000;
-/** When one refuses its settings, the other gets so long to report what is wrong with its own. */
+/** When the settings of one are bad, the other gets so long to report what is wrong with its own. */
 const BOTH_CHECKED_MS = 5_000;
 /** From the signal on, in ms: when the relay is stopped even if boost has not ended, and when both are killed. */
 const BOOST_STOP_MS = 17_000;
@@ -53,15 +53,15 @@ export async function runPair(
 	const boost = start.boost();
 	const end = await Promise.race([
 		boost.exited,
-		relay.refused.then(() => "refused" as const),
+		relay.misconfigured.then(() => "misconfigured" as const),
 		aborted(stop).then(() => "asked" as const),
 	]);
 	if (end === "asked") return stopBoth(boost, relay, clock);
-	// If one refuses its settings, the other can still report its own in the same start.
-	const other = end === "refused" ? Promise.race([boost.started, boost.exited]) : relay.settled;
+	// If the settings of one are bad, the other can still report its own in the same start.
+	const other = end === "misconfigured" ? Promise.race([boost.started, boost.exited]) : relay.settled;
 	await within(clock, BOTH_CHECKED_MS, Promise.race([other, aborted(stop)]));
 	await stopBoth(boost, relay, clock);
-	return end === "refused" ? 1 : (end.code ?? 1);
+	return end === "misconfigured" ? 1 : (end.code ?? 1);
 }
 
 /** Stands for a boost process that was never started. */
@@ -92,8 +92,8 @@ async function stopBoth(boost: Child, relay: RelayKeeper, clock: Clock): Promise
 
 /** Runs one relay at a time and restarts it. */
 class RelayKeeper {
-	/** Resolves if the first relay ends with code 1 before it serves: it refuses its settings. */
-	readonly refused: Promise<void>;
+	/** Resolves if the first relay ends with code 1 before it serves: its settings are bad. */
+	readonly misconfigured: Promise<void>;
 	/** Resolves when the first relay serves or has ended. */
 	readonly settled: Promise<unknown>;
 	/** Resolves when the last relay has ended, with its exit; null if none was running. */
@@ -109,11 +109,11 @@ class RelayKeeper {
 		const first = start();
 		this.#child = first;
 		this.settled = Promise.race([first.started, first.exited]);
-		let refuse = (): void => {};
-		this.refused = new Promise((resolve) => {
-			refuse = resolve;
+		let misconfigured = (): void => {};
+		this.misconfigured = new Promise((resolve) => {
+			misconfigured = resolve;
 		});
-		this.exited = this.#keep(first, () => refuse());
+		this.exited = this.#keep(first, () => misconfigured());
 	}
 
 	/** Asks it to shut down and does not restart it. */
@@ -127,7 +127,7 @@ class RelayKeeper {
 		this.#child?.kill();
 	}
 
-	async #keep(first: Child, refuse: () => void): Promise<ChildExit | null> {
+	async #keep(first: Child, misconfigured: () => void): Promise<ChildExit | null> {
 		const { clock, log } = this.#dependencies;
 		const { signal } = this.#stopping;
 		let hasServed = false;
@@ -142,7 +142,7 @@ class RelayKeeper {
 			this.#child = null;
 			if (signal.aborted) return exit;
 			if (!hasServed && exit.code === 1) {
-				refuse();
+				misconfigured();
 				return exit;
 			}
 			if (clock.monotonic() - begun >= SETTLED_MS) wait = AGAIN_MS;
@@ -185,9 +185,9 @@ export function pairEnvironments(
 	made: { readonly relayPort: number; readonly secret: string },
 ): PairEnvironments {
 	const isSet = (name: string): boolean => (env[name]?.trim() ?? "") !== "";
-	const shared = { ...env, BOOST_SECRET: isSet("BOOST_SECRET") ? env.BOOST_SECRET : made.secret };
+	const both = { ...env, BOOST_SECRET: isSet("BOOST_SECRET") ? env.BOOST_SECRET : made.secret };
 	const relay: Record<string, string | undefined> = {
-		...shared,
+		...both,
 		HOST: "127.0.0.1",
 		PORT: String(made.relayPort),
 		// There is no proxy between boost and the relay.
@@ -198,7 +198,7 @@ export function pairEnvironments(
 	if (isSet("METRICS_PORT")) relay.METRICS_PORT = nextPort(env.METRICS_PORT ?? "");
 	return {
 		relay,
-		boost: { ...shared, RELAY_URL: `http://127.0.0.1:${made.relayPort}` },
+		boost: { ...both, RELAY_URL: `http://127.0.0.1:${made.relayPort}` },
 		unused: ["SEARCHER_PORT", "RELAY_URL"].filter(isSet),
 	};
 }

@@ -8,13 +8,15 @@ import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
-import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
+import { type BoostConfig, type FallbackConfig, unfitPaths } from "./config.ts";
 import { dialectOf, usualStatusUrl } from "./dialects/dialects.ts";
 import { submissionShareMs } from "./domain/budget.ts";
 import type { ChainReads, Dialect, Probe, ToldHeads, Transport, Upstreams } from "./domain/ports.ts";
 import { BOOST_PATHS, type BoostPath, type UpstreamName } from "./domain/request.ts";
 import { UpstreamBreaker } from "./health/breaker.ts";
-import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
+import { createHeadReference } from "./health/headReference.ts";
+import { keepWarm } from "./health/keepWarm.ts";
+import { fallbackProbe, relayProbe } from "./health/probes.ts";
 import type { HealthSettings } from "./health/rules.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { ReadyBlobs } from "./upstream/readyBlobs.ts";
@@ -50,7 +52,7 @@ const WARM_MS = 15_000;
 const CONNECT_MS = 2_500;
 /** The most connections for probes. */
 const PROBE_CONNECTIONS = 2;
-const NO_REFUSALS = { fast: null, noreverts: null };
+const FIT_FOR_ALL = { fast: null, noreverts: null };
 
 /** Separate connections, so that none of the three uses up those of another. */
 interface UpstreamTransports {
@@ -160,8 +162,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		const probe = fallbackProbe({ timeoutMs, expectedChainId: chainId }, { transport: theirProbes });
 		// Requests that hang at the fallback have no other upstream.
 		fallbackBreaker = guard("fallback", probe, theirs, null);
-		const refusals = fallbackRefusals(config.fallback);
-		fallback = upstreamOf({ name: "fallback", refusals }, fallbackBreaker, theirs.own.dialect, theirs);
+		const unfit = unfitPaths(config.fallback);
+		fallback = upstreamOf(
+			{ name: "fallback", unfitPaths: unfit },
+			fallbackBreaker,
+			theirs.own.dialect,
+			theirs,
+		);
 		const transports = BOOST_PATHS.map((path) => theirs.own.transports[path].transport);
 		fallbackParts.push(
 			life("fallback probe", fallbackBreaker),
@@ -171,12 +178,14 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const probe = relayProbe(
 		{ timeoutMs, maxHeadLag: config.MAX_HEAD_LAG, slot },
 		{
-			...{ transport: ours.probes.transports.fast.transport, reference, clock },
+			transport: ours.probes.transports.fast.transport,
+			reference,
+			clock,
 			onHead: (number) => dependencies.told.sawHead(number, "relay"),
 		},
 	);
 	const relayBreaker = guard("relay", probe, ours, fallbackBreaker);
-	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS } as const;
+	const relayOptions = { name: "relay", boostSecret: config.BOOST_SECRET, unfitPaths: FIT_FOR_ALL } as const;
 	const relay = upstreamOf(relayOptions, relayBreaker, null, ours);
 	const close = async (): Promise<void> => {
 		for (const all of [ours, theirs]) {
@@ -232,8 +241,8 @@ type UpstreamAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls
 export interface TransportSet {
 	readonly dialect: Dialect;
 	/**
-	 * A path without a URL uses the other path's for reads, which are the same everywhere. Submissions on it are refused, see
-	 * fallbackRefusals.
+	 * A path without a URL uses the other path's for reads, which are the same everywhere. It is unfit for submissions, see
+	 * unfitPaths.
 	 */
 	readonly transports: PathTransports;
 	/** For `dialect.statusPath(hash)`; null if there are no status pages. */

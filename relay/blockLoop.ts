@@ -215,12 +215,12 @@ export class BlockLoop {
 		}
 	}
 
-	/** Holds a mined transaction back until its receipt is available, for WATCH_BLOCKS at most. */
+	/** Waits for the receipt of a mined transaction, for WATCH_BLOCKS at most. */
 	#awaitReceipt(hash: string, block: number, head: number): void {
 		if (block + WATCH_BLOCKS <= head) this.#stopAwaiting(hash);
 		else {
 			this.#awaitingReceipt.set(hash, block);
-			this.#deps.transactions.withhold(hash);
+			this.#deps.transactions.awaitReceipt(hash);
 		}
 	}
 
@@ -322,7 +322,7 @@ export class BlockLoop {
 	#runOf(sender: string, moved: boolean, head: number, next: NextBlock | null): SenderRun | null {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
-		const canGoOut = transactions.park(sender);
+		const canGoOut = transactions.fitToNext(sender);
 		const { ready, waiting } = pool.transactionsOf(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map(({ transaction: { path } }, i) =>

@@ -2,7 +2,7 @@
 
 import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { labelSets, type Metrics } from "../shared/metrics.ts";
-import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
+import { BUNDLE_REJECTIONS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
 
@@ -51,7 +51,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]) {
 		bundle: metrics.counter(
 			"relay_bundles_total",
 			"Searchers' bundles by kind and outcome",
-			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REFUSALS] }),
+			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REJECTIONS] }),
 		),
 		/** See relay/auction/payments.ts. */
 		payment: metrics.counter(

@@ -21,7 +21,7 @@ import {
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
 import type { SubmissionPath } from "./domain/endpoints.ts";
-import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
+import type { Accounts } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
@@ -36,7 +36,7 @@ import {
 	type SubmitOutcome,
 	WATCH_BLOCKS,
 } from "./domain/transaction.ts";
-import { firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import { firstRejection, STATIC_RULES } from "./domain/transactionRules.ts";
 import type { PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
@@ -57,15 +57,15 @@ export interface PipelineDependencies {
 	readonly onOutcome: (path: SubmissionPath, outcome: OutcomeLabel, hash: string | null) => void;
 }
 
-/** How a submission ended; of a refusal the code. */
+/** How a submission ended; of a rejection the code. */
 export type OutcomeLabel = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
 
-type AdmissionRefusal = Extract<AdmissionVerdict, { ok: false }>;
+type AdmissionRejection = Extract<AdmissionVerdict, { ok: false }>;
 
 const URGENT = true;
 
 /** Submits and cancels transactions. */
-export class Pipeline implements Submitter, Canceller {
+export class Pipeline {
 	readonly #options: PipelineOptions;
 	readonly #deps: PipelineDependencies;
 
@@ -84,8 +84,8 @@ export class Pipeline implements Submitter, Canceller {
 		try {
 			const outcome = decoded.ok
 				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
-				: refused(undecodable(decoded.reason, decoded.message));
-			const label = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+				: rejectedWith(undecodable(decoded.reason, decoded.message));
+			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
 			onOutcome(submission.path, label, hash);
 			return outcome;
 		} catch (thrown) {
@@ -104,7 +104,7 @@ export class Pipeline implements Submitter, Canceller {
 		if (asCancel !== null) return asCancel;
 		const verdict = await this.#admit(tx, clientOf(submission.submitterAddress));
 		onStep("admission", (clock.monotonic() - begun) / 1000);
-		if (!verdict.ok) return refused(verdict.rejection);
+		if (!verdict.ok) return rejectedWith(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
 		return this.#add(verdict.tx, submission, verdict.account, known === "readmit");
@@ -114,13 +114,13 @@ export class Pipeline implements Submitter, Canceller {
 	async #admit(
 		tx: DecodedTransaction,
 		client: string,
-	): Promise<{ ok: true; tx: DecodedTransaction; account: AccountState } | AdmissionRefusal> {
+	): Promise<{ ok: true; tx: DecodedTransaction; account: AccountState } | AdmissionRejection> {
 		const verdict = await admit(tx, client, this.#options, this.#deps);
 		if (!verdict.ok) return verdict;
 		if (tx.sidecar === null) return { ok: true, tx, account: verdict.account };
 		const version = this.#deps.tip.next()?.fork.sidecarVersion ?? 1;
 		const blobs = await this.#deps.blobProofs.ready(tx, version, client);
-		if (!blobs.ok) return { ok: false, rejection: blobs.refusal };
+		if (!blobs.ok) return { ok: false, rejection: blobs.rejection };
 		// That takes seconds, in which blocks may come, and cell proofs have a size.
 		const now = await admit(blobs.tx, client, this.#options, this.#deps);
 		return now.ok ? { ok: true, tx: blobs.tx, account: now.account } : now;
@@ -141,10 +141,10 @@ export class Pipeline implements Submitter, Canceller {
 		const client = clientOf(submission.submitterAddress);
 		const account = await accounts.get(tx.from, client, URGENT).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return knownOutcome(tx.hash);
-		// Before it refuses, it reads the account anew, since the known one may be old.
+		// Before it rejects, it reads the account anew, since the known one may be old.
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
 		const isNonceUsed = verdict?.ok === false && verdict.rejection.code === "NONCE_TOO_LOW";
-		return isNonceUsed ? refused(verdict.rejection) : knownOutcome(tx.hash);
+		return isNonceUsed ? rejectedWith(verdict.rejection) : knownOutcome(tx.hash);
 	}
 
 	/** Its client is an owner beside those who submitted it before; resolves once that is on disk. */
@@ -177,6 +177,10 @@ export class Pipeline implements Submitter, Canceller {
 		return ownedTransaction({ tx, submitterAddress, receivedAt: this.#deps.clock.now() }, owners);
 	}
 
+	/**
+	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False if it is not pending
+	 * here or the client may not cancel it, without saying which. Throws if the store fails.
+	 */
 	async cancel(request: CancelRequest): Promise<boolean> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
@@ -236,14 +240,14 @@ export class Pipeline implements Submitter, Canceller {
 		}
 		if (ended === null) return null;
 		if (records.get(tx.hash)?.record.stage === "CANCELLED") return knownOutcome(tx.hash);
-		const refusal = transactions.changes.cancelLimitRefusal(tx.from);
-		return refusal ?? this.#recordSoftCancel(tx, submission, ended.expired);
+		const rejected = transactions.changes.cancelLimitRejection(tx.from);
+		return rejected ?? this.#recordSoftCancel(tx, submission, ended.expired);
 	}
 
 	/** Whether the transaction, taken alone, is valid in the next block. */
 	#isValidAlone(tx: DecodedTransaction): boolean {
 		const next = this.#deps.tip.next();
-		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
+		return next !== null && firstRejection(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
 	/**
@@ -276,8 +280,8 @@ export class Pipeline implements Submitter, Canceller {
 	}
 }
 
-function refused(rejection: Rejection): SubmitOutcome {
-	return { outcome: "refused", rejection };
+function rejectedWith(rejection: Rejection): SubmitOutcome {
+	return { outcome: "rejected", rejection };
 }
 
 function undecodable(reason: DecodeReason, message: string): Rejection {

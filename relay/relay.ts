@@ -79,7 +79,7 @@ export interface RelayOverrides {
 	readonly lookup?: LookupFunction;
 }
 
-/** Outcomes of submissions that are not refusals. */
+/** Outcomes of submissions that are not rejections. */
 const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;

@@ -158,7 +158,7 @@ export class SenderRunner {
 		const { ready } = all;
 		// Transactions behind a gap are recorded before the simulation of the others is awaited.
 		for (const entry of all.waiting) {
-			if (entry.transaction.shared === "always") transactions.shared(entry.transaction);
+			if (entry.transaction.sharing === "always") transactions.shared(entry.transaction);
 			transactions.waits(entry, "nonceGap", next.number);
 		}
 		const facts = ready.map((entry) => this.#factsOf(entry));
@@ -301,10 +301,10 @@ export class SenderRunner {
 	#visibility(ready: readonly PoolEntry[], outcomes: readonly MaybeOutcome[]): readonly Visibility[] {
 		let behindHidden = false;
 		return ready.map((entry, i) => {
-			const { shared } = entry.transaction;
+			const { sharing } = entry.transaction;
 			const outcome = outcomes[i];
-			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
-			const isShared = shared === "always" || this.#recordOf(entry)?.shared === true;
+			const isLikely = sharing === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
+			const isShared = sharing === "always" || this.#recordOf(entry)?.shared === true;
 			const isVisible = isShared || (isLikely && !behindHidden);
 			const visible = { isVisible, behindHidden };
 			behindHidden ||= !isVisible;
@@ -328,16 +328,16 @@ export class SenderRunner {
 			return;
 		}
 		const begun = clock.monotonic();
-		const sent = transactions.sent(entry, {
+		const out = transactions.goesOut(entry, {
 			block: next.number,
 			builders: plan.builders,
 			behindHidden: visible.behindHidden,
 			unsimulated: plan.unsimulated === undefined ? null : told(plan.unsimulated, visible),
 		});
-		if (sent === null) return;
+		if (out === null) return;
 		const { transaction } = entry;
-		const lastBlock = sent.firstBlock + this.#options.txTtlBlocks - 1;
-		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, sent.builders);
+		const lastBlock = out.firstBlock + this.#options.txTtlBlocks - 1;
+		broadcaster.send({ transaction, block: next.number, lastBlock, worth }, out.builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 }

@@ -10,8 +10,8 @@ import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import { cutterFor } from "../shared/secrets.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
-import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
+import { NodeReads } from "./chain/nodeReads.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
 import { isMined } from "./domain/record.ts";
@@ -23,7 +23,7 @@ import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { RelayParts } from "./parts.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
-import { readsBehind } from "./simulation/readsBehind.ts";
+import { ReadsBehind } from "./simulation/readsBehind.ts";
 import { createAnnouncer } from "./status/announcer.ts";
 import { eventHistory, eventMessage } from "./status/eventMessages.ts";
 import { Followers } from "./status/followers.ts";
@@ -63,7 +63,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, part
 			node: readNode,
 			forkAt: parts.forks.at,
 			nextBlock: nextBlockReader({ slots }, { node: readNode, forks: parts.forks }),
-			shared: market,
+			sharedTransaction: (hash) => market.simulation.shared(hash),
 			recoveries: parts.recoveries,
 			clock,
 		},
@@ -103,16 +103,15 @@ export function createServers(config: RelayConfig, options: ServersOptions, part
 		{
 			chainId: rules.chainId,
 			signatureHiding: config.SIGNATURE_HIDING,
-			submitter: pipeline,
-			canceller: pipeline,
-			following: followers,
+			pipeline,
+			followers,
 			pending: transactions.pool,
 			records: transactions,
-			node: nodeReads(reads),
+			node: new NodeReads(reads),
 			reads: ownReads({
 				reads,
 				known: transactions,
-				behind: readsBehind({ node: reads, tip, feeRecipientOf, clock }),
+				behind: new ReadsBehind({ node: reads, tip, feeRecipientOf, clock }),
 			}),
 			recoveries: parts.recoveries,
 			callMany,

@@ -203,7 +203,7 @@ export function flag(text: string): boolean | undefined {
 	return text === "true" ? true : text === "false" ? false : undefined;
 }
 
-/** A URL with one of `schemes` ("http:"), as it is written. Unusual spellings that URL parsers accept are refused. */
+/** A URL with one of `schemes` ("http:"), as it is written. Unusual spellings that URL parsers accept are invalid. */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
 		if (!URL.canParse(text) || !/^[a-z]+:\/\/[^\s"\\]+$/i.test(text)) return undefined;

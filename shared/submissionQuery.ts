@@ -1,4 +1,4 @@
-// Reads the query parameters of submissions, with names in any case. Unknown ones are ignored, but a misspelt name is refused,
+// Reads the query parameters of submissions, with names in any case. Unknown ones are ignored, but a misspelt name is an error,
 // so that no user wrongly believes a protection to be on.
 
 import { parseAddress } from "./ethereum/hex.ts";

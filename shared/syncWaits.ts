@@ -121,7 +121,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	#enter({ client, life }: Call): boolean {
 		const ofRequest = this.#byRequest.get(life) ?? 0;
 		const bytes = ofRequest === 0 ? life.bytes : 0;
-		if (this.#waits.refusal(client, 1) !== null || this.#bytes.refusal(client, bytes) !== null) return false;
+		if (this.#waits.exceeded(client, 1) !== null || this.#bytes.exceeded(client, bytes) !== null)
+			return false;
 		this.#waits.takeAnyway(client, 1);
 		this.#bytes.takeAnyway(client, bytes);
 		this.#byRequest.set(life, ofRequest + 1);

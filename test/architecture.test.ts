@@ -29,8 +29,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The searchers' side: its own folder, and what it stands on.
 	[/^relay\/market\//, PER_BUNDLE],
-	// What clients ask reads the transactions, and these tell builders who must forget one.
-	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/transactions/"]],
+	// What clients ask is answered by all stages, and the transactions tell builders who must forget one.
+	[/^relay\/ingress\//, ["relay/domain/", "shared/", "type:relay/"]],
 	[/^relay\/transactions\//, ["relay/domain/", "shared/", "type:relay/broadcast/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
@@ -444,6 +444,48 @@ test("circles of imports are seen, and nothing else is taken for one", () => {
 for (const folder of ["relay", "boost-proxy", "shared"]) {
 	test(`no file of ${folder}/ imports itself by way of others`, () => {
 		assert.equal(circle(filesOf(folder))?.join(" -> "), undefined);
+	});
+}
+
+/** What others ask of transactions without changing one. */
+const QUESTIONS = [
+	...["record", "archived", "chainOf", "exclusively"],
+	...["cancelLimitRejection", "lastSoftCancellable", "expiredWithSameNonce"],
+];
+
+/** The public methods of the classes in a text. */
+function methodsOf(text: string): string[] {
+	return [...text.matchAll(/^\t(?:async )?([a-z]\w*)\(/gm)].map(([, name = ""]) => name);
+}
+
+const VERBS = (() => {
+	const text = readFileSync(join(ROOT, "docs/architecture.md"), "utf8");
+	const table = /^\| what happens \| verbs \| called by \|\n.*\n((?:\|.*\n)+)/m.exec(text)?.[1] ?? "";
+	const ticked = (cell = "") => [...cell.matchAll(/`([^`]+)`/g)].map(([, one = ""]) => one);
+	return table
+		.trim()
+		.split("\n")
+		.map((row) => row.split(" | "))
+		.map(([, verbs, callers]) => ({
+			verbs: ticked(verbs).filter((one) => !one.includes("/")),
+			callers: ticked(callers),
+		}));
+})();
+
+test("the document lists each verb that changes a transaction, and no other", () => {
+	const written = ["transactions.ts", "clientChanges.ts"].flatMap((name) =>
+		methodsOf(readFileSync(join(ROOT, "relay/transactions", name), "utf8")),
+	);
+	const verbs = written.filter((name) => name !== "constructor" && !QUESTIONS.includes(name));
+	assert.deepEqual(VERBS.flatMap((row) => row.verbs).sort(), verbs.sort());
+});
+
+for (const { verbs, callers } of VERBS) {
+	test(`the document says who calls ${verbs.join(", ")}`, () => {
+		const call = new RegExp(`\\btransactions\\.(changes\\.)?(${verbs.join("|")})\\(`);
+		const files = [...filesOf("relay")].filter(([, text]) => call.test(withoutTexts(text)));
+		const called = files.map(([path]) => callers.find((one) => path.startsWith(one)) ?? path);
+		assert.deepEqual([...new Set(called)].sort(), [...callers].sort());
 	});
 }
 

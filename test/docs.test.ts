@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 import { DIALECTS, TRIP_REASONS } from "../boost-proxy/domain/ports.ts";
-import { BUNDLE_REFUSALS } from "../relay/domain/bundle.ts";
+import { BUNDLE_REJECTIONS } from "../relay/domain/bundle.ts";
 import { BUNDLE_REASONS, BUNDLE_STAGES } from "../relay/domain/bundleStatus.ts";
 import { TRANSITIONS } from "../relay/domain/record.ts";
 import { REJECTION_CODES } from "../relay/domain/rejection.ts";
@@ -125,7 +125,7 @@ test("every stage, event, reason and error is in the API reference", () => {
 	const api = textOf("docs/api.md");
 	const names = [
 		...[...STAGES, ...Object.keys(TRANSITIONS), ...SIMULATION_ERROR_CODES, ...REJECTION_CODES],
-		...[...BUNDLE_STAGES, ...BUNDLE_REASONS, ...BUNDLE_REFUSALS],
+		...[...BUNDLE_STAGES, ...BUNDLE_REASONS, ...BUNDLE_REJECTIONS],
 	];
 	for (const name of names) assert.ok(api.includes(`\`${name}\``), name);
 	for (const { code } of Object.values(RPC_ERRORS)) {

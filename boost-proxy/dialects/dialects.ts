@@ -192,7 +192,7 @@ function flashbotsTarget(path: BoostPath, search: string): ReturnType<Dialect["t
 	return { target: query === "" ? target : `${target}?${query}`, dropped: named(dropped) };
 }
 
-/** Null if it has no such parameter, or would refuse the value. */
+/** Null if it has no such parameter, or would reject the value. */
 function flashbotsParameter(name: string, value: string): [string, string] | null {
 	if (name === "referrer" && value !== "") return ["originId", value];
 	const address = name === "refundRecipient" ? parseAddress(value) : null;

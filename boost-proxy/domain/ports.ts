@@ -63,7 +63,7 @@ export interface Upstream {
 	/** Null for our relay, which needs no translation. */
 	readonly dialect: Dialect | null;
 	/** Why transactions of `path` may never go there, as a message for the client; null if they may. */
-	refusal(path: BoostPath): string | null;
+	whyUnfit(path: BoostPath): string | null;
 	/**
 	 * Sends a transaction in the upstream's dialect. `whole`: the client's body, which our relay gets unchanged. An upstream
 	 * that answers `nonce too low` but knows the hash counts as `acknowledged`. Null if the breaker is open: nothing was sent.

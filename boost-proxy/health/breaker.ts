@@ -17,7 +17,7 @@ import type {
 } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import { Figures, type InFlight } from "./figures.ts";
-import { Prober } from "./prober.ts";
+import { Rounds } from "./rounds.ts";
 import {
 	type AttemptKind,
 	backoffMs,
@@ -73,7 +73,7 @@ export class UpstreamBreaker implements Breaker {
 	readonly #clock: Clock;
 	readonly #opossum: CircuitBreaker<[() => Promise<Attempted>], Attempted>;
 	readonly #figures: Figures;
-	readonly #prober: Prober;
+	readonly #rounds: Rounds;
 	readonly #listeners: (() => void)[] = [];
 	/** New attempts that wait for an answer or a change of state. */
 	#waiting: (() => void)[] = [];
@@ -107,7 +107,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#since = clock.now();
 		this.#figures = new Figures(() => clock.monotonic());
 		this.#opossum = createOpossum(settings.upstream);
-		this.#prober = new Prober(settings.probeIntervalMs, { work: () => this.#probe(), clock, log });
+		this.#rounds = new Rounds(settings.probeIntervalMs, { work: () => this.#probe(), clock, log });
 	}
 
 	get state(): BreakerState {
@@ -122,12 +122,12 @@ export class UpstreamBreaker implements Breaker {
 		if (!this.isUnavailable) return 0;
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		const recoveryMs = ((probeSuccesses - this.#successes) * probeIntervalMs) / 2;
-		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
+		return Math.max(1, Math.ceil((this.#rounds.nextMs ?? 0) + recoveryMs));
 	}
 
 	/** Starts probing. */
 	start(): void {
-		if (this.#isJudging) this.#prober.plan(0);
+		if (this.#isJudging) this.#rounds.plan(0);
 	}
 
 	/** Cancels all timers, waits for a running probe and takes no more attempts. */
@@ -135,7 +135,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#isStopped = true;
 		this.#ticking?.cancel();
 		this.#releaseWaiting();
-		await this.#prober.stop();
+		await this.#rounds.stop();
 		this.#opossum.shutdown();
 	}
 
@@ -169,7 +169,7 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	status(): BreakerStatus {
-		const nextMs = this.#isJudging ? this.#prober.nextMs : null;
+		const nextMs = this.#isJudging ? this.#rounds.nextMs : null;
 		const { all, oldestMs } = this.#figures;
 		return {
 			state: this.#state,
@@ -187,7 +187,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#forced = state;
 		this.#relapses = 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
-		this.#prober.plan(state === null ? 0 : null);
+		this.#rounds.plan(state === null ? 0 : null);
 		this.#enter(state ?? "closed", state === null ? null : "forced");
 		if (state === "open") this.#dependencies.onTrip("forced");
 	}
@@ -211,7 +211,7 @@ export class UpstreamBreaker implements Breaker {
 
 	#mustWait(kind: AttemptKind): boolean {
 		const awaited = this.#isJudging ? mustWaitFor(kind, this.#ruleInput) : null;
-		if (awaited === "probe") this.#prober.soon();
+		if (awaited === "probe") this.#rounds.soon();
 		return awaited !== null;
 	}
 
@@ -226,7 +226,7 @@ export class UpstreamBreaker implements Breaker {
 		const reason = reasonOfAttempt(outcome, seen, this.#ruleInput);
 		if (isAnswer) this.#noteAnswer();
 		if (reason !== null) this.#trip(reason);
-		else if (outcome !== "answered") this.#prober.soon();
+		else if (outcome !== "answered") this.#rounds.soon();
 	}
 
 	#noteAnswer(): void {
@@ -243,7 +243,7 @@ export class UpstreamBreaker implements Breaker {
 			this.#figures.excuse(Math.max(0, this.#clock.monotonic() - dueAt));
 			if (this.#isJudging && !this.isUnavailable) {
 				if (isStalled(this.#ruleInput)) this.#trip("silence");
-				else if (wantsProbe(this.#ruleInput)) this.#prober.soon();
+				else if (wantsProbe(this.#ruleInput)) this.#rounds.soon();
 			}
 			// Waiting attempts may go on now, as when the other upstream has become unavailable.
 			this.#releaseWaiting();
@@ -287,11 +287,11 @@ export class UpstreamBreaker implements Breaker {
 		};
 		const reason = reasonOfProbe(outcome, probe, this.#settings);
 		this.#isDoubted = reason === "doubt";
-		if (reason === "doubt") this.#prober.plan(0);
+		if (reason === "doubt") this.#rounds.plan(0);
 		else if (reason !== null) this.#trip(reason);
 		else {
 			this.#figures.noteAnswer();
-			this.#prober.planNext(closedProbeIntervalMs(this.#settings));
+			this.#rounds.planNext(closedProbeIntervalMs(this.#settings));
 			this.#noteAnswer();
 		}
 	}
@@ -302,7 +302,7 @@ export class UpstreamBreaker implements Breaker {
 		if (outcome !== "ok") this.#tellHint(outcome);
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
-		this.#prober.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
+		this.#rounds.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
 		if (isProof) this.#close();
 		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
 	}
@@ -313,7 +313,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
 		const history = { isProven: this.#isProven, relapses: this.#relapses };
 		this.#backoffMs = backoffMs(history, this.#settings, random());
-		this.#prober.plan(this.#backoffMs);
+		this.#rounds.plan(this.#backoffMs);
 		this.#enter("open", reason);
 		const hint = this.#hint;
 		this.#told = hint;

@@ -126,14 +126,14 @@ export class BoostIngress {
 		const { answer, routing } = await this.#serve(read, call, {
 			search: target.search,
 			signature: typeof signature === "string" ? signature : null,
-			refusal: request.shutdownError ?? signatureError,
+			error: request.shutdownError ?? signatureError,
 		});
 		const ours = routingHeaders(routing, upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(ours, answer.headers) };
 	}
 
 	async #message(read: RpcBody | RpcError, call: CallContext): Promise<WrittenAnswer> {
-		const sent = { search: call.query.toString(), signature: null, refusal: null };
+		const sent = { search: call.query.toString(), signature: null, error: null };
 		const { answer } = await this.#serve(read, call, sent);
 		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };
 	}
@@ -144,7 +144,7 @@ export class BoostIngress {
 		sent: {
 			readonly search: string;
 			readonly signature: string | null;
-			readonly refusal: RpcError | null;
+			readonly error: RpcError | null;
 		},
 	): Promise<{ readonly answer: HttpAnswer; readonly routing: RoutingInfo }> {
 		const { client, origin, life, path, connection } = call;
@@ -172,11 +172,11 @@ export class BoostIngress {
 			routing,
 		};
 		const context: BoostContext = { call, state, granted: null };
-		const passed = sent.refusal === null ? await this.#passOn(read, context) : null;
+		const passed = sent.error === null ? await this.#passOn(read, context) : null;
 		if (isRelays) this.#dependencies.onPassed();
 		const answer =
 			passed === null || passed instanceof RpcError
-				? await this.#dispatch(read, context, passed ?? sent.refusal)
+				? await this.#dispatch(read, context, passed ?? sent.error)
 				: passed;
 		return { answer, routing };
 	}
@@ -203,14 +203,14 @@ export class BoostIngress {
 	async #dispatch(
 		read: RpcBody | RpcError,
 		context: BoostContext,
-		refusal: RpcError | null,
+		errorForAll: RpcError | null,
 	): Promise<HttpAnswer> {
 		const { state } = context;
 		const own =
 			state.whole === null
 				? { ...context, state: { ...state, caller: { ...state.caller, signature: null } } }
 				: context;
-		const answer = await this.#dispatcher.dispatch(read, own, refusal);
+		const answer = await this.#dispatcher.dispatch(read, own, errorForAll);
 		const { breaker } = this.#dependencies.upstreams.relay;
 		// Over the rate limit it is 429; else nothing can serve it before the relay is asked again.
 		const isUnserved = answer.status === 200 && answer.retryMs > 0;
@@ -219,7 +219,7 @@ export class BoostIngress {
 
 	/**
 	 * Forwards a body of reads, unchanged if every upstream understands it as it is and its answers can be told apart. Calls
-	 * that are refused without asking anybody are left out. Null if it has other calls too; the error if no upstream answered,
+	 * that are answered with an error without asking anybody are left out. Null if it has other calls too; the error if no upstream answered,
 	 * so that the calls are not sent twice. What goes to `state.target` is never served otherwise: its path is not one of boost's.
 	 */
 	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
@@ -232,11 +232,11 @@ export class BoostIngress {
 		// On websockets these calls use the client's own connection to the relay, which keeps their order.
 		if (connection !== null && !isRelays && calls.some(({ method }) => RELAY_ONLY.has(method))) return null;
 		if (!isRelays) {
-			if (!calls.every((one) => this.#isPassable(one) || (batch && isRefused(one)))) return null;
+			if (!calls.every((one) => this.#isPassable(one) || (batch && isFaulty(one)))) return null;
 			if (calls.every(({ id }) => id === undefined)) return null;
 		}
-		// A single call that is refused was returned already.
-		const wanted = batch || isRelays ? calls.filter((one) => !isRefused(one)) : calls;
+		// A single call with an error was returned already.
+		const wanted = batch || isRelays ? calls.filter((one) => !isFaulty(one)) : calls;
 		if (wanted.length === 0) return null;
 		const kinds = wanted.map(({ method }) => kindOf(method));
 		const relayOnly = isRelays || kinds.includes("relay") || kinds.includes("byHash");
@@ -306,9 +306,9 @@ export class BoostIngress {
 		const others = new Map<ReceivedCall, Buffer | string | null>();
 		for (const one of calls) {
 			if (granted.has(one)) continue;
-			const refusal = isRefused(one) ? null : rateLimited(waitMs);
+			const error = isFaulty(one) ? null : rateLimited(waitMs);
 			const single = { batch: false, calls: [one], bytes };
-			others.set(one, (await this.#dispatcher.dispatch(single, context, refusal)).text);
+			others.set(one, (await this.#dispatcher.dispatch(single, context, error)).text);
 		}
 		const own = await clientsAnswer(calls, others, Buffer.from(checked), batch);
 		return passedAnswer(others.size === 0 ? answer.status : 200, own);
@@ -353,7 +353,7 @@ export class BoostIngress {
 
 	/** Whether one upstream's answer is complete. */
 	#isPassable(call: ReceivedCall): boolean {
-		if (isRefused(call)) return false;
+		if (isFaulty(call)) return false;
 		const { views } = this.#dependencies;
 		const [first, second] = call.params ?? [];
 		switch (kindOf(call.method)) {
@@ -403,8 +403,8 @@ function unsigned(state: RequestState): RequestState {
 	return { ...state, caller: { ...state.caller, signature: null } };
 }
 
-/** Whether the dispatcher refuses the call without asking an upstream. */
-function isRefused(call: ReceivedCall): boolean {
+/** Whether the dispatcher answers the call with an error without asking an upstream. */
+function isFaulty(call: ReceivedCall): boolean {
 	const { fault, params, method } = call;
 	return fault !== null || params === null || oversized(call, maxParamsSizeOf(method)) !== null;
 }

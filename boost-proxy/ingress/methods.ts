@@ -136,7 +136,7 @@ const HEAVY: RelayMethod = { weight: 10, answeredWithoutId: false };
 /** What subscribes or bids. */
 const ANSWERED: RelayMethod = { weight: 1, answeredWithoutId: true };
 
-/** Methods that only our relay serves. Unknown methods go there too, and it refuses them. */
+/** Methods that only our relay serves. Unknown methods go there too: it answers them with an error. */
 export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 	Object.entries({
 		eth_sendBundle: ANSWERED,

@@ -131,14 +131,14 @@ export function upstreamCheck({
 	fallback,
 }: {
 	readonly relay: Pick<Upstream, "breaker">;
-	readonly fallback: Pick<Upstream, "breaker" | "refusal"> | null;
+	readonly fallback: Pick<Upstream, "breaker" | "whyUnfit"> | null;
 }): ReadinessCheck {
 	return {
 		name: "upstream",
 		check() {
 			if (!relay.breaker.isUnavailable) return { ok: true };
 			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
-			if (BOOST_PATHS.every((path) => fallback.refusal(path) !== null)) {
+			if (BOOST_PATHS.every((path) => fallback.whyUnfit(path) !== null)) {
 				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };
 			}
 			return fallback.breaker.isUnavailable

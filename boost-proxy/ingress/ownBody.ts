@@ -45,7 +45,7 @@ export async function clientsAnswer(
 	batch: boolean,
 ): Promise<Buffer | null> {
 	const found = await answersById(answer);
-	// A batch may be refused as a whole by one error.
+	// A batch may be answered as a whole with one error.
 	const whole = isList(answer) ? null : answerOf(parsedShort(answer), undefined);
 	const { code, message, data } = whole?.kind === "error" ? whole.error : NO_ANSWER;
 	const pieces: (Buffer | string)[] = [];

@@ -138,10 +138,10 @@ function judge(request: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	if (breaker.isUnavailable) return unavailableAnswer(request, breaker.retryMs);
 	// http-proxy would set content-length 0 and still send the body, which allows request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
-	return isMisframed ? refused(request, 411, "expected a content-length") : null;
+	return isMisframed ? refusalOf(request, 411, "expected a content-length") : null;
 }
 
-function refused(request: IncomingMessage, status: number, message: string): HttpAnswer {
+function refusalOf(request: IncomingMessage, status: number, message: string): HttpAnswer {
 	return errorAnswerTo(request, "invalidRequest", status, ["invalid request: ", message]);
 }
 
@@ -227,10 +227,10 @@ class ProxiedRequest {
 		try {
 			this.#send(() => this.#broken());
 		} catch {
-			// Node's parser accepts some requests that its client refuses to send.
+			// Node's parser accepts some requests that its client does not send.
 			this.#drop("failed");
 			const { request, passing } = this.#parts;
-			passing.refuse(refused(request, 400, "expected a request that can be passed on"));
+			passing.refuse(refusalOf(request, 400, "expected a request that can be passed on"));
 		}
 	}
 

@@ -137,7 +137,7 @@ export class ToldChain implements ToldHeads {
 				continue;
 			}
 			const block =
-				one.kind === "result" ? this.#missing(call, one.result) : this.#refused(call, one.error, by);
+				one.kind === "result" ? this.#missing(call, one.result) : this.#missingByError(call, one.error, by);
 			if (block === null) continue;
 			if (head === undefined) {
 				head = await askHead();
@@ -177,7 +177,7 @@ export class ToldChain implements ToldHeads {
 	}
 
 	/** The same for an error, which may say in other words that the fallback does not have the block. */
-	#refused({ params }: ReadCall, { code }: WireVerdict, by: UpstreamName): number | null {
+	#missingByError({ params }: ReadCall, { code }: WireVerdict, by: UpstreamName): number | null {
 		return by === "fallback" && UNKNOWN_BLOCK.has(code) ? this.#named(params?.[0]) : null;
 	}
 

@@ -1,6 +1,7 @@
 // Decides what boost does next for the rows of one sender (row: the journal's record of one transaction): pure functions of the
 // rows, the upstreams' health and the time. All that boost sends and cancels is decided here: what it does by itself (plan), and
-// what a client's request asks for at once (planSubmission, planCancel).
+// what a client's request asks for at once (planSubmission, planCancel). What a row's presences at an upstream mean (`has`, `given`,
+// `lost`, …) is in domain/row.ts.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLifeOver, isLive, type Moment, NEXT_EPOCH, needsWork, type Row } from "../domain/row.ts";
@@ -26,6 +27,7 @@ export interface UpstreamHealth {
 /** The configured upstreams. */
 export type UpstreamHealths = Readonly<Partial<Record<UpstreamName, UpstreamHealth>>>;
 
+/** When it is decided. An epoch of {@link Moment} ends when an upstream becomes unavailable, or available again. */
 export interface PlanTime extends Moment {
 	/** Ms since the epoch by the chain. */
 	readonly now: number;
@@ -37,7 +39,7 @@ export interface PlanTime extends Moment {
  */
 export type Need = "handover" | "replacement" | "lost" | "owners";
 
-/** The next action for a row at an upstream. */
+/** What an action is about: a row, at an upstream. */
 interface At {
 	readonly row: Row;
 	readonly to: UpstreamName;
@@ -53,11 +55,14 @@ export type Action = Send | Cancel | Wait;
 
 /** A client's transaction is sent. `others`: whether another upstream can be tried after this one. */
 export type Submit = At & { readonly kind: "submit"; readonly others: boolean };
-/** A client's cancel is sent: by hash, or by the self-transfer on the path and query of `row`. */
+/**
+ * A client's cancel is sent: by hash (`cancel`), or by the self-transfer on the path and query of `row` (`cancelSoftly`). Or nothing
+ * is: `forget`: it can't be cancelled there; `unreached`: not now, or not by this client.
+ */
 export type CancelNow = At & { readonly kind: "cancel" | "forget" | "cancelSoftly" | "unreached" };
 
-/** The state of an upstream while the plan goes through a sender's nonces. */
-interface Lane {
+/** How far the sender's nonces have got at one upstream, while the plan goes through them. */
+interface UpstreamProgress {
 	readonly name: UpstreamName;
 	readonly health: UpstreamHealth;
 	/** An earlier nonce must be delivered there first. */
@@ -78,16 +83,16 @@ export function* plan(
 	time: PlanTime,
 	nextNonce?: bigint | null,
 ): Generator<Action, void, undefined> {
-	const lanes = lanesOf(health, nextNonce ?? null);
+	const everywhere = progressAtUpstreams(health, nextNonce ?? null);
 	for (let start = 0; start < rows.length; ) {
 		const row = rows[start] as Row;
 		let end = start + 1;
 		if (isLive(row)) while (rows[end]?.nonce === row.nonce && isLive(rows[end] as Row)) end += 1;
 		if (!isLive(row)) yield* planEnded(row, health, time);
 		else if (end - start > 1 || row.requests > 0 || mayNeedAction(row, health, time)) {
-			yield* planNonce(rows.slice(start, end), lanes, health, time, nextNonce);
+			yield* planNonce(rows.slice(start, end), everywhere, health, time, nextNonce);
 		} else {
-			for (const lane of lanes) advance(lane, row.nonce, countsAsThere(row, lane.name));
+			for (const progress of everywhere) advance(progress, row.nonce, countsAsThere(row, progress.name));
 		}
 		start = end;
 	}
@@ -96,7 +101,7 @@ export function* plan(
 /**
  * What is done next for a client's submission, until an upstream has acknowledged or rejected it: it goes to one after another;
  * null: nothing is left to try. While the relay is unavailable the account's lower nonces go to the fallback first, as by
- * {@link plan}, whose `nextNonce` this is. `came`: of the upstreams that were tried. `rows`: the account's live ones by nonce and arrival.
+ * {@link plan}, whose `nextNonce` this is. `came`: what came of it at those that were tried. `rows`: the account's live ones by nonce and arrival.
  */
 export function planSubmission(
 	{ agreed: { hash, path }, nonce }: SubmitAsk,
@@ -205,7 +210,7 @@ function isAlsoNeededAt(row: Row, name: UpstreamName, health: UpstreamHealths): 
 /** One nonce at each upstream. Only the last acknowledged one of its rows is sent: it replaces those before it. */
 function* planNonce(
 	rowsOfNonce: readonly Row[],
-	lanes: readonly Lane[],
+	everywhere: readonly UpstreamProgress[],
 	health: UpstreamHealths,
 	time: PlanTime,
 	nextNonce: bigint | null | undefined,
@@ -214,45 +219,45 @@ function* planNonce(
 	const row = rowsOfNonce.findLast(({ acknowledged }) => acknowledged);
 	const isBusy = rowsOfNonce.some(({ requests }) => requests > 0);
 	let isSent = false;
-	for (const lane of lanes) {
-		const to = lane.name;
+	for (const progress of everywhere) {
+		const to = progress.name;
 		const isThere = rowsOfNonce.some((one) => countsAsThere(one, to));
 		// While a client's request is in progress, the nonce is left to it.
 		const need = row === undefined || isBusy ? null : needOf(row, to, health, time);
 		if (row === undefined || need === null) {
-			advance(lane, nonce, isThere);
-			if (!isThere && isBusy) lane.isBlocked = true;
+			advance(progress, nonce, isThere);
+			if (!isThere && isBusy) progress.isBlocked = true;
 			continue;
 		}
-		if (need === "replacement" && !lane.health.acceptsPath(row.path)) {
-			advance(lane, nonce, isThere);
+		if (need === "replacement" && !progress.health.acceptsPath(row.path)) {
+			advance(progress, nonce, isThere);
 			yield { kind: "forget", row, to };
 			continue;
 		}
 		// No second upstream gets it before the first one's answer, unless it holds an earlier row of the nonce.
 		if (need !== "replacement" && isSent) {
-			lane.isBlocked = true;
+			progress.isBlocked = true;
 			continue;
 		}
 		const isChecked = need === "handover" && nextNonce !== undefined;
-		const problem = isChecked ? nonceProblem(row, lane, nextNonce) : null;
+		const problem = isChecked ? nonceProblem(row, progress, nextNonce) : null;
 		const mayGo =
 			!isPaused(to, health, time) &&
 			!waitsForRetry(row, to, time) &&
-			(need === "replacement" || !lane.isBlocked);
+			(need === "replacement" || !progress.isBlocked);
 		if (mayGo && problem === null) {
 			isSent = true;
 			yield { kind: "send", row, to, need };
 		} else yield { kind: "wait", row, to, byNonce: mayGo };
-		if (isThere) advance(lane, nonce, true);
-		else if (problem !== "used") lane.isBlocked = true;
+		if (isThere) advance(progress, nonce, true);
+		else if (problem !== "used") progress.isBlocked = true;
 	}
 }
 
 /** Goes past a nonce. Where it is missing and nonce gaps are not accepted, later nonces are blocked. */
-function advance(lane: Lane, nonce: bigint, isThere: boolean): void {
-	if (isThere && nonce === lane.firstMissing) lane.firstMissing += 1n;
-	if (!isThere && !lane.health.acceptsNonceGaps) lane.isBlocked = true;
+function advance(progress: UpstreamProgress, nonce: bigint, isThere: boolean): void {
+	if (isThere && nonce === progress.firstMissing) progress.firstMissing += 1n;
+	if (!isThere && !progress.health.acceptsNonceGaps) progress.isBlocked = true;
 }
 
 /** Cancels an ended row at each upstream where that is pending. Pauses are for transactions alone. */
@@ -282,7 +287,7 @@ function needOf(row: Row, name: UpstreamName, health: UpstreamHealths, time: Pla
 /** Why an upstream that accepts no nonce gaps would reject it: its nonce is used, or an earlier one is missing there. */
 function nonceProblem(
 	{ nonce }: Row,
-	{ health, firstMissing }: Lane,
+	{ health, firstMissing }: UpstreamProgress,
 	nextNonce: bigint | null,
 ): "used" | "gap" | null {
 	if (health.acceptsNonceGaps) return null;
@@ -338,7 +343,7 @@ function isCancelReady(row: Row, name: UpstreamName, health: UpstreamHealths): b
 	return row.at[name].cancelPending && health[name]?.isUnavailable !== true;
 }
 
-function lanesOf(health: UpstreamHealths, nextNonce: bigint | null): readonly Lane[] {
+function progressAtUpstreams(health: UpstreamHealths, nextNonce: bigint | null): readonly UpstreamProgress[] {
 	return UPSTREAMS.flatMap((name) => {
 		const upstream = health[name];
 		return upstream === undefined

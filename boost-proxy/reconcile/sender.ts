@@ -104,7 +104,7 @@ export class Sender {
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMIT) {
 			onHandover?.({ to, outcome: "rejected" });
 			const { code } = delivery.error;
-			log.warn("what was handed over is refused", { upstream: to, hash, reason: need, code });
+			log.warn("what was handed over is rejected", { upstream: to, hash, reason: need, code });
 			this.#changeLive(hash, (one) => markRejected(one, to, time));
 		} else {
 			onHandover?.({ to, outcome: "failed" });

@@ -37,7 +37,7 @@ class Health implements UpstreamHealth {
 	}
 
 	acceptsPath(path: BoostPath): boolean {
-		return this.#upstream.refusal(path) === null;
+		return this.#upstream.whyUnfit(path) === null;
 	}
 }
 

@@ -134,7 +134,7 @@ export class Cancels {
 	 * `byRight` (the client may end them himself): also if no holder can be reached; then the reconciler cancels them later, in the
 	 * name of the sender if it is `bySender`.
 	 * Resolves when the end is on disk and at least one holder has cancelled them, or there is none. Throws the verdict if all
-	 * that answered refused, else RpcError `unavailable` with the reason.
+	 * that answered rejected it, else RpcError `unavailable` with the reason.
 	 */
 	async #cancelEverywhere(
 		siblings: readonly Row[],
@@ -184,7 +184,7 @@ export class Cancels {
 	}
 
 	/**
-	 * What the relay's answer to one who may cancel means: where it refuses, but has lost the transaction, there is nothing to
+	 * What the relay's answer to one who may cancel means: where it rejects the cancel, but has lost the transaction, there is nothing to
 	 * cancel. It may not know this owner yet: then it is told with the others, and then of the cancel.
 	 */
 	async #checked(outcome: CancelOutcome, row: Row, state: RequestState): Promise<CancelOutcome> {

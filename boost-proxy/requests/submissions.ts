@@ -191,12 +191,12 @@ export class Submissions {
 			this.#report(state, tx.hash, "unavailable");
 			throw unavailable("the chain's id is not known yet, which a cancel or replacement is checked against");
 		}
-		let refusal = chainId === null ? null : wrongChain(tx, chainId);
-		if (ends) for (const rule of OWN_FAULTS) refusal ??= rule(tx, this.#dependencies.fork());
-		if (refusal === null) return;
+		let rejected = chainId === null ? null : wrongChain(tx, chainId);
+		if (ends) for (const rule of OWN_FAULTS) rejected ??= rule(tx, this.#dependencies.fork());
+		if (rejected === null) return;
 		state.routing.answeredBy.add("boost");
-		this.#report(state, tx.hash, "rejected", { code: refusal.code });
-		throw new RpcError("rejected", refusal.message, { reason: refusal.code });
+		this.#report(state, tx.hash, "rejected", { code: rejected.code });
+		throw new RpcError("rejected", rejected.message, { reason: rejected.code });
 	}
 
 	/** Writes its row and lets the reconciler send it; the client gets what came of it. */
@@ -224,8 +224,8 @@ export class Submissions {
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
-		const refusal = rows.refusal(entry);
-		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
+		const over = rows.exceeded(entry);
+		if (over !== null) throw this.#noRoom(state, hash, over);
 		// The relay works out what holds for all owners; a fallback gets it as that says.
 		const joined = stored?.acknowledged === true ? withOwner(stored.owners, owner) : [owner];
 		const route = joined.length === 1 ? entry : routeOf(joined);
@@ -320,9 +320,9 @@ export class Submissions {
 		const { relay, fallback } = this.#dependencies.upstreams;
 		for (const { delivery } of came.toReversed())
 			if (delivery?.kind === "failed" && delivery.error !== undefined) return verdictError(delivery.error);
-		const refusal = fallback?.refusal(path) ?? null;
+		const unfit = fallback?.whyUnfit(path) ?? null;
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
-		if (refusal !== null) return unavailable(refusal);
+		if (unfit !== null) return unavailable(unfit);
 		return unavailable(
 			relay.breaker.isUnavailable && fallback.breaker.isUnavailable
 				? "the relay and the fallback are out"
@@ -330,9 +330,9 @@ export class Submissions {
 		);
 	}
 
-	#noRoom(state: RequestState, hash: string, refusal: OverShare): RpcError {
-		this.#report(state, hash, refusal === "client" ? "rejected" : "unavailable");
-		return refusal === "client"
+	#noRoom(state: RequestState, hash: string, over: OverShare): RpcError {
+		this.#report(state, hash, over === "client" ? "rejected" : "unavailable");
+		return over === "client"
 			? new RpcError("limit", CLIENT_FULL, { reason: "CLIENT_FULL", scope: "client" })
 			: unavailable("the journal is full");
 	}

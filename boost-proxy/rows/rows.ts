@@ -243,11 +243,11 @@ export class Rows {
 	}
 
 	/** Which limit leaves no room to {@link add} it: its client's share or the total; null if there is room. */
-	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
+	exceeded({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
 		if (this.live(hash) !== null) return null;
 		if (!this.#hasBacklogRoom) return "total";
 		const client = clientOf(address);
-		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
+		return this.#counts.exceeded(client, 1) ?? this.#bytes.exceeded(client, raw.length + ROW_BYTES);
 	}
 
 	/**
@@ -259,7 +259,7 @@ export class Rows {
 		const { raw } = entry;
 		const before = this.get(entry.hash);
 		const wasLive = before !== null && isLive(before);
-		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
+		if (wasLive ? before.acknowledged : this.exceeded(entry) !== null) return false;
 		let notBefore = 0;
 		for (const { receivedAt } of this.liveOf(entry.from, entry.nonce))
 			notBefore = Math.max(notBefore, receivedAt);

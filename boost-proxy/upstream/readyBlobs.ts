@@ -45,7 +45,7 @@ export function createReadyBlobs({ proofs, version, clock }: ReadyBlobsDependenc
 		const verdict = await within(clock, "the blobs' proofs", deadlineMs, checking).catch(() => null);
 		if (verdict === null) return UNSENT;
 		if (verdict.ok) return { ...tx, raw: verdict.tx.raw };
-		const { code: reason, message, data } = verdict.refusal;
+		const { code: reason, message, data } = verdict.rejection;
 		const error = { code: CODES[reason], message, data: { reason, ...data } };
 		return reason === "POOL_FULL" ? { ...UNSENT, error } : { kind: "rejected", error };
 	};

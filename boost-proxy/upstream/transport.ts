@@ -88,9 +88,9 @@ export class HttpTransport implements Transport {
 	}
 }
 
-/** Boost withholds nothing. */
+/** Under the names that operators know. Boost withholds nothing. */
 const FAULT_OF: Readonly<Record<HttpFault, Fault>> = {
-	refused: "refused",
+	noConnection: "refused",
 	reset: "reset",
 	timeout: "timeout",
 	unreadable: "notJsonRpc",

@@ -1,13 +1,9 @@
-// Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client. Also
-// checks whether the relay accepts that information: if not, it takes all clients for one and can't judge who may cancel.
+// Sends requests to one upstream through its breaker, in its dialect. Only our relay gets information about the client.
 
-import type { Background } from "../../shared/background.ts";
 import { clientHeaders } from "../../shared/client.ts";
-import { type Clock, pause } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
-import type { Component } from "../../shared/lifecycle.ts";
-import type { Logger } from "../../shared/log.ts";
 import type { Cutter } from "../../shared/secrets.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
@@ -20,14 +16,7 @@ import type {
 	Transport,
 	Upstream,
 } from "../domain/ports.ts";
-import {
-	type BoostPath,
-	type Caller,
-	type Delivery,
-	onBehalfOf,
-	type Reading,
-	type UpstreamName,
-} from "../domain/request.ts";
+import type { BoostPath, Caller, Delivery, Reading, UpstreamName } from "../domain/request.ts";
 import type { ReadyBlobs } from "./readyBlobs.ts";
 import { type Judged, judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
@@ -36,7 +25,7 @@ export interface UpstreamOptions {
 	/** Authenticates boost to our relay; never sent to a third party. */
 	readonly boostSecret?: string | undefined;
 	/** Why transactions of a path may not go there; null if they may. */
-	readonly refusals: Readonly<Record<BoostPath, string | null>>;
+	readonly unfitPaths: Readonly<Record<BoostPath, string | null>>;
 }
 
 export interface UpstreamDependencies {
@@ -92,8 +81,8 @@ export class HttpUpstream implements Upstream {
 		this.#judge = { name: options.name, isVerdict, cutter };
 	}
 
-	refusal(path: BoostPath): string | null {
-		return this.#options.refusals[path];
+	whyUnfit(path: BoostPath): string | null {
+		return this.#options.unfitPaths[path];
 	}
 
 	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
@@ -298,63 +287,4 @@ function readingOutcome(reading: Reading): Attempted["outcome"] {
 function isTransaction(result: unknown, hash: string): boolean {
 	const found = (result as { hash?: unknown } | null)?.hash;
 	return typeof found === "string" && found.toLowerCase() === hash;
-}
-
-export interface ClientTrustDependencies {
-	readonly relay: Upstream;
-	readonly background: Background;
-	readonly clock: Clock;
-	readonly log: Logger;
-}
-
-/** Whether the relay accepts boost's information about clients. */
-export interface ClientTrust extends Component {
-	/** False until the relay has shown it. */
-	readonly isBelieved: boolean;
-}
-
-/** Reserved for documentation, so that no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
-const TEST_ADDRESS = "192.0.2.113";
-const ASK_MS = 2_000;
-/** The relay's settings may change at each of its starts. */
-const AGAIN_MS = 5_000;
-
-/** Asks the relay every few seconds which address it sees for a test client. */
-export function createClientTrust(dependencies: ClientTrustDependencies): ClientTrust {
-	const { relay, background, clock, log } = dependencies;
-	const stopping = new AbortController();
-	let isBelieved: boolean | null = null;
-	const ask = async (): Promise<void> => {
-		const call = { method: "service_client", params: [] };
-		const answer = await relay.call(call, {
-			deadlineMs: ASK_MS,
-			caller: onBehalfOf({ address: TEST_ADDRESS }),
-		});
-		if (answer === null) return;
-		const taken = answer.ok ? (answer.result as { address?: unknown } | null)?.address : undefined;
-		const believes = taken === TEST_ADDRESS;
-		if (!believes && isBelieved !== false) {
-			log.warn(
-				"the relay does not take boost's word for who its clients are: is BOOST_SECRET the same on both?",
-			);
-		}
-		isBelieved = believes;
-	};
-	return {
-		name: "client trust",
-		get isBelieved() {
-			return isBelieved === true;
-		},
-		async start() {
-			background.run("client trust", async () => {
-				while (!stopping.signal.aborted) {
-					await ask();
-					await pause(clock, AGAIN_MS, stopping.signal);
-				}
-			});
-		},
-		async stop() {
-			stopping.abort();
-		},
-	};
 }

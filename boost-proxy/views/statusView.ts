@@ -5,12 +5,13 @@ import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
-import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
+import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
 	readonly rows: Pick<Rows, "get" | "live" | "liveOf" | "raw">;

@@ -4,6 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
+import { isObject } from "../../shared/jsonrpc/fields.ts";
 import {
 	failingSimulation,
 	notSoon,
@@ -14,7 +15,6 @@ import {
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";
-import { isObject } from "./thirdParties.ts";
 
 type SyncWaitDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain" | "clock">;
 
@@ -35,7 +35,7 @@ const QUESTION_MS = 3_000;
 
 const STOPPING = "boost is shutting down, and the transaction is kept";
 
-/** All waits of the process. Beyond the limit a call is answered at once that its time is up. */
+/** All waits of the process. Beyond the limit a call is told at once that its time is up. */
 export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<SyncRequest> {
 	return new SyncWaits(
 		{ limits: { maxWaits: MAX_WAITS }, stopping: STOPPING },
@@ -64,8 +64,9 @@ async function findReceipt(
 	}
 }
 
-const STAGES: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
-/** The most lower nonces of an account that are checked, more than a pool takes from one sender. */
+/** Why there will be no receipt, by the stage of a transaction that has ended. */
+const WHY_ENDED: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
+/** The most lower nonces of an account that are looked at: as many as the relay takes from one sender. */
 const MAX_BEFORE = 64;
 
 /** The receipt, from the relay while it is available, else from the chain; null if there is none in time. */
@@ -90,13 +91,13 @@ async function whyNotSoon(
 ): Promise<string | null> {
 	const { relay } = dependencies.upstreams;
 	const row = dependencies.rows.get(hash);
-	if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
+	if (row !== null && !isLive(row)) return WHY_ENDED[row.desired.toUpperCase()] ?? null;
 	// The fallback may get it mined even if the relay can't.
 	if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;
 	const page = await relay.statusPage(hash, { deadlineMs, caller: null });
 	if (!isObject(page) || typeof page.stage !== "string") return null;
 	if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
-	if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
+	if (page.stage !== "SIMULATION_FAILED") return WHY_ENDED[page.stage] ?? null;
 	const error = page.simulationError;
 	// The relay's node did not answer, so the simulation is not known to fail.
 	if (!isObject(error) || error.code === "NODE_UNAVAILABLE") return null;

@@ -12,6 +12,7 @@ import {
 	unknownStatus,
 } from "../../shared/ethereum/statusRecord.ts";
 import type { RpcAnswer } from "../../shared/jsonrpc/client.ts";
+import { type Fields, isObject } from "../../shared/jsonrpc/fields.ts";
 import type { ChainReads, Dialect } from "../domain/ports.ts";
 
 /** A mined transaction. */
@@ -64,12 +65,6 @@ export function isInBlock(transaction: RpcTransaction): boolean {
 function isHash(value: unknown, hash: string): boolean {
 	return typeof value === "string" && value.toLowerCase() === hash;
 }
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-	return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-type Fields = Readonly<Record<string, unknown>>;
 
 type PageFormat = NonNullable<Dialect["pages"]>;
 

@@ -10,7 +10,7 @@ import type { Rejection } from "../domain/rejection.ts";
 import {
 	ACCOUNT_RULES,
 	type ChainRules,
-	firstRefusal,
+	firstRejection,
 	hopelessFeeCap,
 	STATIC_RULES,
 } from "../domain/transactionRules.ts";
@@ -53,8 +53,8 @@ export async function admit(
 ): Promise<AdmissionVerdict> {
 	const next = dependencies.tip.next();
 	if (next === null) throw nodeUnavailable();
-	const refusal = firstRefusal(STATIC_RULES, tx, rules, next);
-	if (refusal !== null) return { ok: false, rejection: refusal };
+	const rejected = firstRejection(STATIC_RULES, tx, rules, next);
+	if (rejected !== null) return { ok: false, rejection: rejected };
 	const verdict = await judgeAccount(tx, client, dependencies);
 	if (!verdict.ok) return verdict;
 	const hopeless = hopelessFeeCap(tx, next, txTtlBlocks);
@@ -62,7 +62,7 @@ export async function admit(
 }
 
 /**
- * Checks `tx` by the rules about its sender's account. Before it is refused, the account's latest state is read from the
+ * Checks `tx` by the rules about its sender's account. Before it is rejected, the account's latest state is read from the
  * node, because the known one may be old. Throws {@link nodeUnavailable}.
  */
 export async function judgeAccount(
@@ -71,11 +71,11 @@ export async function judgeAccount(
 	{ accounts, onLaterHead }: Omit<AdmissionDependencies, "tip">,
 ): Promise<AdmissionVerdict> {
 	const account = await orUnavailable(accounts.get(tx.from, client, true));
-	if (firstRefusal(ACCOUNT_RULES, tx, account) === null) return { ok: true, account };
+	if (firstRejection(ACCOUNT_RULES, tx, account) === null) return { ok: true, account };
 	const fresh = await orUnavailable(accounts.fresh(tx.from, client));
 	const isLater = fresh.block > account.block;
 	if (isLater) onLaterHead();
-	const rejection = firstRefusal(ACCOUNT_RULES, tx, fresh);
+	const rejection = firstRejection(ACCOUNT_RULES, tx, fresh);
 	if (rejection !== null) return { ok: false, rejection };
 	// The pool learns of used nonces with the head that used them, so it must not see them earlier here.
 	return { ok: true, account: isLater && fresh.nonce > account.nonce ? account : fresh };

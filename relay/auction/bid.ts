@@ -39,17 +39,31 @@ export interface Bid {
 	valueFor: number;
 	/** Whether the account that gets the refund was empty then. */
 	refundIsToNew: boolean;
-	/**
-	 * Fingerprint of the state of the last simulation: the head, and the sender's transactions up to the target. The bid can win
-	 * only while that is the state in which its target runs; in another one it must be simulated again. Null: no result is valid.
-	 */
-	basis: string | null;
-	/** The state of the simulation that is running, and its abort controller; or null. */
+	/** Its last simulation that counts; null: none does. It can win only while it has passed in the state of its target. */
+	lastCheck: BidCheck | null;
+	/** The simulation that is running, with the state that it runs in; or null. */
 	runningCheck: { readonly basis: string; readonly stop: AbortController } | null;
-	/** The last state in which its simulation gave no result, because the node or the target failed; or null. */
-	inconclusive: { readonly basis: string; readonly targetFailed: boolean } | null;
 	/** Where it was sent: for which block, to which builders. */
 	placement: { readonly block: number; readonly builders: readonly string[] } | null;
+}
+
+/**
+ * How a bid's simulation ended. `basis` is the fingerprint of the state that it ran in: the head, and the sender's transactions up
+ * to the target. `noResult`: the node failed; `targetFailed`: so that nothing is known of any bid behind it.
+ */
+export interface BidCheck {
+	readonly basis: string;
+	readonly result: "passed" | "noResult" | "targetFailed";
+}
+
+/** Whether the bid has passed its simulation in the state `basis`; undefined: there is no such state. */
+export function hasPassedIn({ lastCheck }: Pick<Bid, "lastCheck">, basis: string | undefined): boolean {
+	return lastCheck !== null && lastCheck.result === "passed" && lastCheck.basis === basis;
+}
+
+/** The builders that have the bid for `block`. */
+export function buildersHolding({ placement }: Bid, block: number): readonly string[] {
+	return placement?.block === block ? placement.builders : [];
 }
 
 /** Sort order: the higher value first, then the earlier bid. */

@@ -92,8 +92,8 @@ export class Bids {
 		freed: number,
 	): string | null {
 		const { maxPerClient, maxOwnPerTarget, maxPerSender, maxClientBytes } = this.#options;
-		if (this.#count.refusal(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
-		if (this.#bytes.refusal(client, bytes) === "client")
+		if (this.#count.exceeded(client, 1 - freed) === "client") return `${maxPerClient} bids of one client`;
+		if (this.#bytes.exceeded(client, bytes) === "client")
 			return `${maxClientBytes} bytes of one client's bids`;
 		if ((this.#bySender.get(senderKey(client, from))?.size ?? 0) - freed >= maxPerSender)
 			return `${maxPerSender} bids of one sender`;
@@ -129,7 +129,7 @@ export class Bids {
 
 	/** If there is no room for `bytes` in all, the bid to evict: the cheapest of the client with the most bids. Else null. */
 	toEvictInAll(bytes: number): Bid | null {
-		const isFull = this.#count.refusal("", 1) === "total" || this.#bytes.refusal("", bytes) === "total";
+		const isFull = this.#count.exceeded("", 1) === "total" || this.#bytes.exceeded("", bytes) === "total";
 		if (!isFull) return null;
 		const fullest = this.#count.largest();
 		const own = this.targets().flatMap((target) =>

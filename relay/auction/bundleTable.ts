@@ -102,7 +102,7 @@ export class BundleTable {
 		entry.end = end;
 	}
 
-	/** Frees the uuid of a bundle that was refused or has ended. */
+	/** Frees the uuid of a bundle that was rejected or has ended. */
 	freeUuid(entry: BundleEntry): void {
 		const { owner, uuid } = entry;
 		entry.end = null;
@@ -133,7 +133,7 @@ export class BundleTable {
 			return known;
 		}
 		const record = { ...bundle, receivedAt: this.#deps.clock.now(), blocks: [] };
-		if (this.#shares.refusal(client, 1) === "client") this.#forgetOneOf(client);
+		if (this.#shares.exceeded(client, 1) === "client") this.#forgetOneOf(client);
 		this.#records.set(key, { client, record });
 		this.#shares.takeAnyway(client, 1);
 		return record;

@@ -73,7 +73,7 @@ export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string
 	return { method: "eth_sendBundle", params: [params] };
 }
 
-/** `droppingTxHashes`, only for builders that know it: others may refuse a bundle that has it. */
+/** `droppingTxHashes`, only for builders that know it: others may reject a bundle that has it. */
 function droppingFields(row: BuilderRow, { transactions }: OutgoingBundle): object {
 	const hashes = transactions.filter(({ mayDrop }) => mayDrop).map(({ tx }) => tx.hash);
 	return row.dropping && hashes.length > 0 ? { droppingTxHashes: hashes } : {};

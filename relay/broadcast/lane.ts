@@ -131,14 +131,14 @@ export class Lane {
 		const at = item.urgent ? waiting.findIndex(({ urgent }) => !urgent) : indexOf(waiting, item.subject);
 		const replaced = item.urgent ? undefined : waiting[at];
 		if (replaced !== undefined) this.#shares(replaced).release(replaced.client, 1);
-		const isRefused = this.#closed || this.#shares(item).take(item.client, 1) !== null;
-		// The older item is outdated, so it is dropped even if the newer one is refused.
-		const added = isRefused ? [] : [item];
+		const isTaken = !this.#closed && this.#shares(item).take(item.client, 1) === null;
+		// The older item is outdated, so it is dropped even if the newer one is not taken.
+		const added = isTaken ? [item] : [];
 		waiting.splice(at < 0 ? waiting.length : at, replaced === undefined ? 0 : 1, ...added);
 		if (!item.urgent) markWithdrawn(queue, item.subject);
 		this.#enqueue(queue);
 		replaced?.answered("unsent", 0);
-		if (isRefused) item.answered("unsent", 0);
+		if (!isTaken) item.answered("unsent", 0);
 	}
 
 	/** Drops the waiting item of `subject` unless it is urgent: it is answered `unsent`. One in flight is finished, not retried. */
@@ -158,7 +158,7 @@ export class Lane {
 	}
 
 	/**
-	 * Refuses new items, and resolves when all cancels and the items in flight are answered. Other waiting items are
+	 * Takes no new items, and resolves when all cancels and the items in flight are answered. Other waiting items are
 	 * answered `unsent`: they are in the store and are sent again after the restart.
 	 */
 	async close(): Promise<void> {

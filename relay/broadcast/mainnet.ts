@@ -51,7 +51,7 @@ export const MAINNET_BUILDERS: readonly BuilderInput[] = [
 	// cost named; droppingTxHashes), https://docs.quasar.win/propamm/makers (this host), and for the cancel
 	// https://github.com/flashbots/dowg/blob/main/builder-registrations.json ("cancel-endpoint"). Its method for
 	// private transactions was not found, so the one whose name cannot mean a public broadcast is used: at worst
-	// a /nochecks transaction is refused here. No promise of privacy was found either, so not for /fullprivacy.
+	// a /nochecks transaction is rejected here. No promise of privacy was found either, so not for /fullprivacy.
 	{
 		name: "quasar",
 		url: "https://rpc.quasar.win",

@@ -33,7 +33,7 @@ export interface NodeAccountsDependencies {
 const TIMEOUT_MS = 1_000;
 /** Accounts cached; the least recently used is dropped first. */
 const MAX_ACCOUNTS = 100_000;
-/** More than the node answers within a second. Beyond it, the client with the most waiting accounts is refused. */
+/** More than the node answers within a second. Beyond it, the newest read of the client with the most waiting accounts is shed. */
 const MAX_WAITING = 20_000;
 /** Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after them. */
 const CALLS = 3;

@@ -14,7 +14,7 @@ import { elementsOf, type LogTable, type SelectedLogs } from "../../shared/jsonr
 import type { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import type { Caller, Filters } from "../domain/ports.ts";
+import type { Caller } from "../domain/ports.ts";
 import type { BlockLogs } from "./blockLogs.ts";
 
 interface Filter {
@@ -55,7 +55,8 @@ const TOO_MUCH = new RpcError(
 	"limit exceeded: the filters have too much to tell, poll fewer at once",
 );
 
-export class PolledFilters implements Filters {
+/** Filters that clients poll. */
+export class PolledFilters {
 	readonly #logs: BlockLogs;
 	readonly #turns: EventLoopQueue;
 	readonly #clock: Clock;
@@ -96,7 +97,7 @@ export class PolledFilters implements Filters {
 		for (const { hash, number } of applied) this.#steps.push({ hash, number, removed: false, at });
 	}
 
-	/** Creates a filter of logs, or of blocks if `logs` is null; returns its id. Throws RpcError `limit`. */
+	/** Creates a filter of logs, or of blocks if `logs` is null; returns its id. Throws RpcError `limit` if `client` has too many. */
 	open(client: string, logs: LogCriteria | null): string {
 		this.#sweep();
 		if (this.#shares.take(client, 1) !== null) {
@@ -108,7 +109,10 @@ export class PolledFilters implements Filters {
 		return id;
 	}
 
-	/** See {@link Filters.changes}. Throws RpcError. */
+	/**
+	 * The changes since the last call as a list: hashes of new blocks, or logs; those of some blocks, where all are more than an answer
+	 * may have, and the others at the next call. Throws RpcError, for an unknown id too.
+	 */
 	async changes(id: string, { client, life }: Caller): Promise<JsonPieces> {
 		const filter = this.#use(id);
 		const from = Math.max(filter.next, this.#dropped);

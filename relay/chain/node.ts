@@ -1,16 +1,12 @@
-// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain, and offers the reads
-// that the relay's own methods need. Nothing is cached.
+// Identifies the node and its chain at the start, waiting until it answers and is not far behind its chain.
 
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { NODE_UNAVAILABLE, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { advice } from "../../shared/outgoing/advice.ts";
 import { untilDone } from "../../shared/waiting.ts";
 import { fieldsOf, readHash } from "../domain/nodeJson.ts";
-import type { NodeReads } from "../domain/ports.ts";
-import type { Passthrough } from "./passthrough.ts";
 
 export interface NodeProbe {
 	readonly chainId: bigint;
@@ -22,7 +18,7 @@ export interface NodeProbe {
 
 const PROBE_MS = 5_000;
 
-/** Blocks that the node may lack of those that it knows of. */
+/** How many blocks the node may be behind the highest one that it knows of. */
 const MAX_BLOCKS_BEHIND = 64n;
 
 /**
@@ -60,29 +56,12 @@ function blocksBehind(syncing: unknown): string | null {
 	return `it is at block ${current} of ${highest}`;
 }
 
-/** The reads for the relay's own methods. They are shared like the listed ones, but never cached. */
-export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): NodeReads {
-	return {
-		async pendingCount(address, caller) {
-			const answer = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
-			const count = parseNodeQuantity(answer);
-			if (count !== null) return count;
-			throw new RpcError("internal", "internal error", NODE_UNAVAILABLE);
-		},
-		transactionCount: (address, block, caller) =>
-			passthrough.read("eth_getTransactionCount", [address, block], caller),
-		transactionByHash: (hash, caller) => passthrough.read("eth_getTransactionByHash", [hash], caller),
-		receipt: (hash, caller) => passthrough.read("eth_getTransactionReceipt", [hash], caller),
-		logs: (criteria, caller) => passthrough.call("eth_getLogs", [criteria], caller),
-	};
-}
-
 function printable(version: unknown): string {
 	if (typeof version !== "string" || version === "") return "unknown";
 	return version.replace(/[^\x20-\x7e]/g, "?").slice(0, 100);
 }
 
-/** The node answers, but is not of use yet. The message is for the operator and public. */
+/** The node answers, but is not of use yet. The message is for the operator, and public: it has no text of the node's. */
 class NodeNotReadyError extends Error {
 	readonly code = "NODE_NOT_READY";
 	constructor(message: string) {
@@ -111,7 +90,7 @@ export interface AwaitNodeOptions {
 	readonly stopped: AbortSignal;
 }
 
-/** Waits for a node that is of use, without an end. Throws {@link WrongNodeError}, or StoppedError. */
+/** Waits for a node that is of use, for as long as it takes. Throws {@link WrongNodeError}, or StoppedError. */
 export async function awaitNode(
 	node: Pick<JsonRpcClient, "call">,
 	options: AwaitNodeOptions,

@@ -34,7 +34,7 @@ export class NodeReader {
 	readonly #client: Pick<JsonRpcClient, "call" | "batch">;
 	readonly #clock: Clock;
 	readonly #log: Logger;
-	/** The largest request that the node accepted after it had refused a larger one, and until when that limit is assumed. */
+	/** The largest batch that the node answered after it had failed on a larger one, and until when that limit is assumed. */
 	#small: { readonly calls: number; readonly until: number } | null = null;
 
 	constructor(options: NodeReaderOptions, dependencies: NodeReaderDependencies) {
@@ -73,8 +73,8 @@ export class NodeReader {
 	}
 
 	/**
-	 * One request. If the node refuses it, the first half is tried, down to a single call. Only a half that works proves
-	 * that the size was the problem, so an outage is neither mistaken for a limit nor made worse.
+	 * One request. If it fails as one that is too large does, its first half is tried, down to a single call. Only a half that
+	 * works proves that the size was the problem, so an outage is neither mistaken for a limit nor made worse.
 	 */
 	async #piece(calls: readonly RpcCall[], until: number): Promise<RpcAnswer[]> {
 		const [only, ...others] = calls;

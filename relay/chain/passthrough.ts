@@ -52,7 +52,7 @@ export interface PassthroughDependencies {
 
 /** Size of the cache. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
-/** When so many wait, the newest read of the client with the most waiting reads is refused. */
+/** When so many wait, the newest read of the client with the most waiting reads is shed. */
 const MAX_WAITING = 1_000;
 /**
  * Reads in flight at once, half of them for a client that is alone. Light reads do not wait for heavy ones, each of which
@@ -62,7 +62,7 @@ const LIGHT_AT_ONCE = 24;
 const HEAVY_AT_ONCE = 12;
 /** Larger answers are not cached: a few would push out everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
-/** Larger answers are refused, so that all reads in flight fit into the process's memory. */
+/** Larger answers are not passed on, so that all reads in flight fit into the process's memory. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Reorganisations of Ethereum do not go so deep in practice. */
 const DEEP_BLOCKS = 64;
@@ -83,8 +83,8 @@ const REVERTED = 3;
 /** Codes of nodes for a block that they do not have: a server's error, not found, invalid params (anvil). */
 const UNKNOWN_BLOCK: ReadonlySet<number> = new Set([-32000, -32001, -32602]);
 const NOT_FOUND = -32601;
-/** How often the log says that the node refuses its operator, in ms. */
-const REFUSED_EVERY_MS = 60_000;
+/** How often the log says that the node denies its operator access, in ms. */
+const DENIED_EVERY_MS = 60_000;
 const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
 type NodeError = Extract<RpcAnswer, { ok: false }>["error"];
 
@@ -98,8 +98,8 @@ export class Passthrough {
 	readonly #cutter: Cutter;
 	readonly #told: ToldChain | null;
 	readonly #isIncluded: (hash: string) => boolean;
-	/** When the log last said that the node refuses its operator, in monotonic ms. */
-	#refusedAt = Number.NEGATIVE_INFINITY;
+	/** When the log last said that the node denies its operator access, in monotonic ms. */
+	#deniedAt = Number.NEGATIVE_INFINITY;
 	readonly #light: SharedJobs<unknown>;
 	readonly #heavy: SharedJobs<unknown>;
 	/** Reads in flight. */
@@ -139,7 +139,7 @@ export class Passthrough {
 	 * The node's answer to a listed read, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the
 	 * node's error, whatever its code, without secrets. Throws RpcError: `methodNotFound` for a method that is not listed or
 	 * not known to the node, `limit` if the answer is too large or too many reads wait, `internal` with
-	 * `reason: "node unavailable"` if the node gave no answer, or refused its operator, `rejected` if it lacks a block that
+	 * `reason: "node unavailable"` if the node gave no answer, or denied its operator access, `rejected` if it lacks a block that
 	 * clients were told of already.
 	 */
 	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
@@ -326,15 +326,15 @@ export class Passthrough {
 		return new ForeignRpcError(code, nodesWords(code, this.#cutter.text(message)), this.#cutter.value(data));
 	}
 
-	/** A refusal of the operator's key, bill or quota needs the operator. */
+	/** Denied access, for the key, the bill or a quota, needs the operator. */
 	#noteFailure(method: string, { code, status }: UpstreamError): void {
 		const now = this.#clock.monotonic();
-		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#refusedAt < REFUSED_EVERY_MS) {
+		if (status === undefined || !ACCOUNT_STATUS.has(status) || now - this.#deniedAt < DENIED_EVERY_MS) {
 			this.#log.debug("a read failed", { method, code: status ?? code });
 			return;
 		}
-		this.#refusedAt = now;
-		this.#log.warn("the node refuses reads for their operator's key, bill or quota", {
+		this.#deniedAt = now;
+		this.#log.warn("the node denies reads, for the operator's key, bill or quota", {
 			method,
 			code: status,
 		});

@@ -1,4 +1,4 @@
-// Types of the bundles that searchers send (bids and plain bundles), with their block ranges, hashes and refusal codes. Pure.
+// Types of the bundles that searchers send (bids and plain bundles), with their block ranges, hashes and rejection codes. Pure.
 
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -49,8 +49,8 @@ export interface PlainBundleRequest extends BundleEnvelope {
 	} | null;
 }
 
-/** All reasons why a bundle is refused. */
-export const BUNDLE_REFUSALS = [
+/** All reasons why a bundle is rejected. */
+export const BUNDLE_REJECTIONS = [
 	"NO_BIDDING",
 	"BARRED",
 	"TARGET_NOT_FOUND",
@@ -63,27 +63,27 @@ export const BUNDLE_REFUSALS = [
 	"PAYS_NOTHING",
 	"LIMIT",
 ] as const;
-export type BundleRefusal = (typeof BUNDLE_REFUSALS)[number];
+export type BundleRejection = (typeof BUNDLE_REJECTIONS)[number];
 
 /** The result of submitting a bundle. */
 export type BundleOutcome =
 	| { readonly outcome: "accepted"; readonly hash: string }
 	| {
-			readonly outcome: "refused";
-			readonly code: BundleRefusal;
+			readonly outcome: "rejected";
+			readonly code: BundleRejection;
 			/** Shown to the searcher; fixed by the interface. */
 			readonly message: string;
 			/** Whether a simulation was spent on it. */
 			readonly simulated: boolean;
 	  };
 
-/** Makes a refusal. */
-export function refusedBundle(
-	code: BundleRefusal,
+/** Makes a rejection. */
+export function rejectedBundle(
+	code: BundleRejection,
 	message: string,
 	simulated = false,
-): Extract<BundleOutcome, { outcome: "refused" }> {
-	return { outcome: "refused", code, message, simulated };
+): Extract<BundleOutcome, { outcome: "rejected" }> {
+	return { outcome: "rejected", code, message, simulated };
 }
 
 /** A refund that a bundle asks its builder for. */
@@ -132,10 +132,10 @@ export interface Range {
 	readonly last: number;
 }
 
-/** The range, or a refusal. */
+/** The range, or a rejection. */
 export type RangeOutcome =
 	| ({ readonly ok: true } & Range)
-	| { readonly ok: false; readonly code: BundleRefusal; readonly message: string };
+	| { readonly ok: false; readonly code: BundleRejection; readonly message: string };
 
 /**
  * The blocks of a bundle at the head `head`. No block, or the head's own number, means the next block. A range that has begun

@@ -98,9 +98,9 @@ export interface Bidder {
 	readonly sender: string;
 }
 
-/** A bar: the bidder's bids are refused. */
+/** A bar: the bidder's bids are rejected. */
 export interface Bar {
-	/** The last block for which bids are refused. */
+	/** The last block for which bids are rejected. */
 	readonly until: number;
 	/** Wei that were bid, and paid, in `block`. */
 	readonly bid: bigint;

@@ -7,7 +7,7 @@ export interface EndpointPolicy {
 	/** Whether it is simulated again for each block, and held while it fails. */
 	readonly resimulated: boolean;
 	/** When searchers see it: never; once its simulation emits events, so that a backrun is likely; or always, at once. */
-	readonly shared: "never" | "likely" | "always";
+	readonly sharing: "never" | "likely" | "always";
 	/** Whether builders may include it reverted. */
 	readonly mayRevert: boolean;
 	/** Which builders get it. */
@@ -23,7 +23,7 @@ export interface EndpointPolicy {
 const BASE = {
 	simulated: true,
 	resimulated: false,
-	shared: "likely",
+	sharing: "likely",
 	mayRevert: true,
 	builders: "all",
 	form: "bundle",
@@ -39,12 +39,12 @@ export const ENDPOINTS = {
 		...BASE,
 		resimulated: true,
 		mayRevert: false,
-		shared: "never",
+		sharing: "never",
 		builders: "fullPrivacy",
 		softCancellations: true,
 	},
-	maxbackruns: { ...BASE, shared: "always" },
-	nochecks: { ...BASE, simulated: false, shared: "never", form: "private" },
+	maxbackruns: { ...BASE, sharing: "always" },
+	nochecks: { ...BASE, simulated: false, sharing: "never", form: "private" },
 } as const satisfies Record<string, EndpointPolicy>;
 
 export type SubmissionPath = keyof typeof ENDPOINTS;
@@ -58,9 +58,9 @@ export function policyOf(path: SubmissionPath): EndpointPolicy {
 }
 
 /** When searchers see what was submitted on all of `paths`: as the strictest of them says. */
-export function sharedOn(paths: readonly SubmissionPath[]): EndpointPolicy["shared"] {
-	if (paths.some((path) => policyOf(path).shared === "never")) return "never";
-	return paths.every((path) => policyOf(path).shared === "always") ? "always" : "likely";
+export function sharingOn(paths: readonly SubmissionPath[]): EndpointPolicy["sharing"] {
+	if (paths.some((path) => policyOf(path).sharing === "never")) return "never";
+	return paths.every((path) => policyOf(path).sharing === "always") ? "always" : "likely";
 }
 
 /** Whether a transaction may be sent only if it passes a simulation for this block. `passed`: whether it ever has. */

@@ -3,13 +3,12 @@
 import { forkShownBy } from "../../shared/ethereum/forks.ts";
 import { parseAddress, parseHash, parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
+import { type Fields, isObject } from "../../shared/jsonrpc/fields.ts";
 import type { AccountState, Header } from "./chain.ts";
-
-export type Fields = Readonly<Record<string, unknown>>;
 
 /** The fields of an object; null for anything else. */
 export function fieldsOf(value: unknown): Fields | null {
-	return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+	return isObject(value) ? value : null;
 }
 
 /** Lower case, or null. */

@@ -1,4 +1,4 @@
-// Refusals of submissions: the list of codes. Messages follow go-ethereum (core/txpool/errors.go, core/error.go), since wallets
+// Rejections of submissions: the list of codes. Messages follow go-ethereum (core/txpool/errors.go, core/error.go), since wallets
 // match on them.
 
 /** All codes. */
@@ -27,14 +27,14 @@ export const REJECTION_CODES = [
 ] as const;
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
-/** A refusal; `data` goes to the client beside the message. */
+/** A rejection; `data` goes to the client beside the message. */
 export interface Rejection {
 	readonly code: RejectionCode;
 	readonly message: string;
 	readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Makes a refusal. */
+/** Makes a rejection. */
 export function rejection(code: RejectionCode, message: string, data?: Rejection["data"]): Rejection {
 	return data === undefined ? { code, message } : { code, message, data };
 }

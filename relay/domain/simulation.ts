@@ -56,7 +56,7 @@ export type SimulationOutcome =
 			readonly error: SimulationError;
 			/** With NODE_UNAVAILABLE: the node can't simulate it. */
 			readonly isImpossible?: boolean;
-			/** With `isImpossible`: in how many ms to ask again, since a refusal may pass. Absent: not for the same block. */
+			/** With `isImpossible`: in how many ms to ask again, since that may pass. Absent: not for the same block. */
 			readonly againMs?: number;
 	  };
 

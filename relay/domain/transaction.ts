@@ -2,7 +2,7 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isOwnedBy, type Owner, type OwnerOptions, termsOf } from "../../shared/ownership.ts";
-import { type EndpointPolicy, type SubmissionPath, sharedOn } from "./endpoints.ts";
+import { type EndpointPolicy, type SubmissionPath, sharingOn } from "./endpoints.ts";
 import type { Rejection } from "./rejection.ts";
 
 /** The options of a submission; `softCancellations` is false on paths that do not support it. */
@@ -16,7 +16,7 @@ export interface PrivateTransaction extends SubmissionOptions {
 	/** Those who submitted it, the first one first. */
 	readonly owners: readonly Owner[];
 	/** When searchers may see it: as the strictest of the paths asked for. */
-	readonly shared: EndpointPolicy["shared"];
+	readonly sharing: EndpointPolicy["sharing"];
 	/** The network address that is charged for it. */
 	readonly submitterAddress: string;
 	/** When it arrived, in ms since the epoch. */
@@ -29,12 +29,12 @@ export function ownedTransaction(
 	owners: readonly Owner[],
 ): PrivateTransaction {
 	const { path, paths, softCancellations, refundRecipient, referrer } = termsOf(owners);
-	const shared = sharedOn(paths);
+	const sharing = sharingOn(paths);
 	return {
 		tx,
 		owners,
 		path,
-		shared,
+		sharing,
 		softCancellations,
 		refundRecipient,
 		referrer,
@@ -93,7 +93,7 @@ export interface Submission extends SubmissionOptions, OwnerProof {
  */
 export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
-	| { readonly outcome: "refused"; readonly rejection: Rejection };
+	| { readonly outcome: "rejected"; readonly rejection: Rejection };
 
 /** The outcome of a repeated submission. */
 export function knownOutcome(hash: string): SubmitOutcome {

@@ -1,5 +1,5 @@
 // The rules of admission as lists of pure functions: about the transaction alone, and about its sender's account. Each returns
-// null or a refusal. The pool has its own rules (replacement, shares).
+// null or a rejection. The pool has its own rules (replacement, shares).
 
 import type { Fork } from "../../shared/ethereum/forks.ts";
 import {
@@ -72,7 +72,7 @@ const authorizations: ProtocolRule = (tx) =>
 		? null
 		: rejection("EMPTY_AUTH_LIST", "EIP-7702 transaction with empty auth list");
 
-const blockGas: StaticRule = (tx, _chain, next) => refused("BLOCK_GAS_LIMIT", gasLimitProblem(tx, next));
+const blockGas: StaticRule = (tx, _chain, next) => rejectedBy("BLOCK_GAS_LIMIT", gasLimitProblem(tx, next));
 
 const transactionGas: ForkRule = (tx, fork) =>
 	fork.maxTxGas === null || tx.gasLimit <= fork.maxTxGas
@@ -86,17 +86,17 @@ const byFork =
 	(tx, _chain, { fork }) =>
 		rule(tx, fork);
 
-const eoa: AccountRule = (tx, { code }) => refused("SENDER_NOT_EOA", codeProblem(tx, code));
+const eoa: AccountRule = (tx, { code }) => rejectedBy("SENDER_NOT_EOA", codeProblem(tx, code));
 
 const nonceLow: AccountRule = (tx, { nonce }) =>
-	tx.nonce >= nonce ? null : refused("NONCE_TOO_LOW", nonceProblem(tx, nonce));
+	tx.nonce >= nonce ? null : rejectedBy("NONCE_TOO_LOW", nonceProblem(tx, nonce));
 
 const nonceHigh: AccountRule = (tx, { nonce }) =>
-	tx.nonce <= nonce + MAX_NONCE_AHEAD ? null : refused("NONCE_TOO_HIGH", nonceProblem(tx, nonce));
+	tx.nonce <= nonce + MAX_NONCE_AHEAD ? null : rejectedBy("NONCE_TOO_HIGH", nonceProblem(tx, nonce));
 
-const funds: AccountRule = (tx, { balance }) => refused("INSUFFICIENT_FUNDS", fundsProblem(tx, balance));
+const funds: AccountRule = (tx, { balance }) => rejectedBy("INSUFFICIENT_FUNDS", fundsProblem(tx, balance));
 
-function refused(code: RejectionCode, problem: SimulationError | null): Rejection | null {
+function rejectedBy(code: RejectionCode, problem: SimulationError | null): Rejection | null {
 	return problem === null ? null : rejection(code, problem.message);
 }
 
@@ -131,7 +131,7 @@ export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, 
 const FEE_FALLS = { to: 7n, of: 8n };
 
 /**
- * The refusal of a transaction that can't be mined within `ttlBlocks` even if the base fee falls as fast as possible; else
+ * The rejection of a transaction that can't be mined within `ttlBlocks` even if the base fee falls as fast as possible; else
  * null. The blob fee is not checked, since its rate of change depends on the fork.
  */
 export function hopelessFeeCap(
@@ -156,18 +156,18 @@ export function blockProblem(
 ): SimulationError | null {
 	const fees = feeProblem(tx, block);
 	if (fees !== null) return fees;
-	const refusal = firstRefusal(FORK_RULES, tx, block.fork);
-	return refusal === null ? null : { code: "FORK_RULES", message: refusal.message };
+	const rejected = firstRejection(FORK_RULES, tx, block.fork);
+	return rejected === null ? null : { code: "FORK_RULES", message: rejected.message };
 }
 
-/** The first refusal of `rules`, or null. */
-export function firstRefusal<A extends readonly unknown[]>(
+/** The first rejection of `rules`, or null. */
+export function firstRejection<A extends readonly unknown[]>(
 	rules: readonly ((...args: A) => Rejection | null)[],
 	...args: A
 ): Rejection | null {
 	for (const rule of rules) {
-		const refusal = rule(...args);
-		if (refusal !== null) return refusal;
+		const rejected = rule(...args);
+		if (rejected !== null) return rejected;
 	}
 	return null;
 }

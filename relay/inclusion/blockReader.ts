@@ -3,15 +3,9 @@
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Fields } from "../../shared/jsonrpc/fields.ts";
 import type { Block } from "../domain/chain.ts";
-import {
-	type Fields,
-	fieldsOf,
-	readAddress,
-	readAuthorization,
-	readHash,
-	readHeader,
-} from "../domain/nodeJson.ts";
+import { fieldsOf, readAddress, readAuthorization, readHash, readHeader } from "../domain/nodeJson.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 
 /**

@@ -4,9 +4,10 @@
 import type { LookupFunction } from "node:net";
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Fields } from "../../shared/jsonrpc/fields.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
-import { type Fields, fieldsOf, readHash } from "../domain/nodeJson.ts";
+import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
 	/** ws or wss; never printed, because it may contain a key. */

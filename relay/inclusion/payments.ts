@@ -3,8 +3,9 @@
 
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError, type UpstreamFault } from "../../shared/jsonrpc/client.ts";
+import type { Fields } from "../../shared/jsonrpc/fields.ts";
 import { isEmpty } from "../domain/chain.ts";
-import { ACCOUNT_METHODS, type Fields, fieldsOf, readAccount, readAddress } from "../domain/nodeJson.ts";
+import { ACCOUNT_METHODS, fieldsOf, readAccount, readAddress } from "../domain/nodeJson.ts";
 import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;

@@ -1,7 +1,7 @@
 // What all requests about bundles share: their parameters, the owner of a bundle (the verified signer, or else the client), and
-// the answer for the market's outcome. A refusal after a simulation is charged to the client.
+// the answer for the market's outcome. A rejection after a simulation is charged to the client.
 //
-// Keys that the relay does not take are refused by name, as far as they say something. Otherwise an ignored `minTimestamp` or
+// Keys that the relay does not take are named in an error, as far as they say something. Otherwise an ignored `minTimestamp` or
 // a misspelt `privacy` would run a bundle at the wrong time or show it to everybody; but libraries send every key that they
 // know. What depends on settings or on the chain is checked elsewhere.
 
@@ -37,7 +37,7 @@ export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 /** Extra weight of a bundle that fails its simulation: with its call's own weight as much as an eth_call. */
 const FAILED_SIMULATION_WEIGHT = 9;
 
-/** The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
+/** The hash of an accepted bundle. Throws RpcError `limit` or `rejected`, with the rejection's code as `data.reason`. */
 export function acceptedHash(
 	outcome: BundleOutcome,
 	client: Client,
@@ -59,8 +59,8 @@ interface Fault {
 	readonly expected: string;
 }
 
-/** Reports a faulty value, so that the whole parameter is refused. */
-function refuse(context: { issues: object[] }, { path, expected }: Fault): never {
+/** Reports a faulty value, so that the whole parameter is invalid. */
+function invalid(context: { issues: object[] }, { path, expected }: Fault): never {
 	context.issues.push({ code: "custom", message: `expected ${expected}`, input: undefined, path: [...path] });
 	return z.NEVER;
 }
@@ -93,7 +93,7 @@ const NOT_TAKEN: Readonly<Record<string, string>> = {
 
 /**
  * An object of a bundle's request, without the keys that say nothing: optional ones that are null or an empty text, and of
- * {@link NOT_TAKEN} also 0, false and what is empty. Any other key that is not in `shape` is refused.
+ * {@link NOT_TAKEN} also 0, false and what is empty. Any other key that is not in `shape` is an error.
  */
 export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, error: string) {
 	const optional = new Set(
@@ -108,7 +108,7 @@ export function bundleObject<Shape extends z.core.$ZodLooseShape>(shape: Shape, 
 				const expected = !isOwn && Object.hasOwn(NOT_TAKEN, key) ? NOT_TAKEN[key] : undefined;
 				if ((!isOwn || optional.has(key)) && (one === null || (isOwn && one === ""))) continue;
 				if (expected !== undefined && saysNothing(one)) continue;
-				if (expected !== undefined) return refuse(context, { path: [key], expected });
+				if (expected !== undefined) return invalid(context, { path: [key], expected });
 				kept.push([key, one]);
 			}
 			return Object.fromEntries(kept);
@@ -132,7 +132,7 @@ const uuid = z
 	.string({ error: `expected ${UUID}` })
 	.transform((text, context) =>
 		text === "" || text.length > 2 * MAX_UUID_LENGTH || [...text].length > MAX_UUID_LENGTH
-			? refuse(context, { path: [], expected: UUID })
+			? invalid(context, { path: [], expected: UUID })
 			: text,
 	)
 	.meta({ description: UUID, minLength: 1, maxLength: MAX_UUID_LENGTH });
@@ -169,16 +169,16 @@ export const sendBundle = bundleObject(
 	const [first, second] = txs;
 	if (first === undefined) {
 		return replacementUuid === null || replacementUuid === undefined
-			? refuse(context, { path: ["replacementUuid"], expected: `${UUID}: an empty txs cancels by it` })
+			? invalid(context, { path: ["replacementUuid"], expected: `${UUID}: an empty txs cancels by it` })
 			: { kind: "cancel", uuid: replacementUuid };
 	}
-	if (second === undefined) return refuse(context, { path: ["txs"], expected: BID });
+	if (second === undefined) return invalid(context, { path: ["txs"], expected: BID });
 	const target = hash.safeParse(first);
-	if (!target.success) return refuse(context, { path: ["txs", 0], expected: NO_TARGET });
+	if (!target.success) return invalid(context, { path: ["txs", 0], expected: NO_TARGET });
 	const backrun = rawTransaction.safeParse(second);
 	// 32 bytes are too short for a transaction: most likely a hash.
 	if (!backrun.success || backrun.data.length === 32) {
-		return refuse(context, { path: ["txs", 1], expected: NO_BACKRUN });
+		return invalid(context, { path: ["txs", 1], expected: NO_BACKRUN });
 	}
 	return {
 		kind: "bid",
@@ -216,12 +216,12 @@ const bodyEntry = bundleObject(
 ).transform((entry, context) => {
 	if (entry.hash === undefined) {
 		return entry.tx === undefined
-			? refuse(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
+			? invalid(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
 			: { kind: "tx" as const, raw: entry.tx, canRevert: entry.canRevert ?? false };
 	}
-	if (entry.tx !== undefined) return refuse(context, { path: ["tx"], expected: "none beside hash" });
+	if (entry.tx !== undefined) return invalid(context, { path: ["tx"], expected: "none beside hash" });
 	return entry.canRevert === true
-		? refuse(context, { path: ["canRevert"], expected: "none beside hash" })
+		? invalid(context, { path: ["canRevert"], expected: "none beside hash" })
 		: { kind: "hash" as const, hash: entry.hash };
 });
 
@@ -238,7 +238,7 @@ const inclusion = z
 		const last = maxBlock ?? null;
 		const span = last === null ? 0n : last - block;
 		return span < 0n || span > BigInt(MAX_BLOCKS_AHEAD)
-			? refuse(context, { path: ["maxBlock"], expected: `block to block + ${MAX_BLOCKS_AHEAD}` })
+			? invalid(context, { path: ["maxBlock"], expected: `block to block + ${MAX_BLOCKS_AHEAD}` })
 			: { first: block, last };
 	});
 
@@ -261,8 +261,8 @@ const validity = bundleObject(
 	},
 	"expected {refund, refundConfig}",
 ).transform(({ refund, refundConfig }, context) => {
-	if (percents(refund) > 100) return refuse(context, { path: ["refund"], expected: SUM });
-	if (percents(refundConfig) > 100) return refuse(context, { path: ["refundConfig"], expected: SUM });
+	if (percents(refund) > 100) return invalid(context, { path: ["refund"], expected: SUM });
+	if (percents(refundConfig) > 100) return invalid(context, { path: ["refundConfig"], expected: SUM });
 	return { refund: refund ?? [], refundConfig: refundConfig ?? [] };
 });
 
@@ -308,7 +308,7 @@ export const shareBundle = bundleObject(
 	BUNDLE,
 ).transform((bundle, context) => {
 	const fault = faultOf(bundle.body, bundle.validity?.refund ?? []) ?? null;
-	if (fault !== null) return refuse(context, fault);
+	if (fault !== null) return invalid(context, fault);
 	const builders = bundle.privacy?.builders ?? [];
 	return {
 		blocks: bundle.inclusion,

@@ -6,11 +6,11 @@ import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
-import type { BundleReader } from "../domain/ports.ts";
+import type { SearcherMarket } from "../market/market.ts";
 import { bundleOwner } from "./bundleRequests.ts";
 
 export interface BundleRouteDependencies {
-	readonly bundles: BundleReader;
+	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
 	/** Verifies `X-Flashbots-Signature`, which signs the bundle's hash as lower-case hex, because a GET has no body. */
 	readonly verifySignature: VerifySignature;
 }

@@ -4,7 +4,7 @@ import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleRequests.ts";
 
 export interface InfoSettings {
-	/** The builders' shared coinbase, if they have one. */
+	/** The coinbase of all builders, if they have one. */
 	readonly FEE_RECIPIENT: string | undefined;
 	readonly REFUND_PERCENT: number;
 	readonly TX_TTL_BLOCKS: number;

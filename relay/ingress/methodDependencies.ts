@@ -10,20 +10,16 @@ import type { CallContext } from "../../shared/http/callContext.ts";
 import type { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { SyncWaits } from "../../shared/syncWaits.ts";
+import type { PolledFilters } from "../chain/filters.ts";
+import type { NodeReads } from "../chain/nodeReads.ts";
 import type { CallMany } from "../domain/callMany.ts";
-import type {
-	BundleReader,
-	Caller,
-	Canceller,
-	Filters,
-	Following,
-	Market,
-	NodeReads,
-	Submitter,
-} from "../domain/ports.ts";
+import type { Caller } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import type { Requester } from "../domain/transaction.ts";
+import type { SearcherMarket } from "../market/market.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Followers } from "../status/followers.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
@@ -32,22 +28,21 @@ import type { SubscriptionHub } from "./subscriptions.ts";
 export interface MethodDependencies {
 	readonly chainId: bigint;
 	readonly signatureHiding: SignatureHiding;
-	readonly submitter: Submitter;
-	readonly canceller: Canceller;
+	readonly pipeline: Pick<Pipeline, "submit" | "cancel">;
 	readonly pending: Pick<PoolReader, "pending" | "pendingNonce">;
 	readonly records: Pick<Transactions, "record">;
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
-	readonly following: Following;
+	readonly followers: Pick<Followers, "follow">;
 	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;
-	readonly filters: Filters;
+	readonly filters: Pick<PolledFilters, "open" | "changes" | "query" | "close">;
 	/** Other names of the subscription to pending transactions. */
 	readonly subscriptionAliases: readonly string[];
-	readonly market: Market;
-	readonly bundles: BundleReader;
+	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
+	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
 	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
 	/** Percent of a backrun's payment that the target's user gets. */

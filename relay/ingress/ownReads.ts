@@ -5,21 +5,19 @@
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
+import type { Passthrough } from "../chain/passthrough.ts";
 import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
-import type { Caller, ReadsBehind } from "../domain/ports.ts";
+import type { Caller } from "../domain/ports.ts";
 import type { ChainLink, Requester } from "../domain/transaction.ts";
+import type { ReadsBehind } from "../simulation/readsBehind.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { callerOf, requesterOf } from "./methodDependencies.ts";
 
-/** The reads that the node answers, as Passthrough. */
-interface NodeFallback extends Omit<Fallback<CallContext>, "call"> {
-	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown>;
-}
-
 export interface OwnReadsDependencies {
-	readonly reads: NodeFallback;
+	/** The reads that the node answers. */
+	readonly reads: Pick<Passthrough, "weigh" | "maxParamsSize" | "call">;
 	readonly known: Pick<Transactions, "chainOf">;
-	readonly behind: ReadsBehind;
+	readonly behind: Pick<ReadsBehind, "answer">;
 }
 
 export function ownReads({ reads, known, behind }: OwnReadsDependencies): Fallback<CallContext> {

@@ -9,12 +9,13 @@ import {
 	SyncWaits,
 	WHY_NOT_SOON,
 } from "../../shared/syncWaits.ts";
-import type { Following, NodeReads } from "../domain/ports.ts";
+import type { NodeReads } from "../chain/nodeReads.ts";
 import { isMined, type TransactionRecord } from "../domain/record.ts";
+import type { Followers } from "../status/followers.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 
 export interface ReceiptWaitsDependencies {
-	readonly following: Following;
+	readonly followers: Pick<Followers, "follow">;
 	readonly records: Pick<Transactions, "record">;
 	readonly node: Pick<NodeReads, "receipt">;
 	readonly clock: Clock;
@@ -43,7 +44,7 @@ export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): Sync
  */
 function findReceipt(
 	call: SyncCall,
-	{ following, records, node, clock }: ReceiptWaitsDependencies,
+	{ followers, records, node, clock }: ReceiptWaitsDependencies,
 	signal: AbortSignal,
 ): Promise<unknown> {
 	return new Promise((resolve, reject) => {
@@ -67,7 +68,7 @@ function findReceipt(
 			isInBlock = why === null && isMined(record.stage);
 			if (isInBlock && !isAsking) ask().catch(reject);
 		};
-		signal.addEventListener("abort", following.follow(call.hash, read));
+		signal.addEventListener("abort", followers.follow(call.hash, read));
 		records.record(call.hash).then(read).catch(reject);
 	});
 }

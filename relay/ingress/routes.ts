@@ -13,8 +13,8 @@ import {
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { ShownEvent, TxEvent } from "../domain/events.ts";
-import type { Following } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import type { Followers } from "../status/followers.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 
@@ -60,7 +60,7 @@ interface EventViews {
 
 interface TransactionEventsDependencies {
 	readonly records: Pick<Transactions, "record">;
-	readonly following: Following;
+	readonly followers: Pick<Followers, "follow">;
 	readonly views: EventViews;
 	/** Whether the transaction with this hash can still have events. */
 	readonly isOpen: (hash: string) => boolean;
@@ -109,7 +109,7 @@ function transactionEventsRoute(dependencies: TransactionEventsDependencies): Ro
 function eventStream(
 	{ headers, address }: RouteRequest,
 	record: TransactionRecord,
-	{ following, views, isOpen, streams }: TransactionEventsDependencies,
+	{ followers, views, isOpen, streams }: TransactionEventsDependencies,
 ): HttpAnswer {
 	const { hash } = record;
 	const since = readEventId(headers["last-event-id"]);
@@ -125,7 +125,7 @@ function eventStream(
 	return streams.answer(address, {
 		begin(send) {
 			send(past());
-			return following.follow(hash, (now, event) => {
+			return followers.follow(hash, (now, event) => {
 				const news = views.news(now, event);
 				if (news !== null) send([message(news)]);
 			});

@@ -11,7 +11,7 @@ import type { MarketDependencies } from "./dependencies.ts";
 
 /** Receives the results. */
 export interface BidChecksListener {
-	/** Called with the result for a bid that is still live, after its basis and value were set. */
+	/** Called with the result for a bid that is still live, after its check and value were set. */
 	readonly onVerdict: (bid: Bid, verdict: BidVerdict) => void;
 	/** Called with a target whose bids may be checked again. */
 	readonly onRetry: (target: string) => void;
@@ -70,8 +70,8 @@ export class BidChecks {
 
 	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
 		const isValid = verdict.kind === "valid";
-		bid.basis = isValid ? basis : null;
-		bid.inconclusive = isValid ? null : { basis, targetFailed: verdict.kind === "targetFails" };
+		const failed = verdict.kind === "targetFails" ? "targetFailed" : "noResult";
+		bid.lastCheck = { basis, result: isValid ? "passed" : failed };
 		if (isValid) {
 			const worth = valued(bid, verdict.value, this.#deps.tip.next()?.number ?? 0);
 			Object.assign(bid, worth, { refundIsToNew: verdict.refundIsToNew });
@@ -85,7 +85,8 @@ export class BidChecks {
 		if (this.#retries.has(target) || this.#stopped) return;
 		const timer = this.#deps.clock.after(afterMs, () => {
 			this.#retries.delete(target);
-			for (const bid of this.#parts.bids.of(target)) bid.inconclusive = null;
+			for (const bid of this.#parts.bids.of(target))
+				if (bid.lastCheck?.result !== "passed") bid.lastCheck = null;
 			this.#listener.onRetry(target);
 		});
 		this.#retries.set(target, timer);

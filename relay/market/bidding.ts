@@ -14,11 +14,11 @@ import {
 	bundleHash,
 	comingOf,
 	type Range,
-	refusedBundle,
+	rejectedBundle,
 } from "../domain/bundle.ts";
 import type { Bar, Bidder } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { firstRejection, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { Auctioneer } from "./auctioneer.ts";
 import { withReadyBlobs } from "./bundleBlobs.ts";
 import type { BundleSimulation } from "./bundleSimulation.ts";
@@ -26,12 +26,12 @@ import { type BidVerdict, isTransient, LATER_HEAD_MS, revertMessage } from "./bu
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 import type { PaymentLedger } from "./ledger.ts";
 
-/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node refuses. */
+/** Most simulations of one bid when the target's state or the sender's account changes meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
 
-/** The refusal for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */
-const TARGET_NOT_FOUND = refusedBundle("TARGET_NOT_FOUND", "target transaction not found");
-/** The same refusal after a simulation in which the target failed. */
+/** The rejection for every target that can't be bid on: it must not reveal whether the target is unknown or hidden. */
+const TARGET_NOT_FOUND = rejectedBundle("TARGET_NOT_FOUND", "target transaction not found");
+/** The same rejection after a simulation in which the target failed. */
 const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 
 /** A bid that is not accepted yet. */
@@ -55,7 +55,7 @@ interface BiddingParts {
 	readonly refundingBuilders: readonly string[];
 }
 
-/** Accepts or refuses bids. */
+/** Accepts or rejects bids. */
 export class Bidding {
 	readonly #options: Pick<MarketOptions, "rules" | "bidding">;
 	readonly #deps: Pick<MarketDependencies, "tip" | "clock" | "blobProofs">;
@@ -83,24 +83,24 @@ export class Bidding {
 		);
 		if ("outcome" in raw) return raw;
 		const decoded = decodeTransaction(raw);
-		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
+		if (!decoded.ok) return rejectedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
 		const bidder: Bidder = { owner: request.owner, client: request.network, sender: tx.from };
 		const head = tip.head();
 		if (head === null) throw nodeUnavailable();
 		const asked = blockRange(request.blocks, head.number);
-		if (!asked.ok) return refusedBundle(asked.code, asked.message);
+		if (!asked.ok) return rejectedBundle(asked.code, asked.message);
 		for (let left = MAX_TRIES; left > 0; left--) {
 			const next = tip.next();
 			if (next === null) throw nodeUnavailable();
 			const range = comingOf(request.blocks, asked, next.number);
-			if (!range.ok) return refusedBundle(range.code, range.message);
+			if (!range.ok) return rejectedBundle(range.code, range.message);
 			const target = simulation.target(request.target);
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
-			const refusal = firstRefusal(STATIC_RULES, tx, rules, next);
-			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", refusal.message);
+			const rejected = firstRejection(STATIC_RULES, tx, rules, next);
+			if (rejected !== null) return rejectedBundle("BAD_TRANSACTION", rejected.message);
 			const one: Considered = { request, entry, bidder, backrun: tx, range };
-			const stopped = this.#refusal(one);
+			const stopped = this.#rejection(one);
 			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
 			const run = { backrun: tx, client: request.network, signal: entry.stop.signal };
@@ -113,13 +113,13 @@ export class Bidding {
 			const now = simulation.target(request.target);
 			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
 			if (verdict.kind === "valid") return this.#accept(one, verdict, basis);
-			if (!isTransient(verdict) || left === 1) return refusalOf(verdict);
+			if (!isTransient(verdict) || left === 1) return rejectionOf(verdict);
 			await pause(clock, LATER_HEAD_MS);
 		}
 		throw nodeUnavailable();
 	}
 
-	/** The refusal if bidding is not available here or at the named builders; else null. */
+	/** The rejection if bidding is not available here or at the named builders; else null. */
 	#unavailable({ builders }: BidRequest): BundleOutcome | null {
 		const { refundingBuilders } = this.#parts;
 		const missing = !this.#options.bidding()
@@ -129,18 +129,18 @@ export class Bidding {
 				: builders?.every((name) => !refundingBuilders.includes(name))
 					? "the builders named: none pays refunds"
 					: null;
-		return missing && refusedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
+		return missing && rejectedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
 	}
 
-	/** The refusal if its bidder is barred or a limit is reached; else null. */
-	#refusal(one: Considered): BundleOutcome | null {
+	/** The rejection if its bidder is barred or a limit is reached; else null. */
+	#rejection(one: Considered): BundleOutcome | null {
 		const { bids, table, ledger } = this.#parts;
 		const { request, backrun, bidder, entry } = one;
 		const isBarred = barred(ledger.bar(bidder));
 		if (isBarred !== null) return isBarred;
 		const freed = this.#twins(one).length + (table.replaces(entry) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun, freed);
-		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
+		return full === null ? null : rejectedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
 	/** The owner's live bids with the same target and backrun, whose blocks overlap. */
@@ -162,7 +162,7 @@ export class Bidding {
 		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
 		// Other bids may have been accepted during the simulation.
-		const stopped = this.#refusal(one);
+		const stopped = this.#rejection(one);
 		if (stopped !== null) return stopped;
 		const twins = this.#twins(one);
 		const [twin, ...more] = twins;
@@ -171,14 +171,14 @@ export class Bidding {
 		const last = twin === undefined ? bids.toEvictOnTarget(target, range.first) : null;
 		const isBetter = last !== null && last.firstBlock <= range.first && last.value >= value;
 		if (isBetter && bids.mustBeat(last, network)) {
-			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
+			return rejectedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
 		if (entry.withdrawn !== null) return this.#withdrawnOutcome(one, entry.withdrawn, value);
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
-		const found = { basis, inconclusive: null, refundIsToNew, ...worth };
+		const found = { lastCheck: { basis, result: "passed" } as const, refundIsToNew, ...worth };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
 		if (twin !== undefined) {
 			for (const bid of more) auctioneer.removeMerged(bid);
@@ -219,36 +219,36 @@ export class Bidding {
 	}
 }
 
-/** The refusal if the bidder is barred; else null. */
+/** The rejection if the bidder is barred; else null. */
 function barred(bar: Bar | null): BundleOutcome | null {
 	if (bar === null) return null;
 	const { until, bid, paid, block } = bar;
-	return refusedBundle(
+	return rejectedBundle(
 		"BARRED",
 		`bidder is barred until block ${until}: bid ${bid} wei, paid ${paid} wei in block ${block}`,
 	);
 }
 
-/** The refusal that follows from a simulation's result. Throws if there was none. */
+/** The rejection that follows from a simulation's result. Throws if there was none. */
 type ValidBid = Extract<BidVerdict, { kind: "valid" }>;
 
-function refusalOf(verdict: Exclude<BidVerdict, ValidBid>): BundleOutcome {
+function rejectionOf(verdict: Exclude<BidVerdict, ValidBid>): BundleOutcome {
 	switch (verdict.kind) {
 		case "outdated":
 		case "unavailable":
 			throw nodeUnavailable();
 		case "impossible":
-			return refusedBundle("NO_BIDDING", `bidding is not available with this target: ${verdict.why}`, true);
+			return rejectedBundle("NO_BIDDING", `bidding is not available with this target: ${verdict.why}`, true);
 		case "targetFails":
 			return TARGET_FAILS;
 		case "unpaid": {
 			const message = `backrun pays nothing to the fee recipient ${verdict.feeRecipient}`;
-			return refusedBundle("PAYS_NOTHING", message, true);
+			return rejectedBundle("PAYS_NOTHING", message, true);
 		}
 		case "failed": {
 			const { code, message } = verdict.error;
-			if (!EXECUTION_FAILURES.has(code)) return refusedBundle("BACKRUN_INVALID", message, true);
-			return refusedBundle("BACKRUN_REVERTED", revertMessage("backrun", message), true);
+			if (!EXECUTION_FAILURES.has(code)) return rejectedBundle("BACKRUN_INVALID", message, true);
+			return rejectedBundle("BACKRUN_REVERTED", revertMessage("backrun", message), true);
 		}
 	}
 }

@@ -4,9 +4,9 @@
 import type { BlobProofs } from "../../shared/ethereum/blobProofs.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { type BundleOutcome, refusedBundle } from "../domain/bundle.ts";
+import { type BundleOutcome, rejectedBundle } from "../domain/bundle.ts";
 import type { Tip } from "../domain/chain.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { type ChainRules, firstRejection, STATIC_RULES } from "../domain/transactionRules.ts";
 
 const BLOB_TYPE = 3;
 
@@ -16,7 +16,7 @@ export interface BundleBlobsDependencies {
 }
 
 /**
- * The bytes to send in place of `raw`, the transaction with number `i` of a bundle's `count`; or why the bundle is refused. Bytes
+ * The bytes to send in place of `raw`, the transaction with number `i` of a bundle's `count`; or why the bundle is rejected. Bytes
  * without blobs stay as they are, also where they are no transaction. `client`: see clientOf.
  */
 export async function withReadyBlobs(
@@ -28,15 +28,15 @@ export async function withReadyBlobs(
 	if (raw[0] !== BLOB_TYPE) return raw;
 	const place = count === 1 ? "" : ` (body[${i}])`;
 	const decoded = decodeTransaction(raw);
-	if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message}${place}`);
+	if (!decoded.ok) return rejectedBundle("BAD_TRANSACTION", `${decoded.message}${place}`);
 	const next = tip.next();
 	if (next === null) throw nodeUnavailable();
-	const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);
-	if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message}${place}`);
+	const rejected = firstRejection(STATIC_RULES, decoded.tx, rules, next);
+	if (rejected !== null) return rejectedBundle("BAD_TRANSACTION", `${rejected.message}${place}`);
 	const verdict = await blobProofs.ready(decoded.tx, next.fork.sidecarVersion, client);
 	if (verdict.ok) return verdict.tx.raw;
-	const { code, message } = verdict.refusal;
+	const { code, message } = verdict.rejection;
 	return code === "BLOBS"
-		? refusedBundle("BAD_TRANSACTION", `${message}${place}`)
-		: refusedBundle("LIMIT", `limit exceeded: ${message}`);
+		? rejectedBundle("BAD_TRANSACTION", `${message}${place}`)
+		: rejectedBundle("LIMIT", `limit exceeded: ${message}`);
 }

@@ -5,9 +5,8 @@ import { nextTurn } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { codeProblem, fundsProblem, nonceProblem } from "../domain/blockProblems.ts";
-import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
+import { type BundleOutcome, type PlainBundleRequest, rejectedBundle } from "../domain/bundle.ts";
 import { type AccountState, isEmpty, type NextBlock } from "../domain/chain.ts";
-import type { SharedTransactions } from "../domain/ports.ts";
 import { isNewDearer } from "../domain/refund.ts";
 import {
 	blockContext,
@@ -18,7 +17,7 @@ import {
 	type SimulationOutcome,
 	type SimulationPriority,
 } from "../domain/simulation.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { type ChainRules, firstRejection, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { PoolEntry } from "../transactions/pool.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
 
@@ -99,7 +98,7 @@ const SLICE = 8;
 const SLICE_BYTES = 64 * 1024;
 
 /** Finds targets, and simulates backruns and plain bundles. */
-export class BundleSimulation implements SharedTransactions {
+export class BundleSimulation {
 	readonly #options: Pick<MarketOptions, "feeRecipientOf">;
 	readonly #deps: Pick<
 		MarketDependencies,
@@ -111,6 +110,7 @@ export class BundleSimulation implements SharedTransactions {
 		this.#deps = dependencies;
 	}
 
+	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	shared(hash: string): DecodedTransaction | null {
 		return this.#sharedEntry(hash)?.transaction.tx ?? null;
 	}
@@ -234,7 +234,7 @@ export class BundleSimulation implements SharedTransactions {
 	}
 
 	/**
-	 * Whether a failure is due to an outdated cached account: reads the account afresh, charged to `client`, so that no refusal
+	 * Whether a failure is due to an outdated cached account: reads the account afresh, charged to `client`, so that no rejection
 	 * relies on the cache. Throws UpstreamError.
 	 */
 	async #isOutdated(sender: string, client: string, { code }: SimulationError): Promise<boolean> {
@@ -251,12 +251,12 @@ export class BundleSimulation implements SharedTransactions {
 		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
 
-	#isShared({ transaction: { tx, shared } }: PoolEntry): boolean {
-		return shared !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
+	#isShared({ transaction: { tx, sharing } }: PoolEntry): boolean {
+		return sharing !== "never" && this.#deps.transactions.records.get(tx.hash)?.record.shared === true;
 	}
 }
 
-/** The decoded transactions of a plain bundle, or the refusal of the first invalid one. */
+/** The decoded transactions of a plain bundle, or the rejection of the first invalid one. */
 export async function readTransactions(
 	body: PlainBundleRequest["body"],
 	rules: ChainRules,
@@ -272,9 +272,9 @@ export async function readTransactions(
 		count += 1;
 		bytes += raw.length;
 		const decoded = decodeTransaction(raw);
-		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
-		const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);
-		if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
+		if (!decoded.ok) return rejectedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
+		const rejected = firstRejection(STATIC_RULES, decoded.tx, rules, next);
+		if (rejected !== null) return rejectedBundle("BAD_TRANSACTION", `${rejected.message} (body[${i}])`);
 		txs.push(decoded.tx);
 	}
 	return txs;

@@ -11,7 +11,7 @@ import type { BundleTableOptions } from "../auction/bundleTable.ts";
 import type { Payment } from "../auction/payments.ts";
 import type { PlainLimits } from "../auction/plainBundle.ts";
 import type { BundleSender } from "../broadcast/fanout.ts";
-import type { BundleRefusal } from "../domain/bundle.ts";
+import type { BundleRejection } from "../domain/bundle.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { Tip } from "../domain/chain.ts";
 import type { Accounts, Publisher, Simulations } from "../domain/ports.ts";
@@ -53,7 +53,7 @@ export interface MarketDependencies {
 	readonly kv: KeyValueStore;
 	/** How subscribers see a bundle. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
-	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
+	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRejection) => void;
 	/** Told of each payment of a bid in a block. */
 	readonly onPayment: (kind: Payment["kind"]) => void;
 	/** Called when the node has a later head than the tracked one. */

@@ -1,6 +1,5 @@
 // Assembles the searchers' market from its parts, and is the common entry point of bids and plain bundles.
 
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids } from "../auction/bids.ts";
@@ -10,7 +9,6 @@ import type { BidRequest, BundleEnvelope, BundleOutcome, PlainBundleRequest } fr
 import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
-import type { BundleReader, Market, SharedTransactions } from "../domain/ports.ts";
 import { isLive, isMined } from "../domain/record.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { Auctioneer } from "./auctioneer.ts";
@@ -22,7 +20,7 @@ import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
 
 /** The searchers' side. Its parts are made in this order, and each stands on those before it. */
-export class SearcherMarket implements Market, BundleReader, SharedTransactions {
+export class SearcherMarket {
 	/** Names of the builders that pay refunds: bids go to no others. */
 	readonly refundingBuilders: readonly string[];
 	readonly bids: Bids;
@@ -72,28 +70,29 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		return this.#canSimulate() && this.refundingBuilders.length > 0;
 	}
 
+	/** Resolves once the bid was simulated behind its target. Throws RpcError if the node fails. */
 	bid(request: BidRequest): Promise<BundleOutcome> {
 		return this.#enter("bid", request, (entry) => this.#bidding.bid(request, entry));
 	}
 
+	/** Submits a plain bundle. Throws RpcError if the node fails. */
 	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
 		return this.#enter("plain", request, (entry) => this.#plain.submit(request, entry));
 	}
 
+	/** Cancels the owner's bundles with this uuid, if any. */
 	cancel(owner: string, uuid: string): void {
 		this.table.cancel(owner, uuid);
 	}
 
+	/** The owner's bundle with this hash, or null; other owners' bundles are not visible. */
 	bundle(owner: string, hash: string): BundleRecord | null {
 		return this.table.bundle(owner, hash);
 	}
 
+	/** The standing of a bundle's bidder for the next block; null: nothing against it, or it is a plain bundle. */
 	standing({ bidder }: BundleRecord): Standing | null {
 		return bidder === null ? null : this.ledger.standing(bidder);
-	}
-
-	shared(hash: string): DecodedTransaction | null {
-		return this.simulation.shared(hash);
 	}
 
 	/** Shows a transaction to searchers. */
@@ -137,7 +136,7 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		const entry = this.table.enter(kind, owner, uuid);
 		try {
 			const outcome = await consider(entry);
-			this.#deps.onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
+			this.#deps.onBundle(kind, outcome.outcome === "rejected" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
 			this.#deps.onBundle(kind, "failed");

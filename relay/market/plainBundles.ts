@@ -24,7 +24,7 @@ import {
 	type OutgoingBundle,
 	type PlainBundleRequest,
 	type Range,
-	refusedBundle,
+	rejectedBundle,
 } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
@@ -47,7 +47,7 @@ const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
 /** Repeated simulations at the same time: thousands may be due at a head, and other work must not wait for all. */
 const RETRIALS_AT_ONCE = 16;
-/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node refuses. */
+/** Most simulations of a new bundle when heads or accounts change meanwhile, or the node does not support it. */
 const MAX_TRIES = 3;
 
 /** Blocks for which an included bundle is kept at least, in case its block is reorganised away. */
@@ -214,7 +214,7 @@ export class PlainBundles {
 		this.#parts.table.change(bundle.record, number, change);
 	}
 
-	/** Accepts or refuses a bundle. Throws RpcError if the node fails, and then keeps nothing. */
+	/** Accepts or rejects a bundle. Throws RpcError if the node fails, and then keeps nothing. */
 	async submit(given: PlainBundleRequest, entry: BundleEntry): Promise<BundleOutcome> {
 		const turn = { client: given.network, cost: given.body.length };
 		// Before its turn: it takes seconds.
@@ -224,7 +224,7 @@ export class PlainBundles {
 			return await this.#admissions.run(turn, () => this.#consider(request, entry));
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
-			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
+			return rejectedBundle("LIMIT", "limit exceeded: too many bundles wait");
 		}
 	}
 
@@ -247,9 +247,9 @@ export class PlainBundles {
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(blocks, next.number - 1);
-		if (!range.ok) return refusedBundle(range.code, range.message);
+		if (!range.ok) return rejectedBundle(range.code, range.message);
 		if (request.refund !== null && !refundingBuilders.some((name) => builders?.includes(name) ?? true))
-			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
+			return rejectedBundle("NO_BIDDING", "none of the builders pays refunds");
 		const txs = await readTransactions(body, this.#options.rules, next);
 		if ("outcome" in txs) return txs;
 		const transactions = txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false }));
@@ -259,7 +259,7 @@ export class PlainBundles {
 			const head = tip.head();
 			if (coming === null || head === null) throw nodeUnavailable();
 			const ahead = comingOf(blocks, range, coming.number);
-			if (!ahead.ok) return refusedBundle(ahead.code, ahead.message);
+			if (!ahead.ok) return rejectedBundle(ahead.code, ahead.message);
 			const freed = this.#freed(one, ahead);
 			const full = this.#full(one, freed);
 			if (full !== null) return full;
@@ -281,9 +281,13 @@ export class PlainBundles {
 			}
 			if (verdict.kind === "unavailable" || verdict.kind === "outdated") throw nodeUnavailable();
 			if (verdict.kind === "impossible")
-				return refusedBundle("NO_BIDDING", `bidding is not available with this bundle: ${verdict.why}`, true);
+				return rejectedBundle(
+					"NO_BIDDING",
+					`bidding is not available with this bundle: ${verdict.why}`,
+					true,
+				);
 			const isLast = covered.last === coming.number;
-			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
+			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return rejectionOf(verdict);
 			// Synchronous from here on, so that nothing changes in between.
 			return this.#take(one, covered, verdict);
 		}
@@ -300,16 +304,16 @@ export class PlainBundles {
 		return entry.withdrawn === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
-	/** The refusal if the bundle, in place of `freed`, would exceed a limit; else null. */
+	/** The rejection if the bundle, in place of `freed`, would exceed a limit; else null. */
 	#full({ request, transactions }: Considered, freed: PlainBundle | undefined): BundleOutcome | null {
 		const client = request.network;
 		const own = freed?.outgoing.client === client ? freed : undefined;
 		const over =
-			this.#transactions.refusal(client, transactions.length - (own?.hashes.length ?? 0)) ??
-			this.#bytes.refusal(client, bytesOf(transactions) - (own?.bytes ?? 0));
+			this.#transactions.exceeded(client, transactions.length - (own?.hashes.length ?? 0)) ??
+			this.#bytes.exceeded(client, bytesOf(transactions) - (own?.bytes ?? 0));
 		if (over === null) return null;
 		const whose = over === "client" ? "from this client" : "in all";
-		return refusedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);
+		return rejectedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);
 	}
 
 	#take(one: Considered, range: Range, verdict: PlainVerdict): BundleOutcome {
@@ -459,10 +463,10 @@ function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number)
 	return { first, last: Math.max(range.last, twin.lastBlock) };
 }
 
-/** The refusal of a bundle that failed its simulation. */
-function refusalOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
+/** The rejection of a bundle that failed its simulation. */
+function rejectionOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
 	const { code, message } = error;
 	if (!EXECUTION_FAILURES.has(code))
-		return refusedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
-	return refusedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
+		return rejectedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
+	return rejectedBundle("BUNDLE_REVERTED", `${revertMessage("bundle", message)} (body[${entry}])`, true);
 }

@@ -11,8 +11,9 @@ import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { isNewDearer, owedRefund, type Payout, type RefundTerms } from "../domain/refund.ts";
 import type { PaidBlock } from "../inclusion/payments.ts";
-import type { Auctioneer, FinalRound } from "./auctioneer.ts";
+import type { Auctioneer } from "./auctioneer.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
+import type { FinalRound } from "./finalRounds.ts";
 import type { PaymentLedger } from "./ledger.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
@@ -127,7 +128,7 @@ export class Settlement {
 	/** The record's inclusion event if a backrun was sent for that block and no refund is recorded since; else null. */
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
-		const round = this.#parts.auctioneer.finalRound(record.hash, blockHash);
+		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
 		if ((round?.behind ?? []).length === 0 && bundledFor(record).length === 0) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const told = record.events.findLastIndex((event) => event.type === "refunded");
@@ -150,7 +151,7 @@ export class Settlement {
 		const index = place + 1;
 		const tx = place < 0 ? undefined : block.transactions[index];
 		if (tx === undefined) return null;
-		const out = this.#out(this.#parts.auctioneer.finalRound(record.hash, blockHash));
+		const out = this.#out(this.#parts.auctioneer.rounds.find(record.hash, blockHash));
 		// After a restart only the events are left, which do not list all where there were many.
 		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
 		const bundled = out === null ? all.at(-1) : bundledAs(out);
@@ -184,7 +185,7 @@ export class Settlement {
 		if (landed === null) return;
 		const { table, auctioneer, ledger } = this.#parts;
 		const { transfers, bundled, bidder } = landed;
-		const round = auctioneer.finalRound(record.hash, block.hash);
+		const round = auctioneer.rounds.find(record.hash, block.hash);
 		const won = round?.landed.filter(({ backrun }) => backrun.hash === bundled.backrun) ?? [];
 		const payment = paymentOf(bundled.bundle, bidder, BigInt(bundled.bid), transfers);
 		const fresh = await ledger.record(block, [payment]);

@@ -17,12 +17,14 @@ export interface Checked {
 
 const NO_ROOM: SimulationError = { code: "GAS_LIMIT_TOO_HIGH", message: BLOCK_FULL };
 
-/** Checks what is known before a run. Of the balances, only the first transaction's can be checked. */
-export function checkTransactions(request: SimulationRequest): Checked {
+/**
+ * Checks what is known before a run. Of the balances, only the first transaction's can be checked. `fitting`: as
+ * {@link countFitting} says, where it was asked already.
+ */
+export function checkTransactions(request: SimulationRequest, fitting = countFitting(request)): Checked {
 	const { block, transactions, accounts } = request;
 	// All senders', because one may have signed an authorization in another sender's transaction.
 	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
-	const fitting = countFitting(request);
 	for (const [index, tx] of transactions.entries()) {
 		if (index >= fitting) return { runnable: index, problem: NO_ROOM };
 		const account = accounts.get(tx.from);
@@ -43,18 +45,19 @@ export function termsProblem(
 	return gasLimitProblem(tx, block) ?? feeProblem(tx, block);
 }
 
-/** The authorizations that may use nonces before the last transaction that has room; those of that one concern nobody behind it. */
-export function relevantAuthorizations(request: SimulationRequest): readonly Authorization[] {
-	return request.transactions
-		.slice(0, Math.max(0, countFitting(request) - 1))
-		.flatMap(authorizationsForChain);
+/** The authorizations that may use nonces before the last of the `fitting` transactions; those of that one concern nobody behind it. */
+export function relevantAuthorizations(
+	{ transactions }: SimulationRequest,
+	fitting: number,
+): readonly Authorization[] {
+	return transactions.slice(0, Math.max(0, fitting - 1)).flatMap(authorizationsForChain);
 }
 
 /**
  * How many of the transactions, from the first, one block has room for by the gas of their authorizations alone. Those that
  * need not be in one block all count.
  */
-function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
+export function countFitting({ transactions, block, mayWait = false }: SimulationRequest): number {
 	let left = block.gasLimit;
 	const first = transactions.findIndex(({ authorizationList }) => {
 		left -= block.fork.gas.leastAuthorization * BigInt(authorizationList.length);

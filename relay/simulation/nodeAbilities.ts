@@ -1,5 +1,5 @@
 // Learns what the node can simulate, by requests like those of simulations, and says it. Asked again at heads: soon while the
-// node has not answered, or when it refused what it was thought to be able to do, else from time to time, because another node
+// node has not answered, or when it did not support what it was thought to be able to do, else from time to time, because another node
 // may have come behind the same URL.
 
 import type { Background } from "../../shared/background.ts";
@@ -24,7 +24,7 @@ import { simulateCall } from "./engines/simulateV1.ts";
 import { traceFirst } from "./engines/traces.ts";
 import { readAnswer, readTransportError } from "./engines/verdicts.ts";
 
-/** Block overrides that nodes may ignore or refuse without making results wrong. */
+/** Block overrides that nodes may ignore or reject without making results wrong. */
 export type Dispensable = "prevRandao" | "beaconRoot";
 
 export interface NodeAbilities extends RequestLimits {
@@ -32,7 +32,7 @@ export interface NodeAbilities extends RequestLimits {
 	readonly simulates: boolean;
 	/** Whether its `debug_traceCall` does, one transaction after another. Absent: not known. */
 	readonly traces?: boolean | undefined;
-	/** Block overrides that it refuses. */
+	/** Block overrides that it rejects. */
 	readonly without?: ReadonlySet<Dispensable>;
 	/** Whether it simulates a block with its parent's timestamp, as there are where slots are short. Absent: no. */
 	readonly sameTime?: boolean | undefined;
@@ -46,7 +46,7 @@ export interface AbilitiesReport {
 	readonly gasCap: number | null;
 	/** Farthest block above the head; null without {@link AbilitiesReport.method}. */
 	readonly blocksAhead: number | null;
-	/** Block overrides that it refuses or ignores. */
+	/** Block overrides that it rejects or ignores. */
 	readonly missing: readonly string[];
 }
 
@@ -75,11 +75,11 @@ const GAS = 100_000n;
 const SOON_MS = 10_000;
 const TRACES_MS = 60_000;
 const SIMULATES_MS = 600_000;
-/** The same at a refusal, when the last answer is not believed yet. */
+/** The same where something was not supported, while that is not believed yet. */
 const AGAIN_MS = 2_000;
 /**
- * A node that knows its head but fails to answer so many probes in a row can't simulate; and what it refuses in so many, it does no
- * longer: a refusal may pass.
+ * A node that knows its head but fails to answer so many probes in a row can't simulate; and what it does not support in so many, it does no
+ * longer: one such answer may pass.
  */
 const MAX_FAULTS = 3;
 
@@ -199,11 +199,11 @@ export class LearntAbilities implements NodeAbilities {
 		background.run("abilities", () => this.learn());
 	}
 
-	/** The node refused what it was thought to be able to do. */
+	/** The node did not support what it was thought to be able to do. */
 	doubt(): void {
 		const { clock, background } = this.#deps;
 		this.#isDoubted = true;
-		// It was not asked since, for nothing was refused: what it refused before has passed.
+		// It was not asked since, for nothing was missing: what it did not support before has passed.
 		if (!this.#isAsking && clock.monotonic() - this.#askedAt > 2 * AGAIN_MS) this.#faults = 0;
 		const afterMs = this.#faults > 0 ? AGAIN_MS : SOON_MS;
 		if (this.#isAsking || clock.monotonic() - this.#doubtedAt < afterMs) return;
@@ -291,7 +291,7 @@ async function learnAbilities(
 	const traces = await triesTrace(node, head);
 	const known = { kind: "learnt", version, traces, gasCap } as const;
 	if (able === null)
-		return { ...known, ...{ simulates: false, maxBlocks: undefined, maxBlockGas: undefined }, ...NOTHING };
+		return { ...known, simulates: false, maxBlocks: undefined, maxBlockGas: undefined, ...NOTHING };
 	const { shape, ignored } = able;
 	const ahead = await farthest(node, head, shape);
 	const isShort = slot !== undefined && slot.ms < 1_000;
@@ -308,7 +308,7 @@ async function learnAbilities(
 }
 
 const NOTHING = { without: new Set<Dispensable>(), sameTime: false, missing: [] };
-/** What is left out, if the node refuses the request otherwise. */
+/** What is left out, if the node rejects the request otherwise. */
 const DISPENSED: readonly (readonly Dispensable[])[] = [
 	[],
 	["beaconRoot"],
@@ -332,7 +332,7 @@ async function farthest(node: SimulationNode, head: Header, shape: Shape): Promi
 
 type Tried =
 	/** It ran as it must; `ignored` are block overrides without effect. */
-	{ readonly kind: "ran"; readonly ignored: readonly string[] } | { readonly kind: "refused" | "fault" };
+	{ readonly kind: "ran"; readonly ignored: readonly string[] } | { readonly kind: "unsupported" | "fault" };
 
 /** From one block to the next. */
 const STEP_SECONDS = 7;
@@ -350,7 +350,7 @@ async function tryShape(
 	if (answer.kind === "fault") return { kind: "fault" };
 	const results = answer.kind === "result" && Array.isArray(answer.value) ? answer.value.slice(-2) : [];
 	const [shown, balances] = results.map((block: unknown) => onlyReturned({ kind: "result", value: [block] }));
-	if (shown?.length !== 2 + 7 * 64 || balances?.length !== 2 + 2 * 64) return { kind: "refused" };
+	if (shown?.length !== 2 + 7 * 64 || balances?.length !== 2 + 2 * 64) return { kind: "unsupported" };
 	const words = Array.from({ length: 7 }, (_, i) => BigInt(`0x${shown.slice(2 + 64 * i, 66 + 64 * i)}`));
 	const { timestamp, number, baseFee, gasLimit } = part.block;
 	const [time, at, fee, limit, coinbase, randao, stored] = words;
@@ -360,7 +360,7 @@ async function tryShape(
 		fee === baseFee &&
 		coinbase === BigInt(COINBASE) &&
 		stored === BigInt(DRAWN);
-	if (!isRight) return { kind: "refused" };
+	if (!isRight) return { kind: "unsupported" };
 	const ignored = [
 		...(randao === BigInt(DRAWN) || shape.without.has("prevRandao") ? [] : ["prevRandao"]),
 		...(limit === gasLimit || shape.maxBlockGas !== undefined ? [] : ["gasLimit"]),

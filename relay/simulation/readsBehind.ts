@@ -5,15 +5,16 @@
 import type { Clock } from "../../shared/clock.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { type Fields, isObject } from "../../shared/jsonrpc/fields.ts";
 import { feeProblem } from "../domain/blockProblems.ts";
 import type { Tip } from "../domain/chain.ts";
-import { type Fields, fieldsOf } from "../domain/nodeJson.ts";
-import type { Caller, ReadsBehind } from "../domain/ports.ts";
+import { fieldsOf } from "../domain/nodeJson.ts";
+import type { Caller } from "../domain/ports.ts";
 import { type BlockContext, blockContext } from "../domain/simulation.ts";
 import type { ChainLink } from "../domain/transaction.ts";
 import { accessListOf } from "./accessLists.ts";
 import type { AccountOverride, Ask, NodeAnswer, StateOverrides } from "./engines/engine.ts";
-import { isObject } from "./engines/nodeObjects.ts";
+
 import { traceFirst } from "./engines/traces.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 
@@ -33,30 +34,45 @@ const TIMEOUT_MS = 2_000;
 const NONE: ReadonlySet<string> = new Set();
 const ZERO_WORD = `0x${"0".repeat(64)}`;
 
-export function readsBehind({ node, tip, feeRecipientOf, clock }: ReadsBehindDependencies): ReadsBehind {
-	return {
-		async answer(method, params, chain, caller) {
-			const next = tip.next();
-			if (next === null) return null;
-			const until = clock.monotonic() + TIMEOUT_MS;
-			const ask: Ask = (calls) =>
-				Promise.all(
-					calls.map((one) =>
-						askOne(() => node.read(one.method, one.params, caller, Math.max(1, until - clock.monotonic()))),
-					),
-				);
-			const block = blockContext(next, feeRecipientOf());
-			const state = await stateBehind(chain, block, ask);
-			const behind = state && paramsBehind(method, params, block, state);
-			if (!behind) return null;
-			try {
-				return { result: await node.call(method, behind, caller) };
-			} catch (thrown) {
-				if (!isFault(thrown)) throw thrown;
-			}
-			return method === "eth_createAccessList" ? tracedList(behind, block, ask) : null;
-		},
-	};
+/** Makes clients' calls behind pending transactions that are not in a block yet. */
+export class ReadsBehind {
+	readonly #deps: ReadsBehindDependencies;
+
+	constructor(dependencies: ReadsBehindDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/**
+	 * The node's answer to `eth_call`, `eth_estimateGas` or `eth_createAccessList` in the next block, behind `chain`, charged to
+	 * the caller; null if the node can't run that. Throws a ForeignRpcError with the node's verdict on the call.
+	 */
+	async answer(
+		method: string,
+		params: readonly unknown[],
+		chain: readonly ChainLink[],
+		caller: Caller,
+	): Promise<{ readonly result: unknown } | null> {
+		const { node, tip, feeRecipientOf, clock } = this.#deps;
+		const next = tip.next();
+		if (next === null) return null;
+		const until = clock.monotonic() + TIMEOUT_MS;
+		const ask: Ask = (calls) =>
+			Promise.all(
+				calls.map((one) =>
+					askOne(() => node.read(one.method, one.params, caller, Math.max(1, until - clock.monotonic()))),
+				),
+			);
+		const block = blockContext(next, feeRecipientOf());
+		const state = await stateBehind(chain, block, ask);
+		const behind = state && paramsBehind(method, params, block, state);
+		if (!behind) return null;
+		try {
+			return { result: await node.call(method, behind, caller) };
+		} catch (thrown) {
+			if (!isFault(thrown)) throw thrown;
+		}
+		return method === "eth_createAccessList" ? tracedList(behind, block, ask) : null;
+	}
 }
 
 /** The state after those of `chain` that can be in `block`, as overrides; null if none can, or the node can't tell. */

@@ -13,7 +13,7 @@ import {
 	isImpossible,
 	type SimulationOutcome,
 } from "../domain/simulation.ts";
-import { checkTransactions, relevantAuthorizations } from "./checks.ts";
+import { checkTransactions, countFitting, relevantAuthorizations } from "./checks.ts";
 import type {
 	Ask,
 	EngineRequest,
@@ -28,13 +28,13 @@ import { stateAfter, traceFirst } from "./engines/traces.ts";
 import {
 	aboveCap,
 	NO_VERDICT,
-	REFUSED,
 	readAnswer,
 	readTransportError,
 	stopsAt,
+	UNSUPPORTED,
 } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
-import { Refusals } from "./refusals.ts";
+import { Retries } from "./retries.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it, and more for much gas. */
 const TIMEOUT_MS = 2_000;
@@ -55,20 +55,21 @@ export interface SimulatorDependencies {
 	readonly recoveries: Pick<Recoveries, "recover">;
 	/** Counts runs by node method. */
 	readonly onRun: Count<"engine">;
-	/** Called when the node refuses what it was thought to be able to do. */
+	/** Called when the node does not support what it was thought to be able to do. */
 	readonly onSurprise?: () => void;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
-	const refusals = new Refusals(dependencies.clock);
+	const retries = new Retries(dependencies.clock);
 	return {
 		async simulate(request) {
 			const { accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
 			const block = options.sameTime === true ? request.block : risen(request.block);
-			await dependencies.recoveries.recover(relevantAuthorizations(request), request.client);
-			const { runnable, problem } = checkTransactions(request);
+			const fitting = countFitting(request);
+			await dependencies.recoveries.recover(relevantAuthorizations(request, fitting), request.client);
+			const { runnable, problem } = checkTransactions(request, fitting);
 			const { without = NONE } = options;
 			const { prevRandao = drawn(), beaconRoot = drawn() } = block.published ?? {};
 			const asked: EngineRequest = {
@@ -89,9 +90,9 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
 			// A node of which it is known that it simulates nothing is asked by `LearntAbilities` alone.
 			const isAble = options.simulates || options.traces === true;
-			if (last !== REFUSED || !isAble) return outcomes;
-			const againMs = refusals.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
-			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...REFUSED, againMs }];
+			if (last !== UNSUPPORTED || !isAble) return outcomes;
+			const againMs = retries.againMs(asked.chain[outcomes.length - 1]?.hash ?? "", block);
+			return againMs === undefined ? outcomes : [...outcomes.slice(0, -1), { ...UNSUPPORTED, againMs }];
 		},
 	};
 }
@@ -123,10 +124,10 @@ async function runAll(
 	let isSplit = false;
 	while (outcomes.length < request.chain.length) {
 		const part = isSplit ? partWithin(rest(), gasCap) : rest();
-		const answer = options.simulates ? await simulatePart(part, options, ask) : UNSUPPORTED;
+		const answer = options.simulates ? await simulatePart(part, options, ask) : NOT_ASKED;
 		if (answer.kind === "unsupported") {
 			onRun({ engine: "debug_traceCall" });
-			// Trace up to the first creation, which is most likely what the node refused.
+			// Trace up to the first creation, which is most likely what the node does not support.
 			const creation = part.chain.findIndex((tx) => tx.to === null);
 			if (creation < 0) onSurprise();
 			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
@@ -157,9 +158,9 @@ async function runAll(
 		}
 		const next = finalCount === 0 ? "capped" : await stateAfter(part, finalCount, ask);
 		if (next === null || typeof next === "string") {
-			// Where it is known to trace, the refusal may pass.
-			const isRefused = next === "refused" && options.traces === true;
-			const short = next === null ? NO_VERDICT : isRefused ? REFUSED : aboveCap(gasCap);
+			// Where it is known to trace, that may pass.
+			const isUnsupported = next === "unsupported" && options.traces === true;
+			const short = next === null ? NO_VERDICT : isUnsupported ? UNSUPPORTED : aboveCap(gasCap);
 			return [...outcomes, ...withinCap(answer.outcomes, finalCount, short, part.measured)];
 		}
 		outcomes.push(...answer.outcomes.slice(0, finalCount));
@@ -180,19 +181,19 @@ function timeoutFor({ chain }: EngineRequest): number {
 	return Math.min(TIMEOUT_MS + Number(gas / GAS_PER_MS), LONGEST_MS);
 }
 
-/** Runs as many of a part that the node refuses as a whole, and does not trace, as it takes. */
+/** Runs as many of a part that the node does not support as a whole, and does not trace, as it takes. */
 async function runSome(
 	part: Part,
 	options: SimulatorOptions,
 	ask: Ask,
 ): Promise<readonly SimulationOutcome[]> {
 	let taken: readonly SimulationOutcome[] = [];
-	let refused = options.simulates ? part.chain.length : 1;
-	while (refused - taken.length > 1) {
-		const chain = part.chain.slice(0, (taken.length + refused) >> 1);
+	let tooMany = options.simulates ? part.chain.length : 1;
+	while (tooMany - taken.length > 1) {
+		const chain = part.chain.slice(0, (taken.length + tooMany) >> 1);
 		const answer = await simulatePart({ ...part, chain, measured: false }, options, ask);
 		if (answer.kind === "unsupported" || answer.finalCount < answer.outcomes.length) {
-			refused = chain.length;
+			tooMany = chain.length;
 			continue;
 		}
 		const { outcomes } = answer;
@@ -200,7 +201,7 @@ async function runSome(
 		if (last !== undefined && stopsAt(part, last, outcomes.length - 1)) return outcomes;
 		taken = outcomes;
 	}
-	return [...taken, REFUSED];
+	return [...taken, UNSUPPORTED];
 }
 
 /**
@@ -239,7 +240,7 @@ function isExecutionFailure(outcome: SimulationOutcome): boolean {
 /** The failure of the part's transaction at `index` according to a trace, or null. */
 async function explain(part: Part, index: number, ask: Ask): Promise<SimulationOutcome | null> {
 	const state = await stateAfter(part, index, ask);
-	if (state === null || state === "refused") return null;
+	if (state === null || state === "unsupported") return null;
 	const chain = part.chain.slice(index, index + 1);
 	const { outcome } = await traceFirst({ ...part, chain, state }, ask);
 	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;
@@ -270,4 +271,4 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 	};
 }
 
-const UNSUPPORTED = { kind: "unsupported" } as const;
+const NOT_ASKED = { kind: "unsupported" } as const;

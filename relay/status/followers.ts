@@ -2,10 +2,14 @@
 
 import { EventEmitter } from "node:events";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { EventListener, Following } from "../domain/ports.ts";
+import type { TxEvent } from "../domain/events.ts";
+import type { EventListener } from "../domain/ports.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+
+type Follower = (record: TransactionRecord, event: TxEvent) => void;
 
 /** Passes events to the followers of a transaction; `notify` is a listener of the records. */
-export class Followers implements Following {
+export class Followers {
 	readonly #log: Logger;
 	/** Emits under the transactions' hashes. */
 	readonly #emitter = new EventEmitter().setMaxListeners(0);
@@ -14,9 +18,13 @@ export class Followers implements Following {
 		this.#log = dependencies.log;
 	}
 
-	follow: Following["follow"] = (hash, listener) => {
+	/**
+	 * Calls `listener` for each future event of the transaction, after its record has changed; the transaction need not be known
+	 * yet. The listener must not keep the record. Returns an unsubscribe function.
+	 */
+	follow(hash: string, listener: Follower): () => void {
 		// An error in a follower must not affect the transaction or other followers.
-		const follower: typeof listener = (record, event) => {
+		const follower: Follower = (record, event) => {
 			try {
 				listener(record, event);
 			} catch (thrown) {
@@ -25,7 +33,7 @@ export class Followers implements Following {
 		};
 		this.#emitter.on(hash, follower);
 		return () => void this.#emitter.off(hash, follower);
-	};
+	}
 
 	readonly notify: EventListener = (record, _before, event) => {
 		this.#emitter.emit(record.hash, record, event);

@@ -1,4 +1,4 @@
-// Binds a store to one chain, so that a store of another chain is refused, and keeps the signing key when none is configured.
+// Binds a store to one chain, so that no relay of another chain starts with it, and keeps the signing key when none is configured.
 
 import { createKey } from "../../shared/ethereum/signatures.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";

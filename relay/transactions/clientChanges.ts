@@ -42,12 +42,12 @@ export class ClientChanges {
 		this.#deps = dependencies;
 	}
 
-	/** The refusal of a submission from a sender that has cancelled too many transactions lately; else null. */
-	cancelLimitRefusal(sender: string): SubmitOutcome | null {
+	/** The rejection of a submission from a sender that has cancelled too many transactions lately; else null. */
+	cancelLimitRejection(sender: string): SubmitOutcome | null {
 		if (this.#deps.records.cancelledCount(sender) < MAX_CANCELLED) return null;
 		// It begins as go-ethereum's error does, which clients recognise.
 		const message = `txpool is full: ${MAX_CANCELLED} transactions of this sender were taken back lately`;
-		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
+		return { outcome: "rejected", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
 	/**
@@ -62,10 +62,10 @@ export class ClientChanges {
 		const { pool, onChange } = this.#deps;
 		const { hash, from, nonce } = transaction.tx;
 		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
-		const refusal = pool.at(from, nonce) === undefined ? this.cancelLimitRefusal(from) : null;
-		if (refusal !== null) return refusal;
+		const rejected = pool.at(from, nonce) === undefined ? this.cancelLimitRejection(from) : null;
+		if (rejected !== null) return rejected;
 		const added = pool.add(transaction, account);
-		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
+		if (added.outcome === "rejected") return { outcome: "rejected", rejection: added.rejection };
 		const old = added.outcome === "replaced" ? added.old : null;
 		let isWritten = false;
 		try {
@@ -196,7 +196,7 @@ export class ClientChanges {
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
 		// On such a path searchers see it whatever its simulation says.
-		if (transaction.shared === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
+		if (transaction.sharing === "always") records.emit(transaction.tx.hash, { type: "shared", at: now });
 		return true;
 	}
 
@@ -248,6 +248,6 @@ export function replacedBy(
 	block: number,
 	builders: readonly string[],
 ) {
-	const discreet = other.shared === "never";
+	const discreet = other.sharing === "never";
 	return { type: "replaced", at, by: other.tx.hash, discreet, block, builders } as const;
 }

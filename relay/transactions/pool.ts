@@ -35,8 +35,8 @@ interface OwnEntry extends PoolEntry {
 export type AddOutcome =
 	| { readonly outcome: "added"; readonly entry: PoolEntry }
 	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
-	| Refused;
-type Refused = { readonly outcome: "refused"; readonly rejection: Rejection };
+	| Rejected;
+type Rejected = { readonly outcome: "rejected"; readonly rejection: Rejection };
 
 /** One sender's transactions with unused nonces, in nonce order, split at the first gap, up to the first that is not durable. */
 export interface SenderTransactions {
@@ -147,24 +147,24 @@ export class Pool {
 		const sender = this.#bySender.get(tx.from);
 		const old = sender?.entries.find((entry) => entry.transaction.tx.nonce === tx.nonce);
 		if (old !== undefined && !mayReplace(tx, old.transaction.tx))
-			return refused("UNDERPRICED", PAYS_TOO_LITTLE);
+			return rejectedFor("UNDERPRICED", PAYS_TOO_LITTLE);
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
-			return refused("SENDER_FULL", SENDER_IS_FULL, "sender");
+			return rejectedFor("SENDER_FULL", SENDER_IS_FULL, "sender");
 		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, sentTo: new Map() };
-		// Frees the old one's bytes for the check; they are counted again if the new one is refused.
+		// Frees the old one's bytes for the check; they are counted again if the new one is rejected.
 		if (old !== undefined) this.#release(old);
-		const refusal = this.#refusalIfFull(transaction, sender, account);
+		const rejected = this.#rejectionIfFull(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
-			if (refusal !== null) return refusal;
+			if (rejected !== null) return rejected;
 			this.insert(entry);
 			// If it shows used nonces, the sender's run after the write ends their transactions.
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
-		if (refusal !== null) {
+		if (rejected !== null) {
 			this.#count(old);
 			this.#updateParked(sender);
-			return refusal;
+			return rejected;
 		}
 		sender.entries[sender.entries.indexOf(old)] = entry;
 		this.#byHash.delete(old.transaction.tx.hash);
@@ -175,23 +175,23 @@ export class Pool {
 		return { outcome: "replaced", entry, old };
 	}
 
-	/** The refusal if the pool or the client's share is full; else null. */
-	#refusalIfFull(
+	/** The rejection if the pool or the client's share is full; else null. */
+	#rejectionIfFull(
 		transaction: PrivateTransaction,
 		sender: Sender | undefined,
 		account: AccountState,
-	): Refused | null {
+	): Rejected | null {
 		const { tx, submitterAddress } = transaction;
 		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
 		const isParked =
 			tx.nonce > this.#firstParkedNonce(sender?.entries ?? [], nonce) || this.nextProblem(tx) !== null;
 		const [client, bytes] = [clientOf(submitterAddress), bytesOf(transaction)];
 		const exceeded =
-			this.#bytes.refusal(client, bytes) ?? (isParked ? this.#parkedBytes.refusal(client, bytes) : null);
+			this.#bytes.exceeded(client, bytes) ?? (isParked ? this.#parkedBytes.exceeded(client, bytes) : null);
 		if (exceeded === null) return null;
 		return exceeded === "total"
-			? refused("POOL_FULL", "txpool is full", "pool")
-			: refused("CLIENT_FULL", "too many pending transactions from this client", "client");
+			? rejectedFor("POOL_FULL", "txpool is full", "pool")
+			: rejectedFor("CLIENT_FULL", "too many pending transactions from this client", "client");
 	}
 
 	/**
@@ -318,13 +318,13 @@ export class Pool {
 		return this.#bySender.get(sender)?.isKnown !== false;
 	}
 
-	/** Records the next block; {@link applyNext} applies them to a sender. */
+	/** Records the next block; {@link fitToNext} applies them to a sender. */
 	setNext(next: NextBlock): void {
 		this.#next = next;
 	}
 
 	/** Updates which of the sender's transactions are parked; returns whether its first one can be in the next block. */
-	applyNext(address: string): boolean {
+	fitToNext(address: string): boolean {
 		const sender = this.#bySender.get(address);
 		return sender !== undefined && this.#updateParked(sender);
 	}
@@ -376,7 +376,7 @@ export class Pool {
 		return first;
 	}
 
-	/** As {@link applyNext}. */
+	/** As {@link fitToNext}. */
 	#updateParked(sender: Sender): boolean {
 		const firstParked = this.#firstParkedNonce(sender.entries, sender.nonce);
 		for (const entry of sender.entries) {
@@ -412,13 +412,13 @@ function bytesOf({ tx }: PrivateTransaction): number {
 	return tx.size + OVERHEAD_BYTES;
 }
 
-function refused(
+function rejectedFor(
 	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL" | "CLIENT_FULL",
 	message: string,
 	scope?: string,
-): Refused {
+): Rejected {
 	return {
-		outcome: "refused",
+		outcome: "rejected",
 		rejection: rejection(code, message, scope === undefined ? undefined : { scope }),
 	};
 }

@@ -46,8 +46,8 @@ export interface TransactionsDependencies {
 	readonly log: Logger;
 }
 
-/** How a transaction is sent. */
-export interface Sending {
+/** How a transaction goes out. */
+export interface GoingOut {
 	/** The target block. */
 	readonly block: number;
 	/** Names of the builders that are to have it. */
@@ -156,14 +156,14 @@ export class Transactions {
 
 	// What is known of the chain.
 
-	/** What the next block takes is known; see {@link park}. */
+	/** What the next block takes is known; see {@link fitToNext}. */
 	setNext(next: NextBlock): void {
 		this.#pool.setNext(next);
 	}
 
 	/** Works out which of the sender's transactions the next block can't have; returns whether it can have the first. */
-	park(sender: string): boolean {
-		return this.#pool.applyNext(sender);
+	fitToNext(sender: string): boolean {
+		return this.#pool.fitToNext(sender);
 	}
 
 	/** Forgets what is known of accounts from blocks above `block`, after a reorganisation. */
@@ -227,9 +227,9 @@ export class Transactions {
 	 * It goes to builders: returns those that were not sent it for that block yet, and the first block of its lifetime. Null, and
 	 * nothing is recorded, if all were.
 	 */
-	sent(
+	goesOut(
 		entry: PoolEntry,
-		{ block, builders, behindHidden, unsimulated }: Sending,
+		{ block, builders, behindHidden, unsimulated }: GoingOut,
 	): { readonly builders: readonly string[]; readonly firstBlock: number } | null {
 		const { hash } = entry.transaction.tx;
 		const record = this.#records.get(hash)?.record;
@@ -305,8 +305,8 @@ export class Transactions {
 		this.#records.emit(hash, { type: "included", at: this.#now(), block, blockHash, index, reverted });
 	}
 
-	/** It was mined, but its receipt is missing: it leaves the pool, so that it is neither sent nor ended. */
-	withhold(hash: string): void {
+	/** It was mined, but its receipt is missing: it leaves the pool until that comes, so that it is neither sent nor ended. */
+	awaitReceipt(hash: string): void {
 		const pooled = this.#pool.get(hash);
 		if (pooled?.durable === true) this.#pool.remove(pooled);
 	}

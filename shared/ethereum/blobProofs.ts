@@ -9,8 +9,8 @@ import { FairScheduler, OverloadedError } from "../shares/scheduler.ts";
 import { CELLS_PER_BLOB, type SidecarVersion, sidecarOf, sidecarShape, withCellProofs } from "./sidecar.ts";
 import { type DecodedTransaction, decodeTransaction } from "./transaction.ts";
 
-/** Why a blob transaction is refused: its blobs, its client's share of the thread, or that of all. */
-export interface BlobRefusal {
+/** Why a blob transaction is rejected: its blobs, its client's share of the thread, or that of all. */
+export interface BlobRejection {
 	readonly code: "BLOBS" | "CLIENT_FULL" | "POOL_FULL";
 	readonly message: string;
 	readonly data?: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface BlobRefusal {
 
 export type BlobVerdict =
 	| { readonly ok: true; readonly tx: DecodedTransaction }
-	| { readonly ok: false; readonly refusal: BlobRefusal };
+	| { readonly ok: false; readonly rejection: BlobRejection };
 
 /** What a blob takes, in ms of one core: to check its proof, to check its cell proofs, and to compute these. */
 const COST_MS = { proof: 4, cells: 50, convert: 350 };
@@ -29,19 +29,22 @@ const MAX_WAITING = 256;
 /** After so long its client is told to try again, before the call's own limit. In ms. */
 const WAIT_MS = 20_000;
 
-const BUSY: BlobRefusal = {
+const BUSY: BlobRejection = {
 	code: "POOL_FULL",
 	message: "txpool is full: too many blobs are being verified",
 	data: { scope: "pool" },
 };
-const CLIENT_BUSY: BlobRefusal = {
+const CLIENT_BUSY: BlobRejection = {
 	code: "CLIENT_FULL",
 	message: "too many blobs from this client are being verified, try again",
 	data: { scope: "client" },
 };
 /** In go-ethereum's words (core/txpool/errors.go). */
-const INVALID: BlobRefusal = { code: "BLOBS", message: "KZG verification error: can't verify opening proof" };
-const NO_CELL_PROOFS: BlobRefusal = {
+const INVALID: BlobRejection = {
+	code: "BLOBS",
+	message: "KZG verification error: can't verify opening proof",
+};
+const NO_CELL_PROOFS: BlobRejection = {
 	code: "BLOBS",
 	message:
 		"blob sidecar has no cell proofs: send it in the form of EIP-7594 (version 1), they can't be computed here",
@@ -114,7 +117,7 @@ export class BlobProofs implements Component {
 		const costMs = sidecar.version === 1 ? COST_MS.cells : convert ? COST_MS.convert : COST_MS.proof;
 		const pending = this.#pending.get(client) ?? 0;
 		const wholeMs = costMs * sidecar.blobCount;
-		if (pending > 0 && pending + wholeMs > CLIENT_MS) return { ok: false, refusal: CLIENT_BUSY };
+		if (pending > 0 && pending + wholeMs > CLIENT_MS) return { ok: false, rejection: CLIENT_BUSY };
 		this.#pending.set(client, pending + wholeMs);
 		try {
 			return await withDeadline(this.#clock, "blobs", WAIT_MS, (signal) =>
@@ -122,7 +125,7 @@ export class BlobProofs implements Component {
 			);
 		} catch (thrown) {
 			const isBusy = thrown instanceof OverloadedError || thrown instanceof DeadlineError;
-			if (isBusy) return { ok: false, refusal: BUSY };
+			if (isBusy) return { ok: false, rejection: BUSY };
 			throw thrown;
 		} finally {
 			const left = (this.#pending.get(client) ?? 0) - wholeMs;
@@ -140,7 +143,7 @@ export class BlobProofs implements Component {
 		return this.#stopped ? false : this.#started().loaded;
 	}
 
-	/** Ends the thread; what waits for it is refused. */
+	/** Ends the thread; what waits for it is rejected. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		this.#loading?.cancel();
@@ -164,8 +167,8 @@ export class BlobProofs implements Component {
 					convert,
 				}),
 			);
-			if (answer === null) return convert ? { ok: false, refusal: NO_CELL_PROOFS } : { ok: true, tx };
-			if (!answer.valid) return { ok: false, refusal: INVALID };
+			if (answer === null) return convert ? { ok: false, rejection: NO_CELL_PROOFS } : { ok: true, tx };
+			if (!answer.valid) return { ok: false, rejection: INVALID };
 			cellProofs.push(...(answer.cellProofs ?? []));
 		}
 		if (!convert) return { ok: true, tx };

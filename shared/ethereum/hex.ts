@@ -14,7 +14,7 @@ export function bytesToHex(bytes: Uint8Array): string {
 /**
  * The bytes of `0x…` with an even number of digits in any case (`0x` alone: no bytes), or null for anything else.
  * Node's decoder silently stops at a bad digit, so the length is compared. It also reads only the lower eight bits of each
- * character ("\u0130" as "0"), so text beyond ASCII is refused first.
+ * character ("\u0130" as "0"), so text beyond ASCII is sorted out first.
  */
 export function hexToBytes(text: string): Buffer | null {
 	if (!hasPrefix(text) || text.length % 2 !== 0) return null;
@@ -45,7 +45,7 @@ export function toQuantity(value: bigint | number): string {
 	return `0x${BigInt(value).toString(16)}`;
 }
 
-/** The value of a JSON-RPC quantity of at most 256 bits, or null. Refuses leading zeros, as geth does. */
+/** The value of a JSON-RPC quantity of at most 256 bits, or null: with leading zeros too, as in geth. */
 export function parseQuantity(text: string): bigint | null {
 	return QUANTITY.test(text) ? BigInt(text) : null;
 }

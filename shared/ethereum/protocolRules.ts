@@ -1,5 +1,5 @@
 // The rules about a transaction's own fields that hold in every block of a fork, which the relay's admission and boost both check: each
-// returns null or the refusal. Words as in go-ethereum, since wallets match on them.
+// returns null or the rejection. Words as in go-ethereum, since wallets match on them.
 
 import type { Fork } from "./forks.ts";
 import { floorDataGas, intrinsicGas } from "./intrinsicGas.ts";
@@ -8,14 +8,14 @@ import type { DecodedTransaction } from "./transaction.ts";
 /** The first invalid nonce (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 1n;
 
-/** A refusal: its code and what the client is told. */
-export interface FieldRefusal {
+/** A rejection: its code and what the client is told. */
+export interface FieldRejection {
 	readonly code: "WRONG_CHAIN" | "TIP_ABOVE_FEE_CAP" | "INTRINSIC_GAS" | "FLOOR_DATA_GAS" | "NONCE_MAX";
 	readonly message: string;
 }
 
 /** Signed for another chain than `chainId`: anybody may bring it from there. */
-export function wrongChain(tx: Pick<DecodedTransaction, "chainId">, chainId: bigint): FieldRefusal | null {
+export function wrongChain(tx: Pick<DecodedTransaction, "chainId">, chainId: bigint): FieldRejection | null {
 	if (tx.chainId === chainId) return null;
 	return {
 		code: "WRONG_CHAIN",
@@ -23,7 +23,7 @@ export function wrongChain(tx: Pick<DecodedTransaction, "chainId">, chainId: big
 	};
 }
 
-export function tipAboveFeeCap(tx: DecodedTransaction): FieldRefusal | null {
+export function tipAboveFeeCap(tx: DecodedTransaction): FieldRejection | null {
 	if (tx.maxPriorityFeePerGas <= tx.maxFeePerGas) return null;
 	return {
 		code: "TIP_ABOVE_FEE_CAP",
@@ -31,7 +31,7 @@ export function tipAboveFeeCap(tx: DecodedTransaction): FieldRefusal | null {
 	};
 }
 
-export function belowIntrinsicGas(tx: DecodedTransaction, fork: Fork): FieldRefusal | null {
+export function belowIntrinsicGas(tx: DecodedTransaction, fork: Fork): FieldRejection | null {
 	const needed = intrinsicGas(tx, fork);
 	if (tx.gasLimit >= needed) return null;
 	return {
@@ -41,7 +41,7 @@ export function belowIntrinsicGas(tx: DecodedTransaction, fork: Fork): FieldRefu
 }
 
 /** Below the floor, or with more to be charged than any transaction may be. */
-export function outsideFloorGas(tx: DecodedTransaction, fork: Fork): FieldRefusal | null {
+export function outsideFloorGas(tx: DecodedTransaction, fork: Fork): FieldRejection | null {
 	const floor = floorDataGas(tx, fork);
 	const words = "insufficient gas for floor data gas cost";
 	if (tx.gasLimit < floor) {
@@ -57,7 +57,7 @@ export function outsideFloorGas(tx: DecodedTransaction, fork: Fork): FieldRefusa
 	};
 }
 
-export function nonceAtMax(tx: DecodedTransaction): FieldRefusal | null {
+export function nonceAtMax(tx: DecodedTransaction): FieldRejection | null {
 	if (tx.nonce < MAX_NONCE) return null;
 	return { code: "NONCE_MAX", message: `nonce has max value: ${tx.nonce}` };
 }

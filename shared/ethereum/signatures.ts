@@ -103,7 +103,7 @@ export function createBodySigner(key: string): BodySigner {
 }
 
 /**
- * Checks a header against the received body. Accepts v as 0, 1, 27 or 28, and hex in any case. Refuses s in the upper half, so
+ * Checks a header against the received body. Accepts v as 0, 1, 27 or 28, and hex in any case. Takes no s in the upper half, so
  * that nobody can make a second valid header from one.
  */
 export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {

@@ -93,7 +93,7 @@ function decodePlain(bytes: Buffer, type: 0 | 1 | 2 | 4): Decoded {
 function decodeBlob(bytes: Buffer): Decoded {
 	const reader = new RlpReader(bytes, 1);
 	const outerEnd = reader.openList("blob transaction");
-	if (reader.fault === null && !reader.nextIsList()) return refuseBareBlob(bytes);
+	if (reader.fault === null && !reader.nextIsList()) return rejectBareBlob(bytes);
 	const start = reader.offset;
 	const payload = readPayload(reader, 3);
 	const end = reader.offset;
@@ -113,7 +113,7 @@ function decodeBlob(bytes: Buffer): Decoded {
 }
 
 /** A blob transaction without its blobs, as in blocks: no builder could include it. */
-function refuseBareBlob(bytes: Buffer): Decoded {
+function rejectBareBlob(bytes: Buffer): Decoded {
 	const reader = new RlpReader(bytes, 1);
 	readPayload(reader, 3);
 	reader.close();

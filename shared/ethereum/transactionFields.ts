@@ -59,7 +59,7 @@ export interface TransactionFields {
 	readonly maxFeePerBlobGas: bigint | null;
 	/** Lower-case; empty except for type 3. */
 	readonly blobVersionedHashes: readonly string[];
-	/** Empty except for type 4, where an empty list is refused by admission. */
+	/** Empty except for type 4, where an empty list is rejected by admission. */
 	readonly authorizationList: readonly Authorization[];
 	/** As encoded: 35 or more for legacy, else equal to yParity. */
 	readonly v: bigint;

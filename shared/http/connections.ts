@@ -114,7 +114,7 @@ export class Connections {
 		// A websocket on a direct connection is counted by its connection.
 		const amount = isWebsocket && open.client !== null ? 0 : 1;
 		const isOverLimit =
-			this.#inFlight.refusal(client, amount) !== null ||
+			this.#inFlight.exceeded(client, amount) !== null ||
 			(open.client !== null && this.#count(open.client) > this.maxPerClient);
 		const taken = isOverLimit ? 0 : amount;
 		this.#inFlight.takeAnyway(client, taken);

@@ -85,7 +85,7 @@ export class EventStreams {
 	}
 
 	#refusal(network: string): HttpAnswer | null {
-		const over = this.#shares.refusal(network, 1);
+		const over = this.#shares.exceeded(network, 1);
 		if (over === null) return null;
 		const headers = { "retry-after": retryAfter(RETRY_MS) };
 		return over === "total"

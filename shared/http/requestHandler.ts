@@ -329,9 +329,9 @@ export class RequestHandler {
 
 	/** Counts `bytes` of a body as held for its client, or returns which limit is exceeded. */
 	#reserve(exchange: Exchange, client: string, bytes: number): OverShare | null {
-		const refusal = this.#buffered.take(client, bytes);
-		if (refusal === null) exchange.bytes += bytes;
-		return refusal;
+		const over = this.#buffered.take(client, bytes);
+		if (over === null) exchange.bytes += bytes;
+		return over;
 	}
 
 	/** Refuses a large body unread if its client is over its rate limit, since reading it would cost memory. */

@@ -63,8 +63,12 @@ export class Standby {
 		const { trustProxy = 0 } = this.#options;
 		const server = createHttpServer(
 			{
-				...{ ...this.#options, name: "standby", rpcPaths: [], routes: this.#routes },
-				...{ maxBodyBytes: 0, announcement: "listening, not ready yet" },
+				...this.#options,
+				name: "standby",
+				rpcPaths: [],
+				routes: this.#routes,
+				maxBodyBytes: 0,
+				announcement: "listening, not ready yet",
 			},
 			{ ...this.#dependencies, readAddress: addressReader({ trustProxy }), proxy: this.#holder },
 		);

@@ -148,7 +148,10 @@ export class RpcWebsocket {
 		const { maxInFlight = MAX_IN_FLIGHT } = this.#options;
 		const connection = new WebsocketConnection(address, {
 			...this.#dependencies,
-			...{ socket, wire, maxInFlight, contextOf },
+			socket,
+			wire,
+			maxInFlight,
+			contextOf,
 			budget: this.#budget,
 			unfinished: this.#unfinished,
 			onCrowd: () => this.#terminateLargest(),

@@ -153,18 +153,18 @@ export class WebsocketConnection implements Connection {
 	}
 
 	send(text: Buffer | string): void {
-		if (this.#reader.isBehind) this.#refuse();
+		if (this.#reader.isBehind) this.#closeAsTooSlow();
 		else this.#take(new OneMessage(text), text.length < LARGE_FRAME);
 	}
 
 	sendLater(messages: LaterMessages): void {
 		const { count, bytes } = messages;
-		if (this.#reader.isOver(bytes + count * MESSAGE_BYTES)) this.#refuse();
+		if (this.#reader.isOver(bytes + count * MESSAGE_BYTES)) this.#closeAsTooSlow();
 		else this.#take(messages, count === 1 && bytes < LARGE_FRAME);
 	}
 
 	hold(bytes: number): () => void {
-		if (this.#reader.isOver(bytes)) this.#refuse();
+		if (this.#reader.isOver(bytes)) this.#closeAsTooSlow();
 		return this.#reader.write(bytes);
 	}
 
@@ -210,7 +210,7 @@ export class WebsocketConnection implements Connection {
 		this.#unfinishedBytes += bytes;
 		if (bytes < 0) this.#dependencies.unfinished.release(this.client, -bytes);
 		else {
-			const over = this.#dependencies.unfinished.refusal(this.client, bytes);
+			const over = this.#dependencies.unfinished.exceeded(this.client, bytes);
 			this.#dependencies.unfinished.takeAnyway(this.client, bytes);
 			if (over === "client") this.terminate();
 			else if (over === "total") this.#dependencies.onCrowd();
@@ -306,7 +306,7 @@ export class WebsocketConnection implements Connection {
 		if (this.#inFlight === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
 	}
 
-	#refuse(): void {
+	#closeAsTooSlow(): void {
 		if (this.#socket.readyState === this.#socket.OPEN) this.close(TRY_AGAIN_LATER, "too slow");
 	}
 
@@ -403,7 +403,7 @@ export class WebsocketConnection implements Connection {
 	#pong(data: Buffer): void {
 		const socket = this.#socket;
 		if (socket.readyState !== socket.OPEN) return;
-		if (this.#reader.isBehind) this.#refuse();
+		if (this.#reader.isBehind) this.#closeAsTooSlow();
 		else socket.pong(data, false, this.#reader.write(data.length + MESSAGE_BYTES));
 	}
 }

@@ -9,6 +9,7 @@ import {
 	symptomOf,
 } from "../outgoing/httpClient.ts";
 import { JsonText } from "./answers.ts";
+import { isObject } from "./fields.ts";
 import { textOf } from "./utf8.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
@@ -175,7 +176,7 @@ function errorOf(failed: HttpFailed, host: string): UpstreamError {
 }
 
 function faultOf({ fault, head }: HttpFailed): UpstreamFault {
-	if (fault === "refused" || fault === "reset") return "unreachable";
+	if (fault === "noConnection" || fault === "reset") return "unreachable";
 	if (fault !== "unreadable") return fault;
 	return head === null ? "unreachable" : faultOfStatus(head.status);
 }
@@ -214,10 +215,6 @@ export function longResult(text: string, id: number): JsonText | null {
 	if (closing === '"') return result.indexOf('"', 1) === result.length - 1 ? new JsonText(result) : null;
 	// Some nodes append an error to a result that they could not finish.
 	return result.slice(-LONGEST_ERROR).includes('"error":') ? null : new JsonText(result);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-	return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function readAnswer(answer: unknown, id: number): RpcAnswer {

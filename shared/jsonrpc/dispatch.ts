@@ -131,22 +131,22 @@ class CallDispatcher<Context> {
 
 	/**
 	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies start in the order in
-	 * which they are given. With `refusal` no call is made, and each is answered with that error.
+	 * which they are given. With `errorForAll` no call is made, and each is answered with that error.
 	 */
 	dispatch(
 		read: RpcBody | RpcError,
 		context: Context,
-		refusal: RpcError | null = null,
+		errorForAll: RpcError | null = null,
 	): Promise<WrittenAnswer> {
 		if (read instanceof RpcError) {
 			const limited = this.#limit(null, context);
-			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));
+			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), errorForAll ?? read));
 		}
-		if (read.batch) return this.#runBatch(read.calls, context, refusal);
+		if (read.batch) return this.#runBatch(read.calls, context, errorForAll);
 		const call = read.calls[0] as ReceivedCall;
 		const limited = this.#limit(call, context);
 		if (limited !== null) return Promise.resolve(limited);
-		return this.#run(call, context, refusal, { until: this.#now() + this.#limitMs, startNext: NO_OP });
+		return this.#run(call, context, errorForAll, { until: this.#now() + this.#limitMs, startNext: NO_OP });
 	}
 
 	/**
@@ -157,7 +157,7 @@ class CallDispatcher<Context> {
 	async #runBatch(
 		calls: readonly ReceivedCall[],
 		context: Context,
-		refusal: RpcError | null,
+		errorForAll: RpcError | null,
 	): Promise<WrittenAnswer> {
 		const answers: (WrittenAnswer | null)[] = calls.map((call) => this.#limit(call, context));
 		const running = new Set<Promise<void>>();
@@ -179,11 +179,11 @@ class CallDispatcher<Context> {
 				await nextTurn();
 				mark = this.#workedMs;
 			}
-			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);
+			const error = errorForAll ?? (this.#now() >= until ? TOO_LATE : null);
 			const isOrdered = this.#dependencies.methods.get(call.method)?.definition.ordered === true;
 			await new Promise<void>((startNext) => {
 				const timing = { until, startNext: isOrdered ? startNext : NO_OP };
-				const answering = this.#run(call, context, refused, timing);
+				const answering = this.#run(call, context, error, timing);
 				const done: Promise<void> = answering.then((answer) => {
 					take(i, answer);
 					running.delete(done);
@@ -206,7 +206,7 @@ class CallDispatcher<Context> {
 	#run(
 		call: ReceivedCall,
 		context: Context,
-		refusal: RpcError | null,
+		error: RpcError | null,
 		timing: CallTiming,
 	): Promise<WrittenAnswer> {
 		const begun = this.#now();
@@ -216,12 +216,12 @@ class CallDispatcher<Context> {
 		const name = this.#knownName(method);
 		let running: unknown;
 		try {
-			if (refusal !== null) throw refusal;
+			if (error !== null) throw error;
 			if (fault !== null) throw fault;
 			if (name === UNKNOWN) throw methodNotFound(method);
 			if (params === null) throw NO_ARRAY;
-			const refused = oversized(call, row?.definition.maxParamsSize ?? fallback?.maxParamsSize(method) ?? 0);
-			if (refused !== null) throw refused;
+			const tooLong = oversized(call, row?.definition.maxParamsSize ?? fallback?.maxParamsSize(method) ?? 0);
+			if (tooLong !== null) throw tooLong;
 			running = row === undefined ? fallback?.call(method, params, context) : row.call(params, context);
 		} catch (thrown) {
 			return Promise.resolve(this.#fail(call, name, begun, thrown));
@@ -303,7 +303,7 @@ class CallDispatcher<Context> {
 		return answer ?? errorAnswer(id, INTERNAL);
 	}
 
-	/** Takes the call's weight from the client's rate limit; returns the refusal, or null. */
+	/** Takes the call's weight from the client's rate limit; returns the error if it has used it up, or null. */
 	#limit(call: ReceivedCall | null, context: Context): WrittenAnswer | null {
 		const { methods, fallback, limiter } = this.#dependencies;
 		if (limiter === undefined) return null;

@@ -83,7 +83,7 @@ function readSingle(bytes: Buffer): RpcBody | RpcError {
 	if (text === null) return NOT_UTF8;
 	const span = bytes.length > MAX_CALL_VALUES ? scanValue(bytes, 0) : null;
 	if (span !== null && span.values > MAX_CALL_VALUES) {
-		return { batch: false, calls: [refused(unparsedId(bytes, span) ?? null, TOO_LARGE)], bytes };
+		return { batch: false, calls: [faulty(unparsedId(bytes, span) ?? null, TOO_LARGE)], bytes };
 	}
 	let parsed: unknown;
 	try {
@@ -172,7 +172,7 @@ class BatchReading {
 		const most = Math.max(MAX_VALUES, VALUES_PER_ENTRY * this.#maxBatch);
 		if (isTooLarge || this.#values + values > most) {
 			const message = isTooLarge ? TOO_LARGE : `a batch has at most ${most} values`;
-			return refused(unparsedId(this.#bytes, entry) ?? null, message);
+			return faulty(unparsedId(this.#bytes, entry) ?? null, message);
 		}
 		this.#values += values;
 		try {
@@ -196,7 +196,7 @@ function invalid(message: string): RpcError {
 	return new RpcError("invalidRequest", `invalid request: ${message}`);
 }
 
-function refused(id: RpcId, message: string): ReceivedCall {
+function faulty(id: RpcId, message: string): ReceivedCall {
 	return { id, isStrict: true, method: "", params: null, paramsSize: 0, fault: invalid(message) };
 }
 
@@ -206,21 +206,21 @@ function refused(id: RpcId, message: string): ReceivedCall {
  */
 function readCall(entry: unknown, bytes: Buffer, text: string | null, span: Span | null): ReceivedCall {
 	if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
-		return refused(null, "expected an object with jsonrpc, id, method and params");
+		return faulty(null, "expected an object with jsonrpc, id, method and params");
 	}
 	// Only these four members are read, so a "__proto__" member does no harm.
 	const { id: parsedId, jsonrpc, method, params } = entry as Record<string, unknown>;
-	if (!isId(parsedId)) return refused(null, "id: expected a string, a number or null");
+	if (!isId(parsedId)) return faulty(null, "id: expected a string, a number or null");
 	let id: RpcId | undefined = parsedId;
 	if (typeof id === "number") {
 		if (text !== null && (span !== null || !isPlainlyIn(text, id))) {
 			const exact = numberIn(bytes, span ?? scanValue(bytes, 0), id);
-			if (exact === null) return refused(null, LONG_ID);
+			if (exact === null) return faulty(null, LONG_ID);
 			id = exact;
 		}
-	} else if (typeof id === "string" && id.length > MAX_ID_CHARS) return refused(null, LONG_ID);
-	if (jsonrpc !== undefined && jsonrpc !== "2.0") return refused(id ?? null, 'jsonrpc: expected "2.0"');
-	if (typeof method !== "string" || method === "") return refused(id ?? null, "method: expected a name");
+	} else if (typeof id === "string" && id.length > MAX_ID_CHARS) return faulty(null, LONG_ID);
+	if (jsonrpc !== undefined && jsonrpc !== "2.0") return faulty(id ?? null, 'jsonrpc: expected "2.0"');
+	if (typeof method !== "string" || method === "") return faulty(id ?? null, "method: expected a name");
 	const isStrict = jsonrpc !== undefined && params !== null;
 	if (params === undefined || params === null)
 		return { id, isStrict, method, params: NO_PARAMS, paramsSize: 0, fault: null };
@@ -242,7 +242,7 @@ function badParams(expected: string): RpcError {
 interface Measured {
 	/** Approximate characters as JSON; infinite if nested too deep. */
 	readonly size: number;
-	/** False if a string or key has half a surrogate pair, which other JSON parsers refuse. */
+	/** False if a string or key has half a surrogate pair, which other JSON parsers do not accept. */
 	readonly wellFormed: boolean;
 }
 

@@ -20,7 +20,7 @@ export const RPC_ERRORS = {
 	rateLimit: { code: -32005, status: 429 },
 	/** The body exceeds the size limit. */
 	tooLarge: { code: -32005, status: 413 },
-	/** Understood, but refused, or not possible in the present state. */
+	/** Understood, but rejected, or not possible in the present state. */
 	rejected: { code: -32000, status: 200 },
 	reverted: { code: 3, status: 200 },
 	/** `eth_sendRawTransactionSync` alone: accepted, but not mined in the given time; the data is the hash. */

@@ -206,9 +206,12 @@ type Described = Omit<MethodDefinition<never, never>, "invoke">;
 /** The OpenRPC document, as JSON values. */
 export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record<string, unknown> {
 	const described = Array.from(methods, ({ name, summary, params, required, result }) => ({
-		...{ name, summary, paramStructure: "by-position" },
+		name,
+		summary,
+		paramStructure: "by-position",
 		params: params.map((param, i) => ({
-			...{ name: param.name, required: i < required },
+			name: param.name,
+			required: i < required,
 			schema: jsonSchema(param.schema, "input"),
 		})),
 		result: { name: "result", schema: jsonSchema(result, "output") },
@@ -222,7 +225,7 @@ function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, u
 	return rest;
 }
 
-/** A string parsed by `read`, which returns null to refuse it. `pattern` is for the document. */
+/** A string parsed by `read`, which returns null if it is not valid. `pattern` is for the document. */
 function readString<T>(expects: string, pattern: string, read: (text: string) => T | null) {
 	return z
 		.string({ error: `expected ${expects}` })

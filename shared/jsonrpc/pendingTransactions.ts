@@ -15,7 +15,7 @@ export const PENDING_ID = `0x${Buffer.from("pending").toString("hex")}`;
 const NONE =
 	"pending transactions are private, none is announced here: searchers subscribe to service_partialPendingTransactions";
 
-/** The refusal for who polls such a filter. On −32000 viem would take the filter for expired, and make another at each poll with each poll. */
+/** What such a filter's polls are told. On −32000 viem would take the filter for expired, and make another one at each poll. */
 export const NO_PENDING_TRANSACTIONS = new RpcError(
 	"methodNotFound",
 	`the method eth_newPendingTransactionFilter does not exist/is not available: ${NONE}`,

@@ -126,7 +126,7 @@ export function folderError(folder: string, thrown: unknown): DataFolderError {
 	const root = dirname(resolve(folder));
 	const found = existing(path);
 	// Node says this of folders that can't be made one in another.
-	const code = given === "ENOENT" && found !== null ? (refusalOf(found.path) ?? given) : given;
+	const code = given === "ENOENT" && found !== null ? (writeError(found.path) ?? given) : given;
 	switch (code) {
 		case "EACCES":
 		case "EPERM": {
@@ -173,7 +173,7 @@ function existing(path: string): { readonly path: string; readonly uid: number }
 }
 
 /** The system's code if `path` may not be written. */
-function refusalOf(path: string): string | undefined {
+function writeError(path: string): string | undefined {
 	try {
 		accessSync(path, constants.W_OK);
 		return undefined;

@@ -35,7 +35,7 @@ export class GroupCommit {
 	/** Resolves when the changes are committed; rejects if their commit failed or a key is invalid. */
 	write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return Promise.resolve();
-		// Checked here, since an engine that refuses a key might keep the changes before it.
+		// Checked here, since an engine that does not take a key might keep the changes before it.
 		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {

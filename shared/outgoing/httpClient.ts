@@ -20,7 +20,7 @@ export interface HttpClientOptions {
 	readonly connections: number;
 	/** Default 64 MiB. */
 	readonly maxAnswerBytes?: number | undefined;
-	/** Ms for connecting, TLS included; then the request is `refused`. Default 10 s. */
+	/** Ms for connecting, TLS included; then there is `noConnection`. Default 10 s. */
 	readonly connectMs?: number | undefined;
 	/** Of each request, beside our name. */
 	readonly headers?: Headers | undefined;
@@ -85,11 +85,11 @@ export interface HttpAnswered extends HttpHead {
 }
 
 /**
- * Why there is no answer of use. `refused`: no connection. `reset`: the connection ended midway. `timeout`: none before the
+ * Why there is no answer of use. `noConnection`: none could be had. `reset`: it ended midway. `timeout`: none before the
  * deadline. `unreadable`: no HTTP, or in an encoding that can't be read. `tooLarge`: more bytes than the limit. `withheld`:
  * `shouldSend` answered false.
  */
-export type HttpFault = "refused" | "reset" | "timeout" | "unreadable" | "tooLarge" | "withheld";
+export type HttpFault = "noConnection" | "reset" | "timeout" | "unreadable" | "tooLarge" | "withheld";
 
 export interface HttpFailed {
 	readonly kind: "failed";
@@ -338,7 +338,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	onResponseError(_: Controller, error: Error): void {
 		this.#controller = null;
 		if (this.#parts.isClosed()) this.#finish({ kind: "aborted", sent: this.#sent });
-		else this.#fail(this.#sent ? faultOf(error) : "refused", systemCode(error));
+		else this.#fail(this.#sent ? faultOf(error) : "noConnection", systemCode(error));
 	}
 
 	/** No encoding was asked for, but proxies in between use one all the same. */

@@ -19,7 +19,7 @@ interface SchedulerOptions {
 	 * half, and a newcomer finds a free one.
 	 */
 	readonly concurrency: number;
-	/** Maximum queued jobs. Above it, of the lowest priority that has any, the last job of the client with the most is refused. */
+	/** Maximum queued jobs. Above it, of the lowest priority that has any, the last job of the client with the most is shed. */
 	readonly maxWaiting: number;
 	/** Checked before each job; if false, no job starts until {@link FairScheduler.resume} is called. */
 	readonly mayStart?: () => boolean;
@@ -47,8 +47,8 @@ export interface WaitingJob {
 
 interface Job extends WaitingJob {
 	readonly start: () => Promise<void>;
-	readonly refuse: (reason: unknown) => void;
-	/** False once it has started, was refused or withdrawn; its entry in the queue is then skipped. */
+	readonly shed: (reason: unknown) => void;
+	/** False once it has started, was shed or withdrawn; its entry in the queue is then skipped. */
 	isWaiting: boolean;
 }
 
@@ -94,7 +94,7 @@ export class FairScheduler {
 	}
 
 	/**
-	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was refused, with the signal's
+	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was shed, with the signal's
 	 * reason if it was aborted, else with what `work` rejects with.
 	 */
 	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
@@ -106,7 +106,7 @@ export class FairScheduler {
 				// Called in an executor, so that an error which `work` throws synchronously rejects the job too.
 				return new Promise<T>((settle) => settle(work())).then(resolve, reject);
 			};
-			const job: Job = { options, start, refuse: reject, isWaiting: true };
+			const job: Job = { options, start, shed: reject, isWaiting: true };
 			const onAbort = () => {
 				if (this.withdraw(job)) reject(signal?.reason);
 			};
@@ -121,11 +121,11 @@ export class FairScheduler {
 	}
 
 	/**
-	 * Like {@link run} but without a result, for work that never rejects. Takes less memory, for long queues. A refusal is not
+	 * Like {@link run} but without a result, for work that never rejects. Takes less memory, for long queues. Shedding is not
 	 * reported. Returns the queued job for {@link withdraw}, or null if it has started.
 	 */
 	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): WaitingJob | null {
-		const job: Job = { options, start: work, refuse: NOTHING, isWaiting: true };
+		const job: Job = { options, start: work, shed: NOTHING, isWaiting: true };
 		this.#enqueue(job);
 		return job.isWaiting ? job : null;
 	}
@@ -138,12 +138,12 @@ export class FairScheduler {
 	#enqueue(job: Job): void {
 		this.#queuesOf(job.options).add(job);
 		this.#startNext();
-		if (this.waiting > this.#options.maxWaiting) this.#refuseOne();
+		if (this.waiting > this.#options.maxWaiting) this.#shedOne();
 	}
 
-	#refuseOne(): void {
+	#shedOne(): void {
 		const lowest = this.#byPriority.findLast(({ waiting }) => waiting > 0);
-		lowest?.removeLastOfFullest()?.refuse(new OverloadedError());
+		lowest?.removeLastOfFullest()?.shed(new OverloadedError());
 	}
 
 	#startNext(): void {

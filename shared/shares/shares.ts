@@ -44,17 +44,17 @@ export class Shares {
 		return this.#held.get(client) ?? 0;
 	}
 
-	/** The limit that forbids `client` to take `amount` more, or null. */
-	refusal(client: string, amount: number): OverShare | null {
+	/** The limit that `client` would exceed with `amount` more, or null. */
+	exceeded(client: string, amount: number): OverShare | null {
 		if (this.of(client) + amount > this.#options.perClient) return "client";
 		return this.#taken + amount > this.#options.total ? "total" : null;
 	}
 
-	/** Takes `amount` for `client`, or returns the limit that forbids it. */
+	/** Takes `amount` for `client`, or returns the limit that it would exceed. */
 	take(client: string, amount: number): OverShare | null {
-		const refusal = this.refusal(client, amount);
-		if (refusal === null) this.takeAnyway(client, amount);
-		return refusal;
+		const over = this.exceeded(client, amount);
+		if (over === null) this.takeAnyway(client, amount);
+		return over;
 	}
 
 	/** Takes `amount` regardless of limits, for example for what was acknowledged before a restart. */
@@ -98,10 +98,10 @@ export class ByteBudget {
 
 	/** Takes `bytes` for `client`. If they don't fit, returns false, and `retry` is called once bytes are released. */
 	take(client: string, bytes: number, retry: () => void): boolean {
-		const refusal = this.#shares.refusal(client, bytes);
+		const over = this.#shares.exceeded(client, bytes);
 		// More bytes than the whole budget are allowed if nothing else is held.
-		const held = refusal === "client" ? this.#shares.of(client) : this.#shares.taken;
-		if (refusal !== null && held > 0) {
+		const held = over === "client" ? this.#shares.of(client) : this.#shares.taken;
+		if (over !== null && held > 0) {
 			this.#blocked.add(retry);
 			return false;
 		}

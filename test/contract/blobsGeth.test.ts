@@ -59,6 +59,7 @@ for (const title of FAULTY_TITLES.filter((one) => !ONLY_PROOFS.includes(one))) {
 		assert.ok(!verdict.ok);
 		const answer = await send(tx.raw);
 		assert.ok(!answer.ok);
-		if (!NO_ENCODING.test(answer.error.message)) assert.equal(answer.error.message, verdict.refusal.message);
+		if (!NO_ENCODING.test(answer.error.message))
+			assert.equal(answer.error.message, verdict.rejection.message);
 	});
 }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ForkReader } from "../../relay/chain/forkReader.ts";
-import { firstRefusal, STATIC_RULES } from "../../relay/domain/transactionRules.ts";
+import { firstRejection, STATIC_RULES } from "../../relay/domain/transactionRules.ts";
 import { Background } from "../../shared/background.ts";
 import type { Fork } from "../../shared/ethereum/forks.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
@@ -117,7 +117,7 @@ for (const [name, amsterdam] of [
 			const next = { ...{ number: 2, timestamp: 0, baseFee: 1n, blobBaseFee: 1n }, fork };
 			const rules = { chainId: 31_337n };
 			const block = { ...next, gasLimit: BigInt(BLOCK_GAS) };
-			return firstRefusal(STATIC_RULES, signedTransaction(tx), rules, block)?.message ?? null;
+			return firstRejection(STATIC_RULES, signedTransaction(tx), rules, block)?.message ?? null;
 		};
 		/** What geth says of it, which holds it if it says nothing. */
 		const sent = async (tx: TxOptions): Promise<string | null> => {

@@ -8,9 +8,8 @@ import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import { Passthrough } from "../../relay/chain/passthrough.ts";
 import type { Block } from "../../relay/domain/chain.ts";
 import { readHeader } from "../../relay/domain/nodeJson.ts";
-import type { ReadsBehind } from "../../relay/domain/ports.ts";
 import type { ChainLink } from "../../relay/domain/transaction.ts";
-import { readsBehind } from "../../relay/simulation/readsBehind.ts";
+import { ReadsBehind } from "../../relay/simulation/readsBehind.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import { Slots } from "../../shared/ethereum/slots.ts";
@@ -67,7 +66,7 @@ async function readsNow(refused = ""): Promise<ReadsBehind> {
 		{ node: { call, batch: (calls) => geth.node.batch(calls) }, head: () => head, log: silentLogger },
 	);
 	const tip = { head: () => head, next: () => next };
-	return readsBehind({ node, tip, feeRecipientOf: () => COINBASE, clock: systemClock });
+	return new ReadsBehind({ node, tip, feeRecipientOf: () => COINBASE, clock: systemClock });
 }
 
 interface Case {

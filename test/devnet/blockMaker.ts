@@ -123,7 +123,7 @@ export class BlockMaker {
 		await node.prepare(terms, [...senders, ...targets, ...recipients], hasBlobs);
 		return chooseBlock({
 			...{ orders, chainId, refundGas, baseFee: head.nextBaseFee, gasLimit: head.nextGasLimit },
-			fork: await this.#forkAt(timestamp),
+			fork: await this.#forkOf({ number: head.number + 1, timestamp }),
 			trialRoom: node.trialRoom,
 			nonces: new Map(senders.map((address, i) => [address, counts[i] ?? 0])),
 			coinbase: { wallet, nonce: counts.at(-1) ?? 0, balance: await this.#balanceAt(head.number) },
@@ -132,11 +132,13 @@ export class BlockMaker {
 		});
 	}
 
-	/** By what the node says now: a fork may have been announced since the last block. */
-	async #forkAt(timestamp: number): Promise<Fork> {
-		const [config] = await this.#options.chain.batch([{ method: "eth_config", params: [] }]);
-		if (config?.ok === true) this.#forks.learn(config.result);
-		return this.#forks.at(timestamp);
+	/** The rules of the block, of which the node is asked as often as the schedule says. */
+	async #forkOf(block: { readonly number: number; readonly timestamp: number }): Promise<Fork> {
+		if (this.#forks.isDue(block)) {
+			const [config] = await this.#options.chain.batch([{ method: "eth_config", params: [] }]);
+			if (config?.ok === true) this.#forks.learn(config.result);
+		}
+		return this.#forks.at(block.timestamp);
 	}
 
 	/** Blocks in which orders landed, and which are no longer part of the chain. */

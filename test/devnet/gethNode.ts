@@ -28,6 +28,12 @@ interface Payload {
 	readonly transactions: readonly string[];
 }
 
+/** The transactions that geth accepts, and the block that it built of them; null: of none. */
+interface Accepted {
+	readonly kept: readonly Pushed[];
+	readonly payload: Payload | null;
+}
+
 /** Of geth's `muxTracer`. */
 interface Trace {
 	readonly txHash: string;
@@ -70,10 +76,8 @@ export class GethNode implements BuildingNode {
 	async prepare(): Promise<void> {}
 
 	async tryBlock(terms: BlockTerms, transactions: readonly Pushed[]): Promise<TriedBlock> {
-		const kept = await this.#accepted(terms, [], transactions);
-		if (kept.length === 0) return new Map();
-		const payload = await this.#build(terms, kept);
-		if (payload === null) throw new Error("geth no longer builds what it has built");
+		const { payload } = await this.#accepted(terms, [], transactions);
+		if (payload === null) return new Map();
 		const traces = (await this.#rpc.call("debug_traceBlock", [blockOf(terms, payload), TRACER])) as Trace[];
 		const coinbase = terms.coinbase.toLowerCase();
 		return new Map(
@@ -93,11 +97,11 @@ export class GethNode implements BuildingNode {
 		const latest = await readLatestBlock(this.#rpc);
 		if (latest.hash !== block.head.hash) return { outcome: "moved" };
 		const own = new Set(block.transactions.map(({ hash }) => hash));
-		const kept = new Set(await this.#accepted(block, [], block.transactions));
-		const refused = block.transactions.filter((one) => !kept.has(one)).map(({ hash }) => hash);
+		const { kept } = await this.#accepted(block, [], block.transactions);
+		const refused = block.transactions.filter((one) => !kept.includes(one)).map(({ hash }) => hash);
 		if (refused.length > 0) return { outcome: "refused", hashes: refused };
 		const others = (await readPool(this.#rpc)).filter(({ hash }) => !own.has(hash));
-		const behind = await this.#accepted(block, block.transactions, others);
+		const { kept: behind } = await this.#accepted(block, block.transactions, others);
 		const txs = [...block.transactions, ...behind].map(({ raw }) => raw);
 		await this.#rpc.call("testing_commitBlockV1", [attributesOf(block), txs, NO_EXTRA_DATA]);
 		return {
@@ -113,34 +117,34 @@ export class GethNode implements BuildingNode {
 
 	async stop(): Promise<void> {}
 
-	/** Those of `next` that geth accepts one after another behind `first`. */
-	async #accepted(
-		terms: BlockTerms,
-		first: readonly Pushed[],
-		next: readonly Pushed[],
-	): Promise<readonly Pushed[]> {
+	/** What geth accepts of `next` one after another behind `first`. */
+	async #accepted(terms: BlockTerms, first: readonly Pushed[], next: readonly Pushed[]): Promise<Accepted> {
 		const kept: Pushed[] = [];
+		let payload: Payload | null = null;
 		for (let rest = next; rest.length > 0; ) {
-			const count = await this.#acceptedCount(terms, [...first, ...kept], rest);
-			kept.push(...rest.slice(0, count));
-			rest = rest.slice(count + 1);
+			const most = await this.#mostOf(terms, [...first, ...kept], rest);
+			payload = most.payload ?? payload;
+			kept.push(...rest.slice(0, most.count));
+			// The one behind them can't be in the block.
+			rest = rest.slice(most.count + 1);
 		}
-		return kept;
+		return { kept, payload };
 	}
 
 	/** How many of `next` geth accepts before the first that it refuses: it does not say which one that is. */
-	async #acceptedCount(
+	async #mostOf(
 		terms: BlockTerms,
 		first: readonly Pushed[],
 		next: readonly Pushed[],
-	): Promise<number> {
+	): Promise<{ readonly count: number; readonly payload: Payload | null }> {
 		let [most, least] = [next.length, 0];
+		let payload: Payload | null = null;
 		for (let count = most; least < most; count = Math.ceil((least + most) / 2)) {
-			const isAccepted = (await this.#build(terms, [...first, ...next.slice(0, count)])) !== null;
-			if (isAccepted) least = count;
-			else most = count - 1;
+			const built = await this.#build(terms, [...first, ...next.slice(0, count)]);
+			if (built === null) most = count - 1;
+			else [least, payload] = [count, built];
 		}
-		return least;
+		return { count: least, payload };
 	}
 
 	/** Builds a block that is thrown away; null if geth refuses one of the transactions. */

@@ -95,7 +95,7 @@ export function callManyOn(
 		{
 			...{ node, clock: systemClock, nextBlock: nextBlockReader({ slots }, { node, forks }) },
 			forkAt: forks.at,
-			shared: { shared: (hash) => shared.get(hash) ?? null },
+			sharedTransaction: (hash) => shared.get(hash) ?? null,
 			recoveries: new Recoveries(),
 		},
 	);

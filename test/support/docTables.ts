@@ -15,7 +15,7 @@ import { READS } from "../../shared/jsonrpc/reads.ts";
 import { ROOT } from "./documents.ts";
 
 /** Which searchers see a transaction. */
-const SHARED: Readonly<Record<EndpointPolicy["shared"], string>> = {
+const SHARING: Readonly<Record<EndpointPolicy["sharing"], string>> = {
 	never: "never",
 	likely: "if it emits an event",
 	always: "always, at once",
@@ -38,7 +38,7 @@ export function docTables(): Readonly<Record<string, string>> {
 				`\`/${path}\``,
 				yes(policy.simulated),
 				policy.resimulated ? "yes; failing stops it" : policy.simulated ? "no, once it has passed" : "never",
-				SHARED[policy.shared],
+				SHARING[policy.sharing],
 				yes(policy.mayRevert),
 				policy.builders === "all" ? "all builders" : "builders marked `fullPrivacy`, else the first alone",
 				policy.form === "bundle" ? "bundle for one block" : "private transaction",

@@ -210,7 +210,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const hub = new SubscriptionHub({ log, turns: new EventLoopQueue({ clock }) });
 	const records = new Map<string, TransactionRecord>();
 	const followers = new Followers({ log });
-	type Needed = "subscriptions" | "subscriptionAliases" | "records" | "following" | "statusView";
+	type Needed = "subscriptions" | "subscriptionAliases" | "records" | "followers" | "statusView";
 	const needs: Pick<MethodDependencies, Needed> = {
 		subscriptions: hub,
 		subscriptionAliases: aliases,
@@ -221,7 +221,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 				return record;
 			},
 		},
-		following: followers,
+		followers,
 		statusView: ({ hash, stage }) => ({ ...unknownStatus(hash), stage }),
 	};
 	// These two methods need nothing else of the relay.

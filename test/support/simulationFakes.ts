@@ -197,7 +197,7 @@ export function startCallMany(
 				fork: PRAGUE,
 			}),
 			forkAt: () => PRAGUE,
-			shared: { shared: (hash) => shared.get(hash) ?? null },
+			sharedTransaction: (hash) => shared.get(hash) ?? null,
 			recoveries: new Recoveries(),
 			clock,
 		},

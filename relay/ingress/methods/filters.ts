@@ -13,7 +13,7 @@ const HEAVY = 10;
 
 const id = z.string({ error: "expected the id of a filter" });
 
-/** The id of a filter to be polled. Throws the refusal of one for pending transactions. */
+/** The id of a filter to be polled. Throws an RpcError if it is one for pending transactions. */
 function polled(wanted: string): string {
 	if (wanted === PENDING_ID) throw NO_PENDING_TRANSACTIONS;
 	return wanted;
@@ -74,12 +74,4 @@ export const eth_uninstallFilter = relayMethod({
 	params: [{ name: "id", schema: id }],
 	result: z.boolean().describe("whether there was one"),
 	handle: ([wanted], _, { filters }) => wanted === PENDING_ID || filters.close(wanted),
-});
-
-export const eth_accounts = relayMethod({
-	name: "eth_accounts",
-	summary: "An empty list: the relay holds nobody's keys.",
-	params: [],
-	result: z.array(z.string()),
-	handle: () => [],
 });

@@ -5,7 +5,6 @@ import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";
 import { eth_callBundle } from "./eth_callBundle.ts";
 import { eth_callMany } from "./eth_callMany.ts";
 import {
-	eth_accounts,
 	eth_getFilterChanges,
 	eth_getFilterLogs,
 	eth_newBlockFilter,
@@ -13,7 +12,7 @@ import {
 	eth_newPendingTransactionFilter,
 	eth_uninstallFilter,
 } from "./filters.ts";
-import { rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
+import { eth_accounts, rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
 import { eth_subscribe, eth_unsubscribe } from "./subscriptions.ts";
 import {
 	eth_cancelTransaction,

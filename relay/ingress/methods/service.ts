@@ -1,4 +1,5 @@
-// Methods that only this relay has: the client's identity, the statuses of many transactions, and the OpenRPC document.
+// Methods about the service itself: who the client is to it, that it holds no accounts, the statuses of many transactions, and the
+// OpenRPC document.
 
 import { z } from "zod";
 import { networkAddress } from "../../../shared/client.ts";
@@ -53,6 +54,14 @@ export const service_transactionStatuses = relayMethod({
 		}
 		return found;
 	},
+});
+
+export const eth_accounts = relayMethod({
+	name: "eth_accounts",
+	summary: "An empty list: the relay holds nobody's keys.",
+	params: [],
+	result: z.array(z.string()),
+	handle: () => [],
 });
 
 export const rpc_discover = relayMethod({

@@ -123,10 +123,10 @@ async function subscribeToTransaction(
 	connection: Connection,
 	hash: string,
 	{ message }: CallContext,
-	{ subscriptions, records, following, statusView }: MethodDependencies,
+	{ subscriptions, records, followers, statusView }: MethodDependencies,
 ): Promise<string> {
 	let hasChanged = false;
-	const unfollow = following.follow(hash, () => {
+	const unfollow = followers.follow(hash, () => {
 		hasChanged = true;
 	});
 	try {

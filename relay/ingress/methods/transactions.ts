@@ -102,8 +102,8 @@ export const eth_cancelTransaction = relayMethod({
 	params: [{ name: "hash", schema: hash }],
 	result: z.literal(true),
 	ordered: true,
-	async handle([wanted], context, { canceller }) {
-		if (await canceller.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
+	async handle([wanted], context, { pipeline }) {
+		if (await pipeline.cancel({ hash: wanted, ...requesterOf(context) })) return true as const;
 		throw new RpcError("rejected", "transaction not found or no longer pending");
 	},
 });
@@ -138,25 +138,25 @@ export const eth_getTransactionCount = relayMethod({
 	},
 });
 
-/** The outcome of a submission that was not refused. */
-type NotRefused = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
+/** The outcome of a submission that was not rejected. */
+type NotRejected = Exclude<SubmitOutcome, { readonly outcome: "rejected" }>;
 
 /**
  * Submits `raw` with the options of the request's path and query; resolves once it is on disk. Throws RpcError: `rejected` for
- * a refusal, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
+ * a rejection, `limit` if the client has used its share of the pool, `invalidParams` for a bad query; and the submitter's errors.
  */
 async function submitRaw(
 	raw: Uint8Array,
 	context: CallContext,
-	{ submitter, charge }: Pick<MethodDependencies, "submitter" | "charge">,
-): Promise<NotRefused> {
+	{ pipeline, charge }: Pick<MethodDependencies, "pipeline" | "charge">,
+): Promise<NotRejected> {
 	const options = submissionOptions(context.path, context.query);
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
 	chargeBlobs([raw], context.client, charge);
-	const outcome = await submitter.submit({ raw, submitterAddress, requester, ...options });
-	if (outcome.outcome !== "refused") return outcome;
+	const outcome = await pipeline.submit({ raw, submitterAddress, requester, ...options });
+	if (outcome.outcome !== "rejected") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.
 	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });

@@ -2,11 +2,12 @@
 
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
 import { type Header, type NextBlock, timestampBehind } from "../../domain/chain.ts";
 import { readHeader } from "../../domain/nodeJson.ts";
 import type { EngineBlock } from "../engines/engine.ts";
-import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
+import { blockOverrides, readHex } from "../engines/nodeObjects.ts";
 
 /** Asks the node within the request's deadline. Throws RpcError if it does not answer. */
 export type AskNode = (call: RpcCall) => Promise<RpcAnswer>;

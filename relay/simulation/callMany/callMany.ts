@@ -1,5 +1,5 @@
 // `eth_callMany` and `eth_callBundle`: plans the calls and runs them on the node by `eth_simulateV1`. Where that is not exact,
-// they are traced one by one, or the request is refused: a result is exact and complete.
+// they are traced one by one, or the request gets an error: a result is exact and complete.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
@@ -18,7 +18,6 @@ import {
 	type TransactionsRequest,
 } from "../../domain/callMany.ts";
 import { type Header, type NextBlock, timestampBehind } from "../../domain/chain.ts";
-import type { SharedTransactions } from "../../domain/ports.ts";
 import type { Recoveries } from "../../domain/recoveries.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
 import type { SimulationNode, StateOverrides } from "../engines/engine.ts";
@@ -47,7 +46,8 @@ export interface CallManyDependencies {
 	/** Describes the block after a head; never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 	readonly forkAt: ForkAt;
-	readonly shared: SharedTransactions;
+	/** The pending transaction with this hash if it is shared with searchers, else null. */
+	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
 	readonly recoveries: Pick<Recoveries, "recover">;
 	readonly clock: Clock;
 }
@@ -58,7 +58,7 @@ const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
-	const { node, clock, nextBlock, forkAt, shared, recoveries } = dependencies;
+	const { node, clock, nextBlock, forkAt, sharedTransaction, recoveries } = dependencies;
 	const recoverFor =
 		(client: string): RecoverSigners =>
 		(authorizations) =>
@@ -88,7 +88,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	/** Runs the transactions. If `measured`, the fee recipient's balance is read before and after each. */
 	const runSigned = (request: TransactionsRequest, measured: boolean): Promise<SignedRun> =>
 		bounded(request.client, async (ask, simulatingOf) => {
-			const txs = resolve(request.txs, shared);
+			const txs = resolve(request.txs, sharedTransaction);
 			const simulating = await simulatingOf();
 			const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
 			const above = await blockAbove(request, header, options, nextBlock);
@@ -220,11 +220,11 @@ function nodeUnavailable(): RpcError {
 
 function resolve(
 	elements: TransactionsRequest["txs"],
-	shared: SharedTransactions,
+	sharedTransaction: CallManyDependencies["sharedTransaction"],
 ): readonly DecodedTransaction[] {
 	return elements.map((element) => {
 		if (typeof element !== "string") return element;
-		const tx = shared.shared(element);
+		const tx = sharedTransaction(element);
 		// The same error for unknown and for unshared transactions, so that private ones are not revealed.
 		if (tx === null) throw new RpcError("rejected", "target transaction not found");
 		return tx;

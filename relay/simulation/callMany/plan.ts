@@ -4,12 +4,13 @@
 
 import { parseNodeQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import type { Signer } from "../../domain/authorizations.ts";
 import type { CallResult, UnsignedCall } from "../../domain/callMany.ts";
 import { readAddress, readAuthorization } from "../../domain/nodeJson.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { isObject, signedCall } from "../engines/nodeObjects.ts";
+import { signedCall } from "../engines/nodeObjects.ts";
 import type { CallBlock } from "./blocks.ts";
 
 /** One call of a plan. */

@@ -7,7 +7,7 @@ import { codeProblem } from "../../domain/blockProblems.ts";
 import type { AccountState } from "../../domain/chain.ts";
 import { ACCOUNT_METHODS, readAccount } from "../../domain/nodeJson.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
-import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
+import { type ChainRules, firstRejection, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
 import { termsProblem } from "../checks.ts";
 import type { AskNode } from "./blocks.ts";
 
@@ -21,7 +21,7 @@ export function ownProblem(
 	block: BlockContext,
 	rules: ChainRules,
 ): string | null {
-	const own = firstRefusal(PROTOCOL_RULES, tx, rules, block)?.message ?? null;
+	const own = firstRejection(PROTOCOL_RULES, tx, rules, block)?.message ?? null;
 	return own ?? (codeProblem(tx, sender?.code) ?? termsProblem(tx, block))?.message ?? null;
 }
 

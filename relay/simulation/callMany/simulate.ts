@@ -3,9 +3,10 @@
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem } from "../../domain/blockProblems.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { isObject, onlyCall, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
+import { onlyCall, PROBE_ADDRESS, readHex, readSimulatedCall } from "../engines/nodeObjects.ts";
 import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
 import {
@@ -67,9 +68,9 @@ type Answered =
 	| { readonly kind: "ran"; readonly ended: ReadonlyMap<PlannedCall, Ended> }
 	/** One of the calls can't be executed, so none was. */
 	| { readonly kind: "rejected"; readonly error: SimulationError }
-	| { readonly kind: "refused" };
+	| { readonly kind: "unsupported" };
 
-/** Null if the node refuses the blocks, or does not reproduce the mined transactions. */
+/** Null if the node does not support the blocks, or does not reproduce the mined transactions. */
 export async function simulate(
 	plan: Plan | null,
 	options: SimulateOptions,
@@ -120,23 +121,23 @@ async function runSome(
 	ask: AskNode,
 ): Promise<Answered> {
 	const blockStateCalls = wireBlocks(plan, new Set(calls), isLimitRaised);
-	if (blockStateCalls === null) return { kind: "refused" };
+	if (blockStateCalls === null) return { kind: "unsupported" };
 	const params = [{ blockStateCalls, validation: options.validation }, toQuantity(plan.state.number)];
 	const answer = readAnswer(await ask({ method: "eth_simulateV1", params }));
 	if (answer.kind === "failed") return { kind: "rejected", error: answer.error };
 	const answered = answer.kind === "result" ? readCalls(answer.value, plan) : null;
-	if (answered?.length !== calls.length) return { kind: "refused" };
+	if (answered?.length !== calls.length) return { kind: "unsupported" };
 	const results = new Map<PlannedCall, Ended>();
 	let capLeft = options.gasCap;
 	for (const [i, call] of calls.entries()) {
-		const result = readCallResult(answered[i]);
-		if (result === null) return { kind: "refused" };
+		const result = readSimulatedCall(answered[i]);
+		if (result === null) return { kind: "unsupported" };
 		const { success, returnData, error, gasUsed } = result;
 		const failure = success ? null : (callError(result, call.gas, call.signer) ?? EXECUTION_FAILED);
 		const output = success ? returnData : (readHex(error.data) ?? returnData);
 		const one = ended(output, gasUsed, failure);
 		if (call.mined !== null && (call.mined.gasUsed !== gasUsed || call.mined.ok !== one.ok))
-			return { kind: "refused" };
+			return { kind: "unsupported" };
 		const isCapped = !one.ok && call.gas !== null && call.gas > capLeft;
 		results.set(call, isCapped ? capped(options.gasCap) : one);
 		capLeft -= gasUsed;
@@ -159,7 +160,7 @@ function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, isLimitRaised: b
 				blockOverrides: {
 					number: toQuantity(number + n),
 					time: toQuantity(filler),
-					// reth refuses a request of which one block names none.
+					// reth rejects a request of which one block names none.
 					gasLimit: toQuantity(block.gasLimit),
 				},
 				calls: [],

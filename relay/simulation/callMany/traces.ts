@@ -1,14 +1,15 @@
-// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil refuses creations, does not check nonces and hides why calls
+// Runs a plan on nodes whose `eth_simulateV1` is not exact (anvil supports no creations, does not check nonces and hides why calls
 // fail). Each call is traced alone, with the changes of earlier ones as state overrides.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem, nonceProblem } from "../../domain/blockProblems.ts";
 import { termsProblem } from "../checks.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { applyDiff, isObject, readHex } from "../engines/nodeObjects.ts";
+import { applyDiff, readHex } from "../engines/nodeObjects.ts";
 import { frameError, traceCall } from "../engines/traces.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";

@@ -30,7 +30,7 @@ export type EngineBlock = Omit<BlockContext, "fork">;
 /** A chain of transactions that passed the relay's own checks. */
 export interface EngineRequest {
 	readonly block: EngineBlock;
-	/** 32 bytes of hex each: the published ones, or random ones while these are not known. Null where the node refuses it. */
+	/** 32 bytes of hex each: the published ones, or random ones while these are not known. Null where the node does not support it. */
 	readonly prevRandao: string | null;
 	readonly beaconRoot: string | null;
 	readonly chain: readonly DecodedTransaction[];
@@ -65,7 +65,7 @@ export type NodeAnswer =
 	| { readonly kind: "result"; readonly value: unknown }
 	/** The transaction failed. */
 	| { readonly kind: "failed"; readonly error: SimulationError }
-	/** The node refuses the request: the method, these params, or so much at once. No verdict on the transaction. */
+	/** The node does not support the request: the method, these params, or so much at once. No verdict on the transaction. */
 	| { readonly kind: "unsupported" }
 	/** No verdict: the node failed; `isMissing` if it does not have the requested block yet. */
 	| { readonly kind: "fault"; readonly isMissing?: boolean };

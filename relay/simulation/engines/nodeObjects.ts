@@ -4,11 +4,12 @@
 import { bytesToHex, parseNodeQuantity, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { authorizationsBySigner, lastEffective, type Signer } from "../../domain/authorizations.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { AccountOverride, EngineBlock, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
-/** anvil refuses blob fees of more than 128 bits. */
+/** anvil takes no blob fees of more than 128 bits. */
 const MAX_UINT128 = (1n << 128n) - 1n;
 
 /** The transaction as a call, with its signed fees, by which a validating node computes its maximum cost. */
@@ -193,7 +194,7 @@ export function emitsEvents(logs: unknown): boolean {
 }
 
 /** The result of one call of `eth_simulateV1`. */
-export interface CallResult {
+export interface SimulatedCall {
 	readonly success: boolean;
 	readonly gasUsed: bigint;
 	/** Lower-case 0x hex. */
@@ -203,7 +204,7 @@ export interface CallResult {
 }
 
 /** Parses the result of one call; null if malformed. */
-export function readCallResult(call: unknown): CallResult | null {
+export function readSimulatedCall(call: unknown): SimulatedCall | null {
 	if (!isObject(call)) return null;
 	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
 	const returnData = readHex(call.returnData);
@@ -237,11 +238,6 @@ export function onlyCall(
 	if (!isObject(call) || call.status !== "0x1") return null;
 	const returned = readHex(call.returnData);
 	return returned === null ? null : { returned, gasUsed: parseNodeQuantity(call.gasUsed) };
-}
-
-/** Whether `value` is an object, not an array. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-	return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Lower-case 0x hex of whole bytes, or null. */

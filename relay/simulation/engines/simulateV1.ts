@@ -6,18 +6,18 @@
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem } from "../../domain/blockProblems.ts";
 import { timestampBehind } from "../../domain/chain.ts";
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import type { Ask, EngineBlock, NodeAnswer, Part, RequestLimits } from "./engine.ts";
 import {
 	blockOverrides,
-	type CallResult,
 	firstBalance,
-	isObject,
 	PROBE_ADDRESS,
 	PROBE_CALLER,
-	readCallResult,
+	readSimulatedCall,
+	type SimulatedCall,
 	signedCall,
 } from "./nodeObjects.ts";
 import { BLOCK_FULL, callError, EXECUTION_FAILED, NO_VERDICT, saysCapped, stopsAt } from "./verdicts.ts";
@@ -39,7 +39,7 @@ export type PartAnswer =
 			/** The last one failed, and the node did not say why. */
 			readonly unexplained: boolean;
 	  }
-	/** The node refuses it. */
+	/** The node does not support it. */
 	| { readonly kind: "unsupported" };
 
 type Ran = Extract<PartAnswer, { kind: "ran" }> & {
@@ -188,7 +188,7 @@ async function runPrefix(
  */
 export function simulateCall(part: Part, blocks: readonly number[], limits: RequestLimits): RpcCall {
 	const { chain, block, prevRandao, beaconRoot, state } = part;
-	// In each block, since reth refuses a request of which one block names none.
+	// In each block, since reth rejects a request of which one block names none.
 	const gasLimit = toQuantity(blockGas(block, limits));
 	const drawn = {
 		...(prevRandao === null ? {} : { prevRandao }),
@@ -257,15 +257,15 @@ function blockGas({ gasLimit }: EngineBlock, { maxBlockGas }: RequestLimits): bi
 }
 
 /** The results of `count` transactions in `blocks` blocks, and of the balance read; null if some are missing. */
-function readCalls(value: unknown, count: number, blocks: number): readonly CallResult[] | null {
+function readCalls(value: unknown, count: number, blocks: number): readonly SimulatedCall[] | null {
 	if (!Array.isArray(value)) return null;
 	// Counted from the end, because nodes may add blocks before them.
 	const calls = value.slice(-blocks - 1).flatMap((block: unknown) => (isObject(block) ? block.calls : null));
-	const results = calls.map(readCallResult).filter((call) => call !== null);
+	const results = calls.map(readSimulatedCall).filter((call) => call !== null);
 	return calls.length === count + 1 && results.length === calls.length ? results : null;
 }
 
-function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint): Ran {
+function readOutcomes(part: Part, results: readonly SimulatedCall[], gasCap: bigint): Ran {
 	const outcomes: SimulationOutcome[] = [];
 	let finalCount = 0;
 	let used = 0n;
@@ -297,7 +297,7 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 function withPayment(
 	part: Part,
 	ran: Ran,
-	results: readonly CallResult[],
+	results: readonly SimulatedCall[],
 	without: NodeAnswer | undefined,
 ): Ran {
 	const last = ran.outcomes.at(-1);
@@ -316,7 +316,7 @@ function withPayment(
 	return { ...ran, outcomes: [...ran.outcomes.slice(0, -1), { ...last, paid }] };
 }
 
-function readWord(answer: CallResult | undefined, index: 0 | 1): bigint | null {
+function readWord(answer: SimulatedCall | undefined, index: 0 | 1): bigint | null {
 	if (answer?.success !== true || answer.returnData.length !== 2 + 2 * 64) return null;
 	return BigInt(`0x${answer.returnData.slice(2 + 64 * index, 66 + 64 * index)}`);
 }

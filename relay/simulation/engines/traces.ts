@@ -1,13 +1,14 @@
 // Runs single transactions by `debug_traceCall`, each with the changes of earlier ones as state overrides. Used where a node's
-// `eth_simulateV1` refuses them (anvil: creations), hides why they fail (anvil) or has too little gas.
+// `eth_simulateV1` does not support them (anvil: creations), hides why they fail (anvil) or has too little gas.
 // https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
 // Also sums the transfers of Ether in a trace; fees and reverted transfers do not count.
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
+import { type Fields, isObject } from "../../../shared/jsonrpc/fields.ts";
 import { fundsProblem } from "../../domain/blockProblems.ts";
-import type { Fields } from "../../domain/nodeJson.ts";
+
 import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import type { Ask, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 import {
@@ -16,11 +17,10 @@ import {
 	blockOverrides,
 	emitsEvents,
 	firstBalance,
-	isObject,
 	readHex,
 	signedCall,
 } from "./nodeObjects.ts";
-import { EXECUTION_FAILED, NO_VERDICT, REFUSED, readExecutionError } from "./verdicts.ts";
+import { EXECUTION_FAILED, NO_VERDICT, readExecutionError, UNSUPPORTED } from "./verdicts.ts";
 
 const CALLS = { tracer: "callTracer" };
 const CALLS_WITH_LOGS = { ...CALLS, tracerConfig: { withLog: true } };
@@ -45,12 +45,12 @@ export async function traceFirst(part: Part, ask: Ask, changes = part.chain.leng
 	if (funds !== null) return endedWith({ ok: false, error: funds });
 	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), { changes, logs: true }, ask);
 	if (called?.kind === "failed") return endedWith({ ok: false, error: called.error });
-	if (called?.kind === "unsupported") return endedWith(REFUSED);
+	if (called?.kind === "unsupported") return endedWith(UNSUPPORTED);
 	if (called?.kind !== "result") return endedWith(NO_VERDICT);
 	const outcome = readFrame(called.value, part, part.measured && part.chain.length === 1);
 	if (outcome === null) return endedWith(NO_VERDICT);
 	if (changed?.kind !== "result")
-		return { outcome, state: null, noState: changed?.kind === "unsupported" ? REFUSED : NO_VERDICT };
+		return { outcome, state: null, noState: changed?.kind === "unsupported" ? UNSUPPORTED : NO_VERDICT };
 	return { outcome, state: applyDiff(part.state, changed.value, tx), noState: NO_VERDICT };
 }
 
@@ -58,16 +58,16 @@ function endedWith(outcome: SimulationOutcome): Traced {
 	return { outcome, state: null, noState: NO_VERDICT };
 }
 
-/** The state after the first `count` transactions of `part`, as overrides; `refused`: the node does not trace; null: it failed to. */
+/** The state after the first `count` transactions of `part`, as overrides; `unsupported`: the node does not trace; null: it failed to. */
 export async function stateAfter(
 	part: Part,
 	count: number,
 	ask: Ask,
-): Promise<StateOverrides | "refused" | null> {
+): Promise<StateOverrides | "unsupported" | null> {
 	let { state } = part;
 	for (const tx of part.chain.slice(0, count)) {
 		const [changed] = await ask([traceOf(tracedIn(part, state, tx), CHANGES)]);
-		if (changed?.kind === "unsupported") return "refused";
+		if (changed?.kind === "unsupported") return "unsupported";
 		const next = changed?.kind === "result" ? applyDiff(state, changed.value, tx) : null;
 		if (next === null) return null;
 		state = next;

@@ -7,7 +7,7 @@ import type { RpcAnswer, UpstreamError } from "../../../shared/jsonrpc/client.ts
 import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
 import type { EngineRequest, NodeAnswer } from "./engine.ts";
-import { type CallResult, readHex } from "./nodeObjects.ts";
+import { readHex, type SimulatedCall } from "./nodeObjects.ts";
 
 type Meaning = "unsupported" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
@@ -52,7 +52,7 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 	[-32601, "unsupported"],
 	[-32602, "unsupported"],
 	[-32004, "unsupported"],
-	// Unknown words of a refusal of the whole request: no verdict.
+	// Unknown words for the whole request: no verdict.
 	[-32000, "unsupported"],
 	[-38025, INITCODE],
 	[-32003, FAILED],
@@ -107,12 +107,12 @@ export function readAnswer(answer: RpcAnswer): NodeAnswer {
 	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
 }
 
-/** HTTP statuses by which providers refuse a method, or what a plan does not include. */
-const REFUSING_STATUS: ReadonlySet<number> = new Set([402, 403, 404, 405, 501]);
+/** HTTP statuses by which providers say that a method is not supported, or not included in a plan. */
+const UNSUPPORTED_STATUS: ReadonlySet<number> = new Set([402, 403, 404, 405, 501]);
 
 /** What a failed transport says of a call. */
 export function readTransportError({ code, status = 0 }: UpstreamError): NodeAnswer {
-	return { kind: code === "httpStatus" && REFUSING_STATUS.has(status) ? "unsupported" : "fault" };
+	return { kind: code === "httpStatus" && UNSUPPORTED_STATUS.has(status) ? "unsupported" : "fault" };
 }
 
 /**
@@ -137,7 +137,7 @@ const VM_ERROR_CODE = -32015;
  * failed` for everything).
  */
 export function callError(
-	{ error: { code, message, data }, returnData, gasUsed }: CallResult,
+	{ error: { code, message, data }, returnData, gasUsed }: SimulatedCall,
 	gas: bigint | null,
 	{ authorizationList }: Pick<DecodedTransaction, "authorizationList">,
 ): SimulationError | null {
@@ -161,7 +161,7 @@ function findPattern(message: string): Meaning | undefined {
 }
 
 /** Whether the node says that its gas cap, and not the transaction, may be the cause of the failure (geth does for some). */
-export function saysCapped({ error: { message } }: CallResult): boolean {
+export function saysCapped({ error: { message } }: SimulatedCall): boolean {
 	return /gas ?cap/i.test(message);
 }
 
@@ -174,8 +174,8 @@ export const NO_VERDICT: SimulationOutcome = {
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
 
-/** The outcome where the node refuses each way to simulate it. */
-export const REFUSED: SimulationOutcome = {
+/** The outcome where the node supports no way to simulate it. */
+export const UNSUPPORTED: SimulationOutcome = {
 	ok: false,
 	isImpossible: true,
 	error: { code: "NODE_UNAVAILABLE", message: "simulation not possible: the node refuses it" },

@@ -1,6 +1,6 @@
 // Lets only one process at a time write to a store, across machines. The lock is an advisory lock, which ends with the session of
 // its process. A row also holds an expiry time, for a suspended process that keeps its session, and an epoch, the fencing token
-// by which writes of a former holder are refused.
+// by which writes of a former holder fail.
 
 import type pg from "pg";
 import { type Clock, pause, type Timer } from "../../clock.ts";

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	BOOST_SETTINGS,
-	fallbackRefusals,
 	readBoostConfig,
 	sameUpstream,
 	sameUpstreamWarning,
 	startWarnings,
+	unfitPaths,
 } from "../../../boost-proxy/config.ts";
 import { SettingError } from "../../../shared/config.ts";
 import { ManualClock } from "../../support/manualClock.ts";
@@ -182,7 +182,7 @@ test("whole URLs are used unchanged, with or without a base", () => {
 });
 
 /** Settings of a fallback, and why /fast and /noreverts may not go there. */
-const REFUSALS: readonly (readonly [Readonly<Record<string, string>>, string | null, string | null])[] = [
+const UNFIT: readonly (readonly [Readonly<Record<string, string>>, string | null, string | null])[] = [
 	[{}, null, null],
 	[{ FALLBACK_URL: "none" }, "there is no fallback", "there is no fallback"],
 	[{ FALLBACK_DIALECT: "flashbots" }, null, null],
@@ -206,9 +206,9 @@ const REFUSALS: readonly (readonly [Readonly<Record<string, string>>, string | n
 		null,
 	],
 ];
-for (const [env, fast, noreverts] of REFUSALS) {
+for (const [env, fast, noreverts] of UNFIT) {
 	test(`what ${JSON.stringify(env)} means for what may be forwarded`, () => {
-		assert.deepEqual(fallbackRefusals(readBoostConfig({ ...NEEDED, ...env }).fallback), { fast, noreverts });
+		assert.deepEqual(unfitPaths(readBoostConfig({ ...NEEDED, ...env }).fallback), { fast, noreverts });
 	});
 }
 

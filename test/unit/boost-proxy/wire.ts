@@ -257,7 +257,7 @@ export class NearSide extends HttpUpstream {
 		const path = { transport, asIs: false };
 		const transports = { fast: path, noreverts: path };
 		super(
-			{ name: far.name, refusals: { fast: null, noreverts: null }, ...options },
+			{ name: far.name, unfitPaths: { fast: null, noreverts: null }, ...options },
 			{
 				breaker,
 				clock,
@@ -389,13 +389,13 @@ export async function playUpstreams(options: {
 	readonly clock: ManualClock;
 	readonly dialect: DialectName;
 	/** What the fallback's path is not fit for. */
-	readonly refusals?: UpstreamOptions["refusals"];
+	readonly unfitPaths?: UpstreamOptions["unfitPaths"];
 }) {
-	const { hashOf, clock, dialect, refusals } = options;
+	const { hashOf, clock, dialect, unfitPaths } = options;
 	const relay = new PlayedUpstream("relay", hashOf);
 	const fallback = new PlayedUpstream("fallback", hashOf);
 	await relay.plug(null, clock);
-	await fallback.plug(dialect, clock, refusals === undefined ? {} : { refusals });
+	await fallback.plug(dialect, clock, unfitPaths === undefined ? {} : { unfitPaths });
 	const tap = new Tap([relay, fallback]);
 	clock.settled = () => tap.settled();
 	const end = async (): Promise<void> => {

@@ -228,7 +228,7 @@ scenario("a sender's cancels are limited, by self-transfers too", async (fixture
 		await cancel(fixture, tx);
 	}
 	for (const more of await fixture.take(soft(), toSelf()))
-		assert.equal(more.outcome === "refused" && more.rejection.code, "SENDER_FULL");
+		assert.equal(more.outcome === "rejected" && more.rejection.code, "SENDER_FULL");
 	await blocks(fixture, UNTIL_ARCHIVED);
 	assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
 });

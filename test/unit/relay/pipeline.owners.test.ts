@@ -42,13 +42,13 @@ function holds(fixture: StagesFixture): string {
 	const { owners } = fixture.records.get(hash)?.record ?? TX;
 	const { path, refundRecipient } = termsOf(owners);
 	const pending = fixture.pool.get(hash)?.transaction ?? TX;
-	const { shared } = pending;
+	const { sharing } = pending;
 	assert.deepEqual(
 		[pending.path, pending.refundRecipient],
 		[path, refundRecipient],
 		"the pool and the record",
 	);
-	return `${path} ${shared} ${refundRecipient === R ? "R" : refundRecipient === S ? "S" : "sender"}`;
+	return `${path} ${sharing} ${refundRecipient === R ? "R" : refundRecipient === S ? "S" : "sender"}`;
 }
 
 async function cancelBy(fixture: StagesFixture, name: string): Promise<boolean> {
@@ -359,11 +359,11 @@ class Model {
 		const paths = counted.map(({ path = "fast" }) => path);
 		const order = ["fullprivacy", "noreverts", "fast", "maxbackruns", "nochecks"] as const;
 		const path = order.find((one) => paths.includes(one)) ?? "fast";
-		const shares = new Set(paths.map((one) => ENDPOINTS[one].shared as string));
-		const shared = shares.has("never") ? "never" : shares.has("likely") ? "likely" : "always";
+		const shares = new Set(paths.map((one) => ENDPOINTS[one].sharing as string));
+		const sharing = shares.has("never") ? "never" : shares.has("likely") ? "likely" : "always";
 		const refunds = new Set(counted.map(({ refund }) => refund ?? null));
 		const [refund] = refunds.size === 1 ? refunds : [null];
-		return `${path} ${shared} ${refund === R ? "R" : refund === S ? "S" : "sender"}`;
+		return `${path} ${sharing} ${refund === R ? "R" : refund === S ? "S" : "sender"}`;
 	}
 
 	cancel(by: string): boolean {

@@ -245,7 +245,7 @@ export class StagesFixture {
 
 	/** Sends bytes as a client does, with the sender's signature where `signer` says so; resolves with its answer. */
 	submit(transaction: PrivateTransaction, signer: string | null = null): Promise<SubmitOutcome> {
-		const { tx, receivedAt: _, owners, shared: __, ...options } = transaction;
+		const { tx, receivedAt: _, owners, sharing: __, ...options } = transaction;
 		const requester = { address: owners[0]?.address ?? null, signer };
 		return this.pipeline.submit({ ...options, raw: tx.raw, requester });
 	}

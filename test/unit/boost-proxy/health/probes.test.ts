@@ -1,60 +1,11 @@
-// The requests and results of the probes for the relay and a third party, and the head that the relay's is compared with.
+// The requests and results of the probes for the relay and a third party.
 
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
-import type { Transport } from "../../../../boost-proxy/domain/ports.ts";
+import { test } from "node:test";
 import { FAULTS, type TransportResult } from "../../../../boost-proxy/domain/request.ts";
-import { createHeadReference, fallbackProbe, relayProbe } from "../../../../boost-proxy/health/probes.ts";
-import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
-import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { fallbackProbe, relayProbe } from "../../../../boost-proxy/health/probes.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-
-const answered = (status: number, body: unknown): TransportResult => ({
-	kind: "answered",
-	status,
-	retryAfterS: undefined,
-	body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
-});
-const result = (value: unknown, status = 200) => answered(status, { jsonrpc: "2.0", id: 1, result: value });
-const error = (code: number, status = 200) =>
-	answered(status, { jsonrpc: "2.0", id: 1, error: { code, message: "no" } });
-const CUT: TransportResult = { kind: "aborted", sent: false };
-
-/** A transport that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
-class FakeTransport implements Transport {
-	readonly asked: string[] = [];
-	readonly deadlines: number[] = [];
-	readonly answers: Record<string, TransportResult> = {
-		readyz: answered(200, { ready: true }),
-		eth_blockNumber: result("0x64"),
-		eth_chainId: result("0x1"),
-		eth_sendRawTransaction: error(-32000),
-	};
-	tookMs = 0;
-	readonly #clock: ManualClock;
-
-	constructor(clock: ManualClock) {
-		this.#clock = clock;
-	}
-
-	post({ target, body, deadlineMs }: Parameters<Transport["post"]>[0]): Promise<TransportResult> {
-		const { method } = JSON.parse(body.toString()) as { method: string };
-		return this.#answer(method, `${method}${target}`, deadlineMs);
-	}
-
-	get(target: string, deadlineMs: number): Promise<TransportResult> {
-		return this.#answer("readyz", target, deadlineMs);
-	}
-
-	async close(): Promise<void> {}
-
-	async #answer(key: string, asked: string, deadlineMs: number): Promise<TransportResult> {
-		this.asked.push(asked);
-		this.deadlines.push(deadlineMs);
-		if (this.tookMs > 0) await new Promise<void>((resolve) => this.#clock.after(this.tookMs, resolve));
-		return this.answers[key] ?? CUT;
-	}
-}
+import { answered, CUT, error, FakeTransport, result } from "./probeFixture.ts";
 
 /** A relay's probe with a reference at `head`. */
 function relayFixture(head: bigint | null = null, chainId = 1n) {
@@ -196,68 +147,4 @@ test("a third party must answer its chain id, and the expected one if known", as
 		transport.asked.every((asked) => asked === "eth_chainId"),
 		"asked at its address itself",
 	);
-});
-
-/** A reference that asks a node that is set, or a fallback. */
-async function referenceFixture(t: TestContext, of: "node" | "fallback") {
-	const clock = new ManualClock();
-	const transport = new FakeTransport(clock);
-	const warned: string[] = [];
-	const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
-	const set = { head: "0x64", chainId: "0x1", isUp: true };
-	let calls = 0;
-	const node = {
-		async call({ method }: { readonly method: string }) {
-			calls++;
-			if (!set.isUp) throw new UpstreamError("timeout");
-			return { ok: true, result: method === "eth_chainId" ? set.chainId : set.head } as const;
-		},
-	};
-	const reference = createHeadReference(
-		{ slot: { ms: 12_000 } },
-		{ node: of === "node" ? node : null, fallback: transport, clock, log },
-	);
-	assert.equal(reference.head, null);
-	await reference.start();
-	t.after(() => reference.stop());
-	await clock.advance(0);
-	return { clock, transport, set, reference, warned, calls: () => calls };
-}
-
-test("the reference is the independent node's head, read once a slot, and nothing once it is old", async (t) => {
-	const { clock, transport, set, reference, calls } = await referenceFixture(t, "node");
-	assert.equal(reference.head, 100n);
-	assert.equal(reference.headOf(1n), 100n);
-	set.head = "0x65";
-	await clock.advance(11_999);
-	assert.equal(reference.head, 100n);
-	await clock.advance(1);
-	assert.equal(reference.head, 101n);
-	assert.equal(calls(), 3, "its chain id was asked once");
-	set.isUp = false;
-	await clock.advance(36_000);
-	assert.equal(reference.head, 101n);
-	await clock.advance(1);
-	assert.equal(reference.head, null);
-	assert.equal(reference.headOf(1n), null);
-	set.isUp = true;
-	await clock.advance(12_000);
-	assert.equal(reference.head, 101n);
-	assert.deepEqual(transport.asked, [], "with a node of one's own nobody else is asked");
-	await reference.stop();
-	assert.equal(clock.timers, 0);
-});
-
-test("a reference of another chain is not used, which is logged once", async (t) => {
-	const { clock, set, reference, warned } = await referenceFixture(t, "node");
-	for (const _ of [1, 2, 3]) {
-		assert.equal(reference.headOf(5n), null);
-		await clock.advance(12_000);
-	}
-	assert.equal(warned.length, 1);
-	// It turns out that it was put right.
-	set.chainId = "0x5";
-	assert.equal(reference.headOf(5n), null);
-	await clock.advance(12_000);
-	assert.equal(reference.headOf(5n), 100n);
 });

@@ -155,11 +155,11 @@ test("ready while the relay, or a fallback that some path allows, is available",
 		if (relayOut) relay.state = "half-open";
 		const breaker = new PlayedBreaker("fallback");
 		if (what === "out") breaker.state = "open";
-		const refusal = (path: string) =>
+		const whyUnfit = (path: string) =>
 			what === "refused" || (what === "fast alone" && path === "noreverts") ? "not private" : null;
 		const check = upstreamCheck({
 			relay: { breaker: relay },
-			fallback: what === "none" ? null : { breaker, refusal },
+			fallback: what === "none" ? null : { breaker, whyUnfit },
 		});
 		assert.equal(check.name, "upstream");
 		const result = await check.check();

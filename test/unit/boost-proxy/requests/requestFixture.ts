@@ -99,8 +99,8 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const { journal, clock, disk } = await journalFixture(options.limits, options.disk);
 	const { rows } = journal;
 	/** Why the fallback may not have a path's transactions. */
-	const refusals: Record<BoostPath, string | null> = { fast: null, noreverts: null };
-	const played = await playUpstreams({ hashOf, clock, dialect, refusals });
+	const unfitPaths: Record<BoostPath, string | null> = { fast: null, noreverts: null };
+	const played = await playUpstreams({ hashOf, clock, dialect, unfitPaths });
 	ends.push(played.end);
 	const relay = new AnsweringUpstream(played.relay);
 	const fallback = new AnsweringUpstream(played.fallback);
@@ -140,7 +140,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		...changed,
 	});
 	return {
-		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request, refusals },
+		...{ journal, clock, disk, relay, fallback, submissions, cancels, chain, request, unfitPaths },
 		triggers: () => triggers,
 	};
 }

@@ -115,10 +115,10 @@ for (const [name, { message, ...expected }] of NOBODY) {
 	scenario(
 		`no upstream accepts it, ${name}: the reason is returned, and nothing is kept`,
 		async (fixture) => {
-			const { submissions, journal, relay, fallback, request, refusals } = fixture;
+			const { submissions, journal, relay, fallback, request, unfitPaths } = fixture;
 			relay.isUnavailable = name === "both out" || name === "not for the fallback";
 			fallback.isUnavailable = name === "both out" || name === "an internal error";
-			refusals.noreverts = NO_REVERTS;
+			unfitPaths.noreverts = NO_REVERTS;
 			relay.deliveries = [INTERNAL];
 			const state = request({
 				...(name === "no time" ? { until: 0 } : {}),

@@ -54,7 +54,7 @@ test("a row that lives on has at least half a life left, after a restart too", a
 test("without room nothing is kept", async () => {
 	const { journal } = await fixture({ maxLive: 2 });
 	await Promise.all([journal.add(newEntry(1), "relay"), journal.add(newEntry(2), "relay")]);
-	assert.equal(journal.rows.refusal(newEntry(3)), "total");
+	assert.equal(journal.rows.exceeded(newEntry(3)), "total");
 	assert.equal(await journal.add(newEntry(3), "relay"), false);
 	assert.equal(journal.get(hashOf(3)), null);
 	assert.deepEqual([journal.depth, journal.rows.isFull], [2, true]);
@@ -74,28 +74,28 @@ test("one client has a sixteenth of the entries and of the bytes, by its network
 		newEntry(n, { address: `2001:db8:1:2${n}::${n}`, raw: rawOf(n, length) });
 	assert.equal(await journal.add(of(1), "relay"), true);
 	assert.equal(await journal.add(of(2), "relay"), true);
-	assert.equal(journal.rows.refusal(of(3)), "client");
+	assert.equal(journal.rows.exceeded(of(3)), "client");
 	assert.equal(await journal.add(of(3), "relay"), false);
 	assert.equal(await journal.add(newEntry(4), "relay"), true);
 	// The same again needs no room; one that was not acknowledged changes hands.
-	assert.equal(journal.rows.refusal(of(2)), null);
+	assert.equal(journal.rows.exceeded(of(2)), null);
 	await journal.settle(hashOf(1), false);
 	assert.equal(await journal.add(newEntry(1), "relay"), true);
-	assert.equal(journal.rows.refusal(of(3)), null);
-	assert.equal(journal.rows.refusal(of(3, 9_000)), "client", "bytes");
+	assert.equal(journal.rows.exceeded(of(3)), null);
+	assert.equal(journal.rows.exceeded(of(3, 9_000)), "client", "bytes");
 	await journal.end(hashOf(2), "mined");
 	assert.equal(await journal.add(of(3, 8_857), "relay"), true);
-	assert.equal(journal.rows.refusal(of(5)), "client");
+	assert.equal(journal.rows.exceeded(of(5)), "client");
 	// What a restart finds counts as before, what is opened again too.
 	const again = (await reopened(disk, options)).journal;
-	assert.equal(again.rows.refusal(of(5, 120)), "client");
-	assert.equal(again.rows.refusal(of(5, 119)), null);
+	assert.equal(again.rows.exceeded(of(5, 120)), "client");
+	assert.equal(again.rows.exceeded(of(5, 119)), null);
 	await again.end(hashOf(3), "mined");
 	await again.reopen(hashOf(2));
-	assert.equal(again.rows.refusal(of(5, 10_000 - 512 - 632)), null);
-	assert.equal(again.rows.refusal(of(5, 10_000 - 512 - 631)), "client");
+	assert.equal(again.rows.exceeded(of(5, 10_000 - 512 - 632)), null);
+	assert.equal(again.rows.exceeded(of(5, 10_000 - 512 - 631)), "client");
 	await again.reopen(hashOf(3));
-	assert.equal(again.rows.refusal(of(5)), "client");
+	assert.equal(again.rows.exceeded(of(5)), "client");
 	await again.close();
 	await journal.close();
 });

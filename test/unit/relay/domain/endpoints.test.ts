@@ -19,10 +19,10 @@ const PATHS = [
 test("there are five paths, / is /fast, and each has the policy of its row", () => {
 	assert.deepEqual([Object.keys(ENDPOINTS), DEFAULT_PATH], [PATHS.map(([path]) => path), "fast"]);
 	for (const row of PATHS) {
-		const [path, simulated, resimulated, shared, mayRevert, builders, form, fastMode, soft] = row;
+		const [path, simulated, resimulated, sharing, mayRevert, builders, form, fastMode, soft] = row;
 		assert.deepEqual(
 			policyOf(path),
-			{ simulated, resimulated, shared, mayRevert, builders, form, fastMode, softCancellations: soft },
+			{ simulated, resimulated, sharing, mayRevert, builders, form, fastMode, softCancellations: soft },
 			path,
 		);
 		assert.ok(isSubmissionPath(path), path);

@@ -6,7 +6,7 @@ import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts"
 import type { Rejection } from "../../../../relay/domain/rejection.ts";
 import {
 	ACCOUNT_RULES,
-	firstRefusal,
+	firstRejection,
 	hopelessFeeCap,
 	STATIC_RULES,
 } from "../../../../relay/domain/transactionRules.ts";
@@ -96,18 +96,18 @@ function textOf(refusal: Rejection | null): Expected {
 
 function judge(row: Row): Rejection | null {
 	const tx = { ...signedTransaction(row.tx), ...row.fields };
-	return firstRefusal(STATIC_RULES, tx, CHAIN, { ...NEXT, ...row.next });
+	return firstRejection(STATIC_RULES, tx, CHAIN, { ...NEXT, ...row.next });
 }
 
 test("a used nonce is reported before missing funds, since wallets match on the first", () => {
 	const broke = { ...ACCOUNT, balance: 0n };
-	const of = (nonce: number) => firstRefusal(ACCOUNT_RULES, signedTransaction({ nonce }), broke)?.code;
+	const of = (nonce: number) => firstRejection(ACCOUNT_RULES, signedTransaction({ nonce }), broke)?.code;
 	assert.deepEqual([9, 10, 74, 75].map(of), [
 		...["NONCE_TOO_LOW", "INSUFFICIENT_FUNDS", "INSUFFICIENT_FUNDS", "NONCE_TOO_HIGH"],
 	]);
 	const contract = { ...broke, code: "contract" as const };
 	assert.equal(
-		firstRefusal(ACCOUNT_RULES, signedTransaction({ nonce: 9 }), contract)?.code,
+		firstRejection(ACCOUNT_RULES, signedTransaction({ nonce: 9 }), contract)?.code,
 		"SENDER_NOT_EOA",
 	);
 });

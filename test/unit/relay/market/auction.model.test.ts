@@ -156,14 +156,14 @@ class Run {
 				blocks: { first: BigInt(first), last: BigInt(first + one.span) },
 				backrun: rawTransaction(tx),
 			})
-			.catch((thrown: Error) => ({ outcome: "refused" as const, code: thrown.message }));
+			.catch((thrown: Error) => ({ outcome: "rejected" as const, code: thrown.message }));
 		const isBarred = this.#isBarred(modelBid);
 		const isUnknown = this.#out.now.has(client) || this.#failing.now.has(one.target);
-		const expected = isBarred || isUnknown ? "refused" : "accepted";
+		const expected = isBarred || isUnknown ? "rejected" : "accepted";
 		assert.equal(outcome.outcome, expected, JSON.stringify(outcome));
-		if (outcome.outcome === "refused") {
+		if (outcome.outcome === "rejected") {
 			if (isBarred) assert.equal(outcome.code, "BARRED");
-			this.seen.add(isBarred ? "barred" : "refused");
+			this.seen.add(isBarred ? "barred" : "rejected");
 			return;
 		}
 		for (const old of this.#bids)

@@ -124,6 +124,6 @@ export const CORNERS = [
 	"later",
 	"restarted",
 	"left",
-	"refused",
+	"rejected",
 	...["target ended", "target mined", "runner-up", "outbid", "no place"],
 ];

@@ -186,7 +186,7 @@ export class AuctionFixture {
 		this.label(hash, label);
 		const account = { address: from, block: this.head.number, nonce: 0n, balance: 10n ** 21n };
 		const added = await this.transactions.changes.add(transaction, { ...account, code: "none" }, false);
-		if (added.outcome === "refused") throw new Error(added.rejection.message);
+		if (added.outcome === "rejected") throw new Error(added.rejection.message);
 		if (options.shared !== false) this.transactions.shared(transaction);
 		if (options.out !== false) this.sendTarget(transaction);
 		return transaction;
@@ -201,7 +201,7 @@ export class AuctionFixture {
 	/** Marks the target as sent for the next block, without notifying the auctioneer. */
 	sendTarget(transaction: PrivateTransaction): void {
 		const how = { block: this.next, builders: this.builders.all, behindHidden: false, unsimulated: null };
-		this.transactions.sent(this.entry(transaction), how);
+		this.transactions.goesOut(this.entry(transaction), how);
 	}
 
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
@@ -377,7 +377,7 @@ export class PlainFixture extends AuctionFixture {
 	/** Sends one that is refused; answers `CODE message`. */
 	async refused(entries: readonly Entry[], options: PlainOptions = {}): Promise<string> {
 		const outcome = await this.plainBundle(entries, options);
-		if (outcome.outcome !== "refused") throw new Error("accepted");
+		if (outcome.outcome !== "rejected") throw new Error("accepted");
 		return `${outcome.code} ${outcome.message}`;
 	}
 

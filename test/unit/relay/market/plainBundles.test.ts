@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bundleHash } from "../../../../relay/domain/bundle.ts";
 import type { SimulationErrorCode } from "../../../../relay/domain/simulation.ts";
+import { SLICE_MS } from "../../../../shared/clock.ts";
 import { PlainFixture as Fixture, type PlainOptions } from "./auctionFixture.ts";
 
 const RANGE = { first: 101, last: 105, uuid: "u" };
@@ -47,7 +48,7 @@ for (const [name, refunding, builders, isTaken] of [
 	test(`a refund ${name}: ${isTaken ? "taken" : "refused"}; without one the bundle is taken`, async () => {
 		const fixture = new Fixture({ refunding });
 		const outcome = await fixture.plainBundle([1], { refund: REFUND, builders });
-		assert.equal(outcome.outcome === "refused" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
+		assert.equal(outcome.outcome === "rejected" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
 		if (!isTaken) assert.deepEqual([fixture.lines(), fixture.published], [[], []]);
 		await fixture.taken([1], { builders });
 	});
@@ -348,7 +349,7 @@ test("what happens while a new bundle is simulated counts", async () => {
 		await happens(fixture);
 		open();
 		const outcome = await sent;
-		const result = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, fixture.next);
+		const result = outcome.outcome === "rejected" ? outcome.code : fixture.status(outcome.hash, fixture.next);
 		assert.deepEqual([result, fixture.lines()], [expected, lines], name);
 	}
 });
@@ -377,9 +378,12 @@ test("many bundles are looked at in slices, for one head after another", async (
 	const fixture = new Fixture();
 	const hashes: string[] = [];
 	for (let i = 1; i <= 30; i += 1) hashes.push(await fixture.taken([i], { first: 101, last: 105 }));
-	// As if each took a millisecond.
+	// As if a slice's time were over at each reading.
 	let ms = fixture.clock.monotonic();
-	fixture.clock.monotonic = () => ++ms;
+	fixture.clock.monotonic = () => {
+		ms += SLICE_MS;
+		return ms;
+	};
 	const missed = (block: number) =>
 		hashes.filter((hash) => fixture.status(hash, block) === "NOT_INCLUDED notChosen").length;
 	const first = fixture.block();

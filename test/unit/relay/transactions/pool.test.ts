@@ -38,7 +38,7 @@ function dearer(nonce: number, percent: number): PrivateTransaction {
 }
 
 function entryOf(outcome: AddOutcome): PoolEntry {
-	assert.ok(outcome.outcome !== "refused");
+	assert.ok(outcome.outcome !== "rejected");
 	return outcome.entry;
 }
 
@@ -142,7 +142,7 @@ function made({ client, bytes, nonce = 0, from, fee = 1_000n, blobFee }: Made): 
 function add(pool: Pool, one: Made): string {
 	const transaction = made(one);
 	const outcome = pool.add(transaction, { ...NEW, address: transaction.tx.from });
-	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+	return outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
 }
 
 const NEXT = {

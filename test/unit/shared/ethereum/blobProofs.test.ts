@@ -26,7 +26,7 @@ const of = (sidecarVersion: 0 | 1, sidecar: TestSidecar) =>
 	signedTransaction({ type: 3, sidecarVersion, sidecar });
 
 function accepted(verdict: BlobVerdict) {
-	if (!verdict.ok) assert.fail(verdict.refusal.message);
+	if (!verdict.ok) assert.fail(verdict.rejection.message);
 	return verdict.tx;
 }
 
@@ -57,7 +57,7 @@ test("cell proofs stay as they are, and so does one proof a blob before Osaka", 
 for (const title of FAULTY_TITLES) {
 	test(`refused: ${title}`, async () => {
 		const [version, sidecar] = faultySidecar(title, real);
-		assert.deepEqual(await proofs.ready(of(version, sidecar), 1, CLIENT), { ok: false, refusal: INVALID });
+		assert.deepEqual(await proofs.ready(of(version, sidecar), 1, CLIENT), { ok: false, rejection: INVALID });
 	});
 }
 
@@ -68,8 +68,8 @@ test("without the library what needs cell proofs is refused, and what has them p
 	for (let i = 0; i < 2; i += 1) {
 		const verdict = await without.ready(given, 1, CLIENT);
 		assert.ok(!verdict.ok);
-		assert.equal(verdict.refusal.code, "BLOBS");
-		assert.match(verdict.refusal.message, /^blob sidecar has no cell proofs: /);
+		assert.equal(verdict.rejection.code, "BLOBS");
+		assert.match(verdict.rejection.message, /^blob sidecar has no cell proofs: /);
 	}
 	for (const [tx, version] of [
 		[given, 0],
@@ -92,10 +92,10 @@ test("a client's blobs wait behind its own: another's come in between, and too m
 	accepted(await honest);
 	assert.ok(ended.filter((client) => client === "192.0.2.66").length >= 14, "what is too much does not wait");
 	const verdicts = await Promise.all(greedy);
-	const busy = verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.refusal]));
+	const busy = verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.rejection]));
 	assert.equal(busy.length, 14, "four seconds of work are six transactions of two blobs");
-	for (const refusal of busy) {
-		assert.deepEqual(refusal, {
+	for (const rejection of busy) {
+		assert.deepEqual(rejection, {
 			code: "CLIENT_FULL",
 			message: "too many blobs from this client are being verified, try again",
 			data: { scope: "client" },
@@ -111,12 +111,12 @@ test("what waits too long is refused with a reason, and its client may try again
 	const own = new BlobProofs({}, { clock });
 	const waiting = own.ready(of(1, real.v1), 1, CLIENT);
 	await clock.advance(20_000);
-	const refusal = {
+	const rejection = {
 		code: "POOL_FULL",
 		message: "txpool is full: too many blobs are being verified",
 		data: { scope: "pool" },
 	};
-	assert.deepEqual(await waiting, { ok: false, refusal });
+	assert.deepEqual(await waiting, { ok: false, rejection });
 	accepted(await own.ready(of(1, real.v1), 1, CLIENT));
 	await own.stop();
 });

@@ -109,7 +109,7 @@ test("refused connections: no byte was sent, for waiting requests as well", asyn
 	const client = clientOf(t, { url, connections: 1 });
 	const results = await Promise.all(Array.from({ length: 5 }, () => client.request(post())));
 	for (const result of results) {
-		assert.deepEqual(endOf(result), failed("refused", false));
+		assert.deepEqual(endOf(result), failed("noConnection", false));
 		assert.equal(result.kind === "failed" && result.reason, "ECONNREFUSED");
 	}
 });

@@ -5,17 +5,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	type BidRequest,
-	BUNDLE_REFUSALS,
+	BUNDLE_REJECTIONS,
 	type BundleOutcome,
 	type PlainBundleRequest,
 } from "../../../../../relay/domain/bundle.ts";
-import type { Market } from "../../../../../relay/domain/ports.ts";
 import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
 import {
 	eth_cancelBundle,
 	eth_sendBundle,
 	mev_sendBundle,
 } from "../../../../../relay/ingress/methods/bundles.ts";
+import type { SearcherMarket } from "../../../../../relay/market/market.ts";
 import type { Client } from "../../../../../shared/client.ts";
 import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
@@ -33,7 +33,7 @@ const BUILDERS = ["one", "two"];
 const METHODS = [eth_sendBundle, eth_cancelBundle, mev_sendBundle];
 
 /** A market that records requests and answers `outcome`. */
-class FakeMarket implements Market {
+class FakeMarket implements Pick<SearcherMarket, "bid" | "submit" | "cancel"> {
 	outcome: BundleOutcome = { outcome: "accepted", hash: HASH };
 	readonly bids: BidRequest[] = [];
 	readonly bundles: PlainBundleRequest[] = [];
@@ -190,10 +190,10 @@ test("a bid may repeat the user's refund, promise more or name recipients: the m
 
 test("every refusal has its code, and a simulation before it is charged to the client", async () => {
 	const client = { address: ADDRESS, signer: null, vouched: false };
-	for (const code of BUNDLE_REFUSALS) {
+	for (const code of BUNDLE_REJECTIONS) {
 		for (const simulated of [true, false]) {
 			const { market, charges, send } = startBundleMethods();
-			market.outcome = { outcome: "refused", code, message: `message for ${code}`, simulated };
+			market.outcome = { outcome: "rejected", code, message: `message for ${code}`, simulated };
 			const { error } = await send({ id: 1, method: "eth_sendBundle", params: [SEND] }, SIGNER);
 			const number = code === "LIMIT" ? -32005 : -32000;
 			assert.deepEqual(error, { code: number, message: `message for ${code}`, data: { reason: code } });

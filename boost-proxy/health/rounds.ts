@@ -1,12 +1,13 @@
 // A loop that repeats one piece of work, never two rounds at a time. The work plans its next round.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 
 /** The shortest time between the starts of two rounds that faults trigger, in ms: faults come in bursts. */
 const GAP_MS = 50;
 
-export class Prober {
+export class Rounds {
 	readonly #intervalMs: number;
 	readonly #work: () => Promise<void>;
 	readonly #clock: Clock;
@@ -85,4 +86,21 @@ export class Prober {
 		this.#running = undefined;
 		if (this.#dueAt !== null && this.#timer === undefined) this.#begin();
 	}
+}
+
+/** Runs `work` at once and then every `everyMs()`; never two at a time. */
+export function repeated(
+	name: string,
+	everyMs: () => number,
+	dependencies: { readonly clock: Clock; readonly log: Logger },
+	work: () => Promise<void>,
+): Component {
+	const rounds: Rounds = new Rounds(everyMs(), {
+		...dependencies,
+		async work() {
+			await work();
+			rounds.planNext(everyMs());
+		},
+	});
+	return { name, start: async () => rounds.plan(0), stop: () => rounds.stop() };
 }

@@ -1,0 +1,102 @@
+// The chain head that the relay's is compared with: that of a node of the operator's, or else the fallback's.
+
+import type { Clock } from "../../shared/clock.ts";
+import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { Transport } from "../domain/ports.ts";
+import { askNumber } from "./questions.ts";
+import { repeated } from "./rounds.ts";
+
+/** The chain head that the relay's is compared with. */
+export interface HeadReference extends Component {
+	/** Block number; null if no recent one is known. */
+	readonly head: bigint | null;
+	/** Whether it is the fallback, whose word alone does not suffice. */
+	readonly isThirdParty: boolean;
+	/** The head, or null if the reference is of another chain. */
+	headOf(chainId: bigint): bigint | null;
+}
+
+export interface HeadReferenceDependencies {
+	/** Independent of both upstreams; null if none is set. */
+	readonly node: Pick<JsonRpcClient, "call"> | null;
+	/** Asked if there is no node; null if there is none either, and the head is never known. */
+	readonly fallback: Transport | null;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** How often the head is read at most, in ms, and after how many rounds without one the last is ignored. */
+const LEAST_MS = 1_000;
+const FRESH_ROUNDS = 3;
+/** The deadline of one request, in ms; at most a round. */
+const ASK_MS = 3_000;
+
+/** Reads the head once a slot, and once a second at most, from `start` on. */
+export function createHeadReference(
+	options: { readonly slot: SlotLength },
+	dependencies: HeadReferenceDependencies,
+): HeadReference {
+	const roundMs = () => Math.max(options.slot.ms, LEAST_MS);
+	const { node, fallback, clock, log } = dependencies;
+	let chainId: bigint | null = null;
+	let reading: { readonly head: bigint; readonly at: number } | null = null;
+	let isWarned = false;
+
+	const read = async (method: string): Promise<bigint | null> => {
+		const deadlineMs = Math.min(ASK_MS, roundMs());
+		if (node !== null) return askNode(node, method, deadlineMs);
+		if (fallback === null) return null;
+		const asked = await askNumber(fallback, method, deadlineMs);
+		return asked.result === "ok" ? asked.quantity : null;
+	};
+	const update = async (): Promise<void> => {
+		try {
+			chainId ??= await read("eth_chainId");
+			const head = await read("eth_blockNumber");
+			if (head !== null) reading = { head, at: clock.monotonic() };
+		} catch (thrown) {
+			log.error("the reference's head was not read", { fault: safeError(thrown) });
+		}
+	};
+	const freshHead = (): bigint | null =>
+		reading !== null && chainId !== null && clock.monotonic() - reading.at <= FRESH_ROUNDS * roundMs()
+			? reading.head
+			: null;
+	return {
+		...repeated("head reference", roundMs, { clock, log }, update),
+		isThirdParty: node === null,
+		get head() {
+			return freshHead();
+		},
+		headOf(asked) {
+			if (asked === chainId) return freshHead();
+			if (chainId !== null && !isWarned) {
+				isWarned = true;
+				log.warn("the relay's head is compared with nothing: the reference is of another chain", {
+					chainId: chainId.toString(),
+				});
+			}
+			// The node or fallback may be of another chain when it comes back.
+			chainId = null;
+			return null;
+		},
+	};
+}
+
+async function askNode(
+	node: Pick<JsonRpcClient, "call">,
+	method: string,
+	deadlineMs: number,
+): Promise<bigint | null> {
+	try {
+		const answer = await node.call({ method, params: [] }, deadlineMs);
+		return answer.ok ? parseNodeQuantity(answer.result) : null;
+	} catch (thrown) {
+		if (thrown instanceof UpstreamError) return null;
+		throw thrown;
+	}
+}
