@@ -1,9 +1,8 @@
 // The table of all rows in memory, by hash and by sender. It is the only place that stores a changed row, so that memory and
 // disk agree and every bound is kept.
 
-import { clientOf } from "../../shared/client.ts";
 import type { Timer } from "../../shared/clock.ts";
-import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
+import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
 	cancelsPendingAt,
@@ -27,6 +26,7 @@ import {
 } from "../domain/row.ts";
 import { Journal, type JournalDependencies } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
+import { LiveRows } from "./liveRows.ts";
 
 export interface RowsDependencies extends JournalDependencies {
 	/** In ms since the epoch; null until it is known. */
@@ -57,19 +57,12 @@ const DEFAULTS = {
 	endedKeepMs: 7 * 24 * 3600 * 1000,
 };
 const REORG_MS = 144_000;
-/** About the bytes that a row takes in addition to its transaction. */
-const ROW_BYTES = 512;
-/** One client's share of the bounds. */
-const CLIENT_PART = 1 / 16;
-/** The largest transaction without blobs that execution clients take. */
-const LARGEST_BYTES = 128 * 1024;
 /** How often old rows are dropped, in ms. */
 const SWEEP_MS = 10_000;
 /** The most rows of a kind that are dropped at a time, so that no commit is large. */
 const SWEEP_BATCH = 1_000;
 /** Until the next sweep, in ms, if more rows may be due than one batch. */
 const SWEEP_PAUSE_MS = 1_000;
-const NONE: readonly Row[] = Object.freeze([]);
 
 /**
  * All rows of the process. A change is in memory at once and is then written; while the store fails it stays in memory until
@@ -83,8 +76,7 @@ export class Rows {
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
-	/** Live rows by sender, in the order of nonce and arrival. Lists are replaced, never changed. */
-	readonly #bySender = new Map<string, readonly Row[]>();
+	readonly #live: LiveRows;
 	/** Hashes of ended rows, each set in the order of their ends. */
 	readonly #endedByUser = new Set<string>();
 	readonly #endedOtherwise = new Set<string>();
@@ -92,10 +84,6 @@ export class Rows {
 	readonly #pendingCancels = new Set<string>();
 	/** Mined rows that can be reopened, in the order of their ends. */
 	readonly #mined = new Set<string>();
-	readonly #counts: Shares;
-	readonly #bytes: Shares;
-	#liveCount = 0;
-	#changes = 0;
 	/** The id of the next new row. */
 	#nextId = 1;
 	#latestVersion = 0;
@@ -106,10 +94,8 @@ export class Rows {
 		this.#limits = { ...DEFAULTS, ...limits };
 		this.#times = limits;
 		this.#dependencies = dependencies;
-		const { maxLive, maxBytes } = this.#limits;
 		this.#journal = new Journal(dependencies);
-		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
-		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
+		this.#live = new LiveRows(this.#limits);
 	}
 
 	/** Reads the rows from the store. Rejects if the store fails. */
@@ -165,7 +151,7 @@ export class Rows {
 
 	/** Number of live rows. */
 	get liveCount(): number {
-		return this.#liveCount;
+		return this.#live.count;
 	}
 
 	/** False from a failed write until everything is on disk again. */
@@ -175,14 +161,12 @@ export class Rows {
 
 	/** Whether there is no room for a large transaction of any client. */
 	get isFull(): boolean {
-		const { maxLive, maxBytes } = this.#limits;
-		const isTaken = this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
-		return isTaken || !this.#hasBacklogRoom;
+		return this.#live.isFull || !this.#hasBacklogRoom;
 	}
 
 	/** How full it is by rows or bytes, whichever is fuller. */
 	get fullness(): Fullness {
-		return fullest([this.#counts.fullness, this.#bytes.fullness]);
+		return this.#live.fullness;
 	}
 
 	get #hasBacklogRoom(): boolean {
@@ -205,17 +189,12 @@ export class Rows {
 	 * the rows makes a new one.
 	 */
 	liveOf(from: string, nonce?: bigint): readonly Row[] {
-		const rows = this.#bySender.get(from) ?? NONE;
-		return nonce === undefined ? rows : ofNonce(rows, nonce);
+		return this.#live.of(from, nonce);
 	}
 
 	/** All live rows, those of a sender by nonce. */
-	*allLive(): Generator<Row> {
-		for (const rows of this.#bySender.values()) {
-			// The look-up is most of the cost, so it is made only if something has changed since.
-			const begun = this.#changes;
-			for (const row of rows) if (begun === this.#changes || this.#rows.get(row.hash) === row) yield row;
-		}
+	allLive(): Generator<Row> {
+		return this.#live.all();
 	}
 
 	/** Ended rows that must still be cancelled at an upstream. */
@@ -243,11 +222,9 @@ export class Rows {
 	}
 
 	/** Which limit leaves no room to {@link add} it: its client's share or the total; null if there is room. */
-	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
-		if (this.live(hash) !== null) return null;
-		if (!this.#hasBacklogRoom) return "total";
-		const client = clientOf(address);
-		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
+	refusal(entry: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
+		if (this.live(entry.hash) !== null) return null;
+		return this.#hasBacklogRoom ? this.#live.refusal(entry) : "total";
 	}
 
 	/**
@@ -355,43 +332,15 @@ export class Rows {
 	/** Replaces `before` by `row` in the table and every index. Returns whether `row` was dropped at once to make room. */
 	#replaceInMemory(before: Row | null, row: Row | null): boolean {
 		const { hash } = (row ?? before) as Row;
-		this.#changes += 1;
 		if (row === null) this.#rows.delete(hash);
 		else this.#rows.set(hash, row);
 		const wasLive = before !== null && isLive(before);
 		const isNowLive = row !== null && isLive(row);
-		const isSameShare = before?.address === row?.address && before?.bytes === row?.bytes;
-		// Its position and its client's share stay the same.
-		if (wasLive && isNowLive && isSameShare && before.receivedAt === row.receivedAt) {
-			const rows = this.liveOf(row.from);
-			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
-		} else {
-			if (wasLive) this.#takeOutLive(before);
-			if (isNowLive) this.#putLive(row);
-		}
+		if (wasLive || isNowLive) this.#live.replace(wasLive ? before : null, isNowLive ? row : null);
 		const ended = isNowLive ? null : row;
 		if (ended !== null || (before !== null && !wasLive)) this.#putEnded(hash, before, ended);
 		if (row !== null && needsWork(row)) this.#onWork();
 		return this.#makeRoom() === hash;
-	}
-
-	#putLive(row: Row): void {
-		const rows = this.liveOf(row.from);
-		// From the end, since most arrive in order.
-		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
-		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
-		this.#liveCount += 1;
-		this.#counts.takeAnyway(clientOf(row.address), 1);
-		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
-	}
-
-	#takeOutLive(row: Row): void {
-		const rows = this.liveOf(row.from).filter((one) => one !== row);
-		if (rows.length > 0) this.#bySender.set(row.from, rows);
-		else this.#bySender.delete(row.from);
-		this.#liveCount -= 1;
-		this.#counts.release(clientOf(row.address), 1);
-		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
 	/** Updates the indexes of ended rows. A row that is there keeps its position. */
@@ -454,20 +403,4 @@ export class Rows {
 		this.#sweeping = null;
 		this.#sweepIn(mined.length + old.length >= SWEEP_BATCH ? SWEEP_PAUSE_MS : SWEEP_MS);
 	}
-}
-
-/** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
-function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
-	let [low, high] = [0, rows.length];
-	while (low < high) {
-		const middle = (low + high) >>> 1;
-		if ((rows[middle] as Row).nonce < nonce) low = middle + 1;
-		else high = middle;
-	}
-	while (rows[high]?.nonce === nonce) high += 1;
-	return low === high ? NONE : rows.slice(low, high);
-}
-
-function isAfter(one: Row, other: Row): boolean {
-	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
 }
