@@ -17,6 +17,7 @@ import { Background } from "../../../../shared/background.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { PRAGUE } from "../../../support/forks.ts";
+import type { FakeDisk } from "../../relay/fakeDisk.ts";
 import { FakeUpstreamBase } from "../fakeUpstream.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
 
@@ -86,12 +87,16 @@ export class FakeUpstream extends FakeUpstreamBase {
 export interface RequestFixtureOptions {
 	readonly dialect?: DialectName;
 	readonly budgetMs?: number;
+	/** Of the rows. */
+	readonly limits?: Parameters<typeof journalFixture>[0];
+	/** What an earlier process has left. */
+	readonly disk?: FakeDisk;
 }
 
 export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const { budgetMs = 10_000, dialect = "mevblocker" } = options;
 	let triggers = 0;
-	const { journal, clock, disk } = await journalFixture();
+	const { journal, clock, disk } = await journalFixture(options.limits, options.disk);
 	const { rows } = journal;
 	const relay = new FakeUpstream("relay", null);
 	const fallback = new FakeUpstream("fallback", dialect);
