@@ -114,7 +114,7 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 		),
 		journalFault: metrics.counter(
 			"boost_journal_faults_total",
-			"Writes of the journal that failed",
+			"Writes and look-ups of the journal that failed",
 			labelSets({}),
 		),
 		probe: metrics.counter(

@@ -93,7 +93,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
-	const isOwn = (hash: string): boolean => rows.get(hash) !== null;
+	const isOwn = (hash: string): boolean => rows.has(hash);
 	const limiter = new RateLimiter(
 		{ rps: config.RATE_LIMIT_RPS },
 		{

@@ -88,7 +88,7 @@ export interface Row extends Omit<NewRow, "raw" | "replacesAtUpstreams" | "owner
 	readonly ownersPending: boolean;
 	/** Ended by its sender's signature, which goes over all owners. */
 	readonly bySender: boolean;
-	/** Its place on disk, after those of all rows that were there when it was made; 0 in a journal of format 1. */
+	/** Its place on disk, after those of all rows that were there when it was opened; 0 if it was read from the archive. */
 	readonly id: number;
 	/** Length of the signed transaction; 0 if that is no longer kept. */
 	readonly bytes: number;
@@ -254,6 +254,11 @@ export function keepsBytes(row: Row | null): boolean {
 /** Whether its user ended it. Such a row is never sent again. */
 export function isEndedByUser({ desired }: Row): boolean {
 	return desired === "cancelled" || desired === "replaced";
+}
+
+/** Whether nothing is left to do for it, and it can't be opened again as it is: it is archived, on disk alone after a while. */
+export function isSettled(row: Row): boolean {
+	return !isLive(row) && row.bytes === 0 && !row.at.relay.cancelPending && !row.at.fallback.cancelPending;
 }
 
 /** Whether it was mined or ended by its user: submitting the same bytes again has no effect. */

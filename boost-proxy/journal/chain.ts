@@ -11,7 +11,7 @@ import type { ChainReads } from "../domain/ports.ts";
 const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
 /** The format of its records. */
-const FORMAT = "3";
+const FORMAT = "4";
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
 const ELSEWHERE = "set DATA_DIR or DATABASE_URL to another one";

@@ -1,21 +1,22 @@
-// Writes rows to a key-value store and reads them at the start. What could not be written is kept in memory and written again;
-// records that can't be read are logged and left in place, since one bad record must not keep boost from the others.
+// Writes rows to a key-value store, and reads those that have something left to do at the start. What could not be written is
+// kept in memory and written again; records that can't be read are logged and left in place, since one bad record must not keep
+// boost from the others.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isLive, keepsBytes, type Row } from "../domain/row.ts";
+import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
 import {
 	BIRTH,
 	decodeBirth,
 	decodeState,
-	encodeBirth,
-	encodeState,
 	keyOf,
+	keysOf,
 	type RowKey,
 	rawLength,
 	rawOfBirth,
 	readKey,
+	recordsOf,
 	STATE,
 } from "./records.ts";
 
@@ -23,17 +24,15 @@ import {
 const RETRY_MS = 1_000;
 /** Records of one such try; if it comes through, the others follow at once. */
 const RETRY_BATCH = 100;
+const NONE: readonly string[] = Object.freeze([]);
 
 /** The latest state of a hash that is not known to be on disk. */
 interface Dirty {
-	readonly key: RowKey;
-	/** Of earlier rows of the hash, whose deletion is not known to be on disk. */
-	readonly deleted: readonly RowKey[];
 	readonly row: Row | null;
 	/** Bytes that are not on disk yet; null if they are, or are of no use. */
 	readonly raw: Buffer | null;
-	/** Whether there is no record of it yet. */
-	readonly isNew: boolean;
+	/** Under which earlier states may be on disk. */
+	readonly earlier: readonly string[];
 }
 
 /** What the store has been given. */
@@ -85,8 +84,8 @@ export class Journal {
 	}
 
 	/**
-	 * Every row on disk, and the highest id of any record. The state record of a transaction overrides its birth record, if it can
-	 * be read.
+	 * Every row on disk that is not archived, and the highest id of any record. The state record of a transaction overrides its
+	 * birth record, if it can be read.
 	 */
 	async read(): Promise<{ readonly rows: readonly Row[]; readonly lastId: number }> {
 		const { kv, log } = this.#dependencies;
@@ -117,7 +116,7 @@ export class Journal {
 		});
 		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(key.hash) ?? 0));
 		for (const [hash, row] of rows) {
-			if (!isLive(row) || keepsBytes(row)) continue;
+			if (isLive(row) ? keepsBytes(row) : !isSettled(row)) continue;
 			rows.delete(hash);
 			leaveOut("has no bytes", hash);
 		}
@@ -126,18 +125,26 @@ export class Journal {
 	}
 
 	/**
-	 * Writes the record of a row; null deletes it. `bytes`: the transaction's bytes if they are not on disk yet, and whether the
-	 * row has no record yet.
+	 * Writes the records of a row that was `before`; null deletes them. `raw`: the transaction's bytes, if they are not on disk yet.
 	 */
-	write(key: RowKey, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
-		const { hash } = key;
-		const raw = bytes === undefined ? null : ownBytes(bytes.raw);
-		const now = { key, deleted: [], row, raw, isNew: bytes?.isNew === true };
-		const before = this.#inMemory(hash);
+	write(before: Row | null, row: Row | null, raw?: Buffer): void {
+		const hash = row?.hash ?? before?.hash ?? "";
+		const last = this.#inMemory(hash);
+		// What is merged with this was not given to the store.
 		const isMerged = this.#dirty.has(hash);
+		let earlier = last?.earlier ?? NONE;
+		const replaced = last === null ? before : isMerged ? null : last.row;
+		if (replaced !== null) earlier = [...new Set([...earlier, ...keysOf(replaced)])];
+		// If they were or may have been written, they are written again, since that may have failed.
+		const kept = raw === undefined ? (last?.raw ?? null) : ownBytes(raw);
 		this.#failed.delete(hash);
-		this.#dirty.set(hash, before === null ? now : after(before, now, isMerged));
+		this.#dirty.set(hash, { row, raw: keepsBytes(row) ? kept : null, earlier });
 		void this.#flush();
+	}
+
+	/** Whether its latest state may be in memory only. */
+	holds(hash: string): boolean {
+		return this.#inMemory(hash) !== null;
 	}
 
 	/** True if the last write of a hash has succeeded, or once it has; false if it fails. */
@@ -250,30 +257,11 @@ export class Journal {
 	}
 }
 
-/**
- * What must be written after `before` came `now`. `isMerged`: `before` will not be written itself. If it was or may be, and its
- * bytes were not on disk, they are written again, since its write may have failed.
- */
-function after(before: Dirty, now: Dirty, isMerged: boolean): Dirty {
-	const isOther = before.key.id !== now.key.id;
-	const deleted = [...before.deleted, ...(isOther ? [before.key] : [])].filter(({ id }) => id !== now.key.id);
-	const raw = keepsBytes(now.row) ? (now.raw ?? (isOther ? null : before.raw)) : null;
-	return { ...now, deleted, raw, isNew: isMerged && !isOther && before.isNew };
-}
-
-function changesOf({ key, deleted, row, raw, isNew }: Dirty): Change[] {
-	const birth = keyOf(BIRTH, key);
-	const state = keyOf(STATE, key);
-	const changes: Change[] = [];
-	for (const one of deleted)
-		changes.push({ key: keyOf(BIRTH, one), value: null }, { key: keyOf(STATE, one), value: null });
-	if (row !== null && raw !== null) {
-		changes.push({ key: birth, value: encodeBirth(row, raw) });
-		if (!isNew) changes.push({ key: state, value: null });
-		return changes;
-	}
-	if (!keepsBytes(row)) changes.push({ key: birth, value: null });
-	changes.push({ key: state, value: row === null ? null : encodeState(row) });
+function changesOf({ row, raw, earlier }: Dirty): Change[] {
+	const changes: Change[] = row === null ? [] : [...recordsOf(row, raw)];
+	// Bytes that are on disk stay there, with the state at the time of their writing.
+	const kept = row === null || raw !== null ? changes.map(({ key }) => key) : keysOf(row);
+	for (const key of earlier) if (!kept.includes(key)) changes.push({ key, value: null });
 	return changes;
 }
 

@@ -1,4 +1,4 @@
-// The stored format of rows: pure functions between a row and bytes, readable across versions of boost.
+// The stored format of rows: pure functions between a row and its keys and bytes.
 
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
 import { onlyOwner } from "../domain/owners.ts";
@@ -10,8 +10,10 @@ import {
 	ENDINGS,
 	type Ending,
 	holdersOf,
+	isEndedByUser,
 	isHolder,
 	isLive,
+	isSettled,
 	keepsBytes,
 	NO_OWNERS,
 	newNotes,
@@ -19,15 +21,26 @@ import {
 	statesAt,
 } from "../domain/row.ts";
 
-// A key is one of these prefixes, the id of the row and its hash. The birth record is written on arrival: the row and its bytes.
-// The state record is the row after later changes, without the bytes, and overrides the birth record; an ended row has only this
-// one.
+// Keys. A row with something left to do has records by its id and hash, all of which are read at the start: the birth record is
+// written on arrival, the row and its bytes; the state record is the row after later changes, without the bytes, and overrides
+// the birth record. A settled row is archived: it has only a record by its hash, which is looked up. All that ended have an entry
+// in the index by kind and time, through which they are dropped.
 export const BIRTH = "b/";
 export const STATE = "s/";
+const ARCHIVED = "e/";
+export const BY_TIME = "x/";
 /** Keys that grow with each row fill the pages of a store one after another. */
 const ID_DIGITS = 8;
+const TIME_DIGITS = 15;
+/** Sorts behind every time. */
+const LATEST = 10 ** TIME_DIGITS - 1;
 
 export type RowKey = Pick<Row, "id" | "hash">;
+
+/** Rows that their users ended are dropped after all others. */
+export const ENDED_KINDS = ["others", "byUser"] as const;
+export type EndedKind = (typeof ENDED_KINDS)[number];
+const KIND_LETTERS = { others: "o", byUser: "u" } as const;
 
 export function keyOf(prefix: string, { id, hash }: RowKey): string {
 	return `${prefix}${id.toString(36).padStart(ID_DIGITS, "0")}/${hash}`;
@@ -38,6 +51,44 @@ export function readKey(prefix: string, key: string): RowKey {
 	const [id = "", hash = ""] = key.slice(prefix.length).split("/");
 	return { id: Number.parseInt(id, 36), hash };
 }
+
+export function archivedKey(hash: string): string {
+	return ARCHIVED + hash;
+}
+
+/** Where the index by time has what ended at `ms` (since the epoch) or later; with a hash the key of one. */
+export function timeKey(kind: EndedKind, ms: number, hash = ""): string {
+	const time = Math.min(Math.max(0, Math.floor(ms)), LATEST).toString();
+	return `${BY_TIME}${KIND_LETTERS[kind]}/${time.padStart(TIME_DIGITS, "0")}/${hash}`;
+}
+
+/** The key of an ended row in the index by time. One that ended before the chain's time was known counts as the latest. */
+export function indexKey(row: Row): string {
+	const { hash, endedAt } = row;
+	return timeKey(isEndedByUser(row) ? "byUser" : "others", endedAt === 0 ? LATEST : endedAt, hash);
+}
+
+/** The hash in a key of the index by time. */
+export function indexedHash(key: string): string {
+	return key.slice(key.lastIndexOf("/") + 1);
+}
+
+/** All keys under which there may be something of a row in this state. */
+export function keysOf(row: Row): readonly string[] {
+	if (isSettled(row)) return [archivedKey(row.hash), indexKey(row)];
+	const state = keyOf(STATE, row);
+	const keys = keepsBytes(row) ? [keyOf(BIRTH, row), state] : [state];
+	return isLive(row) ? keys : [...keys, indexKey(row)];
+}
+
+/** What is written of a row; `raw`: its bytes, if they are not on disk yet. */
+export function recordsOf(row: Row, raw: Buffer | null): readonly { key: string; value: Buffer }[] {
+	const key = isSettled(row) ? archivedKey(row.hash) : keyOf(raw === null ? STATE : BIRTH, row);
+	const record = { key, value: raw === null ? encodeState(row) : encodeBirth(row, raw) };
+	return isLive(row) ? [record] : [record, { key: indexKey(row), value: NOTHING }];
+}
+
+const NOTHING = Buffer.alloc(0);
 
 /** Whether both would be the same after a restart. */
 export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
@@ -82,6 +133,13 @@ export function decodeState(key: RowKey, value: Buffer, bytes: number): Row {
 	const read: unknown = JSON.parse(value.toString("utf8"));
 	if (!isStored(read)) throw new TypeError("not what was written");
 	return rowOf(key, read, bytes);
+}
+
+/** The row in the archive. Throws if the record is malformed. */
+export function decodeArchived(hash: string, value: Buffer): Row {
+	const row = decodeState({ id: 0, hash }, value, 0);
+	if (!isSettled(row)) throw new TypeError("not what was written");
+	return row;
 }
 
 /** The row in a birth record. Throws if it is malformed. */
@@ -171,7 +229,7 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 	readonly cancelsPendingAt?: readonly UpstreamName[];
 }
 
-// Checked by hand: there may be hundreds of thousands at the start, and a schema takes five times as long.
+// Checked by hand: there may be a hundred thousand at the start, and a schema takes five times as long.
 function isStored(read: unknown): read is Stored {
 	const {
 		from,

@@ -50,7 +50,9 @@ export class Cancels {
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
 		const { rows, upstreams, relayKnowsClient } = this.#dependencies;
-		const row = rows.get(hash);
+		// If it ended and can't be read, the relay may still know.
+		const found = rows.findIfReadable(hash);
+		const row = found instanceof Promise ? await found : found;
 		const may = row !== null && isOwner(row, state.caller);
 		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
 		const bySender = state.caller.signer === row.from;
@@ -74,7 +76,9 @@ export class Cancels {
 	 */
 	async #cancelForAll({ hash }: Row, state: RequestState): Promise<true> {
 		const { rows, reconciler } = this.#dependencies;
-		rows.change(hash, (row) => setCancelPending({ ...row, bySender: true }, "relay", true));
+		rows.change(hash, (row) =>
+			isLive(row) ? row : setCancelPending({ ...row, bySender: true }, "relay", true),
+		);
 		const { kind } = await reconciler.cancelAtRelay(hash, state);
 		const isOver = kind === "done" || kind === "rejected";
 		if (isOver) rows.change(hash, (row) => (isLive(row) ? row : setCancelPending(row, "relay", false)));

@@ -163,7 +163,8 @@ export class Submissions {
 		state: RequestState,
 	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
-		const stored = rows.get(tx.hash);
+		const found = rows.find(tx.hash);
+		const stored = found instanceof Promise ? await this.#recalled(found, tx.hash, state) : found;
 		// The same bytes do not revive a transaction that its user ended or that was mined.
 		if (stored !== null && isFinal(stored)) {
 			state.routing.answeredBy.add("journal");
@@ -179,6 +180,19 @@ export class Submissions {
 		}
 		await this.#send(tx, siblings, owner, state);
 		return { tx, cancels: false };
+	}
+
+	/**
+	 * What ended long ago is looked up on disk. Throws RpcError `unavailable` if that fails: what its user ended must not be sent
+	 * again.
+	 */
+	async #recalled(found: Promise<Row | null>, hash: string, state: RequestState): Promise<Row | null> {
+		try {
+			return await found;
+		} catch {
+			this.#report(state, hash, "unavailable");
+			throw unavailable("the journal can't be read, in which this transaction has ended");
+		}
 	}
 
 	/**

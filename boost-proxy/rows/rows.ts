@@ -1,20 +1,15 @@
-// The table of all rows in memory, by hash and by sender. It is the only place that stores a changed row, so that memory and
-// disk agree and every bound is kept.
+// The table of all rows: live ones and those with something left to do in memory, the others in the archive on disk. It is the
+// only place that stores a changed row, so that memory and disk agree and every bound is kept.
 
-import { clientOf } from "../../shared/client.ts";
-import type { Timer } from "../../shared/clock.ts";
-import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
+import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
-	cancelsPendingAt,
 	type EndedOne,
 	type Ending,
 	endRow,
 	holdersOf,
-	isEndedByUser,
 	isLifeOver,
 	isLive,
-	keepsBytes,
 	type NewRow,
 	type Notes,
 	needsWork,
@@ -22,11 +17,14 @@ import {
 	openRow,
 	type Row,
 	reopenRow,
-	stripRow,
 	UNDATED,
 } from "../domain/row.ts";
+import { Archive } from "../journal/archive.ts";
 import { Journal, type JournalDependencies } from "../journal/journal.ts";
 import { isSameOnDisk } from "../journal/records.ts";
+import { EndedRows } from "./endedRows.ts";
+import { LiveRows } from "./liveRows.ts";
+import { Sweeper } from "./sweeper.ts";
 
 export interface RowsDependencies extends JournalDependencies {
 	/** In ms since the epoch; null until it is known. */
@@ -45,6 +43,8 @@ export interface RowLimits {
 	readonly endedKeepMs?: number;
 	/** The most ended rows (200 000). Oldest first are dropped; rows ended by their users only after all others. */
 	readonly maxEnded?: number;
+	/** The ended rows with nothing left to do that stay in memory (10 000); the others are looked up on disk. */
+	readonly maxRecent?: number;
 	/** How long a mined row can be reopened, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
 }
@@ -54,22 +54,10 @@ const DEFAULTS = {
 	maxLive: 100_000,
 	maxBytes: 256 * MIB,
 	maxEnded: 200_000,
+	maxRecent: 10_000,
 	endedKeepMs: 7 * 24 * 3600 * 1000,
 };
 const REORG_MS = 144_000;
-/** About the bytes that a row takes in addition to its transaction. */
-const ROW_BYTES = 512;
-/** One client's share of the bounds. */
-const CLIENT_PART = 1 / 16;
-/** The largest transaction without blobs that execution clients take. */
-const LARGEST_BYTES = 128 * 1024;
-/** How often old rows are dropped, in ms. */
-const SWEEP_MS = 10_000;
-/** The most rows of a kind that are dropped at a time, so that no commit is large. */
-const SWEEP_BATCH = 1_000;
-/** Until the next sweep, in ms, if more rows may be due than one batch. */
-const SWEEP_PAUSE_MS = 1_000;
-const NONE: readonly Row[] = Object.freeze([]);
 
 /**
  * All rows of the process. A change is in memory at once and is then written; while the store fails it stays in memory until
@@ -83,44 +71,54 @@ export class Rows {
 	readonly #journal: Journal;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
-	/** Live rows by sender, in the order of nonce and arrival. Lists are replaced, never changed. */
-	readonly #bySender = new Map<string, readonly Row[]>();
-	/** Hashes of ended rows, each set in the order of their ends. */
-	readonly #endedByUser = new Set<string>();
-	readonly #endedOtherwise = new Set<string>();
-	/** Ended rows that must still be cancelled at an upstream. */
-	readonly #pendingCancels = new Set<string>();
-	/** Mined rows that can be reopened, in the order of their ends. */
-	readonly #mined = new Set<string>();
-	readonly #counts: Shares;
-	readonly #bytes: Shares;
-	#liveCount = 0;
-	#changes = 0;
+	readonly #live: LiveRows;
+	readonly #ended: EndedRows;
+	readonly #archive: Archive;
+	readonly #sweeper: Sweeper;
 	/** The id of the next new row. */
 	#nextId = 1;
 	#latestVersion = 0;
-	#sweeping: Timer | null = null;
-	#closed = false;
 
 	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
 		this.#times = limits;
 		this.#dependencies = dependencies;
-		const { maxLive, maxBytes } = this.#limits;
 		this.#journal = new Journal(dependencies);
-		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
-		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
+		this.#archive = new Archive(dependencies);
+		this.#live = new LiveRows(this.#limits);
+		const { clock, chainTime } = dependencies;
+		const { maxEnded, endedKeepMs } = this.#limits;
+		this.#ended = new EndedRows(this.#limits, {
+			clock,
+			isNeeded: (hash) => (this.get(hash)?.requests ?? 0) > 0 || this.#journal.holds(hash),
+			onLeave: (hash) => this.#rows.delete(hash),
+		});
+		this.#sweeper = new Sweeper(
+			{ maxEnded, endedKeepMs, reorgMs: () => limits.reorgMs ?? REORG_MS },
+			{
+				archive: this.#archive,
+				clock,
+				chainTime,
+				get: (hash) => this.get(hash),
+				mined: () => this.mined(),
+				leaveMemory: () => this.#ended.makeRoom(),
+				replace: (before, row) => this.#replaceAndWrite(before, row),
+				written: (hash) => this.written(hash),
+			},
+		);
 	}
 
-	/** Reads the rows from the store. Rejects if the store fails. */
+	/** Reads the rows that have something left to do from the store. Rejects if the store fails. */
 	static async load(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
 		const rows = new Rows(limits, dependencies);
+		await rows.#archive.open();
 		const { rows: found, lastId } = await rows.#journal.read();
 		rows.#nextId = lastId + 1;
 		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
 			const notes = isLive(row) ? rows.#freshNotes(rows.#agedBy(row)) : row.notes;
 			rows.#replaceInMemory(null, { ...row, version: rows.#newVersion(), notes });
 		}
+		rows.#sweeper.wake();
 		return rows;
 	}
 
@@ -165,7 +163,7 @@ export class Rows {
 
 	/** Number of live rows. */
 	get liveCount(): number {
-		return this.#liveCount;
+		return this.#live.count;
 	}
 
 	/** False from a failed write until everything is on disk again. */
@@ -175,23 +173,40 @@ export class Rows {
 
 	/** Whether there is no room for a large transaction of any client. */
 	get isFull(): boolean {
-		const { maxLive, maxBytes } = this.#limits;
-		const isTaken = this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
-		return isTaken || !this.#hasBacklogRoom;
+		return this.#live.isFull || !this.#hasBacklogRoom;
 	}
 
 	/** How full it is by rows or bytes, whichever is fuller. */
 	get fullness(): Fullness {
-		return fullest([this.#counts.fullness, this.#bytes.fullness]);
+		return this.#live.fullness;
 	}
 
 	get #hasBacklogRoom(): boolean {
 		return this.#journal.unwritten < 2 * this.#limits.maxLive;
 	}
 
-	/** The row of a hash, live or ended. */
+	/** The row of a hash if it is in memory: it is live, has something left to do, or ended a short time ago. */
 	get(hash: string): Row | null {
 		return this.#rows.get(hash) ?? null;
+	}
+
+	/**
+	 * The row of a hash, live or ended. Only one that ended earlier is looked up on disk, and then stays in memory for now; that
+	 * rejects if the disk fails.
+	 */
+	find(hash: string): Promise<Row | null> | Row | null {
+		return this.#rows.get(hash) ?? (this.#archive.has(hash) ? this.#recall(hash) : null);
+	}
+
+	/** The same, but null if the disk fails: for those who can ask elsewhere. */
+	findIfReadable(hash: string): Promise<Row | null> | Row | null {
+		const found = this.find(hash);
+		return found instanceof Promise ? found.catch(() => null) : found;
+	}
+
+	/** Whether there is a row of a hash, live or ended. */
+	has(hash: string): boolean {
+		return this.#rows.has(hash) || this.#archive.has(hash);
 	}
 
 	/** The row of a hash if it is live. */
@@ -205,27 +220,22 @@ export class Rows {
 	 * the rows makes a new one.
 	 */
 	liveOf(from: string, nonce?: bigint): readonly Row[] {
-		const rows = this.#bySender.get(from) ?? NONE;
-		return nonce === undefined ? rows : ofNonce(rows, nonce);
+		return this.#live.of(from, nonce);
 	}
 
 	/** All live rows, those of a sender by nonce. */
-	*allLive(): Generator<Row> {
-		for (const rows of this.#bySender.values()) {
-			// The look-up is most of the cost, so it is made only if something has changed since.
-			const begun = this.#changes;
-			for (const row of rows) if (begun === this.#changes || this.#rows.get(row.hash) === row) yield row;
-		}
+	allLive(): Generator<Row> {
+		return this.#live.all();
 	}
 
 	/** Ended rows that must still be cancelled at an upstream. */
 	pendingCancels(): Iterable<Row> {
-		return this.#all(this.#pendingCancels);
+		return this.#all(this.#ended.pendingCancels);
 	}
 
 	/** Mined rows that can be reopened, in the order of their ends. */
 	mined(): Iterable<Row> {
-		return this.#all(this.#mined);
+		return this.#all(this.#ended.mined);
 	}
 
 	*#all(hashes: ReadonlySet<string>): Generator<Row> {
@@ -243,15 +253,13 @@ export class Rows {
 	}
 
 	/** Which limit leaves no room to {@link add} it: its client's share or the total; null if there is room. */
-	exceeded({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
-		if (this.live(hash) !== null) return null;
-		if (!this.#hasBacklogRoom) return "total";
-		const client = clientOf(address);
-		return this.#counts.exceeded(client, 1) ?? this.#bytes.exceeded(client, raw.length + ROW_BYTES);
+	exceeded(entry: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
+		if (this.live(entry.hash) !== null) return null;
+		return this.#hasBacklogRoom ? this.#live.exceeded(entry) : "total";
 	}
 
 	/**
-	 * Opens a row with its request in progress. A live row that was not acknowledged
+	 * Opens a row with its request in progress; what ended before must have been found. A live row that was not acknowledged
 	 * takes over the values of this request and keeps its delivery state. Returns false and changes nothing if there is no room,
 	 * or the row is live and acknowledged.
 	 */
@@ -264,7 +272,7 @@ export class Rows {
 		for (const { receivedAt } of this.liveOf(entry.from, entry.nonce))
 			notBefore = Math.max(notBefore, receivedAt);
 		const row = openRow(entry, before, {
-			id: before?.id ?? this.#nextId++,
+			id: wasLive ? before.id : this.#nextId++,
 			version: this.#newVersion(),
 			aliveUntil: this.#freshLife(),
 			notBefore,
@@ -272,11 +280,11 @@ export class Rows {
 		});
 		this.#replaceInMemory(before, row);
 		// If the row was already live, its bytes are on disk, or being written.
-		this.#journal.write(row, row, wasLive ? undefined : { raw, isNew: before === null });
+		this.#journal.write(before, row, wasLive ? undefined : raw);
 		return true;
 	}
 
-	/** Replaces a row by the result of `change`. Deletes it if that is null, or a live row that nobody needs. */
+	/** Replaces a row in memory by the result of `change`. Deletes it if that is null, or a live row that nobody needs. */
 	change(hash: string, change: (row: Row) => Row | null): void {
 		const before = this.get(hash);
 		const row = before === null ? null : change(before);
@@ -324,7 +332,7 @@ export class Rows {
 
 	/** A mined row is no longer in the chain: it is live again, if its bytes are still kept. */
 	reopen(hash: string): void {
-		if (!this.#mined.has(hash)) return;
+		if (!this.#ended.mined.has(hash)) return;
 		const life = { aliveUntil: this.#freshLife(), version: this.#newVersion(), notes: this.#freshNotes() };
 		this.change(hash, (row) => reopenRow(row, life));
 	}
@@ -341,133 +349,45 @@ export class Rows {
 
 	/** Retries failed writes once and waits for the disk. Does not close the store. */
 	async close(): Promise<void> {
-		this.#closed = true;
-		this.#sweeping?.cancel();
+		await this.#sweeper.close();
 		await this.#journal.close();
+	}
+
+	/** Reads a settled row from the archive into memory. */
+	async #recall(hash: string): Promise<Row | null> {
+		const found = await this.#archive.read(hash);
+		// It may have been read by another, changed or dropped meanwhile.
+		const row = this.#rows.get(hash);
+		if (row !== undefined) return row;
+		if (found === null || !this.#archive.has(hash)) return null;
+		this.#rows.set(hash, found);
+		this.#ended.recalled(hash);
+		return found;
 	}
 
 	/** Replaces `before` by `row` in memory, and on disk if it would differ after a restart; null: no row. */
 	#replaceAndWrite(before: Row | null, row: Row | null): void {
-		const wasEvicted = this.#replaceInMemory(before, row);
-		if (!wasEvicted && !isSameOnDisk(before, row)) this.#journal.write((row ?? before) as Row, row);
+		this.#replaceInMemory(before, row);
+		if (!isSameOnDisk(before, row)) this.#journal.write(before, row);
 	}
 
-	/** Replaces `before` by `row` in the table and every index. Returns whether `row` was dropped at once to make room. */
-	#replaceInMemory(before: Row | null, row: Row | null): boolean {
+	/** Replaces `before` by `row` in the table and every index. */
+	#replaceInMemory(before: Row | null, row: Row | null): void {
 		const { hash } = (row ?? before) as Row;
-		this.#changes += 1;
 		if (row === null) this.#rows.delete(hash);
 		else this.#rows.set(hash, row);
 		const wasLive = before !== null && isLive(before);
 		const isNowLive = row !== null && isLive(row);
-		const isSameShare = before?.address === row?.address && before?.bytes === row?.bytes;
-		// Its position and its client's share stay the same.
-		if (wasLive && isNowLive && isSameShare && before.receivedAt === row.receivedAt) {
-			const rows = this.liveOf(row.from);
-			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
-		} else {
-			if (wasLive) this.#takeOutLive(before);
-			if (isNowLive) this.#putLive(row);
-		}
+		if (wasLive || isNowLive) this.#live.replace(wasLive ? before : null, isNowLive ? row : null);
 		const ended = isNowLive ? null : row;
-		if (ended !== null || (before !== null && !wasLive)) this.#putEnded(hash, before, ended);
+		if (ended !== null || (before !== null && !wasLive)) this.#putEnded(hash, ended);
 		if (row !== null && needsWork(row)) this.#onWork();
-		return this.#makeRoom() === hash;
 	}
 
-	#putLive(row: Row): void {
-		const rows = this.liveOf(row.from);
-		// From the end, since most arrive in order.
-		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
-		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
-		this.#liveCount += 1;
-		this.#counts.takeAnyway(clientOf(row.address), 1);
-		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
+	#putEnded(hash: string, row: Row | null): void {
+		this.#ended.put(hash, row);
+		if (row === null) this.#archive.delete(hash);
+		else this.#archive.add(hash);
+		this.#sweeper.wake();
 	}
-
-	#takeOutLive(row: Row): void {
-		const rows = this.liveOf(row.from).filter((one) => one !== row);
-		if (rows.length > 0) this.#bySender.set(row.from, rows);
-		else this.#bySender.delete(row.from);
-		this.#liveCount -= 1;
-		this.#counts.release(clientOf(row.address), 1);
-		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
-	}
-
-	/** Updates the indexes of ended rows. A row that is there keeps its position. */
-	#putEnded(hash: string, before: Row | null, row: Row | null): void {
-		// A different end moves the row to the back.
-		if (before?.endedAt !== row?.endedAt || before?.desired !== row?.desired)
-			for (const hashes of [this.#endedByUser, this.#endedOtherwise]) hashes.delete(hash);
-		if (row !== null) (isEndedByUser(row) ? this.#endedByUser : this.#endedOtherwise).add(hash);
-		if (row !== null && cancelsPendingAt(row).length > 0) this.#pendingCancels.add(hash);
-		else this.#pendingCancels.delete(hash);
-		if (keepsBytes(row)) this.#mined.add(hash);
-		else this.#mined.delete(hash);
-		this.#sweepIn(SWEEP_MS);
-	}
-
-	/** Drops the oldest ended row if there are too many. Returns its hash, or null. */
-	#makeRoom(): string | null {
-		if (this.#endedByUser.size + this.#endedOtherwise.size <= this.#limits.maxEnded) return null;
-		const [oldest = ""] = this.#endedOtherwise.size > 0 ? this.#endedOtherwise : this.#endedByUser;
-		this.change(oldest, () => null);
-		return oldest;
-	}
-
-	#sweepIn(ms: number): void {
-		const isNeeded = this.#endedByUser.size + this.#endedOtherwise.size > 0;
-		if (this.#closed || this.#sweeping !== null || !isNeeded) return;
-		this.#sweeping = this.#dependencies.clock.after(ms, () => this.#sweep());
-	}
-
-	/** Drops the bytes of rows that can't be reopened any more, and rows that ended long ago by chain and machine. */
-	#sweep(): void {
-		const { endedKeepMs } = this.#limits;
-		const { reorgMs = REORG_MS } = this.#times;
-		const { chainNow } = this;
-		if (chainNow === null) {
-			this.#sweeping = null;
-			this.#sweepIn(SWEEP_MS);
-			return;
-		}
-		const machineNow = this.#dependencies.clock.now();
-		const [now, latest] = [Math.min(chainNow, machineNow), Math.max(chainNow, machineNow)];
-		// What ended before the chain's time was known, or while a clock was ahead, is kept as long as any other.
-		for (const hashes of [this.#endedByUser, this.#endedOtherwise]) {
-			const isWrong = ({ endedAt }: Row) => endedAt === 0 || endedAt > latest + reorgMs;
-			for (const { hash } of [...this.#all(hashes)].filter(isWrong))
-				this.change(hash, (row) => ({ ...row, endedAt: latest }));
-		}
-		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
-			const found: string[] = [];
-			for (const { hash, endedAt } of this.#all(hashes)) {
-				if (endedAt > now - keepMs || found.length >= SWEEP_BATCH) break;
-				found.push(hash);
-			}
-			return found;
-		};
-		const mined = due(this.#mined, reorgMs);
-		const old = [...due(this.#endedByUser, endedKeepMs), ...due(this.#endedOtherwise, endedKeepMs)];
-		for (const hash of mined) this.change(hash, stripRow);
-		for (const hash of old) this.change(hash, () => null);
-		this.#sweeping = null;
-		this.#sweepIn(mined.length + old.length >= SWEEP_BATCH ? SWEEP_PAUSE_MS : SWEEP_MS);
-	}
-}
-
-/** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
-function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
-	let [low, high] = [0, rows.length];
-	while (low < high) {
-		const middle = (low + high) >>> 1;
-		if ((rows[middle] as Row).nonce < nonce) low = middle + 1;
-		else high = middle;
-	}
-	while (rows[high]?.nonce === nonce) high += 1;
-	return low === high ? NONE : rows.slice(low, high);
-}
-
-function isAfter(one: Row, other: Row): boolean {
-	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
 }

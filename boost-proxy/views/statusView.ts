@@ -14,7 +14,7 @@ import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
-	readonly rows: Pick<Rows, "get" | "live" | "liveOf" | "raw">;
+	readonly rows: Pick<Rows, "findIfReadable" | "has" | "live" | "liveOf" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Gets the stages that the relay's answers contain. */
@@ -43,7 +43,7 @@ export async function readStatus(
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
 	// A transaction whose client got an error is observed, but not shown.
-	const known = dependencies.rows.get(hash);
+	const known = await dependencies.rows.findIfReadable(hash);
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
 	if (row !== null) return ofRow(row, page, dependencies);

@@ -90,7 +90,7 @@ async function whyNotSoon(
 	dependencies: SyncWaitDependencies,
 ): Promise<string | null> {
 	const { relay } = dependencies.upstreams;
-	const row = dependencies.rows.get(hash);
+	const row = await dependencies.rows.findIfReadable(hash);
 	if (row !== null && !isLive(row)) return WHY_ENDED[row.desired.toUpperCase()] ?? null;
 	// The fallback may get it mined even if the relay can't.
 	if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;

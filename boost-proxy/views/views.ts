@@ -55,9 +55,7 @@ export class Views {
 
 	/** False if the relay's answer about `hash` (lower case) is enough. */
 	needsMergingHash(hash: string): boolean {
-		return (
-			this.#dependencies.upstreams.relay.breaker.isUnavailable || this.#dependencies.rows.get(hash) !== null
-		);
+		return this.#dependencies.upstreams.relay.breaker.isUnavailable || this.#dependencies.rows.has(hash);
 	}
 
 	/**
@@ -103,7 +101,7 @@ export class Views {
 		const call: RpcCall = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);
 		const found = await this.#relays(call, read, state);
-		const row = this.#dependencies.rows.get(hash);
+		const row = await this.#dependencies.rows.findIfReadable(hash);
 		const isOver = row !== null && isEndedByUser(row);
 		if (found) return isOver && !isInBlock(found) ? null : this.#shown(found, true);
 		if (found === null) {

@@ -143,7 +143,11 @@ for (const engine of ENGINES) {
 			const expected = [["relay", "fallback"], ["relay", "fallback"], ["fallback"], undefined][i % 4];
 			assert.deepEqual(holders, expected, `entry ${i}`);
 			assert.deepEqual(await again.journal.raw(hashOf(i)), i % 4 === 3 ? null : rawOf(i), `bytes ${i}`);
-			assert.equal(again.journal.ended(hashOf(i))?.ending, i % 4 === 3 ? "dropped" : undefined, `end ${i}`);
+			assert.equal(
+				(await again.journal.ended(hashOf(i)))?.ending,
+				i % 4 === 3 ? "dropped" : undefined,
+				`end ${i}`,
+			);
 		}
 		await again.close();
 	});
@@ -178,7 +182,7 @@ for (const engine of ENGINES) {
 			const [what, i = ""] = one.split(" ");
 			const hash = hashOf(Number(i));
 			const open = again.journal.get(hash);
-			const ending = again.journal.ended(hash)?.ending;
+			const ending = (await again.journal.ended(hash))?.ending;
 			if (what === "cancelled") assert.equal(ending, "cancelled", one);
 			else if (ending === undefined) assert.deepEqual(await again.journal.raw(hash), rawOf(Number(i)), one);
 			if (what === "held") assert.deepEqual(open?.holders, ["relay", "fallback"], one);

@@ -8,6 +8,7 @@ import { readBoostConfig } from "../../boost-proxy/config.ts";
 import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { boostEnv } from "../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
@@ -112,9 +113,12 @@ export class BoostClient {
 	/** http://127.0.0.1:port */
 	readonly url: string;
 	readonly #wire: Wire;
+	readonly #server: Pick<Server, "stop"> | null;
 
-	constructor(port: number) {
+	/** `server`: the boost itself, if the client may stop it. */
+	constructor(port: number, server: Pick<Server, "stop"> | null = null) {
 		this.port = port;
+		this.#server = server;
 		this.url = `http://127.0.0.1:${port}`;
 		this.#wire = new Wire(port);
 	}
@@ -179,6 +183,12 @@ export class BoostClient {
 
 	close(): void {
 		this.#wire.close();
+	}
+
+	/** Stops the boost, too. */
+	async stop(): Promise<void> {
+		this.close();
+		await this.#server?.stop();
 	}
 }
 
@@ -246,11 +256,8 @@ async function startBoost(
 	const clocked = clock === undefined ? {} : { clock };
 	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth, ...clocked });
 	await proxy.start();
-	const client = new BoostClient(proxy.port);
-	parts.stops.push(async () => {
-		client.close();
-		await proxy.stop();
-	});
+	const client = new BoostClient(proxy.port, proxy);
+	parts.stops.push(() => client.stop());
 	await client.isWell();
 	return client;
 }

@@ -186,13 +186,13 @@ test("a damaged record does no harm to the row of its hash that came later", asy
 test("a journal of another version is refused, and left as it is", async () => {
 	const { journal, disk } = await fixture();
 	await journal.close();
-	disk.map.set("m/format", Buffer.from("4"));
+	disk.map.set("m/format", Buffer.from("5"));
 	await assert.rejects(fixture({}, disk), {
 		code: "JOURNAL_FORMAT",
 		message:
-			"the journal was written by another version (expected format 3): set DATA_DIR or DATABASE_URL to another one",
+			"the journal was written by another version (expected format 4): set DATA_DIR or DATABASE_URL to another one",
 	});
-	assert.equal(disk.map.get("m/format")?.toString(), "4");
+	assert.equal(disk.map.get("m/format")?.toString(), "5");
 });
 
 const TOLD: readonly RpcAnswer[] = [{ ok: true, result: "0x7a69" }];

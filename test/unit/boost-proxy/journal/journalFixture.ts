@@ -82,12 +82,12 @@ export async function reopened(disk: FakeDisk, options: Partial<RowLimits> = {})
 }
 
 /** What a restart must bring back of some hashes. */
-export function contents(journal: RowVerbs, hashes: readonly string[]): Promise<readonly unknown[]> {
+export function contents(journal: RowVerbs, hashes: readonly string[]) {
 	return Promise.all(
 		hashes.map(async (hash) => {
 			const open = journal.get(hash);
 			const kept = open === null ? null : { ...open, inProgress: null };
-			return { hash, kept, raw: await journal.raw(hash), ended: journal.ended(hash) };
+			return { hash, kept, raw: await journal.raw(hash), ended: await journal.ended(hash) };
 		}),
 	);
 }
@@ -163,7 +163,13 @@ export class RowVerbs {
 		return row === null ? null : liveRow(row);
 	}
 
-	ended(hash: string): EndedRow | null {
+	async ended(hash: string): Promise<EndedRow | null> {
+		const row = await this.rows.find(hash);
+		return row === null || isLive(row) ? null : endedRow(row);
+	}
+
+	/** Null too if it is on disk alone. */
+	justEnded(hash: string): EndedRow | null {
 		const row = this.rows.get(hash);
 		return row === null || isLive(row) ? null : endedRow(row);
 	}
@@ -184,8 +190,10 @@ export class RowVerbs {
 		for (const row of this.rows.pendingCancels()) yield endedRow(row);
 	}
 
-	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
-		if (!this.rows.add(entry)) return Promise.resolve(false);
+	async add(entry: NewRow, first: UpstreamName): Promise<boolean> {
+		const found = this.rows.find(entry.hash);
+		if (found instanceof Promise) await found;
+		if (!this.rows.add(entry)) return false;
 		this.rows.change(entry.hash, (row) => markGiven(row, first));
 		// The request before it is over: two of one nonce go one after another.
 		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => endRequest(row));

@@ -121,7 +121,7 @@ export type ReconcileFixture = Awaited<ReturnType<typeof reconcileFixture>>;
 
 /** How an ended hash ended, or null. */
 export function endingOf({ journal }: ReconcileFixture, hash: string): string | null {
-	return journal.get(hash) === null ? (journal.ended(hash)?.ending ?? null) : null;
+	return journal.get(hash) === null ? (journal.justEnded(hash)?.ending ?? null) : null;
 }
 
 export function entryOf({ journal }: ReconcileFixture, hash: string): LiveRow {

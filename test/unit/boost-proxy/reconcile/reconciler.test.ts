@@ -115,7 +115,7 @@ for (const ending of ["cancelled", "mined"] as const) {
 		relay.isOut = true;
 		await clock.advance(1_000);
 		assert.deepEqual(fallback.asked(CANCEL), ending === "cancelled" ? [hash] : [], "it is taken back there");
-		assert.deepEqual(journal.ended(hash)?.cancelAt, []);
+		assert.deepEqual(journal.justEnded(hash)?.cancelAt, []);
 	});
 }
 
@@ -164,7 +164,7 @@ scenario("pending cancels are sent on the client's behalf, and any answer settle
 	await clock.advance(100);
 	assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
 	assert.equal(relay.calls[0]?.headers["x-forwarded-for"], "192.0.2.1");
-	const cancelAt = [hash, unknown].map((one) => journal.ended(one)?.cancelAt);
+	const cancelAt = [hash, unknown].map((one) => journal.justEnded(one)?.cancelAt);
 	assert.deepEqual(cancelAt, [["fallback"], []], "not found is an answer");
 	fallback.isOut = false;
 	await clock.advance(60_000);
@@ -185,7 +185,7 @@ scenario("after no answer, a rate limit or an internal error a cancel is sent ag
 	await journal.end(hash, "cancelled", ["relay"]);
 	await clock.advance(10_500);
 	assert.equal(relay.calls.length, 4);
-	assert.deepEqual(journal.ended(hash)?.cancelAt, []);
+	assert.deepEqual(journal.justEnded(hash)?.cancelAt, []);
 });
 
 /** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
@@ -268,7 +268,7 @@ scenario(
 		await clock.advance(3_000);
 		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
 		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
-		assert.deepEqual(journal.ended(earlier)?.cancelAt, []);
+		assert.deepEqual(journal.justEnded(earlier)?.cancelAt, []);
 	},
 	{ dialect: "flashbots" },
 );

@@ -32,7 +32,7 @@ const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
 
 /** A row's ending and its pending cancels; null while it is live. */
 function endOf({ journal }: RequestFixture): readonly unknown[] | null {
-	const end = journal.ended(HASH);
+	const end = journal.justEnded(HASH);
 	return end === null ? null : [end.ending, ...end.cancelAt];
 }
 

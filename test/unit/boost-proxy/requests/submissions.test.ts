@@ -200,7 +200,7 @@ scenario("a replacement ends what it replaces and is pending at the other holder
 	relay.deliveries = [BROKEN_OFF, ACKNOWLEDGED];
 	await submissions.submit(ONE.raw, request());
 	await submissions.submit(REPLACING.raw, request());
-	const { ending, cancelAt } = journal.ended(ONE.hash) ?? {};
+	const { ending, cancelAt } = journal.justEnded(ONE.hash) ?? {};
 	assert.deepEqual(
 		[ending, cancelAt],
 		["replaced", ["fallback"]],
@@ -308,6 +308,6 @@ scenario("two of one nonce are handled one after the other", async (fixture) => 
 	relay.deliveries = [ACKNOWLEDGED];
 	say(ACKNOWLEDGED);
 	await Promise.all(both);
-	assert.equal(journal.ended(ONE.hash)?.ending, "replaced");
+	assert.equal(journal.justEnded(ONE.hash)?.ending, "replaced");
 	assert.deepEqual(relay.hashes, [ONE.hash, REPLACING.hash]);
 });

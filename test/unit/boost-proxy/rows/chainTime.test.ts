@@ -61,29 +61,29 @@ test("a step of one time alone expires nothing and forgets nothing; what is old 
 	await journal.add(newEntry(2), "relay");
 	await journal.settle(hashOf(2), true);
 	await journal.end(hashOf(2), "cancelled");
-	const assertKept = (when: string) => {
+	const assertKept = async (when: string) => {
 		assert.equal(isOver(1), false, when);
-		assert.equal(journal.ended(hashOf(2))?.ending, "cancelled", when);
+		assert.equal((await journal.ended(hashOf(2)))?.ending, "cancelled", when);
 	};
 	for (const days of [8, -8]) {
 		wrong.byMs = days * DAY_MS;
 		await clock.advance(30_000);
-		assertKept(`the machine's clock is ${days} days wrong`);
+		await assertKept(`the machine's clock is ${days} days wrong`);
 	}
 	wrong.byMs = 0;
 	for (const days of [8, -8, 0]) {
 		chain.time = clock.now() + days * DAY_MS;
 		await clock.advance(30_000);
-		assertKept(`a head is ${days} days wrong`);
+		await assertKept(`a head is ${days} days wrong`);
 	}
 	chain.time = clock.now() + TTL_MS;
 	await clock.advance(TTL_MS);
 	assert.equal(isOver(1), true);
-	assert.equal(journal.ended(hashOf(2))?.ending, "cancelled", "it is not revived");
+	assert.equal((await journal.ended(hashOf(2)))?.ending, "cancelled", "it is not revived");
 	await clock.advance(KEEP_MS);
 	chain.time = clock.now();
 	await clock.advance(30_000);
-	assert.equal(journal.ended(hashOf(2)), null, "it has been kept long enough");
+	assert.equal(await journal.ended(hashOf(2)), null, "it has been kept long enough");
 	await stop();
 });
 
@@ -113,10 +113,10 @@ for (const days of [8, -8]) {
 			await goOn(12_000);
 			assert.equal(isOver(1), true);
 			await goOn(KEEP_MS - 3 * TTL_MS);
-			assert.equal(journal.ended(hashOf(2))?.ending, "cancelled", "it is not revived");
+			assert.equal((await journal.ended(hashOf(2)))?.ending, "cancelled", "it is not revived");
 			await goOn(3 * TTL_MS);
 			await goOn(30_000);
-			assert.equal(journal.ended(hashOf(2)), null, "it has been kept long enough");
+			assert.equal(await journal.ended(hashOf(2)), null, "it has been kept long enough");
 			await stop();
 		});
 
@@ -136,7 +136,7 @@ for (const days of [8, -8]) {
 			again.chain.time = clock.now() + (who === "head" ? days * DAY_MS : 0);
 			await clock.advance(30_000);
 			assert.equal(again.isOver(1), false);
-			assert.equal(again.journal.ended(hashOf(2))?.ending, "cancelled");
+			assert.equal((await again.journal.ended(hashOf(2)))?.ending, "cancelled");
 			again.wrong.byMs = 0;
 			again.chain.time = clock.now() + TTL_MS;
 			await clock.advance(TTL_MS);
@@ -199,7 +199,7 @@ test("a life that came before the chain's time was known begins with it", async 
 	await clock.advance(30_000);
 	journal.rows.extendLife(hashOf(1));
 	assert.equal(isOver(1), false);
-	assert.equal(journal.ended(hashOf(2))?.ending, "cancelled", "it is kept from then on");
+	assert.equal((await journal.ended(hashOf(2)))?.ending, "cancelled", "it is kept from then on");
 	await stop();
 });
 

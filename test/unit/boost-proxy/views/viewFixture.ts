@@ -106,7 +106,12 @@ export class ViewFixture {
 	}
 
 	readonly rows: ViewsDependencies["rows"] = {
-		get: (hash) => this.#rows.get(hash)?.row ?? null,
+		// What has ended is on disk.
+		findIfReadable: (hash) => {
+			const row = this.#rows.get(hash)?.row ?? null;
+			return row === null || isLive(row) ? row : Promise.resolve(row);
+		},
+		has: (hash) => this.#rows.has(hash),
 		live: (hash) => {
 			const row = this.#rows.get(hash)?.row;
 			return row !== undefined && isLive(row) ? row : null;

@@ -1,0 +1,107 @@
+// The archive: rows that ended, on disk. In memory is only which hashes there are, in a few bytes each; a row is looked up by its
+// hash, and found by its kind and the time of its end to be dropped.
+
+import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { Row } from "../domain/row.ts";
+import { HashSet } from "./hashSet.ts";
+import { archivedKey, BY_TIME, decodeArchived, type EndedKind, indexedHash, timeKey } from "./records.ts";
+
+export interface ArchiveDependencies {
+	readonly kv: KeyValueStore;
+	readonly log: Logger;
+	/** Called for each reading that failed. */
+	readonly onFault?: () => void;
+}
+
+/** Reads only: what ends, and what is dropped, the journal writes with the rest of the row. */
+export class Archive {
+	readonly #dependencies: ArchiveDependencies;
+	/** Of all rows that ended, also of those that are not settled yet. */
+	readonly #hashes = new HashSet();
+	#isFailing = false;
+
+	constructor(dependencies: ArchiveDependencies) {
+		this.#dependencies = dependencies;
+	}
+
+	/** Learns which rows there are, without reading them. Rejects if the store fails. */
+	async open(): Promise<void> {
+		for await (const [key] of this.#dependencies.kv.range(...prefixRange(BY_TIME)))
+			this.#hashes.add(indexedHash(key));
+	}
+
+	/** Number of ended rows. */
+	get size(): number {
+		return this.#hashes.size;
+	}
+
+	/** Whether a row of this hash has ended. */
+	has(hash: string): boolean {
+		return this.#hashes.has(hash);
+	}
+
+	/** A row has ended. */
+	add(hash: string): void {
+		this.#hashes.add(hash);
+	}
+
+	/** A row is open again, or dropped. */
+	delete(hash: string): void {
+		this.#hashes.delete(hash);
+	}
+
+	/** The settled row of a hash; null if there is none that can be read. Rejects if the store fails. */
+	async read(hash: string): Promise<Row | null> {
+		const value = await this.#reading(this.#dependencies.kv.get(archivedKey(hash)));
+		try {
+			return value === null ? null : decodeArchived(hash, value);
+		} catch (thrown) {
+			this.#dependencies.log.error("a record of the journal can't be read", {
+				hash,
+				fault: safeError(thrown),
+			});
+			return null;
+		}
+	}
+
+	/** Keys of the index by time, oldest first: of rows that ended before `until` (ms since the epoch); null: of all. */
+	oldest(kind: EndedKind, until: number | null, limit: number): Promise<readonly string[]> {
+		const end = until === null ? endOf(kind) : timeKey(kind, until);
+		return this.#reading(keysIn(this.#dependencies.kv.range(timeKey(kind, 0), end, limit)));
+	}
+
+	/** The same, of rows that ended at `from` or later, or before the chain's time was known. */
+	latest(kind: EndedKind, from: number, limit: number): Promise<readonly string[]> {
+		return this.#reading(keysIn(this.#dependencies.kv.range(timeKey(kind, from), endOf(kind), limit)));
+	}
+
+	/** Removes keys of the index that are of no row's end. */
+	discard(keys: readonly string[]): Promise<void> {
+		return this.#dependencies.kv.write(keys.map((key) => ({ key, value: null })));
+	}
+
+	async #reading<T>(reading: Promise<T>): Promise<T> {
+		const { log, onFault } = this.#dependencies;
+		try {
+			const read = await reading;
+			this.#isFailing = false;
+			return read;
+		} catch (thrown) {
+			if (!this.#isFailing) log.error("the journal can't be read", { fault: safeError(thrown) });
+			this.#isFailing = true;
+			onFault?.();
+			throw thrown;
+		}
+	}
+}
+
+function endOf(kind: EndedKind): string {
+	return timeKey(kind, Number.POSITIVE_INFINITY, "\u{7f}");
+}
+
+async function keysIn(entries: AsyncIterable<readonly [string, Buffer]>): Promise<readonly string[]> {
+	const keys: string[] = [];
+	for await (const [key] of entries) keys.push(key);
+	return keys;
+}

@@ -1,0 +1,123 @@
+// Live rows by their senders, and what each client takes of the bounds in number and bytes.
+
+import { clientOf } from "../../shared/client.ts";
+import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
+import type { NewRow, Row } from "../domain/row.ts";
+
+export interface LiveLimits {
+	/** The most live rows; one client may have a sixteenth. */
+	readonly maxLive: number;
+	/** The most bytes of live transactions, each counted with 512 more; one client may have a sixteenth. */
+	readonly maxBytes: number;
+}
+
+/** About the bytes that a row takes in addition to its transaction. */
+const ROW_BYTES = 512;
+/** One client's share of the bounds. */
+const CLIENT_PART = 1 / 16;
+/** The largest transaction without blobs that execution clients take. */
+const LARGEST_BYTES = 128 * 1024;
+const NONE: readonly Row[] = Object.freeze([]);
+
+export class LiveRows {
+	readonly #limits: LiveLimits;
+	/** In the order of nonce and arrival. Lists are replaced, never changed. */
+	readonly #bySender = new Map<string, readonly Row[]>();
+	readonly #counts: Shares;
+	readonly #bytes: Shares;
+	#changes = 0;
+
+	constructor(limits: LiveLimits) {
+		this.#limits = limits;
+		const { maxLive, maxBytes } = limits;
+		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
+		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
+	}
+
+	get count(): number {
+		return this.#counts.taken;
+	}
+
+	/** Whether there is no room for a large transaction of any client. */
+	get isFull(): boolean {
+		const { maxLive, maxBytes } = this.#limits;
+		return this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
+	}
+
+	/** How full it is by rows or bytes, whichever is fuller. */
+	get fullness(): Fullness {
+		return fullest([this.#counts.fullness, this.#bytes.fullness]);
+	}
+
+	/** Which limit leaves no room for one more; null if there is room. */
+	exceeded({ address, raw }: Pick<NewRow, "address" | "raw">): OverShare | null {
+		const client = clientOf(address);
+		return this.#counts.exceeded(client, 1) ?? this.#bytes.exceeded(client, raw.length + ROW_BYTES);
+	}
+
+	/** Those of a sender, optionally of one nonce, in the order of nonce and arrival. The list is never changed. */
+	of(from: string, nonce?: bigint): readonly Row[] {
+		const rows = this.#bySender.get(from) ?? NONE;
+		return nonce === undefined ? rows : ofNonce(rows, nonce);
+	}
+
+	/** All, those of a sender by nonce. One that is replaced or taken out meanwhile is left out. */
+	*all(): Generator<Row> {
+		for (const rows of this.#bySender.values()) {
+			// The look-up is most of the cost, so it is made only if something has changed since.
+			const begun = this.#changes;
+			for (const row of rows)
+				if (begun === this.#changes || this.of(row.from, row.nonce).includes(row)) yield row;
+		}
+	}
+
+	/** Puts `row` in the place of `before`; null: none. */
+	replace(before: Row | null, row: Row | null): void {
+		this.#changes += 1;
+		if (before !== null && row !== null && hasSamePlace(before, row)) {
+			const rows = this.of(row.from);
+			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
+			return;
+		}
+		if (before !== null) this.#takeOut(before);
+		if (row !== null) this.#put(row);
+	}
+
+	#put(row: Row): void {
+		const rows = this.of(row.from);
+		// From the end, since most arrive in order.
+		const at = rows.findLastIndex((one) => !isAfter(one, row)) + 1;
+		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
+		this.#counts.takeAnyway(clientOf(row.address), 1);
+		this.#bytes.takeAnyway(clientOf(row.address), row.bytes + ROW_BYTES);
+	}
+
+	#takeOut(row: Row): void {
+		const rows = this.of(row.from).filter((one) => one !== row);
+		if (rows.length > 0) this.#bySender.set(row.from, rows);
+		else this.#bySender.delete(row.from);
+		this.#counts.release(clientOf(row.address), 1);
+		this.#bytes.release(clientOf(row.address), row.bytes + ROW_BYTES);
+	}
+}
+
+/** Whether its position and its client's share stay the same. */
+function hasSamePlace(before: Row, row: Row): boolean {
+	return before.address === row.address && before.bytes === row.bytes && before.receivedAt === row.receivedAt;
+}
+
+/** The rows of one nonce among rows sorted by nonce. Binary search: a sender may have many, and each submission needs this. */
+function ofNonce(rows: readonly Row[], nonce: bigint): readonly Row[] {
+	let [low, high] = [0, rows.length];
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if ((rows[middle] as Row).nonce < nonce) low = middle + 1;
+		else high = middle;
+	}
+	while (rows[high]?.nonce === nonce) high += 1;
+	return low === high ? NONE : rows.slice(low, high);
+}
+
+function isAfter(one: Row, other: Row): boolean {
+	return one.nonce > other.nonce || (one.nonce === other.nonce && one.receivedAt > other.receivedAt);
+}

@@ -1,0 +1,164 @@
+// Drops what is no longer needed of ended rows, every ten seconds while there are any: the bytes of what can't be reopened any
+// more, rows that ended long ago by chain and machine, and the oldest ones beyond the bound.
+
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { isLive, type Row, stripRow } from "../domain/row.ts";
+import type { Archive } from "../journal/archive.ts";
+import { ENDED_KINDS, type EndedKind, indexedHash, indexKey } from "../journal/records.ts";
+
+export interface SweeperOptions {
+	/** How long ended rows are kept, in ms. */
+	readonly endedKeepMs: number;
+	/** The most ended rows. */
+	readonly maxEnded: number;
+	/** How long a mined row can be reopened, in ms. */
+	readonly reorgMs: () => number;
+}
+
+export interface SweeperDependencies {
+	readonly archive: Archive;
+	readonly clock: Clock;
+	/** In ms since the epoch; null until it is known. */
+	readonly chainTime: { now(): number | null };
+	/** The row of a hash, if it is in memory. */
+	readonly get: (hash: string) => Row | null;
+	/** Mined rows that can be reopened, in the order of their ends. */
+	readonly mined: () => Iterable<Row>;
+	/** Has settled rows leave memory, where there are too many. */
+	readonly leaveMemory: () => void;
+	/** Replaces a row; null drops it. */
+	readonly replace: (before: Row, row: Row | null) => void;
+	/** Whether the latest change of a hash has come to the disk. */
+	readonly written: (hash: string) => Promise<boolean> | true;
+}
+
+/** How often, in ms. */
+const SWEEP_MS = 10_000;
+/** The most rows of a kind that are dropped for their age at a time. */
+const SWEEP_BATCH = 1_000;
+/** Until the next sweep, in ms, if more rows may be due than one batch. */
+const SWEEP_PAUSE_MS = 1_000;
+/** Rows that are read and changed at a time, so that no commit is large. */
+const AT_ONCE = 200;
+
+export class Sweeper {
+	readonly #options: SweeperOptions;
+	readonly #dependencies: SweeperDependencies;
+	#timer: Timer | null = null;
+	#running: Promise<void> | null = null;
+	#closed = false;
+
+	constructor(options: SweeperOptions, dependencies: SweeperDependencies) {
+		this.#options = options;
+		this.#dependencies = dependencies;
+	}
+
+	/** To be called when a row has ended: a sweep will come. */
+	wake(ms = SWEEP_MS): void {
+		const { archive, clock } = this.#dependencies;
+		if (this.#closed || this.#timer !== null || this.#running !== null || archive.size === 0) return;
+		this.#timer = clock.after(ms, () => {
+			this.#timer = null;
+			this.#running = this.#sweep()
+				// The disk fails, which the archive has told: what is due is dropped when it is well again.
+				.catch(() => false)
+				.then((isMoreDue) => {
+					this.#running = null;
+					this.wake(isMoreDue ? SWEEP_PAUSE_MS : SWEEP_MS);
+				});
+		});
+	}
+
+	/** Waits for a sweep in progress. */
+	async close(): Promise<void> {
+		this.#closed = true;
+		this.#timer?.cancel();
+		await this.#running;
+	}
+
+	/** Whether more is due. */
+	async #sweep(): Promise<boolean> {
+		const chainNow = this.#dependencies.chainTime.now();
+		let dropped = 0;
+		this.#dependencies.leaveMemory();
+		if (chainNow !== null) {
+			const machineNow = this.#dependencies.clock.now();
+			const [now, latest] = [Math.min(chainNow, machineNow), Math.max(chainNow, machineNow)];
+			this.#stripMined(now, latest);
+			await this.#dateAnew(latest);
+			for (const kind of ENDED_KINDS)
+				dropped += await this.#drop(kind, now - this.#options.endedKeepMs + 1, SWEEP_BATCH);
+		}
+		// Rows that their users ended only after all others.
+		for (const kind of ENDED_KINDS) await this.#drop(kind, null, this.#excess);
+		return dropped >= SWEEP_BATCH;
+	}
+
+	get #excess(): number {
+		return this.#dependencies.archive.size - this.#options.maxEnded;
+	}
+
+	/** Drops the bytes of rows that can't be reopened any more. */
+	#stripMined(now: number, latest: number): void {
+		const { mined, replace } = this.#dependencies;
+		const due: Row[] = [];
+		for (const row of mined()) {
+			if (this.#isWronglyDated(row, latest)) continue;
+			if (row.endedAt > now - this.#options.reorgMs() || due.length >= SWEEP_BATCH) break;
+			due.push(row);
+		}
+		for (const row of due) replace(row, stripRow(row));
+	}
+
+	/** What ended before the chain's time was known, or while a clock was ahead. */
+	#isWronglyDated({ endedAt }: Row, latest: number): boolean {
+		return endedAt === 0 || endedAt > latest + this.#options.reorgMs();
+	}
+
+	/** What is wrongly dated is kept as long as any other from now on. */
+	async #dateAnew(latest: number): Promise<void> {
+		const { archive, replace } = this.#dependencies;
+		for (const kind of ENDED_KINDS) {
+			const from = latest + this.#options.reorgMs();
+			for (const row of await this.#rowsOf(await archive.latest(kind, from, AT_ONCE)))
+				if (this.#isWronglyDated(row, latest)) replace(row, { ...row, endedAt: latest });
+		}
+	}
+
+	/** Drops up to `most` rows that ended before `until`, the oldest first; null: whenever they ended. Returns how many. */
+	async #drop(kind: EndedKind, until: number | null, most: number): Promise<number> {
+		const { archive, replace, written } = this.#dependencies;
+		let dropped = 0;
+		while (dropped < most && !this.#closed) {
+			const keys = await archive.oldest(kind, until, Math.min(AT_ONCE, most - dropped));
+			if (keys.length === 0) return dropped;
+			const rows = await this.#rowsOf(keys);
+			for (const row of rows) replace(row, null);
+			dropped += rows.length;
+			// As long as they are on disk, they would be found again.
+			const isWritten = await Promise.all(rows.map(({ hash }) => written(hash)));
+			if (isWritten.includes(false)) return dropped;
+		}
+		return dropped;
+	}
+
+	/** The rows that these keys of the index are of. What is of none any more is taken out of the index. */
+	async #rowsOf(keys: readonly string[]): Promise<readonly Row[]> {
+		const { archive, get } = this.#dependencies;
+		const found = await Promise.all(
+			keys.map((key) => get(indexedHash(key)) ?? archive.read(indexedHash(key))),
+		);
+		const rows: Row[] = [];
+		const outdated: string[] = [];
+		for (const [i, key] of keys.entries()) {
+			const hash = indexedHash(key);
+			// It may have changed while the others were read.
+			const row = get(hash) ?? found[i] ?? null;
+			if (row === null) archive.delete(hash);
+			if (row !== null && !isLive(row) && indexKey(row) === key) rows.push(row);
+			else outdated.push(key);
+		}
+		if (outdated.length > 0) await archive.discard(outdated);
+		return rows;
+	}
+}
