@@ -122,10 +122,13 @@ export function encodeState(row: Row): Buffer {
 
 /** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
 export function encodeBirth(row: Row, raw: Buffer): Buffer {
-	const state = encodeState(row);
-	const length = Buffer.allocUnsafe(4);
-	length.writeUInt32BE(state.length, 0);
-	return Buffer.concat([length, state, raw]);
+	const state = JSON.stringify(storedOf(row));
+	const length = Buffer.byteLength(state);
+	const record = Buffer.allocUnsafe(4 + length + raw.length);
+	record.writeUInt32BE(length, 0);
+	record.write(state, 4);
+	raw.copy(record, 4 + length);
+	return record;
 }
 
 /** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws if the record is malformed. */

@@ -76,7 +76,7 @@ export class LiveRows {
 		this.#changes += 1;
 		if (before !== null && row !== null && hasSamePlace(before, row)) {
 			const rows = this.of(row.from);
-			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
+			this.#bySender.set(row.from, rows.with(rows.lastIndexOf(before), row));
 			return;
 		}
 		if (before !== null) this.#takeOut(before);

@@ -3,9 +3,15 @@
 import { createServer } from "node:net";
 
 /** Below the ports that systems assign for port 0 and outgoing connections, so that nobody else gets it before its use. */
+const FIRST = 12_000;
+const COUNT = 18_000;
+let latest = Math.floor(Math.random() * COUNT);
+
+/** Never the same port twice in a process: one that is free now may be that of a server which is down for a moment. */
 export async function freePort(): Promise<number> {
 	for (;;) {
-		const port = 12_000 + Math.floor(Math.random() * 18_000);
+		latest = (latest + 1) % COUNT;
+		const port = FIRST + latest;
 		if (await isFree(port)) return port;
 	}
 }
