@@ -72,7 +72,16 @@ export function within<T>(
 			onLate?.(error);
 			reject(error);
 		});
-		running.then(resolve, reject).finally(() => timer.cancel());
+		running.then(
+			(value) => {
+				timer.cancel();
+				resolve(value);
+			},
+			(thrown) => {
+				timer.cancel();
+				reject(thrown);
+			},
+		);
 	});
 }
 
