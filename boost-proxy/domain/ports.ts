@@ -250,7 +250,8 @@ export type ProbeResult = "ok" | Fault | "staleHead" | "notReady";
 export type ProbeOutcome = ProbeResult | "probe";
 
 /**
- * Checks whether an upstream would take a transaction now. `thorough`: also by a submission that is no transaction, since an
- * open breaker closes by probes alone. Never rejects, and ends by its own deadline.
+ * Checks whether an upstream would take a transaction now. `thorough`: our relay also by a submission that is no
+ * transaction, since an open breaker closes by probes alone; a third party would count that against us. Never rejects, and ends
+ * by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;
