@@ -255,7 +255,12 @@ export class ControlModel {
 
 	/** The chain is this now, in one step for who follows it. */
 	moveTo(chain: ChainView): void {
+		const { head } = this.chain;
+		const wereMined = [...this.all()].filter((tx) => this.mined(tx) !== undefined);
 		this.chain = chain;
+		// What was public for a block goes out again whatever its age: its lifetime starts again.
+		for (const tx of wereMined)
+			if (this.mined(tx) === undefined && tx.firstBlock !== null) tx.firstBlock = head + 1;
 		for (const tx of this.all()) {
 			if (!this.isOver(tx) || !this.isPending(tx)) continue;
 			tx.end = "EXPIRED";
