@@ -219,8 +219,9 @@ export class BoostIngress {
 
 	/**
 	 * Forwards a body of reads, unchanged if every upstream understands it as it is and its answers can be told apart. Calls
-	 * that are answered with an error without asking anybody are left out. Null if it has other calls too; the error if no upstream answered,
-	 * so that the calls are not sent twice. What goes to `state.target` is never served otherwise: its path is not one of boost's.
+	 * that are answered with an error without asking anybody are left out. Null if it has other calls too; the error if no
+	 * upstream answered, so that the calls are not sent twice. What goes to `state.target` is never served otherwise: its path is
+	 * not one of boost's.
 	 */
 	async #passOn(read: RpcBody | RpcError, context: BoostContext): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;

@@ -188,8 +188,10 @@ export class Reconciler {
 			const { hash } = action.row;
 			if (kind === "send") return action;
 			// The replacement may not go there: that upstream keeps the earlier transaction.
-			if (kind === "forget") this.#changeLive(hash, (row) => setReplacementPending(row, to, false));
-			else if (kind === "wait" && action.byNonce) this.#changeLive(hash, (row) => delayRetry(row, to, time));
+			if (kind === "forget")
+				this.#dependencies.rows.changeLive(hash, (row) => setReplacementPending(row, to, false));
+			else if (kind === "wait" && action.byNonce)
+				this.#dependencies.rows.changeLive(hash, (row) => delayRetry(row, to, time));
 		}
 		return null;
 	}
@@ -201,7 +203,8 @@ export class Reconciler {
 		const { epoch } = this.#situation;
 		const raw = await rows.raw(hash).catch(() => null);
 		if (rows.liveOf(from) !== known || this.#situation.epoch !== epoch || this.#stopped) return;
-		if (raw === null) this.#changeLive(hash, (row) => delayRetry(row, send.to, this.#situation.time()));
+		if (raw === null)
+			this.#dependencies.rows.changeLive(hash, (row) => delayRetry(row, send.to, this.#situation.time()));
 		else await this.#sender.send(send, raw, deadlineMs);
 	}
 
@@ -215,10 +218,5 @@ export class Reconciler {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
 		const [count] = (await this.#dependencies.chain.batch([call], deadlineMs)) ?? [];
 		return count?.ok === true ? parseNodeQuantity(count.result) : null;
-	}
-
-	/** Changes a row only while it is live. */
-	#changeLive(hash: string, change: (row: Row) => Row): void {
-		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 }

@@ -92,11 +92,14 @@ export class Sender {
 		const delivery = await upstream.deliver({ ...row, raw }, { deadlineMs, caller, whole: null });
 		if (delivery?.kind === "acknowledged" && upstream.dialect === null && row.owners.length > 1) {
 			// Those who have cancelled are not known there yet.
-			this.#changeLive(hash, (one) => ({ ...one, ownersPending: standingCount(one.owners) > 1 }));
+			this.#dependencies.rows.changeLive(hash, (one) => ({
+				...one,
+				ownersPending: standingCount(one.owners) > 1,
+			}));
 		}
 		const time = this.#situation.time();
 		if (delivery === null) {
-			this.#changeLive(hash, (one) => delayRetry(one, to, time));
+			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: to });
@@ -105,7 +108,7 @@ export class Sender {
 			onHandover?.({ to, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is rejected", { upstream: to, hash, reason: need, code });
-			this.#changeLive(hash, (one) => markRejected(one, to, time));
+			this.#dependencies.rows.changeLive(hash, (one) => markRejected(one, to, time));
 		} else {
 			onHandover?.({ to, outcome: "failed" });
 			this.#markFailed(upstream, row, delivery);
@@ -217,10 +220,10 @@ export class Sender {
 					(delivery?.kind === "rejected" && isFinalVerdict(delivery.error));
 			if (isOver) continue;
 			const time = this.#situation.time();
-			this.#changeLive(hash, (one) => delayRetry(one, "relay", time));
+			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, "relay", time));
 			return;
 		}
-		this.#changeLive(hash, (one) => markHeld(markOwnersTold(one, owners), "relay"));
+		this.#dependencies.rows.changeLive(hash, (one) => markHeld(markOwnersTold(one, owners), "relay"));
 	}
 
 	#markFailed({ name, dialect }: Upstream, row: Row, delivery: Delivery): void {
@@ -228,7 +231,7 @@ export class Sender {
 		const retryMs = retryAfterS * 1_000;
 		const time = this.#situation.time();
 		if (mayHave(delivery)) this.#markReached(name, row, (one) => markUnanswered(one, name, time, retryMs));
-		else this.#changeLive(row.hash, (one) => delayRetry(one, name, time, retryMs));
+		else this.#dependencies.rows.changeLive(row.hash, (one) => delayRetry(one, name, time, retryMs));
 		// A fallback's limit is about us, not about one client.
 		if (fault === "limited" && dialect !== null)
 			this.#situation.pause(name, Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS));
@@ -238,14 +241,14 @@ export class Sender {
 	#markReached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
 		const { rows } = this.#dependencies;
 		const row = rows.get(sent.hash);
-		this.#changeLive(sent.hash, change);
+		this.#dependencies.rows.changeLive(sent.hash, change);
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
 			rows.end(row, row.desired, [by]);
 		}
 		for (const one of rows.liveOf(sent.from, sent.nonce)) {
 			const isLater = one.hash !== sent.hash && one.receivedAt >= sent.receivedAt;
 			if (!isLater || countsAsThere(one, by)) continue;
-			this.#changeLive(one.hash, (sibling) => setReplacementPending(sibling, by, true));
+			this.#dependencies.rows.changeLive(one.hash, (sibling) => setReplacementPending(sibling, by, true));
 		}
 	}
 
@@ -281,11 +284,6 @@ export class Sender {
 		const { dialect } = upstream;
 		const method = dialect === null ? CANCEL_METHOD : (dialect.cancelMethod ?? "");
 		return upstream.call({ method, params: [hash] }, options);
-	}
-
-	/** Changes a row only while it is live. */
-	#changeLive(hash: string, change: (row: Row) => Row): void {
-		this.#dependencies.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 }
 

@@ -106,7 +106,7 @@ export class Cancels {
 				: null;
 			if (outcome?.kind === "rejected") throw verdictError(outcome.error);
 			const isTold = outcome === null || (outcome.kind === "done" && !row.ownersPending);
-			rows.change(hash, (one) => (isLive(one) ? takeBackWish(one, own, isTold) : one));
+			rows.changeLive(hash, (one) => takeBackWish(one, own, isTold));
 			await rows.written(hash);
 		} finally {
 			rows.change(hash, (one) => endRequest(one));

@@ -294,6 +294,11 @@ export class Rows {
 		this.#replaceAndWrite(before, isOver ? null : row);
 	}
 
+	/** The same, only while it is live. */
+	changeLive(hash: string, change: (row: Row) => Row): void {
+		this.change(hash, (row) => (isLive(row) ? change(row) : row));
+	}
+
 	/** Ends a row, or creates an ended one, to be cancelled at the upstreams `cancelAt`; see `endRow` in row.ts. */
 	end(one: Omit<EndedOne, "id">, ending: Ending, cancelAt: readonly UpstreamName[] = []): void {
 		const { clock, log } = this.#dependencies;
