@@ -20,6 +20,7 @@ import {
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/signatures.ts";
+import { internalUrl } from "../shared/internalUrl.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 import { SUBSCRIPTION_NAMES } from "./domain/endpoints.ts";
@@ -103,6 +104,12 @@ export const RELAY_SETTINGS = {
 	DATA_DIR: dataDirRow("the embedded store", "relay"),
 	DATABASE_URL: databaseUrlRow("the embedded store"),
 	DATABASE_VERIFY: SERVER_ROWS.DATABASE_VERIFY,
+	INTERNAL_URL: optional(
+		"where relays on the same database reach this one; the host's private address and PORT unless set",
+		"an http or https URL",
+		"http://10.0.0.7:8080",
+		url("http:", "https:"),
+	),
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	CANCEL_POLICY: row(
 		"who may cancel by hash: the network address that submitted it, or anyone; its sender's signature always",
@@ -145,7 +152,11 @@ export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 
 /** Reads the relay's settings. Throws SettingError that lists every missing or invalid one. */
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
-	return readSettings(RELAY_SETTINGS, env, slotContradictions);
+	const config = readSettings(RELAY_SETTINGS, env, slotContradictions);
+	const { HOST: host, PORT: port, DATABASE_URL } = config;
+	// Others can look for this relay in a database alone.
+	if (DATABASE_URL === undefined) return config;
+	return { ...config, INTERNAL_URL: config.INTERNAL_URL ?? internalUrl({ env, host, port }) };
 }
 
 function chainId(value: string): bigint | undefined {

@@ -1,13 +1,43 @@
 // The gauges of the relay, which are read when its metrics are requested. What is counted as it happens is in metrics.ts.
 
 import type { Clock } from "../shared/clock.ts";
-import { labelSets } from "../shared/metrics.ts";
+import { labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
-import type { RelayParts } from "./parts.ts";
+import type { CoreFinder } from "./edge/coreFinder.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
 
-/** Registers them. */
-export function registerGauges(parts: RelayParts, clock: Clock): void {
-	const { registry, transactions, fanout, market, tip, heads, subscriptions } = parts;
+/** Registers those of every relay. `finder`: null where no other relay can reach the store. */
+export function registerEdgeGauges(parts: EdgeParts, finder: CoreFinder | null): void {
+	const { registry, tip, heads, subscriptions, core } = parts;
+	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
+	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
+	registry.gauge(
+		"relay_clock_difference_seconds",
+		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
+		() => heads.times.differenceMs() / 1000,
+	);
+	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
+	registry.gauge("relay_is_core", "1 while this relay decides, 0 while it asks another one", () =>
+		core.local === null ? 0 : 1,
+	);
+	registry.gauge(
+		"relay_term",
+		"The core's term, 0 where the store is no database or no core is known",
+		() => core.term ?? 0,
+	);
+	registry.gauge(
+		"relay_core_age_seconds",
+		"How long ago the core gave a sign, 0 where this relay is the core, -1 if it never did",
+		() => {
+			const ms = core.local === null ? (finder?.awayMs ?? 0) : 0;
+			return Number.isFinite(ms) ? ms / 1000 : -1;
+		},
+	);
+}
+
+/** Registers those of the core. */
+export function registerCoreGauges(registry: Metrics, parts: CoreParts, clock: Clock): void {
+	const { transactions, fanout, market, edges } = parts;
 	const { pool, records } = transactions;
 	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
 	registry.gauge("relay_pending_transactions", "Transactions in the pool", () => pool.size);
@@ -35,12 +65,9 @@ export function registerGauges(parts: RelayParts, clock: Clock): void {
 		"Senders of backruns that are proven by what they have paid",
 		() => market.ledger.counts.proven,
 	);
-	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
-	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
 	registry.gauge(
-		"relay_clock_difference_seconds",
-		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
-		() => heads.times.differenceMs() / 1000,
+		"relay_edges",
+		"Relays that are connected with this one as the core",
+		() => edges?.size ?? 0,
 	);
-	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
 }

@@ -1,58 +1,89 @@
-// The parts of a relay that is made (relay.ts), for its servers (servers.ts).
+// The parts of a relay, for those that join them (relay.ts, servers.ts, gauges.ts): those of every relay, and those of the core.
 
 import type { Background } from "../shared/background.ts";
+import type { Client } from "../shared/client.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import type { Slots } from "../shared/ethereum/slots.ts";
+import type { EventStreams } from "../shared/http/eventStreams.ts";
+import type { RateLimiter } from "../shared/http/rateLimit.ts";
+import type { Route } from "../shared/http/routes.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Metrics } from "../shared/metrics.ts";
+import type { SyncWaits } from "../shared/syncWaits.ts";
 import type { BlockLoop } from "./blockLoop.ts";
 import type { Fanout } from "./broadcast/fanout.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
 import type { BeaconNode } from "./chain/beaconNode.ts";
 import type { PolledFilters } from "./chain/filters.ts";
 import type { ForkReader } from "./chain/forkReader.ts";
-import type { ToldChain } from "./chain/toldChain.ts";
-import type { ChainTip } from "./domain/chain.ts";
+import type { NodeReader } from "./chain/nodeReader.ts";
+import type { Passthrough } from "./chain/passthrough.ts";
+import type { ChainTip, ChainUpdate } from "./domain/chain.ts";
 import type { Recoveries } from "./domain/recoveries.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
+import type { Core, LocalCore } from "./edge/core.ts";
+import type { EdgeServer } from "./edge/edgeServer.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
+import type { CoreNeeds } from "./ingress/methodDependencies.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { SearcherMarket } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
-import type { Pipeline } from "./pipeline.ts";
 import type { SenderRunner } from "./senderRunner.ts";
 import type { LearntAbilities } from "./simulation/nodeAbilities.ts";
 import type { SimulationQueue } from "./simulation/queue.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-/** As far as the servers, the gauges, and the order of start and stop need them. */
-export interface RelayParts {
-	readonly kv: SharedStore;
+/** What every relay has, whoever decides. */
+export interface EdgeParts {
 	readonly registry: Metrics;
 	readonly metrics: RelayMetrics;
 	readonly background: Background;
 	readonly rules: ChainRules;
+	/** For the relay's own calls. */
+	readonly node: NodeReader;
+	/** For clients' reads, which must not use up the connections that the relay itself needs. */
+	readonly readNode: NodeReader;
+	readonly reads: Passthrough;
 	readonly slots: Slots;
+	/** Of this process's clients. */
+	readonly limiter: RateLimiter;
+	readonly charge: (client: Client, weight: number) => void;
+	readonly streams: EventStreams;
 	/** The head that was worked off. */
 	readonly tip: ChainTip;
 	readonly forks: ForkReader;
 	readonly heads: HeadTracker;
 	/** Null without a consensus node. */
 	readonly beacon: BeaconNode | null;
-	readonly told: ToldChain;
+	readonly recoveries: Recoveries;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
+	readonly subscriptions: SubscriptionHub;
+	readonly filters: PolledFilters;
+	/** Takes a change of the chain, before it is worked off. */
+	readonly headCame: (update: ChainUpdate) => void;
+	/** Tells clients of a change of the chain. */
+	readonly showUpdate: (update: ChainUpdate) => void;
+	readonly core: Core<CoreNeeds>;
+}
+
+/** What only the core has. */
+export interface CoreParts {
+	readonly kv: SharedStore;
 	readonly transactions: Transactions;
 	readonly blobProofs: BlobProofs;
 	readonly simulations: SimulationQueue;
 	readonly abilities: LearntAbilities;
-	readonly recoveries: Recoveries;
-	/** The coinbase of a simulated block. */
-	readonly feeRecipientOf: () => string;
 	readonly fanout: Fanout;
 	readonly deliveries: DeliveryHealth;
 	readonly market: SearcherMarket;
 	readonly runner: SenderRunner;
-	readonly pipeline: Pipeline;
 	readonly blockLoop: BlockLoop;
-	readonly subscriptions: SubscriptionHub;
-	readonly filters: PolledFilters;
+	readonly receipts: SyncWaits;
+	/** The connections of the other relays; null where no other can reach the store. */
+	readonly edges: EdgeServer | null;
+	/** As this process's own clients use it. */
+	readonly decides: LocalCore<CoreNeeds>;
+	/** The routes of transactions and bundles. */
+	readonly routes: readonly Route[];
 }

@@ -78,7 +78,7 @@ export class Pipeline {
 	async submit(submission: Submission): Promise<SubmitOutcome> {
 		const { transactions, onOutcome, clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
-		const decoded = decodeTransaction(submission.raw);
+		const decoded = decodeTransaction(submission.raw, submission.recovered);
 		onStep("decode", (clock.monotonic() - begun) / 1000);
 		const hash = decoded.ok ? decoded.tx.hash : null;
 		try {

@@ -1,34 +1,31 @@
 // Makes the servers of the relay: joins the ingress with the parts and with the reads that go to the node. It contains no rules.
 
 import type { Clock } from "../shared/clock.ts";
+import { hexToBytes } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import type { SlotLength } from "../shared/ethereum/slots.ts";
-import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
+import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
+import { callContext } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
+import { jsonAnswer } from "../shared/http/messages.ts";
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
-import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
-import { cutterFor } from "../shared/secrets.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
-import { NodeReader } from "./chain/nodeReader.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
-import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
-import { isMined } from "./domain/record.ts";
 import { MAX_PER_SENDER } from "./domain/transaction.ts";
-import { infoReport } from "./ingress/info.ts";
+import type { CoreFinder } from "./edge/coreFinder.ts";
+import type { CoreRequests } from "./edge/coreRequests.ts";
+import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
+import type { CoreFacts } from "./ingress/methodDependencies.ts";
+import { core_facts, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
 import { ownReads } from "./ingress/ownReads.ts";
+import { recordRoutesOf } from "./ingress/routes.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
-import type { RelayParts } from "./parts.ts";
-import { NODE_TIMEOUT_MS } from "./resources.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
-import { ReadsBehind } from "./simulation/readsBehind.ts";
-import { createAnnouncer } from "./status/announcer.ts";
-import { eventHistory, eventMessage } from "./status/eventMessages.ts";
-import { Followers } from "./status/followers.ts";
-import { createLifeLog } from "./status/lifeLog.ts";
-import { eventsReport, statusReport } from "./status/report.ts";
 
 export interface ServersOptions {
 	readonly log: Logger;
@@ -38,49 +35,30 @@ export interface ServersOptions {
 	readonly drainMs: number;
 	/** Listens on the ports until the ingress starts. */
 	readonly waiting: WaitingServers;
-	/** For clients' reads, which must not use up the connections that the relay itself needs. */
-	readonly readClient: JsonRpcClient;
+	/** What the core has, while it is in this process. */
+	readonly coreOf: () => CoreParts | null;
+	/** Finds the core; null where no other relay can reach the store. */
+	readonly finder: CoreFinder | null;
+	/** Asks the core by HTTP. */
+	readonly requests: CoreRequests;
 }
 
 /** Makes the ingress; nothing listens yet. */
-export function createServers(config: RelayConfig, options: ServersOptions, parts: RelayParts): Ingress {
-	const { log, clock, version, drainMs, waiting, readClient: client } = options;
-	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline, abilities, slots } =
-		parts;
-	const { records } = transactions;
-	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log });
-	const isPublic = (hash: string): boolean => {
-		const record = records.get(hash)?.record;
-		return record !== undefined && (record.shared || isMined(record.stage));
-	};
-	const followers = new Followers({ log: log.child("followers") });
-	records.subscribe(followers.notify);
-	records.subscribe(createLifeLog({ log: log.child("transactions") }));
-	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
+export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeParts): Ingress {
+	const { log, clock, version, drainMs, waiting, coreOf, finder, requests } = options;
+	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
 	const callMany = createCallMany(
-		{ rules, feeRecipientOf },
+		{ rules, feeRecipientOf: edge.feeRecipientOf },
 		{
 			node: readNode,
-			forkAt: parts.forks.at,
-			nextBlock: nextBlockReader({ slots }, { node: readNode, forks: parts.forks }),
-			sharedTransaction: (hash) => market.simulation.shared(hash),
-			recoveries: parts.recoveries,
-			clock,
-		},
-	);
-	const reads = new Passthrough(
-		{},
-		{
-			node: readNode,
-			head: () => tip.head(),
-			told: parts.told,
-			clock,
-			log: log.child("reads"),
-			isIncluded(hash) {
-				const record = records.get(hash)?.record;
-				return record !== undefined && isMined(record.stage);
+			forkAt: edge.forks.at,
+			nextBlock: nextBlockReader({ slots }, { node: readNode, forks: edge.forks }),
+			sharedTransaction: (hash) => {
+				const { local } = core;
+				return local === null ? askShared(core, hash) : local.needs.sharedTransaction(hash);
 			},
-			cutter: cutterFor(config.ETH_RPC_URL, config.ETH_WS_URL, config.BEACON_URL),
+			recoveries: edge.recoveries,
+			clock,
 		},
 	);
 	return createIngress(
@@ -88,52 +66,48 @@ export function createServers(config: RelayConfig, options: ServersOptions, part
 			...doorOf(config),
 			drainMs,
 			about: { title: "Leeward relay", version },
-			info: () =>
-				infoReport(config, {
+			async info() {
+				return infoReport(config, {
 					version,
 					chainId: rules.chainId,
 					maxPendingPerSender: MAX_PER_SENDER,
-					bidding: market.isOpen,
-					simulation: abilities.report,
+					...(await coreFacts(core)),
+					role: core.local === null ? "edge" : "core",
+					term: core.term,
 					slotMs: slots.ms,
 					fork: tip.next()?.fork.name ?? null,
 					isPublished: tip.next()?.published !== undefined,
-				}),
+				});
+			},
 		},
 		{
 			chainId: rules.chainId,
 			signatureHiding: config.SIGNATURE_HIDING,
-			pipeline,
-			followers,
-			pending: transactions.pool,
-			records: transactions,
+			core,
 			node: new NodeReads(reads),
-			reads: ownReads({
-				reads,
-				known: transactions,
-				behind: new ReadsBehind({ node: reads, tip, feeRecipientOf, clock }),
-			}),
-			recoveries: parts.recoveries,
+			reads: ownReads({ reads, core }),
+			recoveries: edge.recoveries,
 			callMany,
-			market,
-			bundles: market,
 			subscriptions,
-			filters: parts.filters,
+			filters: edge.filters,
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
-			builderNames: config.BUILDERS.map((row) => row.name),
-			refundPercent: config.REFUND_PERCENT,
-			views: {
-				status: statusReport,
-				unknown: unknownStatus,
-				events: (record) => eventsReport(record, isPublic),
-				history: (record) => eventHistory(record, isPublic),
-				news: (record, event) => eventMessage(record, event, isPublic),
-			},
-			checks: readinessChecks(maxHeadAge(config, slots), parts),
+			limiter,
+			charge: edge.charge,
+			recordRoutes: recordRoutesOf(
+				() => coreOf()?.routes ?? null,
+				async (request) => {
+					const link = await core.soon().catch(() => null);
+					return link === null ? NO_CORE : requests.get(link.holder, request);
+				},
+			),
+			streams: edge.streams,
+			checks: readinessChecks(maxHeadAge(config, slots), edge, { coreOf, finder }),
 			tip,
-			isOwn: (hash) => records.get(hash) !== undefined,
-			registry: parts.registry,
-			onCall: parts.metrics.call,
+			edges: finder === null ? null : () => coreOf()?.edges ?? null,
+			ownSecret: () => coreOf()?.kv.term?.secret ?? null,
+			registry: edge.registry,
+			onCall: edge.metrics.call,
+			onStop: () => coreOf()?.receipts.close(),
 			verifySignature: verifyBody,
 			clock,
 			waiting,
@@ -141,6 +115,38 @@ export function createServers(config: RelayConfig, options: ServersOptions, part
 		},
 	);
 }
+
+/** The answer of a route while no core is reached. */
+const NO_CORE = jsonAnswer(503, { error: "no core can be reached, try again" }, { "retry-after": "1" });
+
+/** A call that no client has made. */
+const OWN_CALL = callContext(
+	{ path: "/", search: "" },
+	{ address: "", signer: null, vouched: false },
+	null,
+	null,
+);
+
+/** The transaction with this hash, if it is shared, as the core knows it. */
+async function askShared(core: EdgeParts["core"], hash: string): Promise<DecodedTransaction | null> {
+	const raw = await core.run(core_sharedTransaction, [hash], OWN_CALL);
+	const bytes = typeof raw === "string" ? hexToBytes(raw) : null;
+	const decoded = bytes === null ? null : decodeTransaction(bytes);
+	return decoded?.ok === true ? decoded.tx : null;
+}
+
+/** What `GET /info` says of the core, as far as it can be asked. */
+async function coreFacts(core: EdgeParts["core"]): Promise<Pick<InfoFacts, "bidding" | "simulation">> {
+	if (core.local === null && core.remote === null) return UNKNOWN_FACTS;
+	try {
+		return (await core.run(core_facts, [], OWN_CALL)) as CoreFacts;
+	} catch (thrown) {
+		if (thrown instanceof RpcError) return UNKNOWN_FACTS;
+		throw thrown;
+	}
+}
+
+const UNKNOWN_FACTS = { bidding: null, simulation: null };
 
 /** The relay's ports and the limits of what comes in. */
 export function doorOf(config: RelayConfig): DoorOptions {
@@ -169,10 +175,14 @@ function maxHeadAge({ MAX_HEAD_AGE_S }: Pick<RelayConfig, "MAX_HEAD_AGE_S">, slo
 	return () => Math.max(MAX_AGE_SLOTS * slot.ms, LEAST_MAX_AGE_MS);
 }
 
+/** For so long a relay counts as well that has lost the core, in ms: another one takes over meanwhile. */
+const CORE_AWAY_MS = 5_000;
+
 /** The checks of /readyz: whether the relay can serve a submission now. */
 export function readinessChecks(
 	maxHeadAgeMs: () => number,
-	{ tip, heads, kv, transactions, deliveries }: RelayParts,
+	{ tip, heads }: Pick<EdgeParts, "tip" | "heads">,
+	{ coreOf, finder }: Pick<ServersOptions, "coreOf" | "finder">,
 ): readonly ReadinessCheck[] {
 	const verdict = (ok: boolean, reason: string): CheckResult => (ok ? { ok } : { ok, reason });
 	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
@@ -188,13 +198,15 @@ export function readinessChecks(
 		{
 			name: "store",
 			async check() {
+				const parts = coreOf();
+				if (parts === null) return verdict((finder?.awayMs ?? 0) < CORE_AWAY_MS, "no core can be reached");
 				// Without the store's lock nothing is sent to builders.
-				if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
-				return verdict(await transactions.keeper.isWritable(), "the last write failed");
+				if (!parts.kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
+				return verdict(await parts.transactions.keeper.isWritable(), "the last write failed");
 			},
 		},
 		// Fails when there were deliveries in the last two slots and no builder answered any.
-		{ name: "delivery", check: () => verdict(deliveries.healthy, "no builder answers") },
+		{ name: "delivery", check: () => verdict(coreOf()?.deliveries.healthy ?? true, "no builder answers") },
 	];
 }
 

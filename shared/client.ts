@@ -34,6 +34,8 @@ interface AddressOptions {
 	readonly trustProxy: number;
 	/** If set, a sender with the same `X-Boost-Auth` names the client, as its only entry. */
 	readonly boostSecret?: string;
+	/** The same of another secret, which may change; null: none. */
+	readonly ownSecret?: () => string | null;
 }
 
 export interface ClientAddress {
@@ -90,7 +92,7 @@ export function addressReader(options: AddressOptions): ReadAddress {
 }
 
 function networkReader(options: AddressOptions): ReadAddress {
-	const { trustProxy, boostSecret } = options;
+	const { trustProxy, boostSecret, ownSecret = () => null } = options;
 	const secret = boostSecret === undefined || boostSecret === "" ? undefined : digest(boostSecret);
 	return (headers, socketAddress) => {
 		const direct = socketAddress === undefined ? UNKNOWN_ADDRESS : directAddress(socketAddress);
@@ -98,7 +100,7 @@ function networkReader(options: AddressOptions): ReadAddress {
 		if (forwarded === undefined) return { address: direct, vouched: false };
 		const entries = String(forwarded).split(",");
 		const auth = headers["x-boost-auth"];
-		if (secret !== undefined && typeof auth === "string" && timingSafeEqual(digest(auth), secret)) {
+		if (typeof auth === "string" && (isSecret(auth, secret) || isSecret(auth, digestOf(ownSecret())))) {
 			// Boost overwrites the header, so its entry is the only one, or comes before those of `trustProxy` proxies.
 			const named =
 				entries.length === 1 || entries.length === 1 + trustProxy
@@ -161,6 +163,14 @@ export function bearerCheck(token: string | undefined): ((header: string | undef
 		const given = /^bearer +(.*)$/i.exec(header ?? "")?.[1] ?? "";
 		return timingSafeEqual(digest(given.trim()), expected);
 	};
+}
+
+function isSecret(given: string, secret: Buffer | undefined): boolean {
+	return secret !== undefined && timingSafeEqual(digest(given), secret);
+}
+
+function digestOf(secret: string | null): Buffer | undefined {
+	return secret === null ? undefined : digest(secret);
 }
 
 function digest(text: string): Buffer {

@@ -25,6 +25,8 @@ export interface LogFields {
 	readonly setting?: string;
 	readonly task?: string;
 	readonly store?: string;
+	/** Of the core. */
+	readonly term?: number;
 	readonly native?: boolean;
 	readonly signal?: string;
 	readonly reason?: string;

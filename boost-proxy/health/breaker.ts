@@ -3,8 +3,8 @@
 
 import CircuitBreaker from "opossum";
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
-import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { AbortSwitch } from "../../shared/outgoing/abort.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import type {
 	Attempted,
@@ -389,31 +389,4 @@ function createOpossum(name: string): CircuitBreaker {
 	// While half-open, any success would close it. NEVER_MS ends after 25 days.
 	opossum.on("halfOpen", () => opossum.open());
 	return opossum;
-}
-
-/** An {@link Abort} that its owner triggers. */
-export class AbortSwitch implements Abort {
-	readonly #listeners = new LinkedList<() => void>();
-	#isAborted = false;
-
-	get isAborted(): boolean {
-		return this.#isAborted;
-	}
-
-	onAbort(listener: () => void): () => void {
-		if (this.#isAborted) {
-			listener();
-			return () => {};
-		}
-		const entry = this.#listeners.add(listener);
-		return () => void this.#listeners.remove(entry);
-	}
-
-	/** Calls every listener once. */
-	abort(): void {
-		this.#isAborted = true;
-		for (let listener = this.#listeners.shift(); listener !== undefined; listener = this.#listeners.shift()) {
-			listener();
-		}
-	}
 }

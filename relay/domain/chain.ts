@@ -143,7 +143,8 @@ export class ChainTip {
 	#next: NextBlock | null = null;
 	readonly #attributesAfter: AttributesAfter;
 	readonly #forkAt: ForkAt | undefined;
-	readonly #onFirst = new AbortController();
+	/** Aborted when the next head is set. */
+	#onNext = new AbortController();
 
 	constructor(attributesAfter: AttributesAfter = () => null, forkAt?: ForkAt) {
 		this.#attributesAfter = attributesAfter;
@@ -161,7 +162,8 @@ export class ChainTip {
 	set(head: Block, next: NextBlock | null): void {
 		this.#head = head;
 		this.#next = next && withPublished(next, head, this.#attributesAfter, this.#forkAt);
-		this.#onFirst.abort();
+		this.#onNext.abort();
+		this.#onNext = new AbortController();
 	}
 
 	/** Takes what was published since of the next block; whether there was anything. */
@@ -173,7 +175,12 @@ export class ChainTip {
 	}
 
 	/** Resolves once there is a head, or after `ms` milliseconds. */
-	first({ clock, ms }: { readonly clock: Clock; readonly ms: number }): Promise<void> {
-		return pause(clock, ms, this.#onFirst.signal);
+	first(wait: { readonly clock: Clock; readonly ms: number }): Promise<void> {
+		return this.#head === null ? this.following(wait) : Promise.resolve();
+	}
+
+	/** Resolves when the next head is set, or after `ms` milliseconds. */
+	following({ clock, ms }: { readonly clock: Clock; readonly ms: number }): Promise<void> {
+		return pause(clock, ms, this.#onNext.signal);
 	}
 }

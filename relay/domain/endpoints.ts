@@ -83,15 +83,34 @@ export const NEW_HEADS = "newHeads";
 /** Topic prefix: logs of new blocks; the filter follows as JSON. */
 export const LOGS = "logs ";
 
+const TRANSACTION = "transaction ";
+const BUNDLE = "bundle ";
+
 /** Topic: the status of a transaction. */
 export function transactionTopic(hash: string): string {
-	return `transaction ${hash}`;
+	return `${TRANSACTION}${hash}`;
+}
+
+/** The hash in a {@link transactionTopic}; null for any other topic. */
+export function transactionOfTopic(topic: string): string | null {
+	return topic.startsWith(TRANSACTION) ? topic.slice(TRANSACTION.length) : null;
 }
 
 /** Topic: the status of an owner's bundle. */
 export function bundleTopic(owner: string, hash: string): string {
-	return `bundle ${owner} ${hash}`;
+	return `${BUNDLE}${owner} ${hash}`;
 }
+
+/** Owner and hash in a {@link bundleTopic}; null for any other topic. */
+export function bundleOfTopic(topic: string): { readonly owner: string; readonly hash: string } | null {
+	// The owner may have a blank in it.
+	const at = topic.lastIndexOf(" ");
+	if (!topic.startsWith(BUNDLE) || at < BUNDLE.length) return null;
+	return { owner: topic.slice(BUNDLE.length, at), hash: topic.slice(at + 1) };
+}
+
+/** The path of the websocket by which other relays ask the core. */
+export const EDGE_PATH = "/internal";
 
 /** The subscription to shared pending transactions; the configured aliases stand for this one. */
 export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";

@@ -1,6 +1,6 @@
 // Types of submissions, cancels and admitted transactions, and the rule who may cancel. Pure.
 
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { DecodedTransaction, Recovered } from "../../shared/ethereum/transaction.ts";
 import { isOwnedBy, type Owner, type OwnerOptions, termsOf } from "../../shared/ownership.ts";
 import { type EndpointPolicy, type SubmissionPath, sharingOn } from "./endpoints.ts";
 import type { Rejection } from "./rejection.ts";
@@ -85,6 +85,8 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly raw: Uint8Array;
 	/** The client's network address, which is charged for it. */
 	readonly submitterAddress: string;
+	/** Its hash and sender, where another relay that is believed has recovered them. */
+	readonly recovered?: Recovered | undefined;
 }
 
 /**

@@ -86,6 +86,7 @@ export class HeadTracker implements Component {
 	/** Since when the node's head is an ancestor of the tracked one; null if it is not. */
 	#backSince: number | null = null;
 	#checkAgain = false;
+	#isAgainDue = false;
 	#isUnavailable = false;
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
@@ -120,6 +121,12 @@ export class HeadTracker implements Component {
 	 */
 	subscribe(listener: (update: ChainUpdate) => Promise<void>): void {
 		this.#listeners.push(listener);
+	}
+
+	/** Gives the listeners the tracked head once more, as a change with a gap: for one that begins to listen. */
+	again(): void {
+		this.#isAgainDue = true;
+		this.#rest.abort();
 	}
 
 	/** Checks the node's head at once, because a later one was seen. */
@@ -198,6 +205,12 @@ export class HeadTracker implements Component {
 	/** Compares the node's head with the tracked one, and applies the difference. */
 	async #check(): Promise<void> {
 		this.#checkAgain = false;
+		const tracked = this.current();
+		if (this.#isAgainDue && tracked !== null) {
+			const update = { head: tracked, reverted: [], applied: [], gap: true };
+			for (const listener of this.#listeners) await this.#call(listener, update);
+		}
+		this.#isAgainDue = false;
 		const { clock } = this.#deps;
 		const begun = clock.monotonic();
 		const wasAnnounced = this.#announced !== null;

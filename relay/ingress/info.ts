@@ -18,26 +18,33 @@ export interface InfoFacts {
 	readonly version: string;
 	readonly chainId: bigint;
 	readonly maxPendingPerSender: number;
-	/** Whether bids are taken now. */
-	readonly bidding: boolean;
+	/** Whether this relay is the core, or an edge before it. */
+	readonly role: Role;
+	/** The core's term; null where the store is no database. */
+	readonly term: number | null;
+	/** Whether bids are taken now; null while no core answers. */
+	readonly bidding: boolean | null;
 	/** The time between blocks as it is known now, in ms. */
 	readonly slotMs: number;
 	/** The fork whose rules the next block has; null while no block is known. */
 	readonly fork: string | null;
 	/** Whether PREVRANDAO and the beacon root of the next block are known, so that it is simulated with the real ones. */
 	readonly isPublished: boolean;
-	/** What the node can simulate, as JSON. */
+	/** What the core's node can simulate, as JSON; null while no core answers. */
 	readonly simulation: unknown;
 }
 
+/** The core decides; an edge serves clients and asks the core. */
+export type Role = "core" | "edge";
+
 /** The JSON of `GET /info`. */
-export function infoReport(
-	settings: InfoSettings,
-	{ version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork }: InfoFacts,
-): unknown {
+export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
+	const { version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork } = facts;
 	return {
 		name: "leeward",
 		version,
+		role: facts.role,
+		term: facts.term,
 		chainId: `0x${chainId.toString(16)}`,
 		fork,
 		feeRecipient: settings.FEE_RECIPIENT ?? null,

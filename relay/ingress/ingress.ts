@@ -2,56 +2,70 @@
 // routes are defined elsewhere.
 
 import { addressReader, type VerifySignature } from "../../shared/client.ts";
-import { pause } from "../../shared/clock.ts";
-import type { CallContext } from "../../shared/http/callContext.ts";
-import { EventStreams } from "../../shared/http/eventStreams.ts";
+import { type Clock, pause } from "../../shared/clock.ts";
+import { type CallContext, readTarget } from "../../shared/http/callContext.ts";
+import type { EventStreams } from "../../shared/http/eventStreams.ts";
+import { endWith, jsonAnswer, rawAnswer } from "../../shared/http/messages.ts";
 import {
 	guardedMetricsRoute,
 	metricsRoute,
 	opsRoutes,
 	type ReadinessCheck,
 } from "../../shared/http/opsRoutes.ts";
-import { RateLimiter } from "../../shared/http/rateLimit.ts";
-import { rpcOverHttp } from "../../shared/http/routes.ts";
-import { createHttpServer, type HttpServer, startListening } from "../../shared/http/server.ts";
+import type { RateLimiter } from "../../shared/http/rateLimit.ts";
+import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";
+import {
+	createHttpServer,
+	type HttpServer,
+	startListening,
+	type UpgradeHandler,
+} from "../../shared/http/server.ts";
 import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import { type CallOutcome, JsonText } from "../../shared/jsonrpc/answers.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
-import { methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/method.ts";
+import { boundTable, methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/method.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { createPages } from "../../shared/pages/pages.ts";
+import { EDGE_PATH } from "../domain/endpoints.ts";
+import type { EdgeServer } from "../edge/edgeServer.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
-import { METHODS } from "./methods/index.ts";
+import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
-import { createReceiptWaits } from "./receiptWaits.ts";
-import { type RecordViews, relayRoutes } from "./routes.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
 	/** How long requests are still served after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
 	/** The answer of `GET /info`. */
-	readonly info: () => unknown;
+	readonly info: () => Promise<unknown>;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
 
-export interface IngressDependencies
-	extends Omit<MethodDependencies, "describe" | "charge" | "statusView" | "receipts"> {
+export interface IngressDependencies extends Omit<MethodDependencies, "describe"> {
 	/** Reads that the node answers. */
 	readonly reads: Fallback<CallContext>;
-	readonly views: RecordViews;
+	/** The routes of transactions and bundles. */
+	readonly recordRoutes: readonly Route[];
+	/** Open event streams of this process. */
+	readonly streams: EventStreams;
 	readonly checks: readonly ReadinessCheck[];
 	/** Its head is null until the first one: nothing can be judged before. */
 	readonly tip: { head(): unknown };
-	/** Whether the relay holds the transaction with this hash: polling it once a second is free. */
-	readonly isOwn: (hash: string) => boolean;
+	readonly limiter: RateLimiter;
+	/** Takes the connections of other relays while this process is the core; null where no other relay can reach the store. */
+	readonly edges: (() => EdgeServer | null) | null;
+	/** What those that ask for others show while this process is the core, so that it believes who their clients are. */
+	readonly ownSecret: () => string | null;
 	readonly registry: Metrics;
 	readonly onCall: (call: { readonly method: string; readonly outcome: CallOutcome }) => void;
+	/** Called when clients should have gone elsewhere, before the connections are closed. */
+	readonly onStop: () => void;
 	readonly verifySignature: VerifySignature;
+	readonly clock: Clock;
 	/** Answers on the ports until the servers start. */
 	readonly waiting: WaitingServers;
 	readonly log: Logger;
@@ -63,36 +77,24 @@ export interface Ingress extends Component {
 	readonly port: number;
 }
 
-/** Polls that are free once a second for transactions that the relay holds. */
-const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
-
 /** Creates the servers; `start` makes them listen. */
 export function createIngress(options: IngressOptions, dependencies: IngressDependencies): Ingress {
-	const { clock, log, isOwn, registry } = dependencies;
+	const { clock, log, limiter, registry, streams, core, edges } = dependencies;
 	const { host, port, searcherPort, metricsPort, maxBodyBytes, maxBatch } = options;
-	const limiter = new RateLimiter(
-		{ rps: options.rateLimitRps },
-		{
-			clock,
-			freePoll: (method, [hash]) =>
-				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
-		},
-	);
-	const receipts = createReceiptWaits(dependencies);
 	let document: JsonText | null = null;
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{
-			methods: methodTable(METHODS, {
-				...dependencies,
-				statusView: dependencies.views.status,
-				receipts,
-				charge: (client, weight) => limiter.charge(client, weight),
-				describe: () => {
-					document ??= new JsonText(JSON.stringify(openRpc(METHODS, options.about)));
-					return document;
-				},
-			}),
+			methods: new Map([
+				...methodTable(EDGE_METHODS, {
+					...dependencies,
+					describe: () => {
+						document ??= new JsonText(JSON.stringify(openRpc(METHODS, options.about)));
+						return document;
+					},
+				}),
+				...boundTable(CORE_METHODS, (method, params, context) => core.run(method, params, context)),
+			]),
 			fallback: dependencies.reads,
 			limiter,
 			log,
@@ -103,6 +105,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const readAddress = addressReader({
 		trustProxy: options.trustProxy,
 		...(options.boostSecret === undefined ? {} : { boostSecret: options.boostSecret }),
+		ownSecret: dependencies.ownSecret,
 	});
 	const post = rpcOverHttp({
 		dispatcher,
@@ -117,7 +120,6 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
-	const streams = new EventStreams(dependencies);
 	registry.gauge(
 		"relay_event_streams",
 		"Clients that follow a transaction by server-sent events",
@@ -135,12 +137,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			port,
 			rpcPaths: RPC_PATHS,
 			routes: [
-				...relayRoutes({
-					...dependencies,
-					isOpen: isOwn,
-					streams,
-					info: options.info,
-				}),
+				...dependencies.recordRoutes,
+				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
 				pages.root,
@@ -148,7 +146,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			],
 			pages: pages.find,
 		},
-		{ ...deps, post, standby: takeover("http"), ...(searcherPort === undefined ? { websocket } : {}) },
+		{
+			...deps,
+			post,
+			standby: takeover("http"),
+			...websocketOf(searcherPort === undefined ? websocket : null, edges),
+		},
 	);
 	const servers: HttpServer[] = [main];
 	if (searcherPort !== undefined) {
@@ -180,8 +183,29 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		async stop() {
 			for (const server of servers) server.drain();
 			await pause(clock, options.drainMs);
-			receipts.close();
+			dependencies.onStop();
 			await Promise.all(servers.map((server) => server.stop()));
+		},
+	};
+}
+
+/** The websockets of a server, and on a path of their own the connections of other relays. */
+function websocketOf(
+	websocket: UpgradeHandler | null,
+	edges: IngressDependencies["edges"],
+): { readonly websocket?: UpgradeHandler } {
+	if (edges === null) return websocket === null ? {} : { websocket };
+	return {
+		websocket: {
+			upgrade(request, socket, head, from) {
+				const { path } = readTarget(request.url ?? "/");
+				const server = path === EDGE_PATH ? edges() : null;
+				if (server !== null) server.upgrade(request, socket, head);
+				else if (websocket !== null && path !== EDGE_PATH) websocket.upgrade(request, socket, head, from);
+				else endWith(socket, rawAnswer(404, JSON.stringify({ error: "unknown path" })));
+			},
+			drain: () => websocket?.drain(),
+			stop: async (deadlineMs) => websocket?.stop(deadlineMs),
 		},
 	};
 }

@@ -5,6 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { blobMs } from "../../shared/ethereum/blobProofs.ts";
 import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { countAuthorizations } from "../../shared/ethereum/transactionFields.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { JsonText } from "../../shared/jsonrpc/answers.ts";
@@ -17,46 +18,73 @@ import type { Caller } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { Recoveries } from "../domain/recoveries.ts";
 import type { Requester } from "../domain/transaction.ts";
+import type { Core } from "../edge/core.ts";
 import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
-import type { Followers } from "../status/followers.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
-/** The parts of the relay that methods use. */
-export interface MethodDependencies {
-	readonly chainId: bigint;
-	readonly signatureHiding: SignatureHiding;
+/** What the methods of the core use: they run where the transactions are. */
+export interface CoreNeeds {
 	readonly pipeline: Pick<Pipeline, "submit" | "cancel">;
 	readonly pending: Pick<PoolReader, "pending" | "pendingNonce">;
 	readonly records: Pick<Transactions, "record">;
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
-	readonly followers: Pick<Followers, "follow">;
 	readonly receipts: Pick<SyncWaits, "wait">;
-	readonly node: NodeReads;
-	readonly callMany: CallMany;
-	readonly subscriptions: SubscriptionHub;
-	readonly filters: Pick<PolledFilters, "open" | "changes" | "query" | "close">;
-	/** Other names of the subscription to pending transactions. */
-	readonly subscriptionAliases: readonly string[];
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
-	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
+	/** The pending transaction with this hash if it is shared with searchers, else null. */
+	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
+	/** Answers a read behind the client's own pending transactions; null if it has none, or the node must answer alone. */
+	readonly readBehind: (
+		method: string,
+		params: readonly unknown[],
+		context: CallContext,
+	) => Promise<{ readonly result: unknown } | null>;
+	/** What `GET /info` says of the core. */
+	readonly facts: () => CoreFacts;
 	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
 	/** Percent of a backrun's payment that the target's user gets. */
 	readonly refundPercent: number;
 	/** Charges `weight` more to the client's rate limit, for a call that turned out to be expensive. */
 	readonly charge: (client: Client, weight: number) => void;
-	readonly recoveries: Pick<Recoveries, "each">;
 	readonly clock: Clock;
+}
+
+/** What `GET /info` says of the core. */
+export interface CoreFacts {
+	/** Whether bids are taken now. */
+	readonly bidding: boolean;
+	/** What the node can simulate, as JSON. */
+	readonly simulation: unknown;
+}
+
+/** What the methods use that every relay answers by itself. */
+export interface MethodDependencies {
+	readonly chainId: bigint;
+	readonly signatureHiding: SignatureHiding;
+	/** Runs what only the core may do, and follows what it tells. */
+	readonly core: Pick<Core<CoreNeeds>, "run" | "follow">;
+	readonly node: NodeReads;
+	readonly callMany: CallMany;
+	readonly subscriptions: SubscriptionHub;
+	readonly filters: Pick<PolledFilters, "open" | "changes" | "query" | "close">;
+	/** Other names of the subscription to pending transactions. */
+	readonly subscriptionAliases: readonly string[];
+	/** As of {@link CoreNeeds}. */
+	readonly charge: (client: Client, weight: number) => void;
+	readonly recoveries: Pick<Recoveries, "each">;
 	/** The OpenRPC document of all methods. */
 	readonly describe: () => JsonText;
 }
 
-/** Defines one of the relay's methods. */
+/** Defines a method that every relay answers by itself. */
 export const relayMethod = defineMethod<MethodDependencies, CallContext>();
+
+/** Defines a method that only the core answers. */
+export const coreMethod = defineMethod<CoreNeeds, CallContext>();
 
 /** So many authorizations (EIP-7702), whose signers may have to be recovered, weigh one: 1 ms. */
 const AUTHORIZATIONS_OF_WEIGHT = 16;

@@ -7,43 +7,58 @@ import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import type { Passthrough } from "../chain/passthrough.ts";
 import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
-import type { Caller } from "../domain/ports.ts";
-import type { ChainLink, Requester } from "../domain/transaction.ts";
+import type { Requester } from "../domain/transaction.ts";
+import type { Core } from "../edge/core.ts";
 import type { ReadsBehind } from "../simulation/readsBehind.ts";
 import type { Transactions } from "../transactions/transactions.ts";
-import { callerOf, requesterOf } from "./methodDependencies.ts";
+import { type CoreNeeds, callerOf, requesterOf } from "./methodDependencies.ts";
+import { core_readBehind } from "./methods/betweenRelays.ts";
 
 export interface OwnReadsDependencies {
 	/** The reads that the node answers. */
 	readonly reads: Pick<Passthrough, "weigh" | "maxParamsSize" | "call">;
-	readonly known: Pick<Transactions, "chainOf">;
-	readonly behind: Pick<ReadsBehind, "answer">;
+	readonly core: Pick<Core<CoreNeeds>, "run">;
 }
 
-export function ownReads({ reads, known, behind }: OwnReadsDependencies): Fallback<CallContext> {
+export function ownReads({ reads, core }: OwnReadsDependencies): Fallback<CallContext> {
 	return {
 		weigh: (method) => reads.weigh(method),
 		maxParamsSize: (method) => reads.maxParamsSize(method),
 		call(method, params, context) {
-			const caller = callerOf(context);
-			if (!asksPending(method, params)) return reads.call(method, params, caller);
-			const sender = readAddress(fieldsOf(params[0])?.from);
-			const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
-			if (chain.length === 0) return reads.call(method, params, caller);
-			return callBehind(method, params, chain, caller, { reads, behind });
+			const isBehind = asksPending(method, params) && senderOf(params) !== null;
+			if (!isBehind) return reads.call(method, params, callerOf(context));
+			return callBehind(method, params, context, { reads, core });
 		},
 	};
+}
+
+function senderOf(params: readonly unknown[]): string | null {
+	return readAddress(fieldsOf(params[0])?.from);
 }
 
 async function callBehind(
 	method: string,
 	params: readonly unknown[],
-	chain: readonly ChainLink[],
-	caller: Caller,
-	{ reads, behind }: Pick<OwnReadsDependencies, "reads" | "behind">,
+	context: CallContext,
+	{ reads, core }: OwnReadsDependencies,
 ): Promise<unknown> {
-	const answer = await behind.answer(method, params, chain, caller);
-	return answer === null ? reads.call(method, params, caller) : answer.result;
+	const behind = await core.run(core_readBehind, [method, params], context);
+	const answer = behind as Awaited<ReturnType<CoreNeeds["readBehind"]>>;
+	return answer === null ? reads.call(method, params, callerOf(context)) : answer.result;
+}
+
+interface ReadBehindDependencies {
+	readonly known: Pick<Transactions, "chainOf">;
+	readonly behind: Pick<ReadsBehind, "answer">;
+}
+
+/** See {@link CoreNeeds.readBehind}. */
+export function readBehind({ known, behind }: ReadBehindDependencies): CoreNeeds["readBehind"] {
+	return async (method, params, context) => {
+		const sender = senderOf(params);
+		const chain = sender === null ? [] : known.chainOf(sender, readerOf(context));
+		return chain.length === 0 ? null : behind.answer(method, params, chain, callerOf(context));
+	};
 }
 
 /** As for a cancel; but a proxy's address may be that of all clients, who are not to see each other's transactions. */

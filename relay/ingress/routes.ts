@@ -24,14 +24,13 @@ export interface RecordViews extends EventViews {
 	readonly unknown: (hash: string) => unknown;
 }
 
-export interface RouteDependencies extends BundleRouteDependencies, TransactionEventsDependencies {
+export interface RecordRouteDependencies extends BundleRouteDependencies, TransactionEventsDependencies {
 	readonly views: RecordViews;
-	/** The answer of `GET /info`. */
-	readonly info: () => unknown;
 }
 
-export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
-	const { records, views, info } = dependencies;
+/** The routes of transactions and bundles. */
+export function recordRoutes(dependencies: RecordRouteDependencies): readonly Route[] {
+	const { records, views } = dependencies;
 	return [
 		{
 			path: "/tx/{hash}",
@@ -44,8 +43,30 @@ export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 		},
 		transactionEventsRoute(dependencies),
 		bundleRoute(dependencies),
-		{ path: "/info", handle: () => jsonAnswer(200, info()) },
 	];
+}
+
+/** The paths of {@link recordRoutes}, and what each costs in the client's rate limit. */
+const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
+	{ path: "/tx/{hash}" },
+	{ path: "/tx/{hash}/events" },
+	{ path: "/bundle/{hash}", weight: 1 },
+];
+
+/** The routes of transactions and bundles on a relay that may or may not be the core. */
+export function recordRoutesOf(
+	/** Null while this process is not the core. */
+	local: () => readonly Route[] | null,
+	/** Asks the core. */
+	ask: (request: RouteRequest) => Promise<HttpAnswer>,
+): readonly Route[] {
+	return RECORD_PATHS.map((one) => ({
+		...one,
+		handle(request) {
+			const route = local()?.find(({ path }) => path === one.path);
+			return route === undefined ? ask(request) : route.handle(request);
+		},
+	}));
 }
 
 /** How the events of a record are shown. */

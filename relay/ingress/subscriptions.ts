@@ -20,6 +20,7 @@ export class SubscriptionHub implements Publisher {
 	readonly #turns: EventLoopQueue;
 	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
+	readonly #taps = new Map<string, Set<(text: string) => void>>();
 	readonly #connections = new Map<Connection, Map<string, Subscription>>();
 	#size = 0;
 
@@ -36,6 +37,17 @@ export class SubscriptionHub implements Publisher {
 	/** Whether `topic` has subscribers. */
 	hasSubscribers(topic: string): boolean {
 		return this.#topics.has(topic);
+	}
+
+	/** Calls `listener` with each result that is published under `topic`, as JSON. Returns the function that ends it. */
+	tap(topic: string, listener: (text: string) => void): () => void {
+		const taps = this.#taps.get(topic) ?? new Set();
+		this.#taps.set(topic, taps);
+		taps.add(listener);
+		return () => {
+			taps.delete(listener);
+			if (taps.size === 0 && this.#taps.get(topic) === taps) this.#taps.delete(topic);
+		};
 	}
 
 	/** The rest, after `prefix`, of each subscribed topic that begins with it, and the client that subscribed first. */
@@ -87,9 +99,12 @@ export class SubscriptionHub implements Publisher {
 
 	/** See {@link Publisher.publish}. An error of `make` is logged, so that the publisher can't fail by it. */
 	publish(topic: string, make: () => unknown): void {
-		if (!this.#topics.has(topic)) return;
+		const taps = this.#taps.get(topic);
+		if (taps === undefined && !this.#topics.has(topic)) return;
 		const text = this.#textOf(make);
-		if (text !== null) this.publishAll(topic, oneResult(text));
+		if (text === null) return;
+		for (const tap of taps ?? []) tap(text);
+		this.publishAll(topic, oneResult(text));
 	}
 
 	/** Publishes results that are made already. */

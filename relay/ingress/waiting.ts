@@ -15,7 +15,7 @@ import {
 	startListening,
 	type UpgradeHandler,
 } from "../../shared/http/server.ts";
-import { type Standby, UP } from "../../shared/http/standby.ts";
+import { UP } from "../../shared/http/standby.ts";
 import { errorText } from "../../shared/jsonrpc/answers.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -41,8 +41,6 @@ export interface DoorOptions {
 }
 
 interface WaitingDependencies {
-	/** What listens while the process waits for its store: this takes over its port. */
-	readonly standby: Standby;
 	readonly registry: Metrics;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -83,9 +81,9 @@ export class WaitingServers {
 		this.#dependencies = dependencies;
 	}
 
-	/** Whether it or the standby listens. */
+	/** Whether it listens. */
 	get isListening(): boolean {
-		return this.#servers.size > 0 || this.#dependencies.standby.port !== 0;
+		return this.#servers.size > 0;
 	}
 
 	/** Listens, and says why the relay waits, which is public. Called again it only changes the reason. Throws ListenError. */
@@ -109,9 +107,7 @@ export class WaitingServers {
 
 	/** For the server of this name. Requests in flight are still answered here. */
 	leave(name: string): Handover | undefined {
-		const left = this.#servers.get(name)?.leave(true);
-		if (left !== undefined) return left;
-		return name === "http" ? this.#dependencies.standby.leave() : undefined;
+		return this.#servers.get(name)?.leave(true);
 	}
 
 	/** Stops what has not been taken over. */
@@ -119,13 +115,12 @@ export class WaitingServers {
 		const servers = [...this.#servers.values()];
 		this.#servers = new Map();
 		await Promise.all(servers.map((server) => server.stop()));
-		await this.#dependencies.standby.stop();
 	}
 
 	#create(): HttpServer[] {
 		const { host, port, searcherPort, metricsPort, metricsToken, connections } = this.#options;
 		const { maxBodyBytes, maxBatch, rateLimitRps, trustProxy, boostSecret } = this.#options;
-		const { standby, registry, clock, log } = this.#dependencies;
+		const { registry, clock, log } = this.#dependencies;
 		const limiter = new RateLimiter({ rps: rateLimitRps }, { clock });
 		const readAddress = addressReader({ trustProxy, ...(boostSecret === undefined ? {} : { boostSecret }) });
 		const dispatcher = createDispatcher({ maxBatch }, { methods: new Map(), limiter, clock, log });
@@ -158,7 +153,6 @@ export class WaitingServers {
 			{
 				...deps,
 				post,
-				standby,
 				proxy: { handle: (request, _, { refuse }) => refuse(notServingAnswer(request, WHY)) },
 			},
 		);

@@ -34,6 +34,12 @@ export interface DecodedTransaction extends TransactionFields {
 	readonly sidecar: SidecarSummary | null;
 }
 
+/** What recovering a transaction's signature shows. */
+export interface Recovered {
+	readonly hash: string;
+	readonly from: string;
+}
+
 /** Prefix of the signed RLP of an authorization. https://eips.ethereum.org/EIPS/eip-7702 */
 const AUTHORIZATION_MAGIC = Buffer.from([0x05]);
 /** Bytes of a transaction without blobs from which it is not even decoded: twice what admission takes, which senders are told. */
@@ -59,38 +65,38 @@ type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFa
 
 /**
  * Decodes one signed transaction and recovers its sender. Never throws. `raw` must not be changed afterwards, since the result
- * has views of it.
+ * has views of it. `recovered`: if somebody who is believed has done that already.
  */
-export function decodeTransaction(raw: Uint8Array): Decoded {
+export function decodeTransaction(raw: Uint8Array, recovered: Recovered | null = null): Decoded {
 	const bytes = asBuffer(raw);
 	const first = bytes[0];
 	if (first === undefined) return failure("rlp", "rlp: empty input");
 	const isKnown = first >= 0x80 || (first >= 1 && first <= 4);
 	// Decoding a megabyte would block the event loop for tens of milliseconds.
 	if (isKnown && first !== 3 && bytes.length > MAX_PLAIN_BYTES) return oversized(bytes.length);
-	if (first >= 0x80) return decodePlain(bytes, 0);
+	if (first >= 0x80) return decodePlain(bytes, 0, recovered);
 	switch (first) {
 		case 1:
 		case 2:
 		case 4:
-			return decodePlain(bytes, first);
+			return decodePlain(bytes, first, recovered);
 		case 3:
-			return decodeBlob(bytes);
+			return decodeBlob(bytes, recovered);
 		default:
 			return failure("unsupportedType", "transaction type not supported");
 	}
 }
 
-function decodePlain(bytes: Buffer, type: 0 | 1 | 2 | 4): Decoded {
+function decodePlain(bytes: Buffer, type: 0 | 1 | 2 | 4, recovered: Recovered | null): Decoded {
 	const reader = new RlpReader(bytes, type === 0 ? 0 : 1);
 	const payload = readPayload(reader, type);
 	reader.close();
 	if (reader.fault !== null) return failure("rlp", `rlp: ${reader.fault}`);
-	return finish(bytes, payload, bytes, null);
+	return finish(bytes, payload, { hashed: bytes, sidecar: null, recovered });
 }
 
 /** The network form: the payload and its sidecar in one list. https://eips.ethereum.org/EIPS/eip-4844#networking */
-function decodeBlob(bytes: Buffer): Decoded {
+function decodeBlob(bytes: Buffer, recovered: Recovered | null): Decoded {
 	const reader = new RlpReader(bytes, 1);
 	const outerEnd = reader.openList("blob transaction");
 	if (reader.fault === null && !reader.nextIsList()) return rejectBareBlob(bytes);
@@ -109,7 +115,7 @@ function decodeBlob(bytes: Buffer): Decoded {
 		blobCount: sidecar.blobs.length,
 	} as const;
 	const hashed = bytes.subarray(start, end);
-	return finish(bytes, payload, hashed, summary);
+	return finish(bytes, payload, { hashed, sidecar: summary, recovered });
 }
 
 /** A blob transaction without its blobs, as in blocks: no builder could include it. */
@@ -122,7 +128,19 @@ function rejectBareBlob(bytes: Buffer): Decoded {
 }
 
 /** Checks the signature and makes the result for a well-formed payload. */
-function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: SidecarSummary | null): Decoded {
+function finish(
+	raw: Buffer,
+	payload: ReadPayload,
+	{
+		hashed,
+		sidecar,
+		recovered,
+	}: {
+		readonly hashed: Buffer;
+		readonly sidecar: SidecarSummary | null;
+		readonly recovered: Recovered | null;
+	},
+): Decoded {
 	const { fields } = payload;
 	const { type, v, yParity, r, s } = fields;
 	if (!isCanonicalSignature(r, s)) return INVALID_SIGNATURE;
@@ -130,10 +148,11 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 		return failure("notReplayProtected", "only replay-protected (EIP-155) transactions allowed over RPC");
 	}
 	if (type === 0 ? v < 35n : v > 1n) return INVALID_SIGNATURE;
-	const from = recoverAddress(signingHash(raw, payload), yParity, r, s);
+	const from = recovered?.from ?? recoverAddress(signingHash(raw, payload), yParity, r, s);
 	if (from === null) return INVALID_SIGNATURE;
 	// For a blob transaction `hashed` is the payload without its type byte.
-	const hash = bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
+	const hash =
+		recovered?.hash ?? bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
 	// One literal: a spread costs 6 µs, and properties that are added later make every read of the object slow.
 	const tx: DecodedTransaction = {
 		type,

@@ -2,6 +2,7 @@
 // holds no secrets.
 
 import type { Client } from "../client.ts";
+import type { Recovered } from "../ethereum/transaction.ts";
 import type { LaterMessages } from "./laterMessages.ts";
 
 /** A websocket connection, as far as methods may use it. */
@@ -44,6 +45,8 @@ export interface CallContext {
 	readonly connection: Connection | null;
 	/** The message of the call; null over HTTP. */
 	readonly message: WebsocketMessage | null;
+	/** Of the transaction that the call submits, where another process that is believed has recovered it. */
+	readonly recovered?: Recovered | undefined;
 }
 
 /** For a request whose client never disconnects. */

@@ -121,13 +121,22 @@ export function methodTable<Needs, Context>(
 	definitions: readonly MethodDefinition<Needs, Context>[],
 	needs: Needs,
 ): MethodTable<Context> {
+	return boundTable(definitions, (definition, params, context) => definition.invoke(params, context, needs));
+}
+
+/** The table of `definitions`, each of which `run` runs. Throws if a name is defined twice. */
+export function boundTable<Needs, Context>(
+	definitions: readonly MethodDefinition<Needs, Context>[],
+	run: (
+		definition: MethodDefinition<Needs, Context>,
+		params: readonly unknown[],
+		context: Context,
+	) => unknown,
+): MethodTable<Context> {
 	const table = new Map<string, Method<Context>>();
 	for (const definition of definitions) {
 		if (table.has(definition.name)) throw new Error(`the method ${definition.name} is defined twice`);
-		table.set(definition.name, {
-			definition,
-			call: (params, context) => definition.invoke(params, context, needs),
-		});
+		table.set(definition.name, { definition, call: (params, context) => run(definition, params, context) });
 	}
 	return table;
 }

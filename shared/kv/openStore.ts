@@ -30,6 +30,8 @@ export interface OpenStoreDependencies {
 	readonly onWait: (reason: string) => Promise<void>;
 	/** Ends the wait. */
 	readonly stopped: AbortSignal;
+	/** The http URL by which processes that wait for the store reach this one, once it has it. Default: they don't. */
+	readonly address?: string | undefined;
 }
 
 export type OpenStore = typeof openStore;
@@ -43,7 +45,7 @@ const IN_USE = "another process has the store: this one waits for it to end";
 export async function openStore(
 	process: StoreName,
 	settings: StoreSettings,
-	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
+	{ clock, log, onLost, onWait, stopped, address }: OpenStoreDependencies,
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
 	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
@@ -57,7 +59,7 @@ export async function openStore(
 			return onWait(IN_USE);
 		},
 	};
-	const open = () => openPostgres({ url, verify, store: process, patience }, { clock, log, onLost });
+	const open = () => openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
 	return untilDone(
 		"the wait for the store",
 		open,

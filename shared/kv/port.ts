@@ -22,6 +22,16 @@ export interface KeyValueStore {
 export interface SharedStore extends KeyValueStore {
 	/** Whether this process certainly has the store: false after it was suspended for long or lost its connection. */
 	readonly isHeld: boolean;
+	/** This process's term; null where no other process can reach the store. */
+	readonly term: Term | null;
+}
+
+/** The time for which one process has a store that several can reach. */
+export interface Term {
+	/** Rises with each holder. */
+	readonly number: number;
+	/** What those show the holder that do not have the store. */
+	readonly secret: string;
 }
 
 /** The key range of everything that begins with `prefix`. */

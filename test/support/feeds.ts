@@ -3,9 +3,11 @@
 
 import type { ClientOptions } from "ws";
 import type { TransactionRecord } from "../../relay/domain/record.ts";
-import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
+import { Core } from "../../relay/edge/core.ts";
+import type { CoreNeeds, MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_subscribe, eth_unsubscribe } from "../../relay/ingress/methods/subscriptions.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
+import { createTopics } from "../../relay/ingress/topics.ts";
 import { Followers } from "../../relay/status/followers.ts";
 import { addressReader } from "../../shared/client.ts";
 import { systemClock } from "../../shared/clock.ts";
@@ -82,6 +84,11 @@ export class FeedClient {
 	/** Subscribes, and returns the subscription's id. */
 	async subscribe(...params: readonly unknown[]): Promise<string> {
 		return String(await this.call("eth_subscribe", params));
+	}
+
+	/** The results that all subscriptions have received so far. */
+	get told(): readonly Told[] {
+		return this.#frames.flatMap(({ params }) => (params === undefined ? [] : [params.result as Told]));
 	}
 
 	/** The results that `subscription` has received so far. */
@@ -210,10 +217,11 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const hub = new SubscriptionHub({ log, turns: new EventLoopQueue({ clock }) });
 	const records = new Map<string, TransactionRecord>();
 	const followers = new Followers({ log });
-	type Needed = "subscriptions" | "subscriptionAliases" | "records" | "followers" | "statusView";
-	const needs: Pick<MethodDependencies, Needed> = {
+	const statusView: CoreNeeds["statusView"] = ({ hash, stage }) => ({ ...unknownStatus(hash), stage });
+	const topics = createTopics({
 		subscriptions: hub,
-		subscriptionAliases: aliases,
+		bundles: { bundle: () => null, standing: () => null },
+		statusView,
 		records: {
 			async record(hash) {
 				const record = records.get(hash) ?? null;
@@ -221,8 +229,11 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 				return record;
 			},
 		},
-		followers,
-		statusView: ({ hash, stage }) => ({ ...unknownStatus(hash), stage }),
+	});
+	const core = new Core<CoreNeeds>({ subscriptions: hub, charge() {}, recover: () => undefined, clock });
+	await core.take({ needs: {} as CoreNeeds, term: null, follow: topics, shared: () => [] });
+	const needs: Pick<MethodDependencies, "subscriptions" | "subscriptionAliases" | "core"> = {
+		...{ subscriptions: hub, subscriptionAliases: aliases, core },
 	};
 	// These two methods need nothing else of the relay.
 	const methods = methodTable([eth_subscribe, eth_unsubscribe], needs as MethodDependencies);

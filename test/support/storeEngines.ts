@@ -157,6 +157,8 @@ export class BothEngines implements SharedStore {
 	readonly #onDifference: (fault: Error) => void;
 	readonly #writing = new Set<Promise<unknown>>();
 	#writes = 0;
+	/** As of LMDB: no other process can reach both. */
+	readonly term = null;
 
 	constructor(lmdb: SharedStore, postgres: SharedStore, onDifference: (fault: Error) => void) {
 		this.#lmdb = lmdb;

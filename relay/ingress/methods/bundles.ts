@@ -16,12 +16,12 @@ import {
 	sendBundle,
 	shareBundle,
 } from "../bundleRequests.ts";
-import { chargeAuthorizations, chargeBlobs, relayMethod } from "../methodDependencies.ts";
+import { chargeAuthorizations, chargeBlobs, coreMethod } from "../methodDependencies.ts";
 
 /** The hash of an empty bundle: the answer to every cancel, which must not reveal whether there was a bundle. */
 const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));
 
-export const eth_sendBundle = relayMethod({
+export const eth_sendBundle = coreMethod({
 	name: "eth_sendBundle",
 	summary:
 		"Bids on a shared pending transaction: its hash and a signed backrun that pays the fee recipient. Empty txs cancel.",
@@ -45,7 +45,7 @@ export const eth_sendBundle = relayMethod({
 	},
 });
 
-export const eth_cancelBundle = relayMethod({
+export const eth_cancelBundle = coreMethod({
 	name: "eth_cancelBundle",
 	summary: "Cancels the client's bundle with this replacementUuid; 200 also if there is none.",
 	params: [{ name: "bundle", schema: cancelBundle }],
@@ -59,7 +59,7 @@ export const eth_cancelBundle = relayMethod({
 	},
 });
 
-export const mev_sendBundle = relayMethod({
+export const mev_sendBundle = coreMethod({
 	name: "mev_sendBundle",
 	summary:
 		"Takes a bundle for a range of blocks, or with {hash} first a bid on a shared pending transaction.",

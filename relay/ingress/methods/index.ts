@@ -1,6 +1,11 @@
 // The list of the relay's own methods, used by the dispatcher, rpc.discover and the documentation. Reads that the node answers
 // are passed on elsewhere.
 
+import type { Client } from "../../../shared/client.ts";
+import type { CallContext } from "../../../shared/http/callContext.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import type { CoreNeeds } from "../methodDependencies.ts";
+import { BETWEEN_RELAYS } from "./betweenRelays.ts";
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";
 import { eth_callBundle } from "./eth_callBundle.ts";
 import { eth_callMany } from "./eth_callMany.ts";
@@ -23,10 +28,8 @@ import {
 	eth_sendRawTransactionSync,
 } from "./transactions.ts";
 
-export const METHODS = [
-	eth_sendRawTransaction,
-	eth_sendRawTransactionSync,
-	eth_cancelTransaction,
+/** Those that every relay answers by itself. */
+export const EDGE_METHODS = [
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
 	eth_callMany,
@@ -41,10 +44,35 @@ export const METHODS = [
 	eth_getFilterLogs,
 	eth_uninstallFilter,
 	eth_accounts,
+	service_client,
+	rpc_discover,
+] as const;
+
+/** Those that only the core answers. */
+export const CORE_METHODS = [
+	eth_sendRawTransaction,
+	eth_sendRawTransactionSync,
+	eth_cancelTransaction,
 	eth_sendBundle,
 	eth_cancelBundle,
 	mev_sendBundle,
-	service_client,
 	service_transactionStatuses,
-	rpc_discover,
 ] as const;
+
+/** All that clients may call. */
+export const METHODS = [...CORE_METHODS, ...EDGE_METHODS] as const;
+
+/** Runs the core's methods for other relays, with what a call weighs more in a limit of theirs. */
+export function coreCalls(needs: CoreNeeds) {
+	const methods = new Map([...CORE_METHODS, ...BETWEEN_RELAYS].map((one) => [one.name as string, one]));
+	return (
+		method: string,
+		params: readonly unknown[],
+		context: CallContext,
+		charge: (client: Client, weight: number) => void,
+	): unknown => {
+		const found = methods.get(method);
+		if (found === undefined) throw methodNotFound(method);
+		return found.invoke(params, context, { ...needs, charge });
+	};
+}

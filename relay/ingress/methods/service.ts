@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { networkAddress } from "../../../shared/client.ts";
 import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
-import { relayMethod } from "../methodDependencies.ts";
+import { coreMethod, relayMethod } from "../methodDependencies.ts";
 
 export const service_client = relayMethod({
 	name: "service_client",
@@ -32,7 +32,7 @@ const status = z.object({
 	stage: z.string().nullable().describe("null where the relay has no record"),
 });
 
-export const service_transactionStatuses = relayMethod({
+export const service_transactionStatuses = coreMethod({
 	name: "service_transactionStatuses",
 	summary: `The status and stage of up to ${MAX_HASHES} transactions by their hashes; the stage is null where nothing is known.`,
 	params: [

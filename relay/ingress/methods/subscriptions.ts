@@ -22,7 +22,6 @@ import {
 	transactionTopic,
 } from "../../domain/endpoints.ts";
 import { bundleOwner } from "../bundleRequests.ts";
-import { bundleBlockView } from "../bundleViews.ts";
 import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 
 export const eth_subscribe = relayMethod({
@@ -48,10 +47,11 @@ export const eth_subscribe = relayMethod({
 		const { connection, message } = context;
 		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
 		if (name === "service_transactionStatus") {
-			return subscribeToTransaction(connection, readHash(given, "hash"), context, dependencies);
+			return subscribeTo(transactionTopic(readHash(given, "hash")), connection, context, dependencies);
 		}
 		if (name === "service_bundleStatus") {
-			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, dependencies);
+			const topic = bundleTopic(bundleOwner(context), readHash(given, "bundleHash"));
+			return subscribeTo(topic, connection, context, dependencies);
 		}
 		if (name === "logs") {
 			const { filter } = checkParam("filter", logCriteria, given ?? {});
@@ -74,21 +74,18 @@ function readHash(given: unknown, name: string): string {
 	return hash;
 }
 
-/** Sends the bundle's status in each of its blocks at once. An unknown bundle, or another client's, sends nothing. */
-function subscribeToBundle(
+/** Sends what stands now at once. What is unknown, or another client's, sends nothing until it comes. */
+function subscribeTo(
+	topic: string,
 	connection: Connection,
-	bundleHash: string,
-	context: CallContext,
-	{ subscriptions, bundles }: MethodDependencies,
-): string {
-	const owner = bundleOwner(context);
-	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.message);
-	const record = bundles.bundle(owner, bundleHash);
-	if (record === null) return id;
-	for (const status of record.blocks) {
-		subscriptions.notify(connection, id, () => bundleBlockView(record, status, bundles.standing(record)));
-	}
-	return id;
+	{ message }: CallContext,
+	{ subscriptions, core }: MethodDependencies,
+): Promise<string> {
+	return core.follow(topic, (current) => {
+		const id = subscriptions.subscribe(connection, topic, message);
+		for (const one of current) subscriptions.notify(connection, id, () => one);
+		return id;
+	});
 }
 
 /** The topic of a subscription without parameters. */
@@ -113,30 +110,3 @@ export const eth_unsubscribe = relayMethod({
 		return id === PENDING_ID || subscriptions.unsubscribe(connection, id);
 	},
 });
-
-/**
- * Subscribes `connection` to the transaction with this hash, lower case; returns the subscription's id. Each result is the
- * object of `GET /tx/{hash}`: first the current status if the relay has a record, then the status after each change. For an
- * unknown transaction nothing is sent until it arrives.
- */
-async function subscribeToTransaction(
-	connection: Connection,
-	hash: string,
-	{ message }: CallContext,
-	{ subscriptions, records, followers, statusView }: MethodDependencies,
-): Promise<string> {
-	let hasChanged = false;
-	const unfollow = followers.follow(hash, () => {
-		hasChanged = true;
-	});
-	try {
-		let record = await records.record(hash);
-		// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
-		if (hasChanged) record = await records.record(hash);
-		const id = subscriptions.subscribe(connection, transactionTopic(hash), message);
-		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
-		return id;
-	} finally {
-		unfollow();
-	}
-}

@@ -3,11 +3,7 @@
 import { z } from "zod";
 import { clientOf } from "../../../shared/client.ts";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
-import {
-	pendingTransaction,
-	type RpcTransaction,
-	withoutSignature,
-} from "../../../shared/ethereum/rpcObjects.ts";
+import { type RpcTransaction, withoutSignature } from "../../../shared/ethereum/rpcObjects.ts";
 import type { CallContext } from "../../../shared/http/callContext.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
@@ -30,15 +26,17 @@ import {
 } from "../../domain/endpoints.ts";
 import type { SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
 import {
+	type CoreNeeds,
 	callerOf,
 	chargeAuthorizations,
 	chargeBlobs,
-	type MethodDependencies,
+	coreMethod,
 	relayMethod,
 	requesterOf,
 } from "../methodDependencies.ts";
+import { core_pendingNonce, core_pendingTransaction } from "./betweenRelays.ts";
 
-export const eth_sendRawTransaction = relayMethod({
+export const eth_sendRawTransaction = coreMethod({
 	name: "eth_sendRawTransaction",
 	summary:
 		"Takes a signed transaction privately; the URL path selects how it is treated. Answers its hash once it is on disk.",
@@ -52,7 +50,7 @@ export const eth_sendRawTransaction = relayMethod({
 	},
 });
 
-export const eth_sendRawTransactionSync = relayMethod({
+export const eth_sendRawTransactionSync = coreMethod({
 	name: "eth_sendRawTransactionSync",
 	summary:
 		"As eth_sendRawTransaction, but answers the receipt (EIP-7966); error 4 with the hash when the time is up, 5 when it cannot be mined soon or is a soft cancel.",
@@ -95,7 +93,7 @@ export const eth_sendPrivateTransaction = relayMethod({
 	},
 });
 
-export const eth_cancelTransaction = relayMethod({
+export const eth_cancelTransaction = coreMethod({
 	name: "eth_cancelTransaction",
 	summary:
 		"Cancels a pending transaction: for its sender, by X-Flashbots-Signature, or its submitter, by network address. Of several submitters each takes back its own wish.",
@@ -114,9 +112,9 @@ export const eth_getTransactionByHash = relayMethod({
 		"A transaction, pending private ones included. gasPrice, v, r, s and yParity are 0x0; with SIGNATURE_HIDING=pending only those of pending private ones.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
-	async handle([wanted], context, { pending, node, chainId, signatureHiding }) {
-		const own = pending.pending(wanted);
-		if (own !== null) return pendingTransaction(own.tx);
+	async handle([wanted], context, { core, node, chainId, signatureHiding }) {
+		const own = await core.run(core_pendingTransaction, [wanted], context);
+		if (own !== null) return own;
 		const found = await node.transactionByHash(wanted, callerOf(context));
 		if (found === null || signatureHiding === "pending") return found;
 		return withoutSignature(found as RpcTransaction, chainId);
@@ -131,10 +129,11 @@ export const eth_getTransactionCount = relayMethod({
 		{ name: "block", schema: blockReference.optional() },
 	],
 	result: z.string().describe("the count as 0x hex"),
-	async handle([account, block = "latest"], context, { pending, node }) {
+	async handle([account, block = "latest"], context, { core, node }) {
 		const caller = callerOf(context);
 		if (block !== "pending") return node.transactionCount(account, block, caller);
-		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account, caller)));
+		const count = toQuantity(await node.pendingCount(account, caller));
+		return core.run(core_pendingNonce, [account, count], context);
 	},
 });
 
@@ -148,14 +147,20 @@ type NotRejected = Exclude<SubmitOutcome, { readonly outcome: "rejected" }>;
 async function submitRaw(
 	raw: Uint8Array,
 	context: CallContext,
-	{ pipeline, charge }: Pick<MethodDependencies, "pipeline" | "charge">,
+	{ pipeline, charge }: Pick<CoreNeeds, "pipeline" | "charge">,
 ): Promise<NotRejected> {
 	const options = submissionOptions(context.path, context.query);
 	const { address: submitterAddress } = context.client;
 	const requester = requesterOf(context);
 	chargeAuthorizations([raw], context.client, charge);
 	chargeBlobs([raw], context.client, charge);
-	const outcome = await pipeline.submit({ raw, submitterAddress, requester, ...options });
+	const outcome = await pipeline.submit({
+		raw,
+		submitterAddress,
+		requester,
+		recovered: context.recovered,
+		...options,
+	});
 	if (outcome.outcome !== "rejected") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The message is go-ethereum's, which wallets know; the data spares clients from matching it.

@@ -47,7 +47,9 @@ export interface CallManyDependencies {
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 	readonly forkAt: ForkAt;
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
-	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
+	readonly sharedTransaction: (
+		hash: string,
+	) => DecodedTransaction | null | Promise<DecodedTransaction | null>;
 	readonly recoveries: Pick<Recoveries, "recover">;
 	readonly clock: Clock;
 }
@@ -88,7 +90,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	/** Runs the transactions. If `measured`, the fee recipient's balance is read before and after each. */
 	const runSigned = (request: TransactionsRequest, measured: boolean): Promise<SignedRun> =>
 		bounded(request.client, async (ask, simulatingOf) => {
-			const txs = resolve(request.txs, sharedTransaction);
+			const txs = await resolve(request.txs, sharedTransaction);
 			const simulating = await simulatingOf();
 			const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
 			const above = await blockAbove(request, header, options, nextBlock);
@@ -221,14 +223,16 @@ function nodeUnavailable(): RpcError {
 function resolve(
 	elements: TransactionsRequest["txs"],
 	sharedTransaction: CallManyDependencies["sharedTransaction"],
-): readonly DecodedTransaction[] {
-	return elements.map((element) => {
-		if (typeof element !== "string") return element;
-		const tx = sharedTransaction(element);
-		// The same error for unknown and for unshared transactions, so that private ones are not revealed.
-		if (tx === null) throw new RpcError("rejected", "target transaction not found");
-		return tx;
-	});
+): Promise<readonly DecodedTransaction[]> {
+	return Promise.all(
+		elements.map(async (element) => {
+			if (typeof element !== "string") return element;
+			const tx = await sharedTransaction(element);
+			// The same error for unknown and for unshared transactions, so that private ones are not revealed.
+			if (tx === null) throw new RpcError("rejected", "target transaction not found");
+			return tx;
+		}),
+	);
 }
 
 async function blockOf(ask: AskNode, named: NamedBlock, parameter: string): Promise<NodeBlock> {

@@ -2,6 +2,7 @@
 // its process. A row also holds an expiry time, for a suspended process that keeps its session, and an epoch, the fencing token
 // by which writes of a former holder fail.
 
+import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { type Clock, pause, type Timer } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
@@ -10,6 +11,8 @@ import { StoreInUseError, StoreLostError } from "./errors.ts";
 
 export interface LeaseOptions {
 	readonly store: string;
+	/** Where the holder is reached by those that wait, as its row tells them. Default: nowhere. */
+	readonly address?: string | undefined;
 	/** How long it is held without renewal, in ms. Default 6,000. */
 	readonly ttlMs?: number;
 	/** How {@link Lease.take} waits for another process to end. Default: for two seconds. */
@@ -38,6 +41,8 @@ const WAIT_MS = 2_000;
 /** It is renewed every quarter of its duration, and trusted for three quarters. */
 const RENEWALS = 4;
 
+const SECRET_BYTES = 32;
+
 /** Between two attempts to take the lease. */
 const POLL_MS = 100;
 /** Between two attempts to get a session again. */
@@ -47,9 +52,10 @@ const RETRY_MS = 250;
 const LOCK_CLASS = 713_351;
 /** The key includes the schema, so that each schema of a database has separate leases. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
-const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until)
-	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
-	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0, pid = excluded.pid, until = excluded.until
+const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until, address, secret)
+	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond', $3, $4)
+	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0, pid = excluded.pid, until = excluded.until,
+		address = excluded.address, secret = excluded.secret
 	RETURNING epoch`;
 const KEEP = `UPDATE leeward_holder
 	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
@@ -64,7 +70,10 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
 export class Lease {
+	/** What those that wait show the holder. Nobody else can read the row. */
+	readonly secret = randomBytes(SECRET_BYTES).toString("hex");
 	readonly #store: string;
+	readonly #address: string | null;
 	readonly #ttlMs: number;
 	readonly #patience: Patience | null;
 	readonly #dependencies: LeaseDependencies;
@@ -76,8 +85,9 @@ export class Lease {
 	#renewing: Promise<void> | null = null;
 	#isOver = false;
 
-	constructor({ store, ttlMs = TTL_MS, patience }: LeaseOptions, dependencies: LeaseDependencies) {
+	constructor({ store, address, ttlMs = TTL_MS, patience }: LeaseOptions, dependencies: LeaseDependencies) {
 		this.#store = store;
+		this.#address = address ?? null;
 		this.#ttlMs = ttlMs;
 		this.#patience = patience ?? null;
 		this.#dependencies = dependencies;
@@ -110,7 +120,7 @@ export class Lease {
 		try {
 			const { rows } = await session.query<{ epoch: string }>({
 				text: TAKE,
-				values: [this.#store, this.#ttlMs],
+				values: [this.#store, this.#ttlMs, this.#address, this.secret],
 			});
 			this.#epoch = rows[0]?.epoch ?? null;
 		} catch (thrown) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
-import type { Change, SharedStore } from "../port.ts";
+import type { Change, SharedStore, Term } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
@@ -76,6 +76,7 @@ export async function openPostgres(
 }
 
 class PostgresStore implements SharedStore {
+	readonly term: Term;
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lease: Lease;
@@ -91,6 +92,7 @@ class PostgresStore implements SharedStore {
 		this.#store = store;
 		this.#database = parts.database;
 		this.#lease = parts.lease;
+		this.term = { number: Number(parts.lease.epoch), secret: parts.lease.secret };
 		this.#clock = parts.clock;
 		this.#group = new GroupCommit((changes) => this.#commit(changes));
 	}

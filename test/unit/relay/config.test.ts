@@ -38,6 +38,7 @@ test("with nothing but what is required, everything else has its documented defa
 			DATA_DIR: "./data",
 			DATABASE_URL: undefined,
 			DATABASE_VERIFY: false,
+			INTERNAL_URL: undefined,
 		},
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",

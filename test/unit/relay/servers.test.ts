@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RelayParts } from "../../../relay/parts.ts";
+import type { CoreParts, EdgeParts } from "../../../relay/parts.ts";
 import { readinessChecks } from "../../../relay/servers.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
@@ -29,15 +29,16 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
 		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
-		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, {
-			...{
-				tip: { head: () => head },
-				heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
-				kv: { isHeld },
-			},
+		const edge = {
+			tip: { head: () => head },
+			heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
+		} as unknown as EdgeParts;
+		const core = {
+			kv: { isHeld },
 			transactions: { keeper: { isWritable: async () => isWritten } },
 			deliveries: { healthy: isAnswered },
-		} as unknown as RelayParts);
+		} as unknown as CoreParts;
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, { coreOf: () => core, finder: null });
 		const failed: string[] = [];
 		for (const { name, check } of checks) {
 			const result = await check();
@@ -58,7 +59,9 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 		],
 	] as const) {
 		const heads = { times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
-		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as RelayParts);
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeParts, {
+			...{ coreOf: () => null, finder: null },
+		});
 		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
 	}
 });

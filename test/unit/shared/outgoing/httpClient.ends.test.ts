@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
+import { AbortSwitch } from "../../../../shared/outgoing/abort.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import {
 	HttpClient,

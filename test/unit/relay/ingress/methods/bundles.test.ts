@@ -9,7 +9,7 @@ import {
 	type BundleOutcome,
 	type PlainBundleRequest,
 } from "../../../../../relay/domain/bundle.ts";
-import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
+import type { CoreNeeds } from "../../../../../relay/ingress/methodDependencies.ts";
 import {
 	eth_cancelBundle,
 	eth_sendBundle,
@@ -69,7 +69,7 @@ function context(signer: string | null): CallContext {
 function startBundleMethods() {
 	const market = new FakeMarket();
 	const charges: [Client, number][] = [];
-	const dependencies: Pick<MethodDependencies, "market" | "builderNames" | "refundPercent" | "charge"> = {
+	const dependencies: Pick<CoreNeeds, "market" | "builderNames" | "refundPercent" | "charge"> = {
 		market,
 		builderNames: BUILDERS,
 		refundPercent: 90,
@@ -78,7 +78,7 @@ function startBundleMethods() {
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch: 100 },
 		{
-			methods: methodTable(METHODS, dependencies as MethodDependencies),
+			methods: methodTable(METHODS, dependencies as CoreNeeds),
 			log: silentLogger,
 			clock: new ManualClock(),
 		},

@@ -1,0 +1,127 @@
+// Makes this process the core when it gets the store, and gives that away at a stop. While another process has the store this one serves
+// as an edge.
+
+import type { Clock } from "../shared/clock.ts";
+import type { SharedStore } from "../shared/kv/port.ts";
+import { type Component, StoppedError, sequence, sink } from "../shared/lifecycle.ts";
+import { type Logger, safeError } from "../shared/log.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
+
+export interface CoreRoleDependencies {
+	readonly edge: EdgeParts;
+	/** Opens the store; `onWait` is called while another process has it, or the database does not answer. */
+	readonly open: (onWait: () => Promise<void>, stopped: AbortSignal) => Promise<SharedStore>;
+	readonly make: (kv: SharedStore) => Promise<CoreParts>;
+	/** Called when this process can't become the core any more: it must end. */
+	readonly onLost: () => void;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** How long the core waits for its first head before it takes calls, in ms. */
+const FIRST_HEAD_MS = 1_000;
+
+export class CoreRole implements Component {
+	readonly name = "core";
+	readonly #deps: CoreRoleDependencies;
+	readonly #stopping = new AbortController();
+	#parts: CoreParts | null = null;
+	#component: Component | null = null;
+	#becoming: Promise<void> = Promise.resolve();
+
+	constructor(dependencies: CoreRoleDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** What the core has, while this process is it. */
+	get parts(): CoreParts | null {
+		return this.#parts;
+	}
+
+	/** Resolves when this process is the core, or has to wait for that. Rejects as `open` does if it need not wait. */
+	start(): Promise<void> {
+		return new Promise((resolve, reject) => {
+			let isWaiting = false;
+			const onWait = async (): Promise<void> => {
+				isWaiting = true;
+				resolve();
+			};
+			this.#becoming = this.#become(onWait).then(resolve, (thrown: unknown) => {
+				if (!isWaiting) reject(thrown);
+				else if (!(thrown instanceof StoppedError) && !this.#stopping.signal.aborted) this.#failed(thrown);
+			});
+		});
+	}
+
+	/** Gives the store away once the calls that were taken are answered. May be called twice. */
+	async stop(): Promise<void> {
+		this.#stopping.abort();
+		await this.#becoming;
+		const parts = this.#parts;
+		if (parts === null) return;
+		const { edge, log } = this.#deps;
+		if (parts.edges !== null) {
+			parts.receipts.close();
+			await edge.core.leave();
+			parts.edges.stop();
+		}
+		await this.#component?.stop();
+		this.#parts = null;
+		if (parts.kv.term !== null) log.info("not the core any more", { term: parts.kv.term.number });
+	}
+
+	async #become(onWait: () => Promise<void>): Promise<void> {
+		const { open, make, edge, clock, log } = this.#deps;
+		const kv = await open(onWait, this.#stopping.signal);
+		let component: Component | null = null;
+		try {
+			const parts = await make(kv);
+			component = sequence("core", coreComponents(parts, edge, log), { log, clock });
+			await component.start();
+			this.#component = component;
+			this.#parts = parts;
+			if (edge.tip.head() !== null) {
+				const worked = edge.tip.following({ clock, ms: FIRST_HEAD_MS });
+				edge.heads.again();
+				await worked;
+			}
+			await edge.core.take(parts.decides);
+			if (kv.term !== null) log.info("this relay is the core", { term: kv.term.number });
+		} catch (thrown) {
+			if (this.#parts === null && component === null) await kv.close();
+			throw thrown;
+		}
+	}
+
+	#failed(thrown: unknown): void {
+		this.#deps.log.error("this relay can't become the core", { fault: safeError(thrown) });
+		this.#deps.onLost();
+	}
+}
+
+/** In the order in which they start; they stop in reverse order. */
+function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger): readonly Component[] {
+	const { kv, transactions, fanout, market, runner, simulations, blobProofs, blockLoop } = parts;
+	return [
+		sink("store", () => kv.close()),
+		blobProofs,
+		sink("records", () => transactions.keeper.flush(true)),
+		sink("builders", () => fanout.close()),
+		{
+			name: "pool",
+			async start() {
+				await transactions.load();
+				await market.ledger.load();
+				log.info("pending transactions restored", { count: transactions.pool.size });
+			},
+			async stop() {
+				runner.stop();
+				market.stop();
+				transactions.keeper.stop();
+				await simulations.stop();
+				await background.join();
+			},
+		},
+		sink("blocks", async () => blockLoop.stop()),
+	];
+}

@@ -1,0 +1,229 @@
+// An edge's websocket to the core: calls and their answers, and what the core tells. It ends when the core gives no sign for a second,
+// and then whoever waits for an answer gets an error: whether the core has done what was asked is not known.
+
+import type { LookupFunction } from "node:net";
+import { WebSocket } from "ws";
+import { type Clock, nextTurn, type Timer } from "../../shared/clock.ts";
+import type { Recovered } from "../../shared/ethereum/transaction.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { AnswerLater } from "../../shared/jsonrpc/method.ts";
+import type { Holder } from "../../shared/kv/postgres/holder.ts";
+import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { EDGE_PATH } from "../domain/endpoints.ts";
+import {
+	type AnswerMessage,
+	type CallMessage,
+	EDGE_PING_MS,
+	EDGE_SILENCE_MS,
+	errorOf,
+	fromOf,
+	listText,
+	readFeed,
+	type TopicMessage,
+} from "./messages.ts";
+
+export interface CoreLinkDependencies {
+	readonly clock: Clock;
+	/** Default: Node's own. */
+	readonly lookup?: LookupFunction | undefined;
+	/** A transaction that is shared with searchers: its number in the core's term, its hash, and the feed's result as JSON. */
+	readonly onShared: (number: number, hash: string, text: string) => void;
+	/** News of a followed topic: the result as JSON. */
+	readonly onNews: (topic: string, text: string) => void;
+	/** Called when a call weighs more than was taken for it. */
+	readonly charge: (context: CallContext, weight: number) => void;
+	/** Called once when it has ended. */
+	readonly onEnd: () => void;
+}
+
+/** What a call gets that the core has not answered: it may be done all the same. */
+export const UNANSWERED = new RpcError(
+	"unavailable",
+	"internal error: no core answered in time: it may have been done, ask again",
+	{ reason: "no core" },
+);
+
+const noted = (): void => {};
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
+interface Waiting {
+	/** The call's context; null for a call of the edge's own. */
+	readonly context: CallContext | null;
+	/** Called at once with the result, before any later message is read. */
+	readonly resolve: (result: unknown) => void;
+	readonly reject: (thrown: Error) => void;
+}
+
+/** One connection. */
+export class CoreLink {
+	/** Whom it leads to. */
+	readonly holder: Holder;
+	readonly #socket: WebSocket;
+	readonly #deps: CoreLinkDependencies;
+	readonly #waiting = new Map<number, Waiting>();
+	/** Calls that go out with the next turn of the event loop. */
+	#outgoing: string[] = [];
+	#lastId = 0;
+	/** When the last ping was sent that the core has answered, in monotonic ms. */
+	#heardAt: number;
+	readonly #pings = new Map<string, number>();
+	#lastPing = 0;
+	#timer: Timer;
+
+	private constructor(holder: Holder, socket: WebSocket, dependencies: CoreLinkDependencies) {
+		this.holder = holder;
+		this.#socket = socket;
+		this.#deps = dependencies;
+		this.#heardAt = dependencies.clock.monotonic();
+		socket.on("message", (data: Buffer) => this.#read(data));
+		socket.on("pong", (data: Buffer) => this.#ponged(data.toString("latin1")));
+		socket.on("close", () => this.#ended());
+		this.#timer = this.#beat();
+	}
+
+	/** Connects, within a second. Resolves to null if the core can't be reached there, or is none (any more). */
+	static open(holder: Holder, dependencies: CoreLinkDependencies): Promise<CoreLink | null> {
+		const url = new URL(holder.address);
+		url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+		url.pathname = EDGE_PATH;
+		const socket = new WebSocket(url, {
+			headers: { ...OUTGOING_HEADERS, authorization: `Bearer ${holder.secret}` },
+			maxPayload: MAX_MESSAGE_BYTES,
+			perMessageDeflate: false,
+			skipUTF8Validation: true,
+			...(dependencies.lookup === undefined ? {} : { lookup: dependencies.lookup }),
+		});
+		return new Promise((resolve) => {
+			const deadline = dependencies.clock.after(EDGE_SILENCE_MS, () => socket.terminate());
+			socket.on("error", () => {});
+			socket.once("close", () => {
+				deadline.cancel();
+				resolve(null);
+			});
+			socket.once("open", () => {
+				deadline.cancel();
+				resolve(new CoreLink(holder, socket, dependencies));
+			});
+		});
+	}
+
+	/** Ms since which the core is known to have been there. */
+	get silentMs(): number {
+		return this.#deps.clock.monotonic() - this.#heardAt;
+	}
+
+	/**
+	 * Calls a method of the core for the client of `context`; resolves to its result, or to an AnswerLater. Throws what the method
+	 * has thrown there, or {@link UNANSWERED}.
+	 */
+	call(
+		method: string,
+		params: readonly unknown[],
+		context: CallContext,
+		recovered?: Recovered,
+	): Promise<unknown> {
+		return new Promise((resolve, reject) => {
+			this.#send(method, params, recovered, { context, resolve, reject });
+		});
+	}
+
+	/**
+	 * Calls one of the connection's own methods. `resolve` gets the result before anything is read that the core has sent after it;
+	 * `reject` as {@link call} rejects.
+	 */
+	ask(
+		method: string,
+		params: readonly unknown[],
+		resolve: (result: unknown) => void = noted,
+		reject: (thrown: Error) => void = noted,
+	): void {
+		this.#send(method, params, undefined, { context: null, resolve, reject });
+	}
+
+	close(): void {
+		this.#socket.terminate();
+	}
+
+	#send(method: string, params: readonly unknown[], tx: Recovered | undefined, waiting: Waiting): void {
+		if (this.#socket.readyState !== WebSocket.OPEN) {
+			waiting.reject(UNANSWERED);
+			return;
+		}
+		this.#lastId += 1;
+		const id = this.#lastId;
+		this.#waiting.set(id, waiting);
+		const message: CallMessage & { readonly jsonrpc: "2.0" } = {
+			jsonrpc: "2.0",
+			id,
+			method,
+			params,
+			...(waiting.context === null ? {} : { from: fromOf(waiting.context) }),
+			...(tx === undefined ? {} : { tx }),
+		};
+		this.#outgoing.push(JSON.stringify(message));
+		if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());
+	}
+
+	#flush(): void {
+		const messages = this.#outgoing;
+		this.#outgoing = [];
+		if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(listText(messages));
+	}
+
+	#read(data: Buffer): void {
+		const feed = readFeed(data);
+		if (feed !== null) {
+			this.#deps.onShared(feed.number, feed.hash, feed.text);
+			return;
+		}
+		const message = JSON.parse(data.toString("utf8")) as readonly AnswerMessage[] | TopicMessage;
+		if ("topic" in message) this.#deps.onNews(message.topic, JSON.stringify(message.result));
+		else for (const answer of message) this.#answered(answer);
+	}
+
+	#answered({ id, result, error, later, charge }: AnswerMessage): void {
+		const waiting = this.#waiting.get(id);
+		if (waiting === undefined) return;
+		this.#waiting.delete(id);
+		if (charge !== undefined && waiting.context !== null) this.#deps.charge(waiting.context, charge);
+		if (error !== undefined) waiting.reject(errorOf(error));
+		else if (later === true) waiting.resolve(this.#later(id, waiting.context));
+		else waiting.resolve(result);
+	}
+
+	/** The core waits for the result whether or not it is asked for; it comes under the call's id. */
+	#later(id: number, context: CallContext | null): AnswerLater {
+		const result = new Promise((resolve, reject) => this.#waiting.set(id, { context, resolve, reject }));
+		// Nobody may ask for it.
+		result.catch(() => {});
+		return new AnswerLater(() => result);
+	}
+
+	/** Pings, and ends the connection when the core was silent for too long. */
+	#beat(): Timer {
+		this.#lastPing += 1;
+		const name = String(this.#lastPing);
+		this.#pings.set(name, this.#deps.clock.monotonic());
+		this.#socket.ping(name);
+		return this.#deps.clock.after(EDGE_PING_MS, () => {
+			if (this.silentMs > EDGE_SILENCE_MS) this.#socket.terminate();
+			else if (this.#socket.readyState === WebSocket.OPEN) this.#timer = this.#beat();
+		});
+	}
+
+	/** The core was there when the ping was sent. */
+	#ponged(name: string): void {
+		const sentAt = this.#pings.get(name);
+		if (sentAt === undefined) return;
+		this.#heardAt = Math.max(this.#heardAt, sentAt);
+		this.#pings.delete(name);
+	}
+
+	#ended(): void {
+		this.#timer.cancel();
+		for (const { reject } of this.#waiting.values()) reject(UNANSWERED);
+		this.#waiting.clear();
+		this.#deps.onEnd();
+	}
+}

@@ -1,0 +1,279 @@
+// The core's side of the connections with the edges: takes their calls, and tells them what is shared and what they follow.
+
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import { bearerCheck, type Client } from "../../shared/client.ts";
+import { type Clock, nextTurn } from "../../shared/clock.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { endWith, rawAnswer } from "../../shared/http/messages.ts";
+import { AnswerLater } from "../../shared/jsonrpc/method.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import {
+	type CallMessage,
+	CORE_SILENCE_MS,
+	errorMessage,
+	FEED,
+	FOLLOW,
+	type FollowTopic,
+	feedMessage,
+	laterMessage,
+	listText,
+	NO_NEWS,
+	RemoteContext,
+	resultMessage,
+	topicMessage,
+	UNFOLLOW,
+} from "./messages.ts";
+
+/** What the core does for edges. */
+export interface CoreService {
+	/** Runs a method of the core; `charge` is called with what it weighs more. Returns and throws like a method's `handle`. */
+	call(
+		method: string,
+		params: readonly unknown[],
+		context: CallContext,
+		charge: (client: Client, weight: number) => void,
+	): unknown;
+	/** Follows a topic, see {@link FollowTopic}. */
+	readonly follow: FollowTopic;
+	/** The transactions that are shared now: hash, and the feed's result as JSON. */
+	shared(): Iterable<{ readonly hash: string; readonly text: string }>;
+}
+
+interface EdgeServerDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** An edge that leaves so many bytes unread is cut off, and comes again. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** How long a call may take whose result is waited for, in ms: as long as the edge's request. */
+const LATER_MS = 28_000;
+/** News of the feed that are kept for edges that come again. */
+const KEPT_NEWS = 4_096;
+const TEXT = { binary: false };
+
+/** All edges of the core. */
+export class EdgeServer {
+	readonly #deps: EdgeServerDependencies;
+	readonly #isAllowed: ((header: string | undefined) => boolean) | null;
+	readonly #server = new WebSocketServer({
+		noServer: true,
+		clientTracking: false,
+		maxPayload: MAX_MESSAGE_BYTES,
+		perMessageDeflate: false,
+		skipUTF8Validation: true,
+	});
+	readonly #edges = new Set<Edge>();
+	/** Null until it is open. */
+	#service: CoreService | null = null;
+	/** The last news of the feed, oldest first; the last one has the number `#news`. */
+	readonly #kept: Buffer[] = [];
+	#news = 0;
+
+	/** `secret`: what edges must show. */
+	constructor({ secret }: { readonly secret: string }, dependencies: EdgeServerDependencies) {
+		this.#deps = dependencies;
+		this.#isAllowed = bearerCheck(secret);
+	}
+
+	/** Takes edges from now on. */
+	open(service: CoreService): void {
+		this.#service = service;
+	}
+
+	/** The number of edges. */
+	get size(): number {
+		return this.#edges.size;
+	}
+
+	/** Takes over the socket. */
+	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+		if (this.#isAllowed?.(request.headers.authorization) !== true) {
+			endWith(socket, rawAnswer(401, JSON.stringify({ error: "expected the core's secret" })));
+			return;
+		}
+		const service = this.#service;
+		if (service === null) {
+			endWith(socket, rawAnswer(503, JSON.stringify({ error: "no core yet, or any more" })));
+			return;
+		}
+		this.#server.handleUpgrade(request, socket, head, (websocket) => {
+			const edge: Edge = new Edge(
+				websocket,
+				{ ...this.#deps, service },
+				{
+					since: (since) => this.#since(since),
+					news: () => this.#news,
+					onClose: () => void this.#edges.delete(edge),
+				},
+			);
+			this.#edges.add(edge);
+		});
+	}
+
+	/** Tells all edges of a transaction that is shared; `text`: the feed's result as JSON. */
+	shared(hash: string, text: string): void {
+		this.#news += 1;
+		const message = feedMessage(this.#news, hash, text);
+		this.#kept.push(message);
+		if (this.#kept.length > KEPT_NEWS) this.#kept.shift();
+		for (const edge of this.#edges) edge.tell(message);
+	}
+
+	/** Takes no more, and closes all connections. */
+	stop(): void {
+		this.#service = null;
+		for (const edge of this.#edges) edge.close();
+	}
+
+	/** What of the feed an edge has not got that has `since`, the number of its last news; null: everything that is shared now. */
+	*#since(since: number | null): Iterable<Buffer> {
+		const first = this.#news - this.#kept.length + 1;
+		if (since !== null && since <= this.#news && since + 1 >= first) {
+			yield* this.#kept.slice(since + 1 - first);
+			return;
+		}
+		for (const { hash, text } of this.#service?.shared() ?? []) yield feedMessage(NO_NEWS, hash, text);
+	}
+}
+
+interface EdgeDependencies extends EdgeServerDependencies {
+	readonly service: CoreService;
+}
+
+/** What an edge needs of the feed. */
+interface Feed {
+	/** See `#since` of {@link EdgeServer}. */
+	readonly since: (since: number | null) => Iterable<Buffer>;
+	/** The number of the last news. */
+	readonly news: () => number;
+	readonly onClose: () => void;
+}
+
+/** One edge. */
+class Edge {
+	readonly #socket: WebSocket;
+	readonly #deps: EdgeDependencies;
+	readonly #feed: Feed;
+	readonly #ends = new Map<string, () => void>();
+	/** Answers that go out with the next turn of the event loop. */
+	#outgoing: string[] = [];
+	#heardAt: number;
+	/** Whether it gets the feed: once it has got what it had missed. */
+	#isFed = false;
+
+	constructor(socket: WebSocket, dependencies: EdgeDependencies, feed: Feed) {
+		this.#socket = socket;
+		this.#deps = dependencies;
+		this.#feed = feed;
+		this.#heardAt = dependencies.clock.monotonic();
+		socket.on("error", () => {});
+		socket.on("ping", () => void this.#hears());
+		socket.on("message", (data: Buffer) => {
+			if (this.#hears())
+				for (const call of JSON.parse(data.toString("utf8"))) this.#take(call as CallMessage);
+		});
+		socket.on("close", () => {
+			for (const end of this.#ends.values()) end();
+			this.#ends.clear();
+			feed.onClose();
+		});
+	}
+
+	/** Sends a piece of the feed, if the edge gets it already. */
+	tell(message: Buffer): void {
+		if (this.#isFed) this.#write(message);
+	}
+
+	close(): void {
+		this.#socket.close(1001, "no core any more");
+	}
+
+	/** False if what comes now is late: see CORE_SILENCE_MS. */
+	#hears(): boolean {
+		const now = this.#deps.clock.monotonic();
+		const isLate = now - this.#heardAt > CORE_SILENCE_MS;
+		this.#heardAt = now;
+		if (isLate) this.#socket.terminate();
+		return !isLate && this.#socket.readyState === this.#socket.OPEN;
+	}
+
+	#take({ id, method, params, from, tx }: CallMessage): void {
+		let weight = 0;
+		const charge = (_client: Client, more: number): void => {
+			weight += more;
+		};
+		const fail = (thrown: unknown): void => {
+			if (!(thrown instanceof Error && "kind" in thrown))
+				this.#deps.log.debug("a call of an edge failed", { method, fault: safeError(thrown) });
+			this.#answer(errorMessage(id, thrown, weight));
+		};
+		const succeed = (result: unknown): void => {
+			if (result instanceof AnswerLater) {
+				this.#answer(laterMessage(id, weight));
+				result.finish(LATER_MS).then((last) => this.#answer(resultMessage(id, last, 0)), fail);
+			} else this.#answer(resultMessage(id, result, weight));
+		};
+		try {
+			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
+			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
+			else if (method === UNFOLLOW) this.#unfollow(String(params[0]));
+			else if (from !== undefined) {
+				const running = this.#deps.service.call(method, params, new RemoteContext(from, tx), charge);
+				if (running instanceof Promise) running.then(succeed).catch(fail);
+				else succeed(running);
+			}
+		} catch (thrown) {
+			fail(thrown);
+		}
+	}
+
+	/** Sends what the edge has missed, and from then on all. Answers the number of the last news. */
+	#startFeed(id: number, since: number | null): void {
+		for (const message of this.#feed.since(since)) this.#write(message);
+		this.#isFed = true;
+		this.#answer(resultMessage(id, this.#feed.news(), 0));
+		// Later news come behind it.
+		this.#flush();
+	}
+
+	async #follow(id: number, topic: string): Promise<void> {
+		const end = await this.#deps.service.follow(
+			topic,
+			(current) => {
+				this.#answer(resultMessage(id, current, 0));
+				this.#flush();
+			},
+			(text) => this.#write(Buffer.from(topicMessage(topic, text))),
+		);
+		this.#unfollow(topic);
+		if (this.#socket.readyState === this.#socket.OPEN) this.#ends.set(topic, end);
+		else end();
+	}
+
+	#unfollow(topic: string): void {
+		this.#ends.get(topic)?.();
+		this.#ends.delete(topic);
+	}
+
+	#answer(message: string): void {
+		this.#outgoing.push(message);
+		if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());
+	}
+
+	#flush(): void {
+		const messages = this.#outgoing;
+		this.#outgoing = [];
+		if (messages.length > 0) this.#write(Buffer.from(listText(messages)));
+	}
+
+	#write(message: Buffer): void {
+		const socket = this.#socket;
+		if (socket.readyState !== socket.OPEN) return;
+		if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
+		else socket.send(message, TEXT);
+	}
+}

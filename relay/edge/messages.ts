@@ -1,0 +1,179 @@
+// The messages between an edge and the core, on one websocket: JSON-RPC calls with who made them, their answers, and news. Calls and
+// answers that are there at the same time go as one list.
+
+import type { Client } from "../../shared/client.ts";
+import type { Recovered } from "../../shared/ethereum/transaction.ts";
+import type { CallContext, RequestLife } from "../../shared/http/callContext.ts";
+import { jsonText, readError } from "../../shared/jsonrpc/answers.ts";
+import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "../../shared/jsonrpc/errors.ts";
+
+/** How long an edge waits for a sign of the core's, in ms; then it gives up its calls. */
+export const EDGE_SILENCE_MS = 1_000;
+/** How often it asks for one, in ms. */
+export const EDGE_PING_MS = 200;
+/**
+ * After a silence of an edge for so many ms the core takes nothing more on its connection: what comes then may be late, and the edge
+ * may have told its client that it was not taken.
+ */
+export const CORE_SILENCE_MS = 700;
+
+/** Methods of the connection itself: to follow a topic, to end that, and to get the feed. */
+export const [FOLLOW, UNFOLLOW, FEED] = ["core_follow", "core_unfollow", "core_feed"];
+
+/**
+ * Follows a topic. `begin` gets the results that stand now, as JSON values; `tell` each later one, as JSON text, and none before
+ * `begin`. Resolves to the function that ends it.
+ */
+export type FollowTopic = (
+	topic: string,
+	begin: (current: readonly unknown[]) => void,
+	tell: (text: string) => void,
+) => Promise<() => void>;
+
+/** Who made a call, as the edge has seen it: a {@link CallContext} without what ends with the client's connection. */
+export interface From {
+	readonly ws: boolean;
+	readonly path: string;
+	readonly search: string;
+	readonly client: Client;
+	readonly origin: string | null;
+}
+
+export interface CallMessage {
+	readonly id: number;
+	readonly method: string;
+	readonly params: readonly unknown[];
+	/** Absent in a call of the edge's own. */
+	readonly from?: From;
+	/** Of the raw transaction that the call submits, as the edge has recovered it. */
+	readonly tx?: Recovered;
+}
+
+/** Exactly one of `result`, `error` and `later`; `later`: it is done, and the result follows in another message. */
+export interface AnswerMessage {
+	readonly id: number;
+	readonly result?: unknown;
+	readonly error?: WireError;
+	readonly later?: true;
+	/** What the call weighs more in the client's rate limit than it weighed at first. */
+	readonly charge?: number;
+}
+
+interface WireError {
+	/** Null for a node's error that is passed on. */
+	readonly kind: RpcErrorKind | null;
+	readonly code: number;
+	readonly message: string;
+	readonly data?: unknown;
+}
+
+/** The text of a list of calls or answers. */
+export function listText(messages: readonly string[]): string {
+	return `[${messages.join(",")}]`;
+}
+
+export function resultMessage(id: number, result: unknown, charge: number): string {
+	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"result":${jsonText(result)}}`;
+}
+
+export function laterMessage(id: number, charge: number): string {
+	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"later":true}`;
+}
+
+/** `thrown` as clients may see it; what they may not see is an internal error. */
+export function errorMessage(id: number, thrown: unknown, charge: number): string {
+	const read = readError(thrown);
+	const error: WireError =
+		read === null
+			? { kind: "internal", code: RPC_ERRORS.internal.code, message: "internal error" }
+			: {
+					kind: read.outcome === "foreign" || read.outcome === "ok" ? null : read.outcome,
+					code: read.code,
+					message: read.message,
+					data: read.data,
+				};
+	return `{"jsonrpc":"2.0","id":${id}${chargeText(charge)},"error":${JSON.stringify(error)}}`;
+}
+
+/** The error that the core's process has thrown. */
+export function errorOf({ kind, code, message, data }: WireError): Error {
+	return kind === null ? new ForeignRpcError(code, message, data) : new RpcError(kind, message, data);
+}
+
+function chargeText(charge: number): string {
+	return charge === 0 ? "" : `,"charge":${charge}`;
+}
+
+/** Of a call's context what the core needs. */
+export function fromOf({ transport, path, query, client, origin }: CallContext): From {
+	return { ws: transport === "ws", path, search: query.toString(), client, origin };
+}
+
+/** The context at the core: when the client's connection ends, only its edge knows. */
+export class RemoteContext implements CallContext {
+	readonly transport: "http" | "ws";
+	readonly path: string;
+	readonly client: Client;
+	readonly origin: string | null;
+	readonly life = LASTING;
+	readonly connection = null;
+	readonly message = null;
+	readonly recovered: Recovered | undefined;
+	readonly #search: string;
+
+	constructor({ ws, path, search, client, origin }: From, recovered: Recovered | undefined) {
+		this.transport = ws ? "ws" : "http";
+		this.path = path;
+		this.client = client;
+		this.origin = origin;
+		this.recovered = recovered;
+		this.#search = search;
+	}
+
+	get query(): URLSearchParams {
+		return new URLSearchParams(this.#search);
+	}
+}
+
+const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
+
+/** The topic's news: JSON text of its result. */
+export function topicMessage(topic: string, text: string): string {
+	return `{"topic":${JSON.stringify(topic)},"result":${text}}`;
+}
+
+export interface TopicMessage {
+	readonly topic: string;
+	readonly result: unknown;
+}
+
+/** The number of what is no news: it was shared before the edge came. */
+export const NO_NEWS = 0;
+
+/** A transaction that is shared with searchers, encoded once for all edges. `number`: its place in the core's term. */
+export function feedMessage(number: number, hash: string, text: string): Buffer {
+	return Buffer.from(
+		`${FEED_HEAD}${String(number).padStart(DIGITS, "0")}${FEED_HASH}${hash}${FEED_RESULT}${text}}`,
+	);
+}
+
+const FEED_HEAD = '{"feed":"';
+const FEED_HASH = '","hash":"';
+const FEED_RESULT = '","result":';
+const DIGITS = 12;
+const HASH_LENGTH = 66;
+const HASH_AT = FEED_HEAD.length + DIGITS + FEED_HASH.length;
+const RESULT_AT = HASH_AT + HASH_LENGTH + FEED_RESULT.length;
+
+/** Reads a {@link feedMessage}, without parsing it; null for any other message. */
+export function readFeed(
+	message: Buffer,
+): { readonly number: number; readonly hash: string; readonly text: string } | null {
+	if (message.length < RESULT_AT || message.toString("latin1", 0, FEED_HEAD.length) !== FEED_HEAD)
+		return null;
+	return {
+		number: Number(message.toString("latin1", FEED_HEAD.length, FEED_HEAD.length + DIGITS)),
+		hash: message.toString("latin1", HASH_AT, HASH_AT + HASH_LENGTH),
+		text: message.toString("utf8", RESULT_AT, message.length - 1),
+	};
+}

@@ -1,0 +1,70 @@
+// The methods that only relays call, of the core: what an edge needs to know for an answer that it makes itself.
+
+import { z } from "zod";
+import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { pendingTransaction } from "../../../shared/ethereum/rpcObjects.ts";
+import { address, hash, quantity, readParamsSize } from "../../../shared/jsonrpc/method.ts";
+import { coreMethod } from "../methodDependencies.ts";
+
+export const core_pendingTransaction = coreMethod({
+	name: "core_pendingTransaction",
+	summary: "A pending private transaction as eth_getTransactionByHash shows it, or null.",
+	params: [{ name: "hash", schema: hash }],
+	result: z.record(z.string(), z.unknown()).nullable(),
+	handle([wanted], _context, { pending }) {
+		const own = pending.pending(wanted);
+		return own === null ? null : pendingTransaction(own.tx);
+	},
+});
+
+export const core_pendingNonce = coreMethod({
+	name: "core_pendingNonce",
+	summary: "The account's next nonce, private transactions included.",
+	params: [
+		{ name: "address", schema: address },
+		{ name: "count", schema: quantity },
+	],
+	result: z.string().describe("the count as 0x hex"),
+	handle: ([account, count], _context, { pending }) => toQuantity(pending.pendingNonce(account, count)),
+});
+
+export const core_sharedTransaction = coreMethod({
+	name: "core_sharedTransaction",
+	summary:
+		"The bytes of a pending transaction that is shared with searchers, to simulate behind it; or null.",
+	params: [{ name: "hash", schema: hash }],
+	result: z.string().nullable().describe("0x hex"),
+	handle([wanted], _context, { sharedTransaction }) {
+		const shared = sharedTransaction(wanted);
+		return shared === null ? null : bytesToHex(shared.raw);
+	},
+});
+
+export const core_readBehind = coreMethod({
+	name: "core_readBehind",
+	summary: "A read behind the client's own pending transactions; null if it has none.",
+	params: [
+		{ name: "method", schema: z.string() },
+		{ name: "params", schema: z.array(z.unknown()) },
+	],
+	maxParamsSize: readParamsSize(10),
+	result: z.object({ result: z.unknown() }).nullable(),
+	handle: ([method, params], context, { readBehind }) => readBehind(method, params, context),
+});
+
+export const core_facts = coreMethod({
+	name: "core_facts",
+	summary: "What GET /info says of the core.",
+	params: [],
+	result: z.object({ bidding: z.boolean(), simulation: z.unknown() }),
+	handle: (_params, _context, { facts }) => facts(),
+});
+
+/** All of them. */
+export const BETWEEN_RELAYS = [
+	core_pendingTransaction,
+	core_pendingNonce,
+	core_sharedTransaction,
+	core_readBehind,
+	core_facts,
+] as const;

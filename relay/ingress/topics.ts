@@ -1,0 +1,52 @@
+// What the followers of a topic get: what stands now, and each later change. A topic is the status of a transaction or of a bundle.
+
+import { bundleOfTopic, transactionOfTopic } from "../domain/endpoints.ts";
+import type { FollowTopic } from "../edge/messages.ts";
+import type { SearcherMarket } from "../market/market.ts";
+import { bundleBlockView } from "./bundleViews.ts";
+import type { CoreNeeds } from "./methodDependencies.ts";
+import type { SubscriptionHub } from "./subscriptions.ts";
+
+export interface TopicsDependencies extends Pick<CoreNeeds, "records" | "statusView"> {
+	readonly bundles: Pick<SearcherMarket, "bundle" | "standing">;
+	readonly subscriptions: Pick<SubscriptionHub, "tap">;
+}
+
+/** Follows topics where the transactions are. */
+export function createTopics(dependencies: TopicsDependencies): FollowTopic {
+	return async (topic, begin, tell) => {
+		let hasBegun = false;
+		let hasChanged = false;
+		const end = dependencies.subscriptions.tap(topic, (text) => {
+			if (hasBegun) tell(text);
+			else hasChanged = true;
+		});
+		try {
+			let current = await currentOf(topic, dependencies);
+			// It changed while the store was read. Once more is enough: what changes is in memory, and the record there is no copy.
+			if (hasChanged) current = await currentOf(topic, dependencies);
+			hasBegun = true;
+			begin(current);
+			return end;
+		} catch (thrown) {
+			end();
+			throw thrown;
+		}
+	};
+}
+
+/** The results that stand now: a transaction's status, or a bundle's in each of its blocks. None of what is unknown. */
+async function currentOf(
+	topic: string,
+	{ records, statusView, bundles }: TopicsDependencies,
+): Promise<readonly unknown[]> {
+	const hash = transactionOfTopic(topic);
+	if (hash !== null) {
+		const record = await records.record(hash);
+		return record === null ? [] : [statusView(record)];
+	}
+	const named = bundleOfTopic(topic);
+	const bundle = named === null ? null : bundles.bundle(named.owner, named.hash);
+	if (bundle === null) return [];
+	return bundle.blocks.map((status) => bundleBlockView(bundle, status, bundles.standing(bundle)));
+}

@@ -1,0 +1,296 @@
+// Makes the parts that only the core has, and connects them in the order in which a transaction passes them. It contains no rules.
+
+import type { LookupFunction } from "node:net";
+import type { Clock } from "../shared/clock.ts";
+import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
+import { verifyBody } from "../shared/ethereum/signatures.ts";
+import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
+import type { SharedStore } from "../shared/kv/port.ts";
+import type { Logger } from "../shared/log.ts";
+import { BID_LIMITS } from "./auction/bids.ts";
+import { TABLE_LIMITS } from "./auction/bundleTable.ts";
+import { partialPendingTransaction } from "./auction/feed.ts";
+import { PLAIN_LIMITS } from "./auction/plainBundle.ts";
+import { BlockLoop } from "./blockLoop.ts";
+import { Fanout } from "./broadcast/fanout.ts";
+import { DeliveryHealth } from "./broadcast/health.ts";
+import { NodeAccounts } from "./chain/accounts.ts";
+import { NodeReads } from "./chain/nodeReads.ts";
+import type { RelayConfig } from "./config.ts";
+import { isMined } from "./domain/record.ts";
+import type { LocalCore } from "./edge/core.ts";
+import { EdgeServer } from "./edge/edgeServer.ts";
+import { FeedPublisher } from "./edge/feedPublisher.ts";
+import { paymentReader } from "./inclusion/payments.ts";
+import { receiptReader } from "./inclusion/receipts.ts";
+import { bundleBlockView } from "./ingress/bundleViews.ts";
+import type { CoreNeeds } from "./ingress/methodDependencies.ts";
+import { coreCalls } from "./ingress/methods/index.ts";
+import { readBehind } from "./ingress/ownReads.ts";
+import { createReceiptWaits } from "./ingress/receiptWaits.ts";
+import { recordRoutes } from "./ingress/routes.ts";
+import { createTopics } from "./ingress/topics.ts";
+import { SearcherMarket } from "./market/market.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
+import { Pipeline } from "./pipeline.ts";
+import { SenderRunner } from "./senderRunner.ts";
+import { receivedByFrames } from "./simulation/engines/traces.ts";
+import { LearntAbilities } from "./simulation/nodeAbilities.ts";
+import { SimulationQueue } from "./simulation/queue.ts";
+import { ReadsBehind } from "./simulation/readsBehind.ts";
+import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
+import { createSimulator } from "./simulation/simulator.ts";
+import { createAnnouncer } from "./status/announcer.ts";
+import { eventHistory, eventMessage } from "./status/eventMessages.ts";
+import { Followers } from "./status/followers.ts";
+import { createLifeLog } from "./status/lifeLog.ts";
+import { eventsReport, statusReport } from "./status/report.ts";
+import { keptSigningKey } from "./store/identity.ts";
+import { Transactions } from "./transactions/transactions.ts";
+
+export interface CoreDependencies {
+	/** Which this process has. */
+	readonly kv: SharedStore;
+	readonly lookup: LookupFunction;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** Outcomes of submissions that are not rejections. */
+const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
+/** Items that may wait for one builder. */
+const LANE_CAPACITY = 100_000;
+
+/** Creates them, dependencies first. */
+export async function makeCore(
+	config: RelayConfig,
+	edge: EdgeParts,
+	{ kv, lookup, clock, log }: CoreDependencies,
+): Promise<CoreParts> {
+	const { registry, metrics, background, rules, node, slots, tip, forks, heads, recoveries } = edge;
+	const { subscriptions, feeRecipientOf, core, charge } = edge;
+	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
+	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
+		metrics.step({ step }, seconds);
+	const onLaterHead = () => heads.checkNow();
+	const accounts = new NodeAccounts({}, { node, background, clock });
+	const inclusions = receiptReader({ node });
+	const simulationMetrics = createSimulationMetrics(registry);
+	const abilities = new LearntAbilities({
+		node,
+		slot: slots,
+		clock,
+		background,
+		log: log.child("simulation"),
+	});
+	await abilities.learn();
+	const onSurprise = () => abilities.doubt();
+	const simulator = createSimulator(abilities, {
+		node,
+		clock,
+		recoveries,
+		onRun: simulationMetrics.runs,
+		onSurprise,
+	});
+	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
+	const deliveries = new DeliveryHealth({ slot: slots }, { clock });
+	const fanout = new Fanout(
+		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
+		{
+			clock,
+			lookup,
+			maySend: () => kv.isHeld,
+			delivered: (hash, event) => transactions.delivered(hash, event),
+			log: log.child("builders"),
+			onDelivery(builder, kind, answer, ms) {
+				deliveries.note(answer);
+				metrics.delivery({ builder, kind, answer });
+				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
+			},
+		},
+	);
+	const blobProofs = new BlobProofs({}, { clock });
+	const transactions = new Transactions(
+		{ maxBytes: config.POOL_MAX_BYTES },
+		{
+			kv,
+			broadcaster: fanout,
+			tip,
+			clock,
+			blobProofs,
+			background,
+			log,
+			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
+			onWritten: (seconds) => onStep("store", seconds),
+		},
+	);
+	const { records } = transactions;
+	const edges = kv.term === null ? null : new EdgeServer({ secret: kv.term.secret }, { clock, log });
+	const market = new SearcherMarket(
+		{
+			rules,
+			feeRecipientOf,
+			bidding: () => abilities.bidding,
+			refundPercent: config.REFUND_PERCENT,
+			bidsPerTarget: config.BIDS_PER_TARGET,
+			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
+		},
+		{
+			transactions,
+			accounts,
+			tip,
+			simulations,
+			forkAt: forks.at,
+			sender: fanout,
+			payments: paymentReader({ node, received: receivedByFrames }),
+			blobProofs,
+			publisher: edges === null ? subscriptions : new FeedPublisher({ subscriptions, edges, core }),
+			kv,
+			view: bundleBlockView,
+			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
+			onPayment: (fact) => metrics.payment({ fact }),
+			onLaterHead,
+			background,
+			clock,
+			log: log.child("market"),
+		},
+	);
+	const runner = new SenderRunner(
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
+		{
+			transactions,
+			accounts,
+			inclusions,
+			tip,
+			simulations,
+			broadcaster: fanout,
+			searchers: market,
+			background,
+			clock,
+			onStep,
+		},
+	);
+	const pipeline = new Pipeline(
+		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
+		{
+			transactions,
+			accounts,
+			tip,
+			onLaterHead,
+			blobProofs,
+			clock,
+			onStep,
+			onOutcome(path, outcome, hash) {
+				metrics.submission({ path, outcome });
+				if (TAKEN.has(outcome)) return;
+				log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
+			},
+		},
+	);
+	const blockLoop = new BlockLoop(
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, slot: slots },
+		{
+			transactions,
+			accounts,
+			inclusions,
+			broadcaster: fanout,
+			runner,
+			tip,
+			background,
+			clock,
+			log: log.child("blocks"),
+			nextOf: () => heads.next(),
+			onHead(update) {
+				simulations.setHead(update.head.number);
+				abilities.headCame();
+				edge.headCame(update);
+				const next = heads.next();
+				if (next !== null) transactions.convertBlobs(next.fork.sidecarVersion);
+				fanout.setHead(update.head.number);
+				market.onChainUpdate(update);
+				edge.showUpdate(update);
+			},
+		},
+	);
+	const followers = new Followers({ log: log.child("followers") });
+	records.subscribe((record, before, event) => {
+		if (record.stage !== before) metrics.stage({ stage: record.stage });
+		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
+	});
+	records.subscribe(followers.notify);
+	records.subscribe(createLifeLog({ log: log.child("transactions") }));
+	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
+	simulationMetrics.watch(simulations);
+	const isPublic = (hash: string): boolean => {
+		const record = records.get(hash)?.record;
+		return record !== undefined && (record.shared || isMined(record.stage));
+	};
+	const receipts = createReceiptWaits({
+		...{ followers, records: transactions, clock },
+		node: new NodeReads(edge.reads),
+	});
+	const needs: CoreNeeds = {
+		pipeline,
+		pending: transactions.pool,
+		records: transactions,
+		statusView: statusReport,
+		receipts,
+		market,
+		sharedTransaction: (hash) => market.simulation.shared(hash),
+		readBehind: readBehind({
+			known: transactions,
+			behind: new ReadsBehind({ node: edge.reads, tip, feeRecipientOf, clock }),
+		}),
+		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
+		builderNames: config.BUILDERS.map((row) => row.name),
+		refundPercent: config.REFUND_PERCENT,
+		charge,
+		clock,
+	};
+	const decides: LocalCore<CoreNeeds> = {
+		needs,
+		term: kv.term?.number ?? null,
+		follow: createTopics({ subscriptions, records: transactions, statusView: statusReport, bundles: market }),
+		*shared() {
+			for (const sender of transactions.pool.senders()) {
+				const { ready, waiting } = transactions.pool.transactionsOf(sender);
+				for (const { transaction } of [...ready, ...waiting]) {
+					const { tx } = transaction;
+					if (market.simulation.shared(tx.hash) === null) continue;
+					yield { hash: tx.hash, text: JSON.stringify(partialPendingTransaction(tx)) };
+				}
+			}
+		},
+	};
+	edges?.open({ call: coreCalls(needs), follow: decides.follow, shared: decides.shared });
+	return {
+		...{
+			kv,
+			transactions,
+			blobProofs,
+			simulations,
+			abilities,
+			fanout,
+			deliveries,
+			market,
+			runner,
+			blockLoop,
+		},
+		...{ receipts, edges, decides },
+		routes: recordRoutes({
+			records: transactions,
+			bundles: market,
+			followers,
+			views: {
+				status: statusReport,
+				unknown: unknownStatus,
+				events: (record) => eventsReport(record, isPublic),
+				history: (record) => eventHistory(record, isPublic),
+				news: (record, event) => eventMessage(record, event, isPublic),
+			},
+			isOpen: (hash) => records.get(hash) !== undefined,
+			verifySignature: verifyBody,
+			streams: edge.streams,
+		}),
+	};
+}
