@@ -6,8 +6,8 @@ import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { systemClock } from "../shared/clock.ts";
-import { readSettings, SERVER_ROWS } from "../shared/config.ts";
-import { createLogger, type LogLevel } from "../shared/log.ts";
+import { readSettings, SERVER_ROWS, type Settings } from "../shared/config.ts";
+import { createLogger } from "../shared/log.ts";
 import { STARTED, SUPERVISED } from "../shared/process.ts";
 import { type Child, type ChildExit, pairEnvironments, runPair } from "./supervisor.ts";
 
@@ -27,6 +27,8 @@ const RELAY_FLAGS = [`${YOUNG}=32`];
 const FIRST_PORT = 12_000;
 const PORTS = 18_000;
 const PORT_TRIES = 100;
+/** Settings of boost that count for the pair, too. */
+const OWN_SETTINGS = { DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS, LOG_LEVEL: SERVER_ROWS.LOG_LEVEL };
 
 async function main(args: readonly string[], env: Environment): Promise<number> {
 	const environments = pairEnvironments(env, {
@@ -34,7 +36,8 @@ async function main(args: readonly string[], env: Environment): Promise<number> 
 		secret: randomBytes(32).toString("hex"),
 	});
 	if (args.length > 0) return printBoth(args, environments);
-	const log = createLogger(logLevel(env), "pair");
+	const { LOG_LEVEL, DRAIN_SECONDS: drainSeconds } = ownSettings(env);
+	const log = createLogger(LOG_LEVEL, "pair");
 	for (const setting of environments.unused) log.warn("a setting has no effect behind one port", { setting });
 	const stop = new AbortController();
 	for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
@@ -43,7 +46,7 @@ async function main(args: readonly string[], env: Environment): Promise<number> 
 			relay: () => start(RELAY, environments.relay, RELAY_FLAGS),
 			boost: () => start(BOOST, environments.boost, []),
 		},
-		{ clock: systemClock, log, stop: stop.signal },
+		{ clock: systemClock, log, drainSeconds, stop: stop.signal },
 	);
 	log.info("stopped", { code });
 	return code;
@@ -95,12 +98,12 @@ function ending(child: ChildProcess): Promise<ChildExit> {
 	});
 }
 
-/** An invalid level is reported by both processes, so it is ignored here. */
-function logLevel(env: Environment): LogLevel {
+/** What is invalid is reported by boost, so the defaults do here. */
+function ownSettings(env: Environment): Settings<typeof OWN_SETTINGS> {
 	try {
-		return readSettings({ LOG_LEVEL: SERVER_ROWS.LOG_LEVEL }, env).LOG_LEVEL;
+		return readSettings(OWN_SETTINGS, env);
 	} catch {
-		return "info";
+		return readSettings(OWN_SETTINGS, {});
 	}
 }
 

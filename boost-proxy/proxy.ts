@@ -41,7 +41,7 @@ export interface ProxyOverrides {
 	readonly log: Logger;
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
-	/** How long it still serves after /readyz has turned 503, in ms. */
+	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
 	/** Called if another process has taken over the journal: this process must end. */
 	readonly onLost?: () => void;
@@ -50,8 +50,6 @@ export interface ProxyOverrides {
 	readonly lookup?: LookupFunction;
 }
 
-/** Load balancers check /readyz every second or two. */
-const DRAIN_MS = 1_500;
 /** Deadline of one delivery by the reconciler, in ms: two of them fit into the time for a shutdown. */
 const DELIVERY_MS = 3_500;
 /** The share of a request's time that it may wait for another boost process to release the journal. */
@@ -100,7 +98,7 @@ async function connect(
 		log,
 		metrics: registry = new Metrics(),
 		clock = systemClock,
-		drainMs = DRAIN_MS,
+		drainMs = config.DRAIN_SECONDS * 1_000,
 		lookup = createLookup({}, { clock }),
 		standby,
 	}: ProxyOverrides & { standby: Standby },

@@ -4,7 +4,7 @@
 import type { LookupFunction } from "node:net";
 import type { Background } from "../shared/background.ts";
 import { addressReader, type ClientAddress } from "../shared/client.ts";
-import { type Clock, pause } from "../shared/clock.ts";
+import type { Clock } from "../shared/clock.ts";
 import type { Fork } from "../shared/ethereum/forks.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
@@ -14,11 +14,11 @@ import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/messages
 import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
-import { createHttpServer, type HttpServer, startListening } from "../shared/http/server.ts";
+import { createHttpServer, drainServers, type HttpServer, startListening } from "../shared/http/server.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import { UnreadBytes } from "../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../shared/http/websocket.ts";
-import type { Component } from "../shared/lifecycle.ts";
+import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
@@ -65,6 +65,7 @@ export interface ServersParts {
 	readonly log: Logger;
 	readonly slot: SlotLength;
 	readonly clock: Clock;
+	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** Holds the port until the server starts. */
 	readonly standby: Standby;
@@ -240,6 +241,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 	}
 	return {
 		name: "servers",
+		stopMs: drainMs + COMPONENT_STOP_MS,
 		get port() {
 			return main.port;
 		},
@@ -252,8 +254,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 				metrics: ["METRICS_PORT", config.METRICS_PORT],
 			}),
 		async stop() {
-			for (const server of servers) server.drain();
-			await pause(clock, drainMs);
+			await drainServers(servers, websocket, drainMs, { clock, log });
 			syncWaits.close();
 			subscriptions.close();
 			pass.stop();

@@ -2,6 +2,7 @@
 // boost goes on; when boost ends, both end.
 
 import { type Clock, pause, withDeadline } from "../shared/clock.ts";
+import { stopLimitMs } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 
 /** How a process ended. */
@@ -24,6 +25,8 @@ export interface Child {
 export interface PairDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
+	/** How long boost closes websockets for at its stop. */
+	readonly drainSeconds: number;
 	/** Aborted when both must stop. */
 	readonly stop: AbortSignal;
 }
@@ -37,9 +40,9 @@ const SETTLED_MS = 60_000;
 const RELAY_FIRST_MS = 5_000;
 /** When the settings of one are bad, the other gets so long to report what is wrong with its own. */
 const BOTH_CHECKED_MS = 5_000;
-/** From the signal on, in ms: when the relay is stopped even if boost has not ended, and when both are killed. */
+/** When the relay is stopped even if boost has not ended: so long after the signal, and after boost's drain, in ms. */
 const BOOST_STOP_MS = 17_000;
-const ALL_STOPPED_MS = 28_000;
+const BOOST_DRAINED_MS = 3_000;
 
 /** Starts both and restarts the relay when it ends. Resolves with the exit code when both have ended. */
 export async function runPair(
@@ -49,18 +52,18 @@ export async function runPair(
 	const { clock, stop } = dependencies;
 	const relay = new RelayKeeper(start.relay, dependencies);
 	await within(clock, RELAY_FIRST_MS, Promise.race([relay.settled, aborted(stop)]));
-	if (stop.aborted) return stopBoth(NOT_STARTED, relay, clock);
+	if (stop.aborted) return stopBoth(NOT_STARTED, relay, dependencies);
 	const boost = start.boost();
 	const end = await Promise.race([
 		boost.exited,
 		relay.misconfigured.then(() => "misconfigured" as const),
 		aborted(stop).then(() => "asked" as const),
 	]);
-	if (end === "asked") return stopBoth(boost, relay, clock);
+	if (end === "asked") return stopBoth(boost, relay, dependencies);
 	// If the settings of one are bad, the other can still report its own in the same start.
 	const other = end === "misconfigured" ? Promise.race([boost.started, boost.exited]) : relay.settled;
 	await within(clock, BOTH_CHECKED_MS, Promise.race([other, aborted(stop)]));
-	await stopBoth(boost, relay, clock);
+	await stopBoth(boost, relay, dependencies);
 	return end === "misconfigured" ? 1 : (end.code ?? 1);
 }
 
@@ -73,12 +76,17 @@ const NOT_STARTED: Child = {
 };
 
 /** Stops boost first, which may still need the relay. */
-async function stopBoth(boost: Child, relay: RelayKeeper, clock: Clock): Promise<number> {
+async function stopBoth(
+	boost: Child,
+	relay: RelayKeeper,
+	{ clock, drainSeconds }: PairDependencies,
+): Promise<number> {
 	const begun = clock.monotonic();
 	boost.stop();
-	const ended = await within(clock, BOOST_STOP_MS, boost.exited);
+	const boostMs = Math.max(BOOST_STOP_MS, drainSeconds * 1_000 + BOOST_DRAINED_MS);
+	const ended = await within(clock, boostMs, boost.exited);
 	relay.stop();
-	const left = ALL_STOPPED_MS - (clock.monotonic() - begun);
+	const left = stopLimitMs(drainSeconds) - (clock.monotonic() - begun);
 	const exits = await within(clock, left, Promise.all([boost.exited, relay.exited]));
 	if (exits === null) {
 		boost.kill();
@@ -192,6 +200,8 @@ export function pairEnvironments(
 		PORT: String(made.relayPort),
 		// There is no proxy between boost and the relay.
 		TRUST_PROXY: "0",
+		// It has no client but boost, which has closed its own then.
+		DRAIN_SECONDS: "0",
 	};
 	// Websockets come through boost's port, and METRICS_PORT is boost's.
 	delete relay.SEARCHER_PORT;

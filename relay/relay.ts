@@ -37,7 +37,7 @@ export interface RelayOverrides {
 	/** Default: a new registry. */
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
-	/** How long the relay keeps serving after /readyz has turned 503, in ms. */
+	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
 	/** Called when another process has taken over the store: this relay must stop. */
 	readonly onLost?: () => void;
@@ -46,8 +46,6 @@ export interface RelayOverrides {
 	readonly lookup?: LookupFunction;
 }
 
-/** Balancers look at /readyz every second or two. */
-const DRAIN_MS = 1_500;
 /** How long the start waits for the first head while requests are held, in ms. */
 const FIRST_HEAD_MS = 1_000;
 
@@ -105,7 +103,7 @@ async function assemble(
 		const finder = finderOf(config, edge, { lookup, clock, log });
 		registerEdgeGauges(edge, finder);
 		const requests = new CoreRequests({ clock, lookup });
-		const { version, drainMs = DRAIN_MS } = overrides;
+		const { version, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
 		const options = { log, clock, version, drainMs, waiting, coreOf, finder, requests };
 		const ingress = createServers(config, options, edge);
 		const components = inOrder(edge, { role, finder, requests, ingress, resources, waiting, clock });

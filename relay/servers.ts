@@ -31,7 +31,7 @@ export interface ServersOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
 	readonly version: string;
-	/** How long the relay keeps serving after /readyz has turned 503, in ms. */
+	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** Listens on the ports until the ingress starts. */
 	readonly waiting: WaitingServers;

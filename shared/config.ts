@@ -299,6 +299,13 @@ export const SERVER_ROWS = {
 		oneOf(SIGNATURE_HIDING),
 		"always",
 	),
+	DRAIN_SECONDS: numberRow(
+		"over which a stop closes websockets, a few at a time; SIGKILL must come ten seconds later",
+		"seconds",
+		0,
+		300,
+		20,
+	),
 	LOG_LEVEL: row<LogLevel>(
 		"what is logged",
 		`one of ${LOG_LEVELS.join(", ")}`,

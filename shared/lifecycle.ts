@@ -6,12 +6,14 @@ import { type Logger, safeError } from "./log.ts";
 /** A part that is started and stopped. `stop` is called once after `start`, and waits for everything the part has begun. */
 export interface Component {
 	readonly name: string;
+	/** How long its stop may take before the next part is stopped anyway, in ms. Default {@link COMPONENT_STOP_MS}. */
+	readonly stopMs?: number;
 	start(): Promise<void>;
 	stop(): Promise<void>;
 }
 
-/** How long one component may take to stop before the next one is stopped anyway, in ms. */
-const COMPONENT_STOP_MS = 8_000;
+/** See {@link Component.stopMs}. */
+export const COMPONENT_STOP_MS = 8_000;
 
 /**
  * Combines components: they are started in the order given and stopped in reverse order. If a start fails, those already
@@ -29,10 +31,11 @@ export function sequence(
 		const last = started.reverse();
 		started = [];
 		for (const component of last) {
+			const { name: task, stopMs = COMPONENT_STOP_MS } = component;
 			try {
-				await withDeadline(clock, `stop of ${component.name}`, COMPONENT_STOP_MS, () => component.stop());
+				await withDeadline(clock, `stop of ${task}`, stopMs, () => component.stop());
 			} catch (thrown) {
-				log.error("a part did not stop as it should", { task: component.name, fault: safeError(thrown) });
+				log.error("a part did not stop as it should", { task, fault: safeError(thrown) });
 			}
 		}
 	};
@@ -116,18 +119,28 @@ export function assembled(name: string, assemble: (stopped: AbortSignal) => Prom
 	};
 }
 
-/** The whole stop must be done before the host's SIGKILL, 30 s after its SIGTERM. */
-export const STOP_LIMIT_MS = 28_000;
+const STOP_LIMIT_MS = 28_000;
+const AFTER_DRAIN_MS = 8_000;
+
+/**
+ * How long the whole stop may take, in ms. It must be done before the host's SIGKILL: 30 s after its SIGTERM, and for a drain
+ * of more than 20 s the operator has it come later.
+ */
+export function stopLimitMs(drainSeconds: number): number {
+	return Math.max(STOP_LIMIT_MS, drainSeconds * 1_000 + AFTER_DRAIN_MS);
+}
 
 interface StopDependencies {
 	readonly log: Logger;
 	readonly clock: Clock;
+	/** See {@link stopLimitMs}. */
+	readonly limitMs: number;
 	readonly exit: (code: number) => void;
 }
 
 /**
  * Stops `component` on the first SIGTERM or SIGINT and then calls `exit` with 0, or with 1 when the stop took
- * longer than {@link STOP_LIMIT_MS}. Further signals are ignored: hosts send several.
+ * longer than `limitMs`. Further signals are ignored: hosts send several.
  */
 export function stopOnSignals(component: Component, dependencies: StopDependencies): void {
 	const stop = stopOnce(component, dependencies);
@@ -146,13 +159,13 @@ export function stopOnParent(component: Component, dependencies: StopDependencie
 }
 
 function stopOnce(component: Component, dependencies: StopDependencies): (signal: string) => void {
-	const { log, clock, exit } = dependencies;
+	const { log, clock, limitMs, exit } = dependencies;
 	let stopping = false;
 	return (signal) => {
 		if (stopping) return;
 		stopping = true;
 		log.info("stopping", { signal });
-		withDeadline(clock, "stop", STOP_LIMIT_MS, () => component.stop()).then(
+		withDeadline(clock, "stop", limitMs, () => component.stop()).then(
 			() => {
 				log.info("stopped");
 				exit(0);

@@ -6,12 +6,12 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
 import { type Environment, helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
 import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
-import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
+import { type Component, StoppedError, stopLimitMs, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
 import { VERSION } from "./version.ts";
 
-interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
+interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number }> {
 	/** For logs and printed texts, and the name of its npm script: "relay". */
 	readonly name: string;
 	/** One line for `--help`. */
@@ -79,10 +79,9 @@ function boundHeap(): void {
 }
 
 /** Resolves when the process has started, or has printed what an option asked for; never rejects. */
-export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }>(
-	kind: ProcessKind<Config>,
-	input: ProcessInput,
-): Promise<void> {
+export async function runProcess<
+	Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number },
+>(kind: ProcessKind<Config>, input: ProcessInput): Promise<void> {
 	try {
 		await run(kind, input);
 	} catch (thrown) {
@@ -96,7 +95,7 @@ export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }
 	}
 }
 
-async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
+async function run<Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number }>(
 	kind: ProcessKind<Config>,
 	{ args, env, exit }: ProcessInput,
 ): Promise<void> {
@@ -143,7 +142,8 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	process.on("uncaughtException", stopBy("uncaught fault"));
 	process.on("unhandledRejection", stopBy("unhandled rejection"));
 	const isSupervised = args.includes(SUPERVISED);
-	(isSupervised ? stopOnParent : stopOnSignals)(component, { log, clock: systemClock, exit });
+	const limitMs = stopLimitMs(config.DRAIN_SECONDS);
+	(isSupervised ? stopOnParent : stopOnSignals)(component, { log, clock: systemClock, limitMs, exit });
 	// Nothing else keeps the process alive before it listens. It ends by exit().
 	setInterval(() => {}, KEEP_ALIVE_MS);
 	await component.start();

@@ -2,7 +2,7 @@
 // routes are defined elsewhere.
 
 import { addressReader, type VerifySignature } from "../../shared/client.ts";
-import { type Clock, pause } from "../../shared/clock.ts";
+import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, readTarget } from "../../shared/http/callContext.ts";
 import type { EventStreams } from "../../shared/http/eventStreams.ts";
 import { endWith, jsonAnswer, rawAnswer } from "../../shared/http/messages.ts";
@@ -16,6 +16,7 @@ import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";
 import {
 	createHttpServer,
+	drainServers,
 	type HttpServer,
 	startListening,
 	type UpgradeHandler,
@@ -25,7 +26,7 @@ import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import { type CallOutcome, JsonText } from "../../shared/jsonrpc/answers.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { boundTable, methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/method.ts";
-import type { Component } from "../../shared/lifecycle.ts";
+import { COMPONENT_STOP_MS, type Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { createPages } from "../../shared/pages/pages.ts";
@@ -37,7 +38,7 @@ import { RPC_PATHS } from "./methods/transactions.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
-	/** How long requests are still served after /readyz has turned 503, in ms. */
+	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** The answer of `GET /info`. */
 	readonly info: () => Promise<unknown>;
@@ -171,6 +172,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	}
 	return {
 		name: "ingress",
+		stopMs: options.drainMs + COMPONENT_STOP_MS,
 		get port() {
 			return main.port;
 		},
@@ -181,8 +183,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				metrics: ["METRICS_PORT", metricsPort],
 			}),
 		async stop() {
-			for (const server of servers) server.drain();
-			await pause(clock, options.drainMs);
+			await drainServers(servers, websocket, options.drainMs, { clock, log });
 			dependencies.onStop();
 			await Promise.all(servers.map((server) => server.stop()));
 		},

@@ -4,9 +4,9 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { pause } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
-import { safeError } from "../log.ts";
+import { type Logger, safeError } from "../log.ts";
 import { badRequestText, endWith, rawAnswer, tooManyRequestsAnswer, withoutUpgrade } from "./messages.ts";
 import type { ReadRequest } from "./openConnection.ts";
 import {
@@ -26,7 +26,7 @@ export interface HttpServerOptions extends RequestHandlerOptions {
 	readonly announcement?: string;
 	/** How long a request may take to arrive before it gets 408, in ms. Default 30 s. */
 	readonly requestMs?: number;
-	/** How long a stop waits for requests in flight, in ms. Default 7 s. */
+	/** How long a stop waits for requests in flight, in ms. Default 6 s. */
 	readonly stopMs?: number;
 }
 
@@ -53,7 +53,7 @@ const KEEP_ALIVE_MS = 95_000;
 const REQUEST_MS = 30_000;
 /** Connections without any progress for this long are closed, also if the client does not read its answer. */
 const SILENCE_MS = 120_000;
-const STOP_MS = 7_000;
+const STOP_MS = 6_000;
 /** Time for requests whose first bytes are still arriving when all others are answered. */
 const STOP_GRACE_MS = 100;
 /** Events of Node's server that have listeners here. */
@@ -237,6 +237,28 @@ export class HttpServer implements Component {
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
 	return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+}
+
+/** Balancers look at /readyz every second or two. */
+const NOTICE_MS = 1_500;
+
+/**
+ * The first part of a stop: turns /readyz to 503 and refuses new websockets at once, and closes those that there are by
+ * `drainMs`. HTTP is served all the while. Without websockets it takes a second and a half, or `drainMs` if that is less.
+ */
+export async function drainServers(
+	servers: readonly Pick<HttpServer, "drain">[],
+	websocket: Pick<RpcWebsocket, "size" | "closeOver">,
+	drainMs: number,
+	{ clock, log }: { readonly clock: Clock; readonly log: Logger },
+): Promise<void> {
+	for (const server of servers) server.drain();
+	const noticeMs = Math.min(NOTICE_MS, drainMs);
+	// Not before balancers know it: whoever comes back must not come here.
+	await pause(clock, noticeMs);
+	const ms = drainMs - noticeMs;
+	if (websocket.size > 0) log.info("closing websockets", { count: websocket.size, ms });
+	await websocket.closeOver(ms);
 }
 
 /** By server name: the setting of its port, and its value. */

@@ -1,10 +1,11 @@
 // JSON-RPC over websockets, on the port of the HTTP server. Budgets are per client, so that many connections gain nothing.
 
+import { randomInt } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { ClientAddress } from "../client.ts";
-import { type Clock, pause, type Timer } from "../clock.ts";
+import { type Clock, inSlices, pause, type Timer } from "../clock.ts";
 import { errorText } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
@@ -48,6 +49,8 @@ const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 const PING_MS = 25_000;
 /** How long the closing handshake may take. */
 const CLOSE_TIMEOUT = { closeTimeout: 5_000 };
+/** The pause between two closes of a drain at most, so that a few websockets don't prolong it, and at least, in ms. */
+const CLOSE_STEP_MS = { most: 200, least: 20 };
 
 /** The websocket side of a server: give it to createHttpServer. */
 export class RpcWebsocket {
@@ -108,6 +111,24 @@ export class RpcWebsocket {
 	/** Refuses new connections. */
 	drain(): void {
 		this.#draining = true;
+	}
+
+	/**
+	 * Closes all connections evenly over `ms`, or faster if they are few, in random order: their clients connect again, which
+	 * another server must not have to bear in one second. Resolves when each has been told to finish.
+	 */
+	async closeOver(ms: number): Promise<void> {
+		const { clock } = this.#dependencies;
+		const all = shuffled(this.#connections);
+		const stepMs = Math.min(CLOSE_STEP_MS.most, ms / all.length);
+		const begun = clock.monotonic();
+		for (let closed = 0; ; ) {
+			const due = stepMs > 0 ? Math.floor((clock.monotonic() - begun) / stepMs) + 1 : all.length;
+			await inSlices(all.slice(closed, due), clock, (connection) => connection.finish());
+			closed = due;
+			if (closed >= all.length || this.#connections.size === 0) return;
+			await pause(clock, Math.max(CLOSE_STEP_MS.least, stepMs));
+		}
 	}
 
 	/**
@@ -186,4 +207,13 @@ export class RpcWebsocket {
 				? undefined
 				: this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
 	}
+}
+
+function shuffled<T>(items: Iterable<T>): readonly T[] {
+	const mixed = [...items];
+	for (let last = mixed.length - 1; last > 0; last--) {
+		const other = randomInt(last + 1);
+		[mixed[last], mixed[other]] = [mixed[other] as T, mixed[last] as T];
+	}
+	return mixed;
 }

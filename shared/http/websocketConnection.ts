@@ -59,7 +59,8 @@ const MESSAGE_BYTES = 256;
 /** How long a connection whose client is over its rate limit with pings is not read, in ms. */
 const PING_PAUSE_MS = 1_000;
 /** Codes of RFC 6455, section 7.4, and its registry. */
-const GOING_AWAY = 1001;
+/** Not 1001, by which web3 for one takes the server for gone and does not connect again. */
+const SERVICE_RESTART = 1012;
 const TRY_AGAIN_LATER = 1013;
 /** Header bytes of a client's short frame: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
@@ -188,7 +189,7 @@ export class WebsocketConnection implements Connection {
 		}
 	}
 
-	/** Accepts no more messages, and closes with 1001 when those in flight are answered. */
+	/** Accepts no more messages, and closes with 1012 when those in flight are answered. */
 	finish(): void {
 		this.#finishing = true;
 		this.#waiting.length = 0;
@@ -303,7 +304,8 @@ export class WebsocketConnection implements Connection {
 	}
 
 	#closeIfDone(): void {
-		if (this.#inFlight === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
+		if (this.#inFlight > 0 || this.#outgoing.length > 0) return;
+		this.close(SERVICE_RESTART, "the server restarts: connect again");
 	}
 
 	#closeAsTooSlow(): void {

@@ -211,7 +211,7 @@ describe("a stop while many follow and wait", () => {
 			assert.deepEqual([error?.code, error?.data], [4, txs[Number(id)]?.hash]);
 			assert.match(error?.message ?? "", /wasn't processed in .*shutting down/);
 		}
-		assert.equal((await ws.closed()).code, 1001);
+		assert.equal((await ws.closed()).code, 1012);
 	});
 });
 

@@ -11,7 +11,7 @@ import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts"
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
-import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
+import { stopLimitMs } from "../../../shared/lifecycle.ts";
 import { compose, copied, envExample, imageStages, ROOT, schemaOf, textOf } from "../../support/documents.ts";
 import { lineOf } from "../../support/processes.ts";
 
@@ -37,7 +37,10 @@ for (const [name, settings] of SERVERS) {
 		const [missing, excess] = differences(expected, Object.keys(environment));
 		assert.deepEqual(missing, [], `compose.yaml: environment of ${name} lacks a line "NAME:" for these`);
 		assert.deepEqual(excess, [], `compose.yaml: environment of ${name} has what is no setting`);
-		assert.ok(Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >= STOP_LIMIT_MS);
+		assert.ok(
+			Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >=
+				stopLimitMs(Number(settings.DRAIN_SECONDS?.default)),
+		);
 		assert.equal(service.read_only, true);
 		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
 	});

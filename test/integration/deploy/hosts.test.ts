@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
-import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
+import { stopLimitMs } from "../../../shared/lifecycle.ts";
 import { flyToml, imageStages, only, textOf } from "../../support/documents.ts";
 import { lineOf, PROCFILE } from "../../support/processes.ts";
 
@@ -102,7 +102,7 @@ for (const [file, one, processes, front] of [
 			processes.map((name) => [name, "/readyz", [name]]),
 		);
 		assert.equal(one.kill_signal, "SIGTERM");
-		assert.ok(one.kill_timeout * 1_000 >= STOP_LIMIT_MS);
+		assert.ok(one.kill_timeout * 1_000 >= stopLimitMs(Number(RELAY_SETTINGS.DRAIN_SECONDS.default)));
 	});
 }
 

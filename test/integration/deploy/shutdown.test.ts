@@ -128,7 +128,7 @@ test("hanging builders, idle connections and incomplete requests don't delay the
 	half.destroy();
 });
 
-test("what the node is slow with is answered before the end, over HTTP and websockets, which are then closed with 1001", async () => {
+test("what the node is slow with is answered before the end, over HTTP and websockets, which are then closed with 1012", async () => {
 	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url });
 	const [idle, busy] = await Promise.all([socketTo(relay), socketTo(relay)]);
 	const release = proxy.hold();
@@ -137,11 +137,11 @@ test("what the node is slow with is answered before the end, over HTTP and webso
 	for (const method of ["eth_gasPrice", "eth_blobBaseFee"])
 		await until(`the node was asked ${method}`, () => proxy.calls(method).length > 0);
 	relay.signal("SIGTERM");
-	assert.equal(await idle.closed, 1001);
+	assert.equal(await idle.closed, 1012);
 	await until("nothing new is taken", async () => (await readyStatus(relay.url)) === 0);
 	release();
 	assert.equal((await slow).result, await system.chain.rpc("eth_gasPrice"));
-	assert.equal(await busy.closed, 1001);
+	assert.equal(await busy.closed, 1012);
 	const result = await system.chain.rpc("eth_blobBaseFee");
 	assert.deepEqual(
 		busy.messages.map((text) => JSON.parse(text)),

@@ -72,6 +72,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	REFUND_PERCENT: ["101", "-1", "90%"],
 	BIDS_PER_TARGET: ["0", "9", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
+	DRAIN_SECONDS: ["-1", "301", "0.5", "20s"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
 	// Whether it is a folder only opening it tells: see dataFolder.test.ts.
 	DATA_DIR: [],

@@ -243,7 +243,7 @@ test("a relay that stops answers all that wait, at once; what they sent is mined
 		/^The transaction was added to the mempool but wasn't processed in [\d.]+s: the relay is shutting/;
 	assert.match(String(error?.message), pattern);
 	assert.match(String((await client.next()).error?.message), pattern);
-	assert.equal((await client.closed()).code, 1001);
+	assert.equal((await client.closed()).code, 1012);
 	const again = await fixture.waiting(tx);
 	await system.nextBlock();
 	await fixture.assertMined(again, tx);

@@ -244,5 +244,5 @@ test("websockets can have a port of their own", () =>
 		assert.deepEqual(script.log, ["note here"]);
 		assert.equal((await post(`http://127.0.0.1:${own.port}/`, entry("test_note", ["no"]))).status, 404);
 		await own.stop();
-		assert.equal((await client.closed()).code, 1001);
+		assert.equal((await client.closed()).code, 1012);
 	}));

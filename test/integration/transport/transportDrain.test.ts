@@ -10,6 +10,9 @@ import { ManualClock } from "../../support/manualClock.ts";
 import { startTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
 
+/** What a client is told. */
+const RESTARTS = { code: 1012, reason: "the server restarts: connect again" };
+
 function call(method: string, param: unknown, id: unknown = 1): unknown {
 	return { jsonrpc: "2.0", id, method, params: [param] };
 }
@@ -112,18 +115,18 @@ test("a connection without any request does not delay a stop", async () => {
 	await connection.closed();
 });
 
-test("a stop lets websockets finish their calls, then closes them with 1001", async () => {
+test("a stop lets websockets finish their calls, then closes them with 1012", async () => {
 	const { port, script, server } = await startTransport();
 	const busy = await WsClient.open(`ws://127.0.0.1:${port}/`);
 	const idle = await WsClient.open(`ws://127.0.0.1:${port}/`);
 	busy.send(call("test_wait", "a"));
 	await until("it was called", () => script.waiting.length === 1);
 	const stopping = server.stop();
-	assert.deepEqual(await idle.closed(), { code: 1001, reason: "going away" });
+	assert.deepEqual(await idle.closed(), RESTARTS);
 	busy.send(call("test_note", "too late"));
 	script.release("a");
 	assert.equal((await busy.next()).result, "a");
-	assert.deepEqual(await busy.closed(), { code: 1001, reason: "going away" });
+	assert.deepEqual(await busy.closed(), RESTARTS);
 	await stopping;
 	assert.deepEqual(script.log, ["start a", "end a"]);
 });

@@ -39,7 +39,7 @@ export class FakeChild implements Child {
 }
 
 /** Both, begun. */
-export function pairFixture() {
+export function pairFixture(drainSeconds = 20) {
 	const events: string[] = [];
 	const warned: unknown[] = [];
 	const relays: FakeChild[] = [];
@@ -61,7 +61,7 @@ export function pairFixture() {
 				return boost;
 			},
 		},
-		{ clock, log, stop: stop.signal },
+		{ clock, log, drainSeconds, stop: stop.signal },
 	).then((ended) => {
 		code = ended;
 	});

@@ -19,22 +19,29 @@ test("boost is started when the relay serves, when it has ended, or after five s
 	}
 });
 
-test("if boost does not end, the relay is stopped all the same and both are killed in the end", async () => {
-	const { up, events, clock, ending, ask, code, clear } = pairFixture();
-	await up();
-	clear();
-	ask();
-	await clock.advance(16_999);
-	assert.deepEqual(events, ["boost is asked to stop"]);
-	await clock.advance(1);
-	assert.deepEqual(events, ["boost is asked to stop", "relay 1 is asked to stop"]);
-	await clock.advance(10_999);
-	assert.equal(events.length, 2);
-	await clock.advance(1);
-	await ending;
-	assert.deepEqual(events.slice(2), ["boost is killed", "boost ends", "relay 1 is killed", "relay 1 ends"]);
-	assert.equal(code(), 1);
-});
+for (const [drainSeconds, relayAskedMs, bothKilledMs] of [
+	[0, 17_000, 28_000],
+	[14, 17_000, 28_000],
+	[20, 23_000, 28_000],
+	[300, 303_000, 308_000],
+] as const) {
+	test(`if boost does not end after a drain of ${drainSeconds} s, the relay is stopped all the same and both are killed in the end`, async () => {
+		const { up, events, clock, ending, ask, code, clear } = pairFixture(drainSeconds);
+		await up();
+		clear();
+		ask();
+		await clock.advance(relayAskedMs - 1);
+		assert.deepEqual(events, ["boost is asked to stop"]);
+		await clock.advance(1);
+		assert.deepEqual(events, ["boost is asked to stop", "relay 1 is asked to stop"]);
+		await clock.advance(bothKilledMs - relayAskedMs - 1);
+		assert.equal(events.length, 2);
+		await clock.advance(1);
+		await ending;
+		assert.deepEqual(events.slice(2), ["boost is killed", "boost ends", "relay 1 is killed", "relay 1 ends"]);
+		assert.equal(code(), 1);
+	});
+}
 
 for (const [who, boostCode, relayCode] of [
 	["boost", 1, 0],
@@ -112,7 +119,11 @@ test("boost has the public port, the relay is on loopback", () => {
 		OTHER: "x",
 	};
 	assert.deepEqual(pairEnvironments(given, MADE), {
-		relay: { ...given, PORT: "12345", HOST: "127.0.0.1", TRUST_PROXY: "0", BOOST_SECRET: "made up" },
+		relay: {
+			...{ ...given, PORT: "12345", HOST: "127.0.0.1", TRUST_PROXY: "0", BOOST_SECRET: "made up" },
+			// Boost drains.
+			DRAIN_SECONDS: "0",
+		},
 		boost: { ...given, RELAY_URL: "http://127.0.0.1:12345", BOOST_SECRET: "made up" },
 		unused: [],
 	});

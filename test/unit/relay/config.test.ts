@@ -49,7 +49,7 @@ test("with nothing but what is required, everything else has its documented defa
 			MAX_HEAD_AGE_S: undefined,
 			SIGNATURE_HIDING: "always",
 		},
-		LOG_LEVEL: "info",
+		...{ DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
 	});
 	assert.deepEqual(
 		BUILDERS.map(({ name, url }) => [name, url]),

@@ -7,7 +7,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { Background } from "../../../shared/background.ts";
 import { systemClock } from "../../../shared/clock.ts";
-import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
+import { SERVER_ROWS } from "../../../shared/config.ts";
+import { type Component, sequence, stopLimitMs, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
@@ -71,19 +72,42 @@ test("a part that fails or hangs at its stop does not keep others from stopping"
 	assert.ok(!logged.join().includes("secret"));
 });
 
+test("a part that needs longer for its stop gets it", async () => {
+	const { calls, clock, log, part } = fixture();
+	const drains = { ...part("drains", { stop: never }), stopMs: 28_000 };
+	const all = sequence("all", [part("a"), drains], { log, clock });
+	await all.start();
+	const stopping = all.stop();
+	await clock.advance(27_999);
+	assert.equal(calls.at(-1), "stop drains");
+	await clock.advance(1);
+	await stopping;
+	assert.equal(calls.at(-1), "stop a");
+});
+
+test("the whole stop has eight seconds behind the drain, and 28 at least: a host kills 30 s after its SIGTERM", () => {
+	for (const [drainSeconds, limitMs] of [
+		[0, 28_000],
+		[Number(SERVER_ROWS.DRAIN_SECONDS.default), 28_000],
+		[21, 29_000],
+		[300, 308_000],
+	] as const)
+		assert.equal(stopLimitMs(drainSeconds), limitMs);
+});
+
 test("a stop that takes too long exits with 1 before the host kills the process", async (t) => {
-	assert.ok(STOP_LIMIT_MS < 30_000);
 	const { clock, log, part } = fixture();
 	const exits: number[] = [];
 	const before = process.listeners("SIGINT");
-	stopOnSignals(part("relay", { stop: never }), { log, clock, exit: (code) => exits.push(code) });
+	const exit = (code: number) => exits.push(code);
+	stopOnSignals(part("relay", { stop: never }), { log, clock, limitMs: 28_000, exit });
 	t.after(() => {
 		for (const name of ["SIGTERM", "SIGINT"] as const) {
 			for (const one of process.listeners(name)) if (!before.includes(one)) process.off(name, one);
 		}
 	});
 	process.emit("SIGINT", "SIGINT");
-	await clock.advance(STOP_LIMIT_MS - 1);
+	await clock.advance(27_999);
 	assert.deepEqual(exits, []);
 	await clock.advance(1);
 	assert.deepEqual(exits, [1]);
