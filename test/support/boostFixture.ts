@@ -252,9 +252,9 @@ async function startBoost(
 	{ env, log = silentLogger, clock }: BoostOptions,
 ): Promise<BoostClient> {
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
-	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
+	const config = readBoostConfig({ ...parts.env, DATA_DIR, DRAIN_SECONDS: "0", ...env });
 	const clocked = clock === undefined ? {} : { clock };
-	const proxy = createProxy(config, { log, drainMs: 0, openStore: openBoth, ...clocked });
+	const proxy = createProxy(config, { log, openStore: openBoth, ...clocked });
 	await proxy.start();
 	const client = new BoostClient(proxy.port, proxy);
 	parts.stops.push(() => client.stop());

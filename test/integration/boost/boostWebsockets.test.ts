@@ -1,12 +1,14 @@
 // Websockets of boost with a real relay behind it: as the relay's own while it is well; through an outage they stay open, heads,
-// logs, reads and submissions go on, and what only the relay can do says so until it is back.
+// logs, reads and submissions go on, and what only the relay can do says so until it is back; and how a stop closes them.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import type { Actor } from "../../support/relayFixture.ts";
+import { StoppableClock } from "../../support/stoppableClock.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -222,5 +224,37 @@ describe("through an outage", () => {
 		assert.ok(journal.depth >= 1);
 		assert.equal((await fetch(`${fixture.fallbackUrl}/tx/${tx.hash}/events`)).status, 200);
 		for (const one of [feed, hidden]) one.close();
+	});
+});
+
+describe("while boost drains", () => {
+	it("its websockets are closed one after another, are served until then, and new ones are refused", async () => {
+		const clock = new StoppableClock();
+		const env = { RELAY_URL: `http://127.0.0.1:${line.port}`, DRAIN_SECONDS: "20" };
+		const draining = await fixture.startBoost({ env, clock });
+		const url = `ws://127.0.0.1:${draining.port}/fast`;
+		const feeds = await Promise.all(Array.from({ length: 8 }, () => FeedClient.open(url)));
+		const closed = new Set<FeedClient>();
+		for (const feed of feeds) feed.ws.socket.on("close", () => closed.add(feed));
+		const ids = await Promise.all(feeds.map((feed) => feed.call("eth_subscribe", ["newHeads"])));
+		// One is closed after 1.5 s, and one each fifth of a second from then on.
+		clock.stopAfter(1_800);
+		const stopping = draining.stop();
+		await until("some are closed", () => closed.size > 0);
+		assert.ok(closed.size <= 2, `${closed.size}`);
+		const readiness = await fetch(`${draining.url}/readyz`);
+		assert.equal(readiness.status, 503);
+		assert.match(await readiness.text(), /"draining":true/);
+		assert.equal((await WsClient.refused(url)).status, 503);
+		const number = await fixture.users.passBlock();
+		for (const [i, feed] of feeds.entries()) {
+			if (closed.has(feed)) continue;
+			assert.equal(await feed.call("eth_chainId", []), "0x7a69");
+			await until("it has the head", () => numbers(feed, String(ids[i])).includes(number));
+		}
+		clock.goOn();
+		await stopping;
+		for (const { ws } of feeds)
+			assert.deepEqual(await ws.closed(), { code: 1012, reason: "the server restarts: connect again" });
 	});
 });

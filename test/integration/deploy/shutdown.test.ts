@@ -129,7 +129,7 @@ test("hanging builders, idle connections and incomplete requests don't delay the
 });
 
 test("what the node is slow with is answered before the end, over HTTP and websockets, which are then closed with 1012", async () => {
-	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url });
+	const relay = await system.start({ ...folder("slow reads"), ETH_RPC_URL: proxy.url, DRAIN_SECONDS: "4" });
 	const [idle, busy] = await Promise.all([socketTo(relay), socketTo(relay)]);
 	const release = proxy.hold();
 	const slow = relay.client.ask("eth_gasPrice", []);
@@ -138,6 +138,8 @@ test("what the node is slow with is answered before the end, over HTTP and webso
 		await until(`the node was asked ${method}`, () => proxy.calls(method).length > 0);
 	relay.signal("SIGTERM");
 	assert.equal(await idle.closed, 1012);
+	const { count, ms } = await relay.logged("closing websockets");
+	assert.deepEqual([count, ms], [2, 2_500]);
 	await until("nothing new is taken", async () => (await readyStatus(relay.url)) === 0);
 	release();
 	assert.equal((await slow).result, await system.chain.rpc("eth_gasPrice"));

@@ -3,10 +3,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { WebSocketProvider } from "web3";
+import { systemClock } from "../../../shared/clock.ts";
 import { drainServers } from "../../../shared/http/server.ts";
 import { silentLogger } from "../../../shared/log.ts";
 import { postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
+import { startTcpProxy } from "../../support/tcpProxy.ts";
 import { startTransport, type TransportOptions } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
 
@@ -155,4 +158,25 @@ test("a drain ends when its clients have left", async () => {
 	await clock.advance(200);
 	await draining;
 	await stop();
+});
+
+test("web3.js connects again by itself, and to the next server", async () => {
+	const [old, next] = await Promise.all([startTransport(), startTransport()]);
+	const balancer = await startTcpProxy(old.port);
+	const provider = new WebSocketProvider(
+		`ws://127.0.0.1:${balancer.port}/`,
+		{},
+		{ autoReconnect: true, delay: 20, maxAttempts: 50 },
+	);
+	provider.on("error", () => {});
+	await until("it is connected", () => old.websocket.size === 1 && provider.getStatus() === "connected");
+	balancer.redirect(next.port);
+	await drainServers([old.server], old.websocket, 0, { clock: systemClock, log: silentLogger });
+	await until("it is there", () => next.websocket.size === 1 && provider.getStatus() === "connected");
+	const answer = await provider.request({ jsonrpc: "2.0", id: 1, method: "test_echo", params: ["hello"] });
+	assert.equal(answer.result, "hello");
+	provider.disconnect();
+	await old.stop();
+	await next.stop();
+	await balancer.stop();
 });
