@@ -11,7 +11,13 @@ import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
 import { VERSION } from "./version.ts";
 
-interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number }> {
+/** What each process has, whatever else. */
+interface ProcessConfig {
+	readonly LOG_LEVEL: LogLevel;
+	readonly DRAIN_SECONDS: number;
+}
+
+interface ProcessKind<Config extends ProcessConfig> {
 	/** For logs and printed texts, and the name of its npm script: "relay". */
 	readonly name: string;
 	/** One line for `--help`. */
@@ -79,9 +85,10 @@ function boundHeap(): void {
 }
 
 /** Resolves when the process has started, or has printed what an option asked for; never rejects. */
-export async function runProcess<
-	Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number },
->(kind: ProcessKind<Config>, input: ProcessInput): Promise<void> {
+export async function runProcess<Config extends ProcessConfig>(
+	kind: ProcessKind<Config>,
+	input: ProcessInput,
+): Promise<void> {
 	try {
 		await run(kind, input);
 	} catch (thrown) {
@@ -95,7 +102,7 @@ export async function runProcess<
 	}
 }
 
-async function run<Config extends { readonly LOG_LEVEL: LogLevel; readonly DRAIN_SECONDS: number }>(
+async function run<Config extends ProcessConfig>(
 	kind: ProcessKind<Config>,
 	{ args, env, exit }: ProcessInput,
 ): Promise<void> {
