@@ -22,6 +22,7 @@ import { CoreRole } from "./coreRole.ts";
 import { CoreFinder } from "./edge/coreFinder.ts";
 import { CoreRequests } from "./edge/coreRequests.ts";
 import { registerCoreGauges, registerEdgeGauges } from "./gauges.ts";
+import type { Ingress } from "./ingress/ingress.ts";
 import { WaitingServers } from "./ingress/waiting.ts";
 import { makeCore } from "./makeCore.ts";
 import { makeEdge } from "./makeEdge.ts";
@@ -132,7 +133,7 @@ interface Ordered {
 	readonly role: CoreRole;
 	readonly finder: CoreFinder | null;
 	readonly requests: CoreRequests;
-	readonly ingress: Component;
+	readonly ingress: Ingress;
 	readonly resources: Resources;
 	readonly waiting: WaitingServers;
 	readonly clock: Clock;
@@ -170,6 +171,9 @@ function inOrder(
 		role,
 		...serving,
 		// Before the clients are sent away, so that the next core begins at once; until then this relay is an edge of that one.
-		sink("core", () => role.stop()),
+		sink("core", () => {
+			ingress.leave();
+			return role.stop();
+		}),
 	];
 }

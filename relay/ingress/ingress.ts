@@ -76,6 +76,8 @@ export interface IngressDependencies extends Omit<MethodDependencies, "describe"
 export interface Ingress extends Component {
 	/** The port of HTTP, once started. */
 	readonly port: number;
+	/** Turns /readyz to 503 and refuses new websockets; the rest of the stop may follow later. */
+	leave(): void;
 }
 
 /** Creates the servers; `start` makes them listen. */
@@ -182,6 +184,9 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				searchers: ["SEARCHER_PORT", searcherPort],
 				metrics: ["METRICS_PORT", metricsPort],
 			}),
+		leave() {
+			for (const server of servers) server.drain();
+		},
 		async stop() {
 			await drainServers(servers, websocket, options.drainMs, { clock, log });
 			dependencies.onStop();
