@@ -17,6 +17,7 @@ const SHARED = { integration: 16, unit: 36 };
 const ALONE = [
 	"test/integration/deploy/demo.test.ts",
 	"test/integration/deploy/start.test.ts",
+	"test/integration/deploy/startSeveral.test.ts",
 	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",

@@ -122,9 +122,9 @@ export function startQuietServer(
 	return spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
 }
 
-/** Waits until the process at `url` is ready, and returns true; false if it ends, or is not ready within 30 s. */
-export async function isReady(url: string, server: ChildProcess): Promise<boolean> {
-	const until = systemClock.monotonic() + READY_MS;
+/** Waits until the process at `url` is ready, and returns true; false if it ends, or is not ready within `ms` (30,000). */
+export async function isReady(url: string, server: ChildProcess, ms = READY_MS): Promise<boolean> {
+	const until = systemClock.monotonic() + ms;
 	while (systemClock.monotonic() < until && !isGone(server)) {
 		const answer = await fetch(`${url}/readyz`).catch(() => null);
 		await answer?.arrayBuffer();

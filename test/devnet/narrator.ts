@@ -38,24 +38,25 @@ export function usesColour(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && (process.env.NO_COLOR ?? "") === "";
 }
 
-/** The text of a line of `who`'s log ("the relay", "the fallback", "boost"); null if it is of no interest. */
+/** The text of a line of `who`'s log ("the relay", "the fallback", "boost 2"); null if it is of no interest. */
 function told(who: string, text: string, reasons: Narration["reasons"]): string | null {
 	const line = parsed(text);
 	if (line === null) return text === "" ? null : `${who}: ${text}`;
 	const { level = 0, msg = "", hash, path, block, ms, code, upstream, reason } = line;
 	const at = upstream === "fallback" ? "the fallback" : "the relay";
+	const isBoost = who.startsWith("boost");
 	if (msg === "breaker opened")
-		return `boost: the breaker of ${at} has opened (${reasons[reason ?? ""] ?? reason})`;
-	if (msg === "breaker closed") return `boost: the breaker of ${at} has closed: it serves again`;
+		return `${who}: the breaker of ${at} has opened (${reasons[reason ?? ""] ?? reason})`;
+	if (msg === "breaker closed") return `${who}: the breaker of ${at} has closed: it serves again`;
 	if (hash !== undefined && msg.startsWith("transaction")) {
-		if (who === "boost" && msg === "transaction ended") return null;
-		const what = who === "boost" && msg === "transaction accepted" ? `taken by ${at}` : msg.slice(12);
+		if (isBoost && msg === "transaction ended") return null;
+		const what = isBoost && msg === "transaction accepted" ? `taken by ${at}` : msg.slice(12);
 		const parts = [
 			...(path === undefined ? [] : [`/${path}`]),
 			...(block === undefined ? [] : [`block ${block}`]),
 			...(ms === undefined ? [] : [`${(ms / 1000).toFixed(1)} s`]),
 			...(code === undefined ? [] : [String(code)]),
-			...(who === "boost" && msg === "transaction handed over" ? [`to ${at}`] : []),
+			...(isBoost && msg === "transaction handed over" ? [`to ${at}`] : []),
 		];
 		return `${hash.slice(0, 10)}…  ${who}: ${what} (${parts.join(", ")})`;
 	}

@@ -104,6 +104,8 @@ export async function startPostgres({ connections = 60, tls, password }: Postgre
 		const child = spawn("/bin/sh", ["-c", SUPERVISED, postgres, ...args], {
 			...{ ...identity, cwd: data, env },
 			stdio: ["pipe", "ignore", "ignore"],
+			// A group of its own: Ctrl-C in a terminal is for `npm start`, which stops it last.
+			detached: true,
 		});
 		child.stdin?.on("error", () => {});
 		child.once("exit", () => child.stdin?.end("\n"));
