@@ -109,7 +109,10 @@ interface ComposeService {
 	readonly ports?: readonly string[];
 	readonly profiles?: readonly string[];
 	readonly build?: string | { readonly context: string; readonly target: string };
-	readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+	readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
+	readonly deploy?: { readonly replicas: string };
+	readonly image?: string;
+	readonly configs?: readonly { readonly source: string; readonly target: string }[];
 	readonly network_mode?: string;
 	readonly read_only?: boolean;
 	readonly stop_grace_period?: string;
@@ -150,7 +153,10 @@ export function copied(stage: ImageStage): readonly string[] {
 }
 
 /** compose.yaml with anchors and merges resolved, but not variables. */
-export function compose(): { readonly services: Readonly<Record<string, ComposeService>> } {
+export function compose(): {
+	readonly services: Readonly<Record<string, ComposeService>>;
+	readonly configs: Readonly<Record<string, { readonly file: string }>>;
+} {
 	return parseYaml(textOf("compose.yaml"), { merge: true });
 }
 

@@ -7,21 +7,26 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
 import { validate } from "dockerfile-utils";
-import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
-import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import { readBoostConfig } from "../../../boost-proxy/config.ts";
+import { readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 import { stopLimitMs } from "../../../shared/lifecycle.ts";
+import { DEPLOY_SETTINGS, ALL_SETTINGS as SETTINGS } from "../../support/deploySettings.ts";
 import { compose, copied, envExample, imageStages, ROOT, schemaOf, textOf } from "../../support/documents.ts";
 import { lineOf } from "../../support/processes.ts";
 
-const { services } = compose();
+const { services, configs } = compose();
 const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [
-	["relay", RELAY_SETTINGS],
-	["boost", BOOST_SETTINGS],
+	["relay", DEPLOY_SETTINGS.relay],
+	["boost", DEPLOY_SETTINGS.boost],
 ];
 /** Their defaults fit a container, or they don't apply to a database in the same network. */
-const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY"];
+const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY", "INTERNAL_URL"];
+/** What the balancer does. */
+const BALANCER = "docs/deploy/haproxy.cfg";
+
+const balancer = textOf(BALANCER);
 
 test("compose.yaml is valid by the Compose schema", () => {
 	const isValid = schemaOf("dclint/schemas/compose.schema.json");
@@ -42,30 +47,55 @@ for (const [name, settings] of SERVERS) {
 				stopLimitMs(Number(settings.DRAIN_SECONDS?.default)),
 		);
 		assert.equal(service.read_only, true);
-		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
+		assert.deepEqual(service.depends_on, { postgres: { condition: "service_healthy" } });
 	});
 
-	test(`${name}: variables of .env are in .env.example, and the published port is the listening one`, () => {
+	test(`${name}: there are several behind the balancer, and none has a port of the machine's`, () => {
+		assert.deepEqual(service.deploy, { replicas: `\${${name.toUpperCase()}S:-2}` });
+		assert.deepEqual(ports, []);
+		assert.equal(settings.PORT?.parse(environment.PORT ?? ""), Number(settings.PORT?.default));
+		// Its names are looked up at Docker's, and it goes by readiness.
+		assert.match(
+			balancer,
+			new RegExp(`^\\tserver-template ${name} 8 ${name}:${environment.PORT} check$`, "m"),
+		);
+		assert.match(balancer, new RegExp(`^frontend ${name}s\n\\tbind :${environment.PORT}$`, "m"));
+		assert.match(balancer, new RegExp(`^backend ${name}s_ready\n\\toption httpchk GET /readyz$`, "m"));
+	});
+
+	test(`${name}: variables of .env are in .env.example`, () => {
 		const described = envExample().map(({ line }) => line.split("=")[0]);
 		const taken = Object.entries(environment).flatMap(([setting, value]) =>
 			value === null ? [setting] : [...value.matchAll(/\$\{(\w+)/g)].map(([, variable]) => variable),
 		);
 		assert.ok(taken.length > 5);
 		for (const setting of taken) assert.ok(described.includes(setting), setting);
-		assert.equal(settings.PORT?.parse(environment.PORT ?? ""), Number(settings.PORT?.default));
-		assert.deepEqual(
-			ports.map((port) => port.split(":").at(-1)),
-			[environment.PORT],
-		);
 	});
 }
 
-test("only boost is public, and boost reaches the relay", () => {
-	assert.match(services.relay?.ports?.[0] ?? "", /^127\.0\.0\.1:/);
-	assert.deepEqual(services.boost?.ports, ["8081:8081"]);
-	assert.equal(services.boost?.environment?.RELAY_URL, `http://relay:${services.relay?.environment?.PORT}`);
+test("only the balancer has ports, boost's is public, and boost reaches the relays by it", () => {
+	const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined);
+	assert.deepEqual(
+		published.map(([name, { ports }]) => [name, ports]),
+		[["balancer", ["8081:8081", "127.0.0.1:8080:8080"]]],
+	);
+	assert.equal(services.boost?.environment?.PORT, "8081");
+	assert.equal(
+		services.boost?.environment?.RELAY_URL,
+		`http://balancer:${services.relay?.environment?.PORT}`,
+	);
 	assert.equal(services.boost?.environment?.BOOST_SECRET, services.relay?.environment?.BOOST_SECRET);
-	assert.equal(services.postgres?.ports, undefined);
+	// It appends the client's address for both.
+	assert.match(balancer, /^\toption forwardfor$/m);
+	assert.equal(services.relay?.environment?.TRUST_PROXY, "1");
+	assert.match(services.boost?.environment?.TRUST_PROXY ?? "", /^\$\{TRUST_PROXY:-1\}$/);
+});
+
+test("the balancer has its file where its image looks, and an image of one version", () => {
+	const { image = "", configs: taken = [], read_only } = services.balancer ?? {};
+	assert.match(image, /^haproxy:\d+\.\d+-alpine$/);
+	assert.deepEqual(taken, [{ source: "balancer", target: "/usr/local/etc/haproxy/haproxy.cfg" }]);
+	assert.deepEqual([configs.balancer?.file, read_only], [BALANCER, true]);
 });
 
 test("both use the database of compose.yaml, without TLS in its private network", () => {
@@ -87,11 +117,12 @@ test("compose.yaml has no secret", () => {
 	}
 });
 
-const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 /** Variables of compose.yaml only. */
-const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL"];
+const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL", "RELAYS", "BOOSTS"];
+/** What compose.yaml takes where .env has nothing, and the setting's default is another. */
+const USUAL_THERE: Readonly<Record<string, string>> = { TRUST_PROXY: "1" };
 /** Fixed in compose.yaml, or without effect there. */
-const SET_THERE = ["PORT", "HOST", "RELAY_URL", "DATA_DIR", "DATABASE_URL", "DATABASE_VERIFY"];
+const SET_THERE = ["PORT", "RELAY_URL", "DATABASE_URL", ...LEFT_OUT];
 
 const entries = envExample().map(({ line, isSet }) => {
 	const [[name, value] = ["", ""]] = Object.entries(parseEnv(line));
@@ -109,7 +140,7 @@ test(".env.example names every setting once, and nothing else", () => {
 
 test("optional settings show their default, and no secret has a value", () => {
 	for (const { name, value, isSet } of entries) {
-		const usual = SETTINGS[name]?.default;
+		const usual = USUAL_THERE[name] ?? SETTINGS[name]?.default;
 		if (!isSet && usual !== undefined) assert.equal(value, usual, name);
 		if (SETTINGS[name]?.secret === true || name === "POSTGRES_PASSWORD") assert.equal(value, "", name);
 	}

@@ -210,5 +210,14 @@ test("containers: empty values of .env.example are generated, and relay and boos
 	assert.deepEqual(callsOf(one, "vi"), [[".env"]]);
 	const [[address = ""] = []] = callsOf(one, "curl");
 	const { port } = new URL(address);
-	assert.ok(compose().services.boost?.ports?.includes(`${port}:${port}`));
+	assert.ok(compose().services.balancer?.ports?.includes(`${port}:${port}`));
+});
+
+test("the dev profile: one relay, in whose network the chain is, and relay and boost accept the settings", () => {
+	const one = runOf(snippet("docs/deploy.md", "cat > .env"));
+	assert.equal(compose().services.chain?.network_mode, "service:relay");
+	const { RELAYS, ...env } = one.env;
+	assert.equal(RELAYS, "1");
+	assert.equal(readRelayConfig(taken(env)).ETH_RPC_URL, "http://127.0.0.1:8545");
+	assert.equal(readBoostConfig({ ...taken(env), RELAY_URL: "http://relay:8080" }).fallback, null);
 });

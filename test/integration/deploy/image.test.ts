@@ -18,7 +18,7 @@ import { until } from "../../support/until.ts";
 
 const READY_MS = 30_000;
 /** What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with compose.yaml's time. */
-const STOP_MS = 30_000;
+const STOP_MS = 60_000;
 const { USER = "", HOME = "", PATH = "" } = process.env;
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-image-"));

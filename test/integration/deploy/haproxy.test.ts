@@ -1,0 +1,171 @@
+// docs/deploy/haproxy.cfg in a real HAProxy, where one is installed: who gets a request, what does not get through, and whose
+// address is named. Only ports and the name server are others.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import { ended } from "../../devnet/devSystem.ts";
+import { freePort } from "../../devnet/freePort.ts";
+import { filled, textOf } from "../../support/documents.ts";
+import { type NameServer, startNameServer } from "../../support/nameServer.ts";
+import { until } from "../../support/until.ts";
+
+/** A machine need not have it for the tests. */
+const HAS_HAPROXY = spawnSync("haproxy", ["-v"]).error === undefined;
+
+/** A server at an address of its own, as a container's. */
+interface Container {
+	readonly name: string;
+	isReady: boolean;
+	isUp: boolean;
+	/** Those of the last request that was no check. */
+	headers: IncomingHttpHeaders;
+	readonly server: Server;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "leeward-haproxy-"));
+const containers: Container[] = [];
+let names: NameServer;
+let haproxy: ChildProcess;
+/** Where the balancer listens, and containers too, each at its own address: compose has 8080 and 8081. */
+let relayPort = 0;
+let boostPort = 0;
+
+before(async () => {
+	if (!HAS_HAPROXY) return;
+	[relayPort, boostPort] = [await freePort(), await freePort()];
+	names = await startNameServer();
+	for (const [name, port, address] of [
+		["relay 1", relayPort, "127.0.0.2"],
+		["relay 2", relayPort, "127.0.0.3"],
+		["boost 1", boostPort, "127.0.0.2"],
+		["boost 2", boostPort, "127.0.0.3"],
+	] as const)
+		containers.push(await container(name, port, address));
+	names.knows("relay", ["127.0.0.2", "127.0.0.3"], 1);
+	names.knows("boost", ["127.0.0.2", "127.0.0.3"], 1);
+	const file = join(folder, "haproxy.cfg");
+	const config = filled(
+		textOf("docs/deploy/haproxy.cfg"),
+		["127.0.0.11:53", names.address],
+		["bind :8081", `bind 127.0.0.1:${boostPort}`],
+		["bind :8080", `bind 127.0.0.1:${relayPort}`],
+	);
+	writeFileSync(file, config.replaceAll(":8080", `:${relayPort}`).replaceAll(":8081", `:${boostPort}`));
+	haproxy = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore" });
+	await until("both kinds are found", async () => {
+		const found = await Promise.all([asked(relayPort), asked(boostPort)]);
+		return found.every(({ status }) => status === 200);
+	});
+});
+after(async () => {
+	rmSync(folder, { recursive: true, force: true });
+	if (!HAS_HAPROXY) return;
+	await ended(haproxy, "SIGKILL");
+	await names.stop();
+	for (const { server } of containers) {
+		server.closeAllConnections();
+		await new Promise((resolve) => server.close(resolve));
+	}
+});
+
+async function container(name: string, port: number, address: string): Promise<Container> {
+	const server = createServer((request, response) => {
+		if (request.url === "/readyz") response.statusCode = one.isReady ? 200 : 503;
+		else if (request.url === "/livez") response.statusCode = one.isUp ? 200 : 503;
+		else one.headers = request.headers;
+		response.end(name);
+	});
+	new WebSocketServer({ server }).on("connection", (socket) => {
+		socket.once("message", (text) => socket.send(`${name} has ${text}`));
+	});
+	const one: Container = { name, isReady: true, isUp: true, headers: {}, server };
+	await new Promise<void>((resolve) => server.listen(port, address, resolve));
+	return one;
+}
+
+function named(name: string): Container {
+	const found = containers.find((one) => one.name === name);
+	assert.ok(found !== undefined, name);
+	return found;
+}
+
+/** Status 0: nothing listens. */
+async function asked(port: number, path = "/", headers: Record<string, string> = {}) {
+	const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => null);
+	return { status: answer?.status ?? 0, text: (await answer?.text()) ?? "" };
+}
+
+/** Who answers ten requests. */
+async function whoAnswers(port: number): Promise<string> {
+	const answers = await Promise.all(Array.from({ length: 10 }, () => asked(port)));
+	return [...new Set(answers.map(({ text }) => text))].sort().join();
+}
+
+test("each request goes to one that is ready, as it is now", { skip: !HAS_HAPROXY }, async () => {
+	for (const [kind, port] of [
+		["relay", relayPort],
+		["boost", boostPort],
+	] as const) {
+		await until("both serve", async () => (await whoAnswers(port)) === `${kind} 1,${kind} 2`);
+		named(`${kind} 1`).isReady = false;
+		await until("the other one alone", async () => (await whoAnswers(port)) === `${kind} 2`);
+		named(`${kind} 1`).isReady = true;
+		await until("both again", async () => (await whoAnswers(port)) === `${kind} 1,${kind} 2`);
+	}
+});
+
+test("a boost that is up answers where none is ready; of relays none does", {
+	skip: !HAS_HAPROXY,
+}, async () => {
+	for (const one of containers) one.isReady = false;
+	await until("no relay", async () => (await asked(relayPort)).status === 503);
+	named("boost 2").isUp = false;
+	await until("the boost that is up", async () => (await whoAnswers(boostPort)) === "boost 1");
+	for (const one of containers) one.isReady = one.isUp = true;
+	await until("all again", async () => (await whoAnswers(relayPort)) === "relay 1,relay 2");
+});
+
+test("a container that comes later is found, one that goes is left out", { skip: !HAS_HAPROXY }, async () => {
+	names.knows("relay", ["127.0.0.3"], 1);
+	await until("the other one alone", async () => (await whoAnswers(relayPort)) === "relay 2");
+	names.knows("relay", ["127.0.0.2", "127.0.0.3"], 1);
+	await until("both again", async () => (await whoAnswers(relayPort)) === "relay 1,relay 2");
+});
+
+test("what relays have for each other is not reached from outside", { skip: !HAS_HAPROXY }, async () => {
+	for (const port of [relayPort, boostPort]) {
+		for (const path of ["/internal", "/internal/", "/internal/x", "/%69nternal", "/internal?a=b"])
+			assert.equal((await asked(port, path)).status, 404, path);
+		assert.equal((await asked(port, "/internals")).status, 200);
+	}
+});
+
+test("the client's address is the last entry, behind what came", { skip: !HAS_HAPROXY }, async () => {
+	named("boost 2").isReady = false;
+	await until("boost 1 alone", async () => (await whoAnswers(boostPort)) === "boost 1");
+	await asked(boostPort, "/fast");
+	assert.equal(named("boost 1").headers["x-forwarded-for"], "127.0.0.1");
+	await asked(boostPort, "/fast", { "x-forwarded-for": "192.0.2.1" });
+	assert.equal(named("boost 1").headers["x-forwarded-for"], "192.0.2.1, 127.0.0.1");
+	named("boost 2").isReady = true;
+});
+
+test("a websocket is passed on", { skip: !HAS_HAPROXY }, async () => {
+	for (const [kind, port] of [
+		["relay", relayPort],
+		["boost", boostPort],
+	] as const) {
+		const socket = new WebSocket(`ws://127.0.0.1:${port}/ws`);
+		socket.once("open", () => socket.send("hello"));
+		const [answer] = await once(socket, "message");
+		assert.match(String(answer), new RegExp(`^${kind} [12] has hello$`));
+		socket.terminate();
+	}
+});
