@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { readBoostConfig } from "../../../boost-proxy/config.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
-import type { SettingTable } from "../../../shared/config.ts";
 import { stopLimitMs } from "../../../shared/lifecycle.ts";
+import { ALL_SETTINGS as SETTINGS } from "../../support/deploySettings.ts";
 import { flyToml, imageStages, only, textOf } from "../../support/documents.ts";
 import { lineOf, PROCFILE } from "../../support/processes.ts";
 
@@ -89,7 +89,6 @@ for (const [file, one, processes, front] of [
 	});
 
 	test(`${file}: machines are replaced in place, wait until each is ready, and have time to stop`, () => {
-		// A new machine waits until the old one releases the store.
 		assert.equal(one.deploy.strategy, "rolling");
 		// Routing depends on liveness only.
 		assert.deepEqual(
@@ -141,7 +140,6 @@ interface App {
 }
 
 const app = JSON.parse(textOf("app.json")) as App;
-const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 
 test("each variable of app.json is a setting or PROCESS, with a description", () => {
 	for (const [name, { description }] of Object.entries(app.env)) {
