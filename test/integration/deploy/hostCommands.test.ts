@@ -8,22 +8,24 @@ import {
 	copyFileSync,
 	existsSync,
 	mkdtempSync,
+	readdirSync,
 	readFileSync,
 	rmSync,
+	symlinkSync,
 	writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
-import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { readBoostConfig } from "../../../boost-proxy/config.ts";
 import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
-import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
-import type { SettingTable } from "../../../shared/config.ts";
+import { readRelayConfig } from "../../../relay/config.ts";
+import { ALL_SETTINGS as SETTINGS } from "../../support/deploySettings.ts";
 import { compose, flyToml, ROOT, snippet, snippets, textOf } from "../../support/documents.ts";
+import { KUBERNETES, manifests } from "../../support/kubernetes.ts";
 
-const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
-const PROGRAMS = ["heroku", "fly", "docker", "git", "curl", "vi"];
+const PROGRAMS = ["heroku", "fly", "docker", "kubectl", "git", "curl", "vi"];
 /** Heroku adds a random part to an app's address. */
 const WEB = "https://my-leeward-0a1b2c3d4e5f.herokuapp.com/";
 /** Records name and arguments with separator bytes, and prints what Heroku prints for an app. */
@@ -56,6 +58,7 @@ function run(block: string): Promise<Run> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-host-"));
 	folders.push(folder);
 	copyFileSync(join(ROOT, ".env.example"), join(folder, ".env.example"));
+	symlinkSync(join(ROOT, "docs"), join(folder, "docs"));
 	const programs = [...PROGRAMS.map((name) => [name, NOTES] as const), ["openssl", RANDOM] as const];
 	for (const [name, script] of programs) {
 		writeFileSync(join(folder, name), script);
@@ -159,7 +162,11 @@ test("Heroku, two apps: each accepts its settings, and they share secret and add
 
 test("Fly: both accept the settings and fly.toml, with the relay's address for boost", () => {
 	const one = runOf(snippet("docs/deploy.md", "fly apps create my-leeward\nfly mpg"));
-	const { env, checks } = flyToml() as { env: Record<string, string>; checks: { relay: { port: number } } };
+	const { env, checks, processes } = flyToml() as {
+		env: Record<string, string>;
+		checks: { relay: { port: number } };
+		processes: Record<string, string>;
+	};
 	const [set = {}] = callsOf(one, "fly", "secrets", "set").map(setBy);
 	assert.match(set.DATABASE_URL ?? "", /@direct\./);
 	const given = { ...env, ...taken(set) };
@@ -170,6 +177,10 @@ test("Fly: both accept the settings and fly.toml, with the relay's address for b
 		assert.equal(option(call, "-a"), app);
 	}
 	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
+	// Every process group of fly.toml, several machines of each.
+	const [scale = []] = callsOf(one, "fly", "scale", "count");
+	const counts = scale.flatMap((arg) => (/^(\w+)=([2-9])$/.test(arg) ? [arg.split("=")[0]] : []));
+	assert.deepEqual(counts, Object.keys(processes));
 });
 
 test("Fly with a volume: the pair accepts the settings and its file, on the checked ports", () => {
@@ -220,4 +231,26 @@ test("the dev profile: one relay, in whose network the chain is, and relay and b
 	assert.equal(RELAYS, "1");
 	assert.equal(readRelayConfig(taken(env)).ETH_RPC_URL, "http://127.0.0.1:8545");
 	assert.equal(readBoostConfig({ ...taken(env), RELAY_URL: "http://relay:8080" }).fallback, null);
+});
+
+test("Kubernetes: every manifest is edited and applied, in a namespace that is made before, and all pods are waited for", () => {
+	const one = runOf(snippet("docs/deploy.md", "docker build"));
+	const [[, built] = []] = callsOf(one, "docker", "build");
+	assert.deepEqual(callsOf(one, "docker", "push"), [[built]]);
+	const files = readdirSync(join(ROOT, KUBERNETES)).sort();
+	const [edited = []] = callsOf(one, "vi");
+	assert.deepEqual(
+		edited.map((path) => path.split("/").at(-1)),
+		files,
+	);
+	const [[namespace = ""] = []] = callsOf(one, "kubectl", "create", "namespace");
+	const [create, ...others] = callsOf(one, "kubectl");
+	assert.equal(create?.[0], "create");
+	for (const call of others) assert.equal(option(call, "-n"), namespace);
+	assert.equal(`${option(others[0] ?? [], "-f")}/${files[0]}`, edited[0]);
+	const deployments = manifests().filter(({ kind }) => kind === "Deployment");
+	assert.deepEqual(
+		others[1]?.filter((arg) => arg.startsWith("deployment/")).sort(),
+		deployments.map(({ metadata }) => `deployment/${metadata.name}`).sort(),
+	);
 });
