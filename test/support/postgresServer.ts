@@ -138,9 +138,13 @@ export async function startPostgres({ connections = 60, tls, password }: Postgre
 	};
 }
 
-/** Each PostgreSQL process has its own process group, so they are found by their parent. */
+/**
+ * Each PostgreSQL process has its own process group, so they are found by their parent. Where there is no /proc it is the parent
+ * alone, without which the others end.
+ */
 function family(pid: number): readonly number[] {
-	const children = readdirSync("/proc").filter((name) => {
+	const names = existsSync("/proc") ? readdirSync("/proc") : [];
+	const children = names.filter((name) => {
 		try {
 			const stat = readFileSync(`/proc/${name}/stat`, "utf8");
 			return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) === pid;

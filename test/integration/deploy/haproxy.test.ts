@@ -9,11 +9,14 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { Agent, request } from "undici";
 import { WebSocket, WebSocketServer } from "ws";
 import { ended } from "../../devnet/devSystem.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { filled, textOf } from "../../support/documents.ts";
 import { type NameServer, startNameServer } from "../../support/nameServer.ts";
+import { startBoostProcess } from "../../support/processes.ts";
+import { startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 /** A machine need not have it for the tests. */
@@ -169,3 +172,42 @@ test("a websocket is passed on", { skip: !HAS_HAPROXY }, async () => {
 		socket.terminate();
 	}
 });
+
+test("a real relay and boost behind it know each client by its address", {
+	skip: !HAS_HAPROXY,
+}, async (t) => {
+	const system = await startProcessSystem();
+	t.after(() => system.stop());
+	names.knows("relay", ["127.0.0.4"], 1);
+	names.knows("boost", ["127.0.0.4"], 1);
+	const common = { ...system.env, HOST: "127.0.0.4", TRUST_PROXY: "1", BOOST_SECRET: "shared by both" };
+	await until("the others are gone", async () => (await asked(relayPort)).status === 503);
+	// Readiness is asked at HAProxy, which has the same port at another address.
+	await system.start({ ...common, PORT: String(relayPort) });
+	const RELAY_URL = `http://127.0.0.1:${relayPort}`;
+	const boost = await startBoostProcess({
+		env: { ...common, PORT: String(boostPort), RELAY_URL, FALLBACK_URL: "none" },
+	});
+	t.after(() => boost.kill());
+	await until("HAProxy has boost", async () => (await addressSeen(boostPort, "127.0.0.1")) === "127.0.0.1");
+	for (const port of [relayPort, boostPort]) {
+		for (const address of ["127.0.0.1", "127.0.0.9"]) assert.equal(await addressSeen(port, address), address);
+		const spoof = { "x-forwarded-for": "192.0.2.1", "x-boost-auth": "guessed" };
+		assert.equal(await addressSeen(port, "127.0.0.9", spoof), "127.0.0.9");
+	}
+});
+
+/** Who a client at `address` is to the relay. */
+async function addressSeen(port: number, address: string, headers: Record<string, string> = {}) {
+	const dispatcher = new Agent({ localAddress: address });
+	try {
+		const answer = await request(`http://127.0.0.1:${port}/`, {
+			...{ dispatcher, method: "POST" },
+			headers: { ...headers, "content-type": "application/json" },
+			body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "service_client", params: [] }),
+		});
+		return ((await answer.body.json()) as { result?: { address?: string } }).result?.address;
+	} finally {
+		await dispatcher.close();
+	}
+}
