@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readBoostConfig } from "../../../boost-proxy/config.ts";
-import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
-import { stopLimitMs } from "../../../shared/lifecycle.ts";
-import { ALL_SETTINGS as SETTINGS } from "../../support/deploySettings.ts";
+import { readRelayConfig } from "../../../relay/config.ts";
+import { ALL_SETTINGS as SETTINGS, STOP_MS } from "../../support/deploySettings.ts";
 import { flyToml, imageStages, only, textOf } from "../../support/documents.ts";
 import { lineOf, PROCFILE } from "../../support/processes.ts";
 
@@ -101,7 +100,7 @@ for (const [file, one, processes, front] of [
 			processes.map((name) => [name, "/readyz", [name]]),
 		);
 		assert.equal(one.kill_signal, "SIGTERM");
-		assert.ok(one.kill_timeout * 1_000 >= stopLimitMs(Number(RELAY_SETTINGS.DRAIN_SECONDS.default)));
+		assert.ok(one.kill_timeout * 1_000 >= STOP_MS);
 	});
 }
 

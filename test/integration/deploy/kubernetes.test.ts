@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { readBoostConfig } from "../../../boost-proxy/config.ts";
 import { readRelayConfig } from "../../../relay/config.ts";
-import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
-import { DEPLOY_SETTINGS, DRAIN_MS } from "../../support/deploySettings.ts";
+import { DEPLOY_SETTINGS, STOP_MS } from "../../support/deploySettings.ts";
 import { imageStages, only, textOf } from "../../support/documents.ts";
 import { type Container, faultsOf, KUBERNETES, type Manifest, manifests } from "../../support/kubernetes.ts";
 import { lineOf } from "../../support/processes.ts";
@@ -152,7 +151,7 @@ for (const name of SERVERS) {
 		assert.equal(only(image, "USER"), `${runAsUser}:${runAsGroup}`);
 		assert.equal(container.securityContext.readOnlyRootFilesystem, true);
 		const before = container.lifecycle.preStop.sleep.seconds * 1_000;
-		assert.ok(pod.terminationGracePeriodSeconds * 1_000 >= before + DRAIN_MS + STOP_LIMIT_MS);
+		assert.ok(pod.terminationGracePeriodSeconds * 1_000 >= before + STOP_MS);
 	});
 
 	test(`${name}: one at least is there while others are replaced or moved`, () => {

@@ -51,10 +51,10 @@ it("prints each one's address, and each is up", async () => {
 	for (const [i, name] of BOOSTS.entries())
 		assert.match(run.stdout, new RegExp(`^ {2}boost ${i + 1} +${urlOf(name)}\\b`, "m"));
 	assert.match(run.stdout, new RegExp(`^ {2}balancer +${urlOf("BALANCER_PORT")} `, "m"));
-	for (const name of [...RELAYS, ...BOOSTS]) {
-		const answer = await fetch(`${urlOf(name)}/livez`);
-		assert.equal(answer.status, 200, name);
-	}
+	for (const name of RELAYS)
+		await until(`${name} is ready`, async () => (await readyStatus(urlOf(name))) === 200);
+	for (const name of BOOSTS)
+		await until(`${name} is up`, async () => (await readyStatus(urlOf(name))) !== 0);
 });
 
 it("a transaction through each boost that is ready is mined", async () => {
