@@ -7,10 +7,12 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
+import { timedOut } from "../../shared/syncWaits.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
-import type { CoreLink, CoreLinkDependencies } from "./coreLink.ts";
+import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
 import { FEED, FOLLOW, type FollowTopic, NO_NEWS, UNFOLLOW } from "./messages.ts";
 
 /** A method of the core. */
@@ -47,6 +49,8 @@ export interface CoreDependencies {
 const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
 	reason: "no core",
 });
+/** Why a receipt is not waited for any longer. */
+const CORE_GONE = "the relay that decides is another one now, and keeps it";
 /** How long a call waits for a core, in ms: boost has others to ask. */
 const HOLD_MS = 1_000;
 /** How long a core that leaves waits for the calls that it has taken, in ms. */
@@ -213,9 +217,21 @@ export class Core<Needs> {
 		const link = await this.#linkSoon();
 		if (link === null) return this.run(method, params, context);
 		const recovered = this.#deps.recover(method.name, params);
+		const begun = this.#deps.clock.monotonic();
 		const result = await link.call(method.name, params, context, recovered);
-		if (recovered !== undefined) this.#submitted.set(recovered.hash, true);
-		return result;
+		if (recovered === undefined) return result;
+		this.#submitted.set(recovered.hash, true);
+		return result instanceof AnswerLater ? this.#withHash(result, recovered.hash, begun) : result;
+	}
+
+	/** It was taken: if the core's process ends before its receipt comes, the client is told so. */
+	#withHash(later: AnswerLater, hash: string, begun: number): AnswerLater {
+		return new AnswerLater((leftMs) =>
+			later.finish(leftMs).catch((thrown: unknown) => {
+				if (thrown !== UNANSWERED) throw thrown;
+				throw timedOut(hash, this.#deps.clock.monotonic() - begun, CORE_GONE);
+			}),
+		);
 	}
 
 	/** The link to the core, as soon as there is one; null if this process is the core by then. Throws {@link NO_CORE}. */

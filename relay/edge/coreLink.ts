@@ -18,6 +18,7 @@ import {
 	EDGE_SILENCE_MS,
 	errorOf,
 	fromOf,
+	GONE,
 	listText,
 	readFeed,
 	type TopicMessage,
@@ -192,9 +193,12 @@ export class CoreLink {
 		else waiting.resolve(result);
 	}
 
-	/** The core waits for the result whether or not it is asked for; it comes under the call's id. */
+	/** The core waits for the result until it is told that the client has gone; it comes under the call's id. */
 	#later(id: number, context: CallContext | null): AnswerLater {
 		const result = new Promise((resolve, reject) => this.#waiting.set(id, { context, resolve, reject }));
+		context?.life.onGone(() => {
+			if (this.#waiting.has(id)) this.ask(GONE, [id]);
+		});
 		// Nobody may ask for it.
 		result.catch(() => {});
 		return new AnswerLater(() => result);

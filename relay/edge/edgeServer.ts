@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { bearerCheck, type Client } from "../../shared/client.ts";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
-import type { CallContext } from "../../shared/http/callContext.ts";
+import type { CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { endWith, rawAnswer } from "../../shared/http/messages.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -17,6 +17,7 @@ import {
 	FOLLOW,
 	type FollowTopic,
 	feedMessage,
+	GONE,
 	laterMessage,
 	listText,
 	NO_NEWS,
@@ -159,6 +160,8 @@ class Edge {
 	readonly #deps: EdgeDependencies;
 	readonly #feed: Feed;
 	readonly #ends = new Map<string, () => void>();
+	/** Of the calls whose results are waited for, by their ids. */
+	readonly #lives = new Map<number, ClientLife>();
 	/** Answers that go out with the next turn of the event loop. */
 	#outgoing: string[] = [];
 	#heardAt: number;
@@ -179,6 +182,8 @@ class Edge {
 		socket.on("close", () => {
 			for (const end of this.#ends.values()) end();
 			this.#ends.clear();
+			for (const life of this.#lives.values()) life.end();
+			this.#lives.clear();
 			feed.onClose();
 		});
 	}
@@ -211,20 +216,27 @@ class Edge {
 				this.#deps.log.debug("a call of an edge failed", { method, fault: safeError(thrown) });
 			this.#answer(errorMessage(id, thrown, weight));
 		};
-		const succeed = (result: unknown): void => {
-			if (result instanceof AnswerLater) {
+		const succeed = (result: unknown, life: ClientLife): void => {
+			if (!(result instanceof AnswerLater)) this.#answer(resultMessage(id, result, weight));
+			else {
 				this.#answer(laterMessage(id, weight));
-				result.finish(LATER_MS).then((last) => this.#answer(resultMessage(id, last, 0)), fail);
-			} else this.#answer(resultMessage(id, result, weight));
+				this.#lives.set(id, life);
+				result
+					.finish(LATER_MS)
+					.then((last) => this.#answer(resultMessage(id, last, 0)), fail)
+					.finally(() => this.#lives.delete(id));
+			}
 		};
 		try {
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
 			else if (method === UNFOLLOW) this.#unfollow(String(params[0]));
+			else if (method === GONE) this.#lives.get(Number(params[0]))?.end();
 			else if (from !== undefined) {
-				const running = this.#deps.service.call(method, params, new RemoteContext(from, tx), charge);
-				if (running instanceof Promise) running.then(succeed).catch(fail);
-				else succeed(running);
+				const context = new RemoteContext(from, tx);
+				const running = this.#deps.service.call(method, params, context, charge);
+				if (running instanceof Promise) running.then((one) => succeed(one, context.life)).catch(fail);
+				else succeed(running, context.life);
 			}
 		} catch (thrown) {
 			fail(thrown);

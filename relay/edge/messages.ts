@@ -3,7 +3,7 @@
 
 import type { Client } from "../../shared/client.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
-import type { CallContext, RequestLife } from "../../shared/http/callContext.ts";
+import { type CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { jsonText, readError } from "../../shared/jsonrpc/answers.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError, type RpcErrorKind } from "../../shared/jsonrpc/errors.ts";
 
@@ -17,8 +17,11 @@ export const EDGE_PING_MS = 200;
  */
 export const CORE_SILENCE_MS = 700;
 
-/** Methods of the connection itself: to follow a topic, to end that, and to get the feed. */
-export const [FOLLOW, UNFOLLOW, FEED] = ["core_follow", "core_unfollow", "core_feed"];
+/**
+ * Methods of the connection itself: to follow a topic, to end that, to get the feed, and to say that the client of a call has gone
+ * whose result is still waited for.
+ */
+export const [FOLLOW, UNFOLLOW, FEED, GONE] = ["core_follow", "core_unfollow", "core_feed", "core_gone"];
 
 /**
  * Follows a topic. `begin` gets the results that stand now, as JSON values; `tell` each later one, as JSON text, and none before
@@ -109,13 +112,13 @@ export function fromOf({ transport, path, query, client, origin }: CallContext):
 	return { ws: transport === "ws", path, search: query.toString(), client, origin };
 }
 
-/** The context at the core: when the client's connection ends, only its edge knows. */
+/** The context at the core: when the client's connection ends, its edge says so. */
 export class RemoteContext implements CallContext {
 	readonly transport: "http" | "ws";
 	readonly path: string;
 	readonly client: Client;
 	readonly origin: string | null;
-	readonly life = LASTING;
+	readonly life = new ClientLife(0);
 	readonly connection = null;
 	readonly message = null;
 	readonly recovered: Recovered | undefined;
@@ -134,8 +137,6 @@ export class RemoteContext implements CallContext {
 		return new URLSearchParams(this.#search);
 	}
 }
-
-const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
 
 /** The topic's news: JSON text of its result. */
 export function topicMessage(topic: string, text: string): string {
