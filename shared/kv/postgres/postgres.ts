@@ -7,6 +7,7 @@ import { GroupCommit } from "../groupCommit.ts";
 import type { Change, SharedStore, Term } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
+import { GroupRead } from "./groupRead.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
 
 export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {}
@@ -36,7 +37,7 @@ const BYTES_PER_MS = 1024;
 /** Between two attempts. */
 const RETRY_MS = 50;
 
-const GET = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
+const GET = "SELECT key, value FROM leeward_store WHERE store = $1 AND key = ANY($2::text[])";
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 /**
@@ -82,6 +83,7 @@ class PostgresStore implements SharedStore {
 	readonly #lease: Lease;
 	readonly #clock: Clock;
 	readonly #group: GroupCommit;
+	readonly #reads: GroupRead;
 	#isClosed = false;
 	/** Sequence number of the last write attempt. */
 	#seq = 0;
@@ -95,16 +97,15 @@ class PostgresStore implements SharedStore {
 		this.term = { number: Number(parts.lease.epoch), secret: parts.lease.secret };
 		this.#clock = parts.clock;
 		this.#group = new GroupCommit((changes) => this.#commit(changes));
+		this.#reads = new GroupRead((keys) => this.#read(keys));
 	}
 
 	get isHeld(): boolean {
 		return this.#lease.isHeld;
 	}
 
-	async get(key: string): Promise<Buffer | null> {
-		const query = { name: "get", text: GET, values: [this.#store, key] };
-		const [row] = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
-		return row === undefined ? null : (row.value as Buffer);
+	get(key: string): Promise<Buffer | null> {
+		return this.#reads.get(key);
 	}
 
 	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
@@ -136,6 +137,12 @@ class PostgresStore implements SharedStore {
 		await this.#group.idle();
 		await this.#lease.release();
 		await this.#database.close();
+	}
+
+	async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
+		const query = { name: "get", text: GET, values: [this.#store, keys] };
+		const rows = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
+		return new Map(rows.map(({ key, value }) => [key as string, value as Buffer]));
 	}
 
 	/** Retries until `until` if the connection fails. `query` is called for each attempt: each write needs a new sequence number. */

@@ -1,0 +1,57 @@
+// Groups reads of single values into common queries: those of one turn of the event loop, and those that arrive while queries are
+// running. Each query costs a process more than what it reads.
+
+import { nextTurn } from "../../clock.ts";
+
+/** Values of one query at most. */
+const MAX_KEYS = 256;
+/** Queries at the same time, so that one that is slow does not hold up all others. */
+const AT_ONCE = 2;
+
+interface Read {
+	readonly key: string;
+	readonly resolve: (value: Buffer | null) => void;
+	readonly reject: (thrown: unknown) => void;
+}
+
+export class GroupRead {
+	readonly #query: (keys: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>;
+	#waiting: Read[] = [];
+	#running = 0;
+	#isDue = false;
+
+	/** `query` resolves to the values that there are, by their keys. */
+	constructor(query: (keys: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>) {
+		this.#query = query;
+	}
+
+	/** The value, or null. Rejects as its query does. */
+	get(key: string): Promise<Buffer | null> {
+		return new Promise((resolve, reject) => {
+			this.#waiting.push({ key, resolve, reject });
+			this.#startSoon();
+		});
+	}
+
+	#startSoon(): void {
+		if (this.#isDue || this.#running >= AT_ONCE || this.#waiting.length === 0) return;
+		this.#isDue = true;
+		void nextTurn().then(() => {
+			this.#isDue = false;
+			void this.#run(this.#waiting.splice(0, MAX_KEYS));
+			this.#startSoon();
+		});
+	}
+
+	async #run(group: readonly Read[]): Promise<void> {
+		this.#running += 1;
+		try {
+			const found = await this.#query([...new Set(group.map(({ key }) => key))]);
+			for (const { key, resolve } of group) resolve(found.get(key) ?? null);
+		} catch (thrown) {
+			for (const { reject } of group) reject(thrown);
+		}
+		this.#running -= 1;
+		this.#startSoon();
+	}
+}
