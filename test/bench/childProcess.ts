@@ -3,6 +3,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -53,6 +54,11 @@ export class MeasuredProcess {
 			this.#child.stdout?.on("data", read);
 			this.#child.once("exit", (code) => reject(new Error(`it ended with ${code}`)));
 		});
+	}
+
+	/** Calls `listener` with each line that it prints from now on. */
+	onLine(listener: (line: string) => void): void {
+		if (this.#child.stdout !== null) createInterface(this.#child.stdout).on("line", listener);
 	}
 
 	/** http://127.0.0.1:port, once it says where it listens. */

@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import httpProxy from "http-proxy";
 import { type Dispatcher, Pool } from "undici";
+import { WebSocket } from "ws";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { createBodySigner, createKey, keccak256 } from "../../shared/ethereum/signatures.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -30,6 +31,35 @@ const [RELAY_RECORD_BYTES, BOOST_RECORD_BYTES] = [360, 560];
 const JSON_HEADERS = { "content-type": "application/json" };
 
 const PARTS: Readonly<Record<string, () => void | Promise<void>>> = {
+	/** COUNT searchers on the feed of a relay. Prints for each transaction when the one in the middle and the last one had it. */
+	async searchers() {
+		const [count, arrivals] = [Number(process.env.COUNT), new Map<string, number[]>()];
+		for (let i = 0; i < count; i += 1) {
+			// What one client may have open is bounded.
+			const localAddress = `127.0.${1 + Math.floor(i / 200)}.${1 + (i % 200)}`;
+			await subscribed(TARGET_URL.replace("http", "ws"), localAddress, (hash) => {
+				const at = arrivals.get(hash) ?? [];
+				arrivals.set(hash, at);
+				at.push(performance.timeOrigin + performance.now());
+				if (at.length < count) return;
+				arrivals.delete(hash);
+				process.stdout.write(`told ${hash} ${at[Math.floor(count / 2)]} ${at.at(-1)}\n`);
+			});
+		}
+		process.stdout.write("searchers ready\n");
+	},
+	/** COUNT edges that do nothing but take the core's news, which they show SECRET. */
+	async edges() {
+		for (let i = 0; i < Number(process.env.COUNT); i += 1) {
+			const headers = { authorization: `Bearer ${process.env.SECRET}` };
+			const socket = new WebSocket(`${TARGET_URL.replace("http", "ws")}/internal`, { headers });
+			await new Promise((resolve) => socket.once("open", resolve));
+			socket.send(JSON.stringify([{ jsonrpc: "2.0", id: 1, method: "core_feed", params: [null] }]));
+			// The core closes one that gives no sign.
+			setInterval(() => socket.ping(), 200);
+		}
+		process.stdout.write("edges ready\n");
+	},
 	/** Parses a JSON body and answers a fixed result: what any relay in Node must at least spend on a request. */
 	echo() {
 		const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: `0x${"0".repeat(64)}` });
@@ -112,6 +142,19 @@ function postOf({ url = "/" }: IncomingMessage, body: Buffer): Dispatcher.Dispat
 function reply(response: ServerResponse, body: string | Buffer, status = 200): void {
 	const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
 	response.writeHead(status, headers).end(body);
+}
+
+/** A searcher on the feed; `told` is called with each hash. */
+async function subscribed(url: string, localAddress: string, told: (hash: string) => void): Promise<void> {
+	const socket = new WebSocket(url, { localAddress, perMessageDeflate: false, skipUTF8Validation: true });
+	await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+	const params = ["service_partialPendingTransactions"];
+	socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params }));
+	await new Promise((resolve) => socket.once("message", resolve));
+	socket.on("message", (data: Buffer) => {
+		const hash = /"hash":"(0x\w{64})"/.exec(data.toString("latin1"))?.[1];
+		if (hash !== undefined) told(hash);
+	});
 }
 
 interface Call {
