@@ -1,0 +1,189 @@
+// Three relays and two boosts under load while one fault after another happens to them. When it is over all is mended, and what
+// was acknowledged is waited for; then everything that was taken down is judged.
+
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { systemClock } from "../../shared/clock.ts";
+import { RelayClient } from "../support/relayClient.ts";
+import { SeededRandom } from "../support/seededRandom.ts";
+import { until } from "../support/until.ts";
+import { type Evidence, refundsOf, timeOf, told, violationsOf } from "./checks.ts";
+import type { Member } from "./cluster.ts";
+import { Faults } from "./faults.ts";
+import { type ScaleWorld, startScaleWorld } from "./scaleWorld.ts";
+import { Searchers } from "./searchers.ts";
+import { type Entry, Wallets } from "./wallets.ts";
+
+export interface ChaosOptions {
+	readonly seed: number;
+	/** Of faults. */
+	readonly seconds: number;
+	/** Users who begin in a second. */
+	readonly rate: number;
+	/** Between two faults, in ms, at least and at most. */
+	readonly pauses: readonly [number, number];
+	/** Takes each line of the report. */
+	readonly say: (line: string) => void;
+}
+
+/** What came of it. */
+export interface ChaosResult {
+	/** What did not hold, in words. */
+	readonly violations: readonly string[];
+	/** The logs of all processes, by name. */
+	readonly logs: ReadonlyMap<string, string>;
+}
+
+const CALM_MS = 90_000;
+const READY_MS = 60_000;
+const SEARCHERS_EACH = 2;
+/** Of ten requests so many go to a boost. */
+const BY_BOOST = 4;
+
+/** Runs it. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+	const { say, seconds, rate } = options;
+	const world = await startScaleWorld({ relays: 3, boosts: 2, accounts: rate * (seconds + 30) });
+	try {
+		const violations = await chaos(world, options);
+		for (const { process, current } of world.cluster.members)
+			world.cluster.logs.set(current, `${process?.stdout}${process?.stderr}`);
+		return { violations, logs: world.cluster.logs };
+	} finally {
+		await world.stop();
+		say("scale: all stopped");
+	}
+}
+
+async function chaos(
+	world: ScaleWorld,
+	{ seed, seconds, rate, pauses, say }: ChaosOptions,
+): Promise<readonly string[]> {
+	const { cluster, chain } = world;
+	const delay = monitorEventLoopDelay({ resolution: 20 });
+	delay.enable();
+	await until("a boost is ready", () => cluster.ready("boost").length > 0, READY_MS);
+	const random = new SeededRandom(seed + 1);
+	const wallets = new Wallets({ random, rate, entry: () => entryOf(world, random), account: world.account });
+	const searchers = new Searchers({
+		...{ random: new SeededRandom(seed + 2), relays: cluster.relays, each: SEARCHERS_EACH },
+		bidders: world.bidders,
+		nonceOf: async (address) => Number(await chain.rpc("eth_getTransactionCount", [address, "latest"])),
+		head: async () => Number(await chain.rpc("eth_blockNumber")),
+	});
+	searchers.start();
+	wallets.start();
+	const faults = new Faults(new SeededRandom(seed), cluster, pauses);
+	await faults.run(seconds * 1000, ({ kind, target, role, from }) => {
+		say(
+			`scale: ${timeOf(from)} ${kind} of ${target} (${role}), ${wallets.submitted.length} transactions signed`,
+		);
+	});
+	say(`scale: ${timeOf(systemClock.now())} calm`);
+	searchers.quieten();
+	await wallets.stop();
+	await until("a relay is ready", () => cluster.ready("relay").length > 0, READY_MS);
+	const isOpen = () =>
+		wallets.submitted.some(
+			({ ackedAt, ending, hash }) => ackedAt !== null && ending === null && !world.minedAt.has(hash),
+		);
+	await until("all that was acknowledged is mined", () => !isOpen(), CALM_MS).catch(() => {});
+	const end = systemClock.now();
+	const evidence: Evidence = {
+		...{ submitted: wallets.submitted, connections: searchers.connections, faults: faults.records, end },
+		...{
+			calls: world.calls(),
+			terms: await cluster.terms(),
+			blocks: world.builder.blocks(),
+			minedAt: world.minedAt,
+		},
+		readyTimes: new Map(cluster.relays.map(({ name, readyTimes }) => [name, readyTimes])),
+	};
+	const violations = [
+		...violationsOf(evidence),
+		...(await refundViolations(world, evidence)),
+		...endsOf(world),
+	];
+	await searchers.stop();
+	for (const line of figuresOf(evidence, searchers)) say(`scale: ${line}`);
+	say(
+		`scale: event loop of the test: 99 % ${Math.round(delay.percentile(99) / 1e6)} ms, most ${Math.round(delay.max / 1e6)} ms`,
+	);
+	for (const violation of violations) say(`scale: FAILED ${violation}`);
+	return violations;
+}
+
+/** Whom a host's router gives a user. */
+function entryOf({ cluster }: ScaleWorld, random: SeededRandom): Entry | null {
+	const wanted: Member["kind"] = random.below(10) < BY_BOOST ? "boost" : "relay";
+	const ready = cluster.ready(wanted);
+	return ready.length === 0 ? null : random.pick(ready);
+}
+
+/** Each refund is told once, and as it was paid. */
+async function refundViolations(
+	{ cluster, chain }: ScaleWorld,
+	evidence: Evidence,
+): Promise<readonly string[]> {
+	const { paid, unpaid } = refundsOf(evidence);
+	const [relay] = cluster.ready("relay");
+	if (relay === undefined) return ["no relay is ready in the end"];
+	const client = new RelayClient(relay.url);
+	const wrong: string[] = [];
+	const recipients = new Map(evidence.submitted.map(({ hash, refundRecipient }) => [hash, refundRecipient]));
+	for (const { target, backrun, wei } of paid) {
+		const read = async () => (await client.events(target)).filter(({ type }) => type === "refunded");
+		const refunds = await until(
+			`the refund of ${target}`,
+			async () => {
+				const found = await read();
+				return found.length > 0 && found;
+			},
+			10_000,
+		).catch(() => []);
+		const said = refunds.map((one) => `${String(one.paid)} for ${String(one.backrun)}`);
+		if (said.join() !== `${wei} for ${backrun}`)
+			wrong.push(`${target}: paid ${wei} for ${backrun}, told [${said.join("; ")}]`);
+		const recipient = recipients.get(target) ?? null;
+		if (recipient === null) continue;
+		const balance = BigInt(String(await chain.rpc("eth_getBalance", [recipient, "latest"])));
+		if (balance !== wei) wrong.push(`${target}: ${recipient} has ${balance}, not ${wei}`);
+	}
+	return [...unpaid, ...told("refund that was not told once", wrong, (text) => text)];
+}
+
+/** Processes end by what was done to them, and when they have lost their lease. */
+function endsOf({ cluster }: ScaleWorld): readonly string[] {
+	const found = cluster.ends.flatMap(({ process, code, signal, stdout, stderr, at }) => {
+		if (signal === "SIGKILL" || code === 0) return [];
+		if (/the store is another process's now, ending/.test(stdout)) return [];
+		return [`${process} at ${timeOf(at)} with ${code ?? signal}: ${stderr.slice(-300)}${stdout.slice(-600)}`];
+	});
+	return told("ended by itself", found, (text) => text);
+}
+
+function figuresOf(evidence: Evidence, searchers: Searchers): readonly string[] {
+	const { submitted, minedAt, connections, terms, calls } = evidence;
+	const acked = submitted.filter(({ ackedAt }) => ackedAt !== null).length;
+	const ended = submitted.filter(({ ending }) => ending !== null && ending.ackedAt !== null);
+	const refusals = new Map<string, number>();
+	for (const { answers } of submitted) {
+		for (const { error, fault } of answers) {
+			if (error === undefined && fault === undefined) continue;
+			const what = fault ?? `${error?.code} ${error?.message.slice(0, 60)}`;
+			refusals.set(what, (refusals.get(what) ?? 0) + 1);
+		}
+	}
+	const refused = submitted.filter(({ ackedAt }) => ackedAt === null);
+	const slowest = Math.max(
+		0,
+		...submitted.flatMap(({ answers }) => answers.map(({ at, askedAt }) => at - askedAt)),
+	);
+	return [
+		`${submitted.length} signed, ${acked} acknowledged, ${minedAt.size} mined, ${ended.length} ended by their users (${ended.filter(({ hash }) => minedAt.has(hash)).length} of them mined all the same)`,
+		`${refused.length} never acknowledged, ${refused.filter(({ hash }) => minedAt.has(hash)).length} of them mined all the same; slowest answer ${slowest} ms`,
+		`refusals: ${[...refusals].map(([what, count]) => `${count} × ${what}`).join(", ") || "none"}`,
+		`${terms.length} terms (${terms.map(({ process, from }) => `${process} ${timeOf(from)}`).join(", ")})`,
+		`${calls.length} calls to the builder; ${searchers.bids.length} bids, ${searchers.bids.filter(({ answer }) => answer.startsWith("0x")).length} taken; ${refundsOf(evidence).paid.length} refunds`,
+		`${connections.length} searchers' connections, shown ${connections.reduce((sum, { shown }) => sum + shown.size, 0)}`,
+	];
+}

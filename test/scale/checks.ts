@@ -1,0 +1,217 @@
+// What must hold of a cluster whatever happens to it, read from what users and searchers were answered, the builder's record, the
+// terms of the lease and the chain. Each fault found is told in words.
+
+import type { BuiltBlock } from "../devnet/blockMaker.ts";
+import type { FaultRecord } from "./faults.ts";
+import type { BuilderCall } from "./scaleWorld.ts";
+import type { Connection } from "./searchers.ts";
+import type { Term } from "./terms.ts";
+import type { Submitted } from "./wallets.ts";
+
+/** All that was taken down. */
+export interface Evidence {
+	readonly submitted: readonly Submitted[];
+	readonly connections: readonly Connection[];
+	readonly calls: readonly BuilderCall[];
+	readonly terms: readonly Term[];
+	readonly blocks: readonly BuiltBlock[];
+	readonly minedAt: ReadonlyMap<string, number>;
+	readonly faults: readonly FaultRecord[];
+	/** When each relay answered /readyz well, by its name. */
+	readonly readyTimes: ReadonlyMap<string, readonly { readonly from: number; readonly to: number | null }[]>;
+	/** Unix ms of the end. */
+	readonly end: number;
+}
+
+/** A request that was sent at a moment may reach the builder so much later, in ms: it is one request. */
+const ON_ITS_WAY_MS = 300;
+/** Searchers are shown a transaction within so much of each other, in ms. */
+const TOGETHER_MS = 1_000;
+/** Around it nothing may have happened to a connection that is judged, in ms. */
+const CALM_MS = 1_500;
+const MOST_SHOWN = 5;
+const SENDS = /^(eth_send|mev_send)/;
+
+/** Where each relay stands with the hour: Unix ms as a time of day, for logs beside it. */
+export function timeOf(ms: number): string {
+	return new Date(ms).toISOString().slice(11, 23);
+}
+
+/** All that does not hold. */
+export function violationsOf(evidence: Evidence): readonly string[] {
+	return [
+		...lostOf(evidence),
+		...sendersOf(evidence),
+		...endedOf(evidence),
+		...verdictsOf(evidence),
+		...twiceOf(evidence),
+		...apartOf(evidence),
+	];
+}
+
+/** What was acknowledged is mined, unless its user ended it. */
+function lostOf({ submitted, minedAt }: Evidence): readonly string[] {
+	const lost = submitted.filter(({ ackedAt, ending, hash }) => {
+		return ackedAt !== null && ending === null && !minedAt.has(hash);
+	});
+	return told("acknowledged and not mined", lost, describe);
+}
+
+/** A process sends for the term that it has: nothing once a later one has begun, but for what is on its way. */
+function sendersOf({ calls, terms }: Evidence): readonly string[] {
+	const found = calls.flatMap((call) => {
+		if (!isSend(call)) return [];
+		const own = terms.findLast(({ process }) => process === call.process);
+		if (own === undefined || call.at < own.from) return [`${at(call)} without ever having had the lease`];
+		const next = terms.find(({ epoch }) => epoch > own.epoch);
+		if (next === undefined || call.at <= next.from + ON_ITS_WAY_MS) return [];
+		return [`${at(call)} ${call.at - next.from} ms after ${next.process} had taken term ${next.epoch}`];
+	});
+	return told("sent to the builder by one that had not the lease", found, (text) => text);
+}
+
+/** What was cancelled or replaced is not sent once its user knows that it is. */
+function endedOf({ submitted, calls }: Evidence): readonly string[] {
+	const sends = calls.filter(isSend);
+	const byRaw = new Map<string, BuilderCall[]>();
+	for (const call of sends) {
+		for (const raw of call.text.match(/0x[0-9a-f]{100,}/g) ?? []) {
+			const known = byRaw.get(raw);
+			if (known === undefined) byRaw.set(raw, [call]);
+			else known.push(call);
+		}
+	}
+	const found = submitted.flatMap((one) => {
+		const ackedAt = one.ending?.ackedAt ?? null;
+		if (ackedAt === null) return [];
+		const late = (byRaw.get(one.raw) ?? []).filter((call) => call.at > ackedAt + ON_ITS_WAY_MS);
+		const [first] = late;
+		return first === undefined ? [] : [`${describe(one)}: ${late.length} times, first ${at(first)}`];
+	});
+	return told("sent though its end was acknowledged", found, (text) => text);
+}
+
+/** A sound transaction is never refused for good, and no cancel is told of one that it is unknown while it is pending. */
+function verdictsOf({ submitted, minedAt }: Evidence): readonly string[] {
+	const refused = submitted.filter(({ ackedAt, answers }) => {
+		return ackedAt === null && answers.some(({ error }) => error !== undefined && error.code !== -32_603);
+	});
+	const wrong = submitted.filter(({ answers, hash }) => {
+		return answers.some(({ result }) => typeof result === "string" && result !== hash);
+	});
+	const unknown = submitted.filter(({ notFoundAt, hash }) => {
+		return notFoundAt !== null && (minedAt.get(hash) ?? Number.POSITIVE_INFINITY) > notFoundAt + TOGETHER_MS;
+	});
+	return [
+		...told("sound and refused", refused, describe),
+		...told("answered with another hash", wrong, describe),
+		...told("acknowledged, and unknown to a cancel while pending", unknown, describe),
+	];
+}
+
+/** No connection is shown a transaction twice. */
+function twiceOf({ connections }: Evidence): readonly string[] {
+	const found = connections.flatMap(({ relay, since, shown }) =>
+		[...shown].flatMap(([hash, times]) =>
+			times.length === 1
+				? []
+				: [`${hash} on a websocket of ${relay} since ${timeOf(since)}: ${times.map(timeOf).join(", ")}`],
+		),
+	);
+	return told("shown twice on one connection", found, (text) => text);
+}
+
+/** Connections that nothing happened to are shown the same within a second. */
+function apartOf(evidence: Evidence): readonly string[] {
+	const { connections, end } = evidence;
+	const first = new Map<string, number>();
+	for (const { shown } of connections) {
+		for (const [hash, [time = 0]] of shown) first.set(hash, Math.min(time, first.get(hash) ?? time));
+	}
+	const found = [...first].flatMap(([hash, time]) => {
+		const [from, to] = [time - CALM_MS, time + CALM_MS];
+		if (to > end || !isCalm(evidence, from, to)) return [];
+		return connections.flatMap(({ relay, since, endedAt, shown }) => {
+			if (since > from || (endedAt ?? end) < to || !isWell(evidence, relay, from, to)) return [];
+			const own = shown.get(hash)?.[0];
+			if (own !== undefined && own - time <= TOGETHER_MS) return [];
+			const late = own === undefined ? "never" : `${own - time} ms later`;
+			return [`${hash}, first shown ${timeOf(time)}: ${late} on a websocket of ${relay}`];
+		});
+	});
+	return told("not shown within a second of the others", found, (text) => text);
+}
+
+/** Whether the core stood the same and untouched, and no fault of the database began. */
+function isCalm(evidence: Evidence, from: number, to: number): boolean {
+	const core = evidence.terms.findLast(({ from: begun }) => begun <= from);
+	if (core === undefined || evidence.terms.some((term) => term.from > from && term.from < to)) return false;
+	return isWell(evidence, core.process.split(".")[0] ?? "", from, to);
+}
+
+/** Whether a relay was ready and nothing was done to it. */
+function isWell({ faults, readyTimes }: Evidence, relay: string, from: number, to: number): boolean {
+	const wasReady = (readyTimes.get(relay) ?? []).some((one) => {
+		return one.from <= from && (one.to ?? Number.POSITIVE_INFINITY) >= to;
+	});
+	const isTouched = faults.some((fault) => {
+		const touches = fault.target === relay || (fault.kind.startsWith("core") && fault.role !== "edge");
+		return touches && fault.from <= to && (fault.to ?? Number.POSITIVE_INFINITY) >= from;
+	});
+	return wasReady && !isTouched;
+}
+
+/** What the status of a target must tell of its refunds: each that a block paid, once. */
+export interface PaidRefund {
+	readonly target: string;
+	readonly backrun: string;
+	readonly wei: bigint;
+}
+
+/** Refunds that the builder paid, as its blocks have them; where one was due and not paid, in words. */
+export function refundsOf({ blocks }: Evidence): {
+	readonly paid: readonly PaidRefund[];
+	readonly unpaid: readonly string[];
+} {
+	const paid: PaidRefund[] = [];
+	const unpaid: string[] = [];
+	for (const { orders, number } of blocks) {
+		for (const { kind, hashes, refunds } of orders) {
+			const [target, backrun] = hashes;
+			if (kind !== "bundle" || target === undefined || backrun === undefined) continue;
+			const [refund] = refunds;
+			if (refund?.hash == null)
+				unpaid.push(`${backrun} behind ${target} in block ${number}: ${refund?.skipped ?? "none asked for"}`);
+			else paid.push({ target, backrun, wei: refund.amount });
+		}
+	}
+	return { paid, unpaid: told("bid that was mined without a refund", unpaid, (text) => text) };
+}
+
+function isSend({ method, text }: BuilderCall): boolean {
+	// An empty bundle is a cancel.
+	return SENDS.test(method) && /0x[0-9a-f]{100,}/.test(text);
+}
+
+function at({ at: time, process, method }: BuilderCall): string {
+	return `${timeOf(time)} ${method} by ${process}`;
+}
+
+/** A transaction with what its user was answered. */
+export function describe({ hash, path, nonce, from, ackedAt, ending, answers }: Submitted): string {
+	const said = answers.slice(-4).map(({ at: time, by, result, error, fault }) => {
+		return `${timeOf(time)} ${by}: ${fault ?? JSON.stringify(error ?? result)}`;
+	});
+	const acked = ackedAt === null ? "never acknowledged" : `acknowledged ${timeOf(ackedAt)}`;
+	const ended =
+		ending === null
+			? ""
+			: `, ${ending.kind} acknowledged ${ending.ackedAt === null ? "never" : timeOf(ending.ackedAt)}`;
+	return `${hash} of ${from} nonce ${nonce} on ${path}, ${acked}${ended} [${said.join(" | ")}]`;
+}
+
+/** The first of those found, and their number. */
+export function told<T>(what: string, found: readonly T[], text: (one: T) => string): readonly string[] {
+	if (found.length === 0) return [];
+	return [`${found.length} × ${what}:\n    ${found.slice(0, MOST_SHOWN).map(text).join("\n    ")}`];
+}
