@@ -29,11 +29,15 @@ export interface CancelsDependencies {
 	readonly failover: Failover;
 	/** Sends it. */
 	readonly reconciler: Reconciler;
-	/** Whether our relay accepts boost's information about clients; otherwise it takes all of them for one. */
-	readonly relayKnowsClient: () => boolean;
+	/**
+	 * Whether our relay accepts boost's information about clients; otherwise it takes all of them for one. Null: it has not been
+	 * heard yet.
+	 */
+	readonly relayKnowsClient: () => boolean | null;
 }
 
 const NOT_PENDING = "transaction not found or no longer pending";
+const NO_ROW = "the relay is out, and the journal does not hold it";
 const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
 
@@ -61,7 +65,7 @@ export class Cancels {
 			if (row.desired !== "cancelled") throw notPending();
 			return !bySender || row.bySender || this.#cancelForAll(row, state);
 		}
-		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isUnavailable;
+		const relayJudges = relayKnowsClient() === true && !upstreams.relay.breaker.isUnavailable;
 		if (!may && !relayJudges) throw notPending();
 		// An owner at the relay alone takes back its wish there; what the row's owners want stays.
 		if (!may && !isHolder(row.at.relay)) return this.#unknown(hash, state);
@@ -200,11 +204,13 @@ export class Cancels {
 	/** A hash without a row may still be known to our relay: submitted there directly, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { reconciler, relayKnowsClient } = this.#dependencies;
-		if (!relayKnowsClient() && state.caller.signer === null) throw notPending();
+		const knowsClient = relayKnowsClient();
+		if (knowsClient !== true && state.caller.signer === null)
+			throw knowsClient === false ? notPending() : unavailable(NO_ROW);
 		const outcome = await reconciler.cancelAtRelay(hash, state);
 		if (outcome.kind === "done") return true;
 		if (outcome.kind === "rejected") throw verdictError(outcome.error);
-		throw unavailable("the relay is out, and the journal does not hold it");
+		throw unavailable(NO_ROW);
 	}
 
 	/** Its stage at the relay: null if that has no record, undefined without an answer. */

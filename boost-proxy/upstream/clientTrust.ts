@@ -16,8 +16,8 @@ export interface ClientTrustDependencies {
 
 /** Whether the relay accepts boost's information about clients. */
 export interface ClientTrust extends Component {
-	/** False until the relay has shown it. */
-	readonly isBelieved: boolean;
+	/** Null until the relay has been heard. */
+	readonly isBelieved: boolean | null;
 }
 
 /** Reserved for documentation, so that no client has it. https://www.rfc-editor.org/rfc/rfc5737 */
@@ -25,12 +25,13 @@ const TEST_ADDRESS = "192.0.2.113";
 const ASK_MS = 2_000;
 /** The relay's settings may change at each of its starts. */
 const AGAIN_MS = 5_000;
+/** While it has not been heard yet cancels are refused for that. */
+const FIRST_AGAIN_MS = 500;
 
 /** Asks the relay every few seconds which address it sees for a test client. */
 export function createClientTrust(dependencies: ClientTrustDependencies): ClientTrust {
 	const { relay, background, clock, log } = dependencies;
 	const stopping = new AbortController();
-	/** Null until the relay has answered once. */
 	let isBelieved: boolean | null = null;
 	const ask = async (): Promise<void> => {
 		const call = { method: "service_client", params: [] };
@@ -51,13 +52,13 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 	return {
 		name: "client trust",
 		get isBelieved() {
-			return isBelieved === true;
+			return isBelieved;
 		},
 		async start() {
 			background.run("client trust", async () => {
 				while (!stopping.signal.aborted) {
 					await ask();
-					await pause(clock, AGAIN_MS, stopping.signal);
+					await pause(clock, isBelieved === null ? FIRST_AGAIN_MS : AGAIN_MS, stopping.signal);
 				}
 			});
 		},

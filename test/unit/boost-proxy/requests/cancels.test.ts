@@ -120,6 +120,22 @@ scenario(
 	},
 );
 
+for (const [relay, relayKnowsClient, heard] of [
+	["does not take boost's word for clients", false, NOT_PENDING],
+	// A boost that has just started, or taken over, may be asked to cancel before its relay has ever answered.
+	["has not been heard of clients", null, /no relay available/],
+] as const) {
+	const name = `of what boost has no row of, at a relay that ${relay}: a client's word is no reason to ask it`;
+	scenario(
+		name,
+		async (fixture) => {
+			await assert.rejects(cancel(fixture), heard);
+			assert.deepEqual(fixture.relay.called, []);
+		},
+		{ relayKnowsClient },
+	);
+}
+
 scenario("a row without a holder is cancelled at once; a mined one is no longer pending", async (fixture) => {
 	const { journal, relay, submissions, request } = fixture;
 	await held(fixture, "relay");

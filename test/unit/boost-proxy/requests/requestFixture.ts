@@ -88,13 +88,15 @@ export interface RequestFixtureOptions {
 	readonly limits?: Parameters<typeof journalFixture>[0];
 	/** What an earlier process has left. */
 	readonly disk?: FakeDisk;
+	/** Whether the relay accepts boost's information about clients (default true); null: it has not been heard. */
+	readonly relayKnowsClient?: boolean | null;
 }
 
 /** Ends what the running test has started. */
 const ends: (() => Promise<void>)[] = [];
 
 export async function requestFixture(options: RequestFixtureOptions = {}) {
-	const { budgetMs = 10_000, dialect = "mevblocker" } = options;
+	const { budgetMs = 10_000, dialect = "mevblocker", relayKnowsClient = true } = options;
 	let triggers = 0;
 	const { journal, clock, disk } = await journalFixture(options.limits, options.disk);
 	const { rows } = journal;
@@ -122,7 +124,10 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	rows.onWork(() => {
 		triggers += 1;
 	});
-	const cancels = new Cancels({ rows, upstreams, failover, reconciler, relayKnowsClient: () => true });
+	const cancels = new Cancels({
+		...{ rows, upstreams, failover, reconciler },
+		relayKnowsClient: () => relayKnowsClient,
+	});
 	const submissions = new Submissions({
 		...{ rows, upstreams, failover, reconciler, cancels, clock, log: silentLogger, chainId: () => chain.id },
 		fork: () => PRAGUE,
