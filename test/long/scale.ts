@@ -13,15 +13,11 @@ interface LongScaleOptions {
 	readonly say: (line: string) => void;
 }
 
-const RATE = 25;
-/** Between two faults, in ms, at least and at most. */
-const PAUSES = [1_000, 5_000] as const;
-
 /** Runs it; true where everything held. */
 export async function longScale({ seed, minutes, say }: LongScaleOptions): Promise<boolean> {
 	say(`scale: ${minutes} minutes, --seed ${seed}`);
 	const seconds = Math.round(minutes * 60);
-	const { violations, logs } = await runChaos({ seed, seconds, rate: RATE, pauses: PAUSES, say });
+	const { violations, logs } = await runChaos({ seed, seconds, say });
 	if (violations.length > 0) {
 		const folder = mkdtempSync(join(tmpdir(), "leeward-scale-"));
 		for (const [name, text] of logs) writeFileSync(join(folder, `${name}.log`), text);

@@ -17,10 +17,6 @@ export interface ChaosOptions {
 	readonly seed: number;
 	/** Of faults. */
 	readonly seconds: number;
-	/** Users who begin in a second. */
-	readonly rate: number;
-	/** Between two faults, in ms, at least and at most. */
-	readonly pauses: readonly [number, number];
 	/** Takes each line of the report. */
 	readonly say: (line: string) => void;
 }
@@ -33,6 +29,10 @@ export interface ChaosResult {
 	readonly logs: ReadonlyMap<string, string>;
 }
 
+/** Users who begin in a second. */
+const RATE = 20;
+/** Between two faults, in ms, at least and at most. */
+const PAUSES = [500, 2_500] as const;
 const CALM_MS = 90_000;
 const READY_MS = 60_000;
 const SEARCHERS_EACH = 2;
@@ -41,8 +41,8 @@ const BY_BOOST = 4;
 
 /** Runs it. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-	const { say, seconds, rate } = options;
-	const world = await startScaleWorld({ relays: 3, boosts: 2, accounts: rate * (seconds + 30) });
+	const { say, seconds } = options;
+	const world = await startScaleWorld({ relays: 3, boosts: 2, accounts: RATE * (seconds + 30) });
 	try {
 		const violations = await chaos(world, options);
 		for (const { process, current } of world.cluster.members)
@@ -54,16 +54,18 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	}
 }
 
-async function chaos(
-	world: ScaleWorld,
-	{ seed, seconds, rate, pauses, say }: ChaosOptions,
-): Promise<readonly string[]> {
+async function chaos(world: ScaleWorld, { seed, seconds, say }: ChaosOptions): Promise<readonly string[]> {
 	const { cluster, chain } = world;
 	const delay = monitorEventLoopDelay({ resolution: 20 });
 	delay.enable();
 	await until("a boost is ready", () => cluster.ready("boost").length > 0, READY_MS);
 	const random = new SeededRandom(seed + 1);
-	const wallets = new Wallets({ random, rate, entry: () => entryOf(world, random), account: world.account });
+	const wallets = new Wallets({
+		random,
+		rate: RATE,
+		entry: () => entryOf(world, random),
+		account: world.account,
+	});
 	const searchers = new Searchers({
 		...{ random: new SeededRandom(seed + 2), relays: cluster.relays, each: SEARCHERS_EACH },
 		bidders: world.bidders,
@@ -72,7 +74,7 @@ async function chaos(
 	});
 	searchers.start();
 	wallets.start();
-	const faults = new Faults(new SeededRandom(seed), cluster, pauses);
+	const faults = new Faults(new SeededRandom(seed), cluster, PAUSES);
 	await faults.run(seconds * 1000, ({ kind, target, role, from }) => {
 		say(
 			`scale: ${timeOf(from)} ${kind} of ${target} (${role}), ${wallets.submitted.length} transactions signed`,
