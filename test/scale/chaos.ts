@@ -91,7 +91,13 @@ async function chaos(world: ScaleWorld, { seed, seconds, say }: ChaosOptions): P
 	await until("all that was acknowledged is mined", () => !isOpen(), CALM_MS).catch(() => {});
 	const end = systemClock.now();
 	const evidence: Evidence = {
-		...{ submitted: wallets.submitted, connections: searchers.connections, faults: faults.records, end },
+		...{
+			submitted: wallets.submitted,
+			connections: searchers.connections,
+			faults: faults.records,
+			ends: cluster.ends,
+			end,
+		},
 		...{
 			calls: world.calls(),
 			terms: await cluster.terms(),

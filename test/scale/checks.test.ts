@@ -40,7 +40,7 @@ function evidence(over: Partial<Evidence> = {}): Evidence {
 			{ epoch: 1, process: FIRST ?? "", from: 0 },
 			{ epoch: 2, process: SECOND ?? "", from: 20_000 },
 		],
-		...{ blocks: [], minedAt: new Map([[HASH, 2_000]]), faults: [], end: 60_000 },
+		...{ blocks: [], minedAt: new Map([[HASH, 2_000]]), faults: [], ends: [], end: 60_000 },
 		readyTimes: new Map([
 			["relay1", [{ from: 0, to: null }]],
 			["relay2", [{ from: 0, to: null }]],
@@ -125,6 +125,15 @@ const ROWS: readonly (readonly [string, Partial<Evidence>, RegExp | null])[] = [
 			faults: [{ ...FAULT, target: "relay3" }],
 		},
 		/within a second/,
+	],
+	["a websocket that ends", { connections: [connection("relay1", [], { endedAt: 9_000 })] }, /broken though/],
+	[
+		"a websocket whose relay ends",
+		{
+			connections: [connection("relay1", [], { endedAt: 9_000 })],
+			ends: [{ process: FIRST ?? "", at: 9_100 }],
+		},
+		null,
 	],
 	[
 		"a core that changes",

@@ -19,6 +19,8 @@ export interface Evidence {
 	readonly faults: readonly FaultRecord[];
 	/** When each relay answered /readyz well, by its name. */
 	readonly readyTimes: ReadonlyMap<string, readonly { readonly from: number; readonly to: number | null }[]>;
+	/** Processes that ended, and when, in Unix ms. */
+	readonly ends: readonly { readonly process: string; readonly at: number }[];
 	/** Unix ms of the end. */
 	readonly end: number;
 }
@@ -27,6 +29,8 @@ export interface Evidence {
 const ON_ITS_WAY_MS = 300;
 /** Searchers are shown a transaction within so much of each other, in ms. */
 const TOGETHER_MS = 1_000;
+/** A process may close its websockets so long before it ends, and its clients may hear of its end so much later, in ms. */
+const [DRAIN_MS, HEARD_MS] = [8_000, 1_000];
 /** Around it nothing may have happened to a connection that is judged, in ms. */
 const CALM_MS = 1_500;
 const MOST_SHOWN = 5;
@@ -46,6 +50,7 @@ export function violationsOf(evidence: Evidence): readonly string[] {
 		...verdictsOf(evidence),
 		...twiceOf(evidence),
 		...apartOf(evidence),
+		...brokenOf(evidence),
 	];
 }
 
@@ -142,11 +147,23 @@ function apartOf(evidence: Evidence): readonly string[] {
 	return told("not shown within a second of the others", found, (text) => text);
 }
 
+/** A websocket ends with its relay's process, and with nobody else's. */
+function brokenOf({ connections, ends, end }: Evidence): readonly string[] {
+	const found = connections.flatMap(({ relay, since, endedAt, end: why }) => {
+		if (endedAt === null || endedAt > end) return [];
+		const isOwn = ends.some(({ process, at: ended }) => {
+			return relayOf(process) === relay && ended > endedAt - HEARD_MS && ended < endedAt + DRAIN_MS;
+		});
+		return isOwn ? [] : [`a websocket of ${relay} since ${timeOf(since)} ended ${timeOf(endedAt)}: ${why}`];
+	});
+	return told("broken though its relay lived", found, (text) => text);
+}
+
 /** Whether the core stood the same and untouched, and no fault of the database began. */
 function isCalm(evidence: Evidence, from: number, to: number): boolean {
 	const core = evidence.terms.findLast(({ from: begun }) => begun <= from);
 	if (core === undefined || evidence.terms.some((term) => term.from > from && term.from < to)) return false;
-	return isWell(evidence, core.process.split(".")[0] ?? "", from, to);
+	return isWell(evidence, relayOf(core.process), from, to);
 }
 
 /** Whether a relay was ready and nothing was done to it. */
@@ -186,6 +203,11 @@ export function refundsOf({ blocks }: Evidence): {
 		}
 	}
 	return { paid, unpaid: told("bid that was mined without a refund", unpaid, (text) => text) };
+}
+
+/** The relay that a process is a life of. */
+function relayOf(process: string): string {
+	return process.split(".")[0] ?? "";
 }
 
 function isSend({ method, text }: BuilderCall): boolean {

@@ -98,7 +98,7 @@ export class Faults {
 		const cluster = this.#cluster;
 		const { kind, lasts } = draw;
 		const core = await cluster.core();
-		const member = kind === "drain" ? core : this.#memberFor(draw, core);
+		const member = this.#memberFor(draw, core);
 		const record: FaultRecord = {
 			kind,
 			target: kind === "postgres" ? "postgres" : member.name,
@@ -135,14 +135,16 @@ export class Faults {
 
 	/** An edge loses the core, or the core all edges. */
 	#cutOff(how: Cut, member: Member, core: Member): void {
-		if (member === core || member.kind === "boost") core.internal?.cut(how);
+		if (member === core) core.internal?.cut(how);
 		else core.internal?.cut(how, member.process?.pid ?? 0);
 	}
 
-	#memberFor({ role, index }: Draw, core: Member): Member {
+	#memberFor({ kind, role, index }: Draw, core: Member): Member {
 		const { boosts, relays } = this.#cluster;
 		const edges = relays.filter((one) => one !== core);
-		const of = role === "core" ? [core] : role === "edge" ? edges : boosts;
+		// What happens between relays happens to no boost, and a drain is the core's.
+		const isBetween = kind.startsWith("core");
+		const of = kind === "drain" || role === "core" ? [core] : role === "boost" && !isBetween ? boosts : edges;
 		return of[index % Math.max(1, of.length)] ?? core;
 	}
 }

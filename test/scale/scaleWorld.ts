@@ -1,7 +1,7 @@
 // What the tests of several relays share: a real chain whose builder builds a block in each slot, a cluster on one PostgreSQL, and
 // a builder's record that tells which process sent what.
 
-import { systemClock } from "../../shared/clock.ts";
+import { pause, systemClock } from "../../shared/clock.ts";
 import { type DevBuilder, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { EMITTER, PAYER } from "../support/biddingFixture.ts";
@@ -14,6 +14,8 @@ export interface ScaleWorldOptions {
 	readonly boosts: number;
 	/** Users' accounts with money. */
 	readonly accounts: number;
+	/** Whether blocks are built by the test alone. Default: one in each slot. */
+	readonly manual?: boolean;
 }
 
 /** A call to the builder. */
@@ -43,6 +45,8 @@ export interface ScaleWorld {
 }
 
 const SLOT_SECONDS = 1;
+/** How often the blocks are looked at. */
+const NOTE_MS = 50;
 const BIDDERS = 24;
 const FIRST_ACCOUNT = 3_000_000;
 const FIRST_BIDDER = 2_990_000;
@@ -50,7 +54,9 @@ const FIRST_BIDDER = 2_990_000;
 const CHAIN_BATCH = 16;
 const ETHER = 10n ** 18n;
 const BOOST_SECRET = "boosts and relays of one cluster";
-const COMMON = { BOOST_SECRET, TRUST_PROXY: "1", RATE_LIMIT_RPS: "0", TX_TTL_BLOCKS: "1000" };
+/** A host would wait longer; here a process that drains is to be back soon. */
+const DRAIN_SECONDS = "2";
+const COMMON = { BOOST_SECRET, TRUST_PROXY: "1", RATE_LIMIT_RPS: "0", TX_TTL_BLOCKS: "1000", DRAIN_SECONDS };
 
 /** Starts it all; the caller stops it. */
 export async function startScaleWorld(options: ScaleWorldOptions): Promise<ScaleWorld> {
@@ -64,7 +70,10 @@ export async function startScaleWorld(options: ScaleWorldOptions): Promise<Scale
 	const bidders = await funded(chain, FIRST_BIDDER, BIDDERS);
 	const accounts = [...(await funded(chain, FIRST_ACCOUNT, options.accounts))];
 	await chain.rpc("evm_mine", []);
-	const builder = await startDevBuilder({ chain, slotSeconds: SLOT_SECONDS, recordLimit: 1_000_000 });
+	const builder = await startDevBuilder({
+		...{ chain, slotSeconds: SLOT_SECONDS, recordLimit: 1_000_000 },
+		manual: options.manual ?? false,
+	});
 	const common = { ...COMMON, ETH_RPC_URL: chain.url, SLOT_SECONDS: String(SLOT_SECONDS) };
 	const cluster = await Cluster.start({
 		...{ relays: options.relays, boosts: options.boosts },
@@ -84,7 +93,13 @@ export async function startScaleWorld(options: ScaleWorldOptions): Promise<Scale
 		for (; known < blocks.length; known++)
 			for (const hash of blocks[known]?.transactions ?? []) minedAt.set(hash, systemClock.now());
 	};
-	const noting = setInterval(note, 50);
+	let isOver = false;
+	const noting = (async () => {
+		while (!isOver) {
+			note();
+			await pause(systemClock, NOTE_MS);
+		}
+	})();
 	return {
 		...{ chain, builder, cluster, bidders, minedAt },
 		account: () => accounts.pop() ?? null,
@@ -93,7 +108,8 @@ export async function startScaleWorld(options: ScaleWorldOptions): Promise<Scale
 				...{ at, method, process: path.slice(1), text: JSON.stringify(params) },
 			})),
 		async stop() {
-			clearInterval(noting);
+			isOver = true;
+			await noting;
 			await cluster.stop();
 			await builder.stop();
 			await chain.stop();
