@@ -56,7 +56,7 @@ export class SearcherMarket {
 		this.auctioneer = auctioneer;
 		this.#bidding = new Bidding(options, dependencies, { ...parts, auctioneer });
 		this.#plain = new PlainBundles(options, dependencies, parts);
-		this.#settlement = new Settlement(options, dependencies, { table, ledger, auctioneer });
+		this.#settlement = new Settlement(options, dependencies, { ...parts, auctioneer });
 		transactions.records.subscribe((record, before, event) => {
 			// The record says so by now: a bid may arrive immediately.
 			if (event.type === "shared") this.#publish(record.hash);

@@ -1,11 +1,13 @@
 // For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
-// and what refund was due and paid; then updates the bidders' status and records what was paid.
+// and what refund was due and paid; then updates the bidders' status and records what was paid. What a relay sent in its last
+// moment nobody has written down: in the first block of the next one a refund that was paid to the wei is taken for one.
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
 import type { BidOut } from "../auction/bidsOut.ts";
 import type { BundleTable } from "../auction/bundleTable.ts";
 import { paymentOf } from "../auction/payments.ts";
+import { bundleHash } from "../domain/bundle.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
@@ -41,6 +43,8 @@ interface SettlementParts {
 	readonly table: BundleTable;
 	readonly auctioneer: Auctioneer;
 	readonly ledger: PaymentLedger;
+	/** Names of the builders that pay refunds. */
+	readonly refundingBuilders: readonly string[];
 }
 
 /** Reads refunds from the chain. */
@@ -48,9 +52,13 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"transactions" | "payments" | "sender" | "forkAt" | "background" | "log"
+		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "clock" | "log"
 	>;
 	readonly #parts: SettlementParts;
+	/** In ms since the epoch. */
+	readonly #since: number;
+	/** The next block when it first ran: the last one for which a relay before this one can have sent bundles. */
+	#firstBlock: number | null = null;
 	/** The inclusion event of each record that was settled last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	/** Whether there may be something to settle that the current run has not seen. */
@@ -61,10 +69,12 @@ export class Settlement {
 		this.#options = options;
 		this.#deps = dependencies;
 		this.#parts = parts;
+		this.#since = dependencies.clock.now();
 	}
 
 	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
 	run(): void {
+		this.#firstBlock ??= this.#deps.tip.next()?.number ?? null;
 		this.#due = true;
 		if (this.#running) return;
 		this.#running = true;
@@ -129,10 +139,18 @@ export class Settlement {
 	#openInclusion(record: TransactionRecord, blockHash: string): LifeEvent | null {
 		if (!isMined(record.stage)) return null;
 		const round = this.#parts.auctioneer.rounds.find(record.hash, blockHash);
-		if ((round?.behind ?? []).length === 0 && bundledFor(record).length === 0) return null;
+		const isKnown = (round?.behind ?? []).length > 0 || bundledFor(record).length > 0;
+		if (!isKnown && !this.#mayBeUnwritten(record)) return null;
 		const since = record.events.findLastIndex((event) => event.type === "included");
 		const told = record.events.findLastIndex((event) => event.type === "refunded");
 		return told < since ? (record.events[since] ?? null) : null;
+	}
+
+	/** Whether a relay before this one may have sent a bundle for the record's block without having written that down. */
+	#mayBeUnwritten({ block, events }: TransactionRecord): boolean {
+		if (this.#firstBlock === null || block === null || block > this.#firstBlock) return false;
+		const included = events.findLast(({ type }) => type === "included");
+		return included !== undefined && included.at >= this.#since;
 	}
 
 	/** The bid that is judged. Others may have brought the same backrun: a proven one goes first, then one that still has a place. */
@@ -144,7 +162,7 @@ export class Settlement {
 		return behind.find(isProven) ?? behind.find(isPlaced) ?? behind.at(-1) ?? null;
 	}
 
-	/** The backrun right behind the transaction, if its bundle was out for that block; else null. */
+	/** The backrun right behind the transaction, if its bundle was out for that block, or must have been; else null. */
 	async #landed(record: TransactionRecord, block: PaidBlock, blockHash: string): Promise<Landed | null> {
 		const { payments, sender } = this.#deps;
 		const place = block.transactions.findIndex((tx) => tx.hash === record.hash);
@@ -154,17 +172,25 @@ export class Settlement {
 		const out = this.#out(this.#parts.auctioneer.rounds.find(record.hash, blockHash));
 		// After a restart only the events are left, which do not list all where there were many.
 		const all = out === null ? bundledFor(record).filter(({ backrun }) => backrun === tx.hash) : [];
-		const bundled = out === null ? all.at(-1) : bundledAs(out);
-		if (bundled === undefined) return null;
-		const recipient = bundled.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
+		const known = out === null ? all.at(-1) : bundledAs(out);
+		if (known === undefined && !this.#mayBeUnwritten(record)) return null;
+		const recipient = known?.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
 		const { fees, transfers } = await payments.brought(tx.hash, block);
-		const builders = new Set(out === null ? all.flatMap((one) => one.builders) : out.builders);
+		const told = out === null ? all.flatMap((one) => one.builders) : out.builders;
+		const builders = new Set(known === undefined ? this.#parts.refundingBuilders : told);
+		const bundled = known ?? {
+			bundle: bundleHash([record.hash, tx.hash]),
+			...{ backrun: tx.hash, bid: String(transfers ?? 0n) },
+		};
 		const terms = [...builders].flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
 		const brought = fees + (transfers ?? BigInt(bundled.bid));
 		const isNew = await this.#isNew(recipient, record.from, block);
 		// Who had sent it before a restart is no longer known.
 		const bidder = out?.bidder ?? { owner: null, client: null, sender: tx.from };
-		return { record, bundled, bidder, index, recipient, isNew, transfers, brought, terms };
+		const landed = { record, bundled, bidder, index, recipient, isNew, transfers, brought, terms };
+		if (known !== undefined) return landed;
+		const refund = refundsOf({ ...block, fork: this.#deps.forkAt(block.timestamp) }, [landed]).get(record);
+		return refund !== undefined && refund.paid !== "0" && refund.paid === refund.owed ? landed : null;
 	}
 
 	/** Read only where it changes what a refund costs; a sender has paid for its transaction, so its account is there. */
