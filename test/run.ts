@@ -53,6 +53,7 @@ const LAST = [
 	"test/integration/transport/eventLoop.test.ts",
 	"test/integration/transport/eventLoopRecoveries.test.ts",
 	"test/integration/transport/eventLoopBlobs.test.ts",
+	"test/scale/takeover.test.ts",
 	"test/scale/chaos.test.ts",
 ];
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */

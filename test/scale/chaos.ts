@@ -6,7 +6,7 @@ import { systemClock } from "../../shared/clock.ts";
 import { RelayClient } from "../support/relayClient.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { until } from "../support/until.ts";
-import { type Evidence, refundsOf, timeOf, told, violationsOf } from "./checks.ts";
+import { type Evidence, openOf, refundsOf, timeOf, told, violationsOf } from "./checks.ts";
 import type { Member } from "./cluster.ts";
 import { Faults } from "./faults.ts";
 import { type ScaleWorld, startScaleWorld } from "./scaleWorld.ts";
@@ -30,7 +30,7 @@ export interface ChaosResult {
 }
 
 /** Users who begin in a second. */
-const RATE = 20;
+const RATE = 12;
 /** Between two faults, in ms, at least and at most. */
 const PAUSES = [500, 2_500] as const;
 const CALM_MS = 90_000;
@@ -84,10 +84,7 @@ async function chaos(world: ScaleWorld, { seed, seconds, say }: ChaosOptions): P
 	searchers.quieten();
 	await wallets.stop();
 	await until("a relay is ready", () => cluster.ready("relay").length > 0, READY_MS);
-	const isOpen = () =>
-		wallets.submitted.some(
-			({ ackedAt, ending, hash }) => ackedAt !== null && ending === null && !world.minedAt.has(hash),
-		);
+	const isOpen = () => openOf({ submitted: wallets.submitted, minedAt: world.minedAt }).length > 0;
 	await until("all that was acknowledged is mined", () => !isOpen(), CALM_MS).catch(() => {});
 	const end = systemClock.now();
 	const evidence: Evidence = {

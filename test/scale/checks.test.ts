@@ -60,6 +60,16 @@ const ROWS: readonly (readonly [string, Partial<Evidence>, RegExp | null])[] = [
 		{ submitted: [submitted({ ackedAt: null })], minedAt: new Map() },
 		null,
 	],
+	[
+		"one behind a nonce that was never taken",
+		{ submitted: [submitted({ nonce: 1 })], minedAt: new Map() },
+		null,
+	],
+	[
+		"one behind a nonce that is mined",
+		{ submitted: [submitted(), submitted({ nonce: 1, hash: `0x${"bb".repeat(32)}` })] },
+		/acknowledged and not mined/,
+	],
 	["an old holder's request on its way", { calls: [sent(20_200)] }, null],
 	["an old holder's late request", { calls: [sent(20_400)] }, /had not the lease/],
 	["the next holder's request", { calls: [sent(20_400, SECOND)] }, null],

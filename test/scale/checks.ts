@@ -54,12 +54,25 @@ export function violationsOf(evidence: Evidence): readonly string[] {
 	];
 }
 
-/** What was acknowledged is mined, unless its user ended it. */
-function lostOf({ submitted, minedAt }: Evidence): readonly string[] {
-	const lost = submitted.filter(({ ackedAt, ending, hash }) => {
-		return ackedAt !== null && ending === null && !minedAt.has(hash);
+/** What was acknowledged is mined, unless its user ended it, or a nonce before it was never taken. */
+function lostOf(evidence: Pick<Evidence, "submitted" | "minedAt">): readonly string[] {
+	return told("acknowledged and not mined", openOf(evidence), describe);
+}
+
+/** What was acknowledged and must be mined, and is not. */
+export function openOf({
+	submitted,
+	minedAt,
+}: Pick<Evidence, "submitted" | "minedAt">): readonly Submitted[] {
+	const mined = new Map<string, Set<number>>();
+	for (const { hash, from, nonce } of submitted) {
+		if (minedAt.has(hash)) mined.set(from, (mined.get(from) ?? new Set()).add(nonce));
+	}
+	return submitted.filter(({ ackedAt, ending, hash, from, nonce }) => {
+		if (ackedAt === null || ending !== null || minedAt.has(hash)) return false;
+		const before = Array.from({ length: nonce }, (_, i) => i);
+		return before.every((one) => mined.get(from)?.has(one) === true);
 	});
-	return told("acknowledged and not mined", lost, describe);
 }
 
 /** A process sends for the term that it has: nothing once a later one has begun, but for what is on its way. */

@@ -44,7 +44,8 @@ export interface ScaleWorld {
 	stop(): Promise<void>;
 }
 
-const SLOT_SECONDS = 1;
+/** Longer than a machine that is busy with all of this needs for a block. */
+const SLOT_SECONDS = 2;
 /** How often the blocks are looked at. */
 const NOTE_MS = 50;
 const BIDDERS = 24;
