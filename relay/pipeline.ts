@@ -182,11 +182,25 @@ export class Pipeline {
 	 * here or the client may not cancel it, without saying which. Throws if the store fails.
 	 */
 	async cancel(request: CancelRequest): Promise<boolean> {
+		let archived: TransactionRecord | null = null;
+		let fault: { readonly thrown: unknown } | null = null;
+		try {
+			// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
+			archived = await this.#deps.transactions.archived(request.hash);
+		} catch (thrown) {
+			fault = { thrown };
+		}
+		if (await this.#cancelFound(request, archived)) return true;
+		// It may be archived: nobody is told more than that it can't be read.
+		if (fault !== null) throw fault.thrown;
+		return false;
+	}
+
+	/** Cancels what is in memory or was archived, if the request may. */
+	async #cancelFound(request: CancelRequest, archived: TransactionRecord | null): Promise<boolean> {
 		const { transactions } = this.#deps;
 		const { pool, records } = transactions;
 		const { hash } = request;
-		// Read even if it is in memory: response times must not tell whether the hash is known. The cancel works without it.
-		const archived = await transactions.archived(hash).catch(() => null);
 		// Only the pool has one that is being written for the first time.
 		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? archived;

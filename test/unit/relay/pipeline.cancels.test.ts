@@ -150,6 +150,20 @@ for (const [what, held, ok, isCancelled, stages] of WRITING) {
 	});
 }
 
+scenario(
+	"while nothing can be read only those in memory are cancelled, and of no other is it said that it is not pending",
+	async (fixture) => {
+		const tx = soft();
+		await fixture.take(tx);
+		fixture.disk.get = () => Promise.reject(new Error("disk"));
+		const stranger = { hash: tx.tx.hash, address: "198.51.100.7", signer: null };
+		// The same to all who may not cancel: the answer must not tell whether the hash is known.
+		for (const hash of [tx.tx.hash, `0x${"ab".repeat(32)}`])
+			await assert.rejects(fixture.pipeline.cancel({ ...stranger, hash }), STORE_OUT);
+		assert.equal(await cancel(fixture, tx), true);
+	},
+);
+
 /** A builder's answer to a cancel. */
 function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
 	const delivery = { block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
