@@ -145,6 +145,9 @@ export class Core<Needs> {
 	/** This process is the core from now on. Tells clients here what the one before has not. */
 	async take(local: LocalCore<Needs>): Promise<void> {
 		this.#local = local;
+		// It may lead here: this process's name stood in the store's row before it was the core.
+		this.#link?.close();
+		this.#link = null;
 		this.#changed();
 		for (const { hash, text } of local.shared()) this.#tell(local.term ?? 0, NO_NEWS, hash, text);
 		for (const topic of this.#followed.keys()) {
@@ -178,10 +181,14 @@ export class Core<Needs> {
 	linkEvents(holder: Holder): Pick<CoreLinkDependencies, "onShared" | "onNews" | "charge" | "onEnd"> {
 		return {
 			onShared: (number, hash, text) => {
+				// What a connection that is over still brings, the next one tells as well.
+				if (this.#link?.holder !== holder) return;
 				if (number !== NO_NEWS) this.#last = { term: holder.term, number };
 				this.#tell(holder.term, number, hash, text);
 			},
-			onNews: (topic, text) => this.#onNews(topic, text),
+			onNews: (topic, text) => {
+				if (this.#link?.holder === holder) this.#onNews(topic, text);
+			},
 			charge: ({ client }, weight) => this.#deps.charge(client, weight),
 			onEnd: () => {
 				if (this.#link?.holder === holder) this.#link = null;

@@ -1,0 +1,64 @@
+// Clients are told of each shared transaction once, whatever becomes of the connections with cores meanwhile.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Core, type LocalCore } from "../../../../relay/edge/core.ts";
+import type { CoreLink } from "../../../../relay/edge/coreLink.ts";
+import type { Results } from "../../../../shared/jsonrpc/notifications.ts";
+import type { Holder } from "../../../../shared/kv/postgres/holder.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+
+const TERM = 6;
+const holder = { term: TERM, address: "http://192.0.2.1", secret: "of this term" } as unknown as Holder;
+
+/** A core of nothing yet; `told` has what its clients were told. */
+function coreOf() {
+	const told: string[] = [];
+	const core = new Core<null>({
+		subscriptions: {
+			hasSubscribers: () => true,
+			publishAll: (_topic: string, results: Results) => void told.push(String(results.count)),
+		},
+		charge: () => {},
+		recover: () => undefined,
+		clock: new ManualClock(),
+	});
+	let closed = 0;
+	const link = {
+		holder,
+		ask: () => {},
+		close: () => {
+			closed += 1;
+		},
+	} as unknown as CoreLink;
+	return { core, told, link, closed: () => closed };
+}
+
+function localOf(shared: readonly { readonly hash: string; readonly text: string }[]): LocalCore<null> {
+	return { needs: null, follow: async () => () => {}, shared: () => shared, term: TERM };
+}
+
+test("a process that has connected with itself before it was the core tells nothing twice", async () => {
+	const { core, told, link, closed } = coreOf();
+	const events = core.linkEvents(holder);
+	core.connect(link);
+	await core.take(localOf([]));
+	core.shared("0xaa", '"0xaa"');
+	events.onShared(1, "0xaa", '"0xaa"');
+	assert.equal(told.length, 1);
+	assert.equal(closed(), 1);
+	assert.equal(core.remote, null);
+});
+
+test("what comes by a connection that another one has replaced is the other one's to tell", () => {
+	const { core, told, link } = coreOf();
+	const events = core.linkEvents(holder);
+	core.connect(link);
+	events.onShared(1, "0xaa", '"0xaa"');
+	const later = { ...holder, term: TERM + 1 };
+	core.connect({ ...link, holder: later } as unknown as CoreLink);
+	events.onShared(2, "0xbb", '"0xbb"');
+	assert.equal(told.length, 1);
+	core.linkEvents(later).onShared(1, "0xbb", '"0xbb"');
+	assert.equal(told.length, 2);
+});
