@@ -88,7 +88,10 @@ function sendersOf({ calls, terms }: Evidence): readonly string[] {
 	return told("sent to the builder by one that had not the lease", found, (text) => text);
 }
 
-/** What was cancelled or replaced is not sent once its user knows that it is. */
+/** What boost says of a cancel that it can't pass on yet; asked again it says true. */
+const TAKEN_BACK_LATER = /taken back as soon as that is possible/;
+
+/** What was cancelled or replaced is not sent once its user knows that it is, unless he was told that it may be for a while. */
 function endedOf({ submitted, calls }: Evidence): readonly string[] {
 	const sends = calls.filter(isSend);
 	const byRaw = new Map<string, BuilderCall[]>();
@@ -101,7 +104,8 @@ function endedOf({ submitted, calls }: Evidence): readonly string[] {
 	}
 	const found = submitted.flatMap((one) => {
 		const ackedAt = one.ending?.ackedAt ?? null;
-		if (ackedAt === null) return [];
+		const isLater = one.answers.some(({ error }) => TAKEN_BACK_LATER.test(error?.message ?? ""));
+		if (ackedAt === null || isLater) return [];
 		const late = (byRaw.get(one.raw) ?? []).filter((call) => call.at > ackedAt + ON_ITS_WAY_MS);
 		const [first] = late;
 		return first === undefined ? [] : [`${describe(one)}: ${late.length} times, first ${at(first)}`];
