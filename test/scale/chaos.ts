@@ -6,7 +6,7 @@ import { systemClock } from "../../shared/clock.ts";
 import { RelayClient } from "../support/relayClient.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { until } from "../support/until.ts";
-import { type Evidence, openOf, refundsOf, timeOf, told, violationsOf } from "./checks.ts";
+import { type Evidence, judgedOf, openOf, refundsOf, timeOf, told, violationsOf } from "./checks.ts";
 import type { Member } from "./cluster.ts";
 import { Faults } from "./faults.ts";
 import { type ScaleWorld, startScaleWorld } from "./scaleWorld.ts";
@@ -107,6 +107,7 @@ async function chaos(world: ScaleWorld, { seed, seconds, say }: ChaosOptions): P
 		...violationsOf(evidence),
 		...(await refundViolations(world, evidence)),
 		...endsOf(world),
+		...missingOf(evidence),
 	];
 	await searchers.stop();
 	for (const line of figuresOf(evidence, searchers)) say(`scale: ${line}`);
@@ -166,6 +167,25 @@ function endsOf({ cluster }: ScaleWorld): readonly string[] {
 	return told("ended by itself", found, (text) => text);
 }
 
+/** What must have happened, so that the rest says something. */
+function missingOf(evidence: Evidence): readonly string[] {
+	const { submitted, terms, faults } = evidence;
+	const counts = {
+		"acknowledged transaction": submitted.filter(({ ackedAt }) => ackedAt !== null).length,
+		"acknowledged cancel": submitted.filter(
+			({ ending }) => ending?.kind === "cancel" && ending.ackedAt !== null,
+		).length,
+		"acknowledged replacement": submitted.filter(
+			({ ending }) => ending?.kind === "replace" && ending.ackedAt !== null,
+		).length,
+		refund: refundsOf(evidence).paid.length,
+		"transaction that was shown to several": judgedOf(evidence).length,
+		fault: faults.length,
+		"second term": terms.length - 1,
+	};
+	return Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [] : [`there was no ${what}`]));
+}
+
 function figuresOf(evidence: Evidence, searchers: Searchers): readonly string[] {
 	const { submitted, minedAt, connections, terms, calls } = evidence;
 	const acked = submitted.filter(({ ackedAt }) => ackedAt !== null).length;
@@ -178,6 +198,9 @@ function figuresOf(evidence: Evidence, searchers: Searchers): readonly string[] 
 			refusals.set(what, (refusals.get(what) ?? 0) + 1);
 		}
 	}
+	const judged = judgedOf(evidence).map(({ ms }) => ms ?? Number.POSITIVE_INFINITY);
+	judged.sort((a, b) => a - b);
+	const at = (share: number) => judged[Math.ceil(share * judged.length) - 1];
 	const refused = submitted.filter(({ ackedAt }) => ackedAt === null);
 	const slowest = Math.max(
 		0,
@@ -189,6 +212,7 @@ function figuresOf(evidence: Evidence, searchers: Searchers): readonly string[] 
 		`refusals: ${[...refusals].map(([what, count]) => `${count} × ${what}`).join(", ") || "none"}`,
 		`${terms.length} terms (${terms.map(({ process, from }) => `${process} ${timeOf(from)}`).join(", ")})`,
 		`${calls.length} calls to the builder; ${searchers.bids.length} bids, ${searchers.bids.filter(({ answer }) => answer.startsWith("0x")).length} taken; ${refundsOf(evidence).paid.length} refunds`,
+		`${judged.length} times a searcher was shown what others were, to whom nothing happened: half of them ${at(0.5)} ms later than the first, 99 % ${at(0.99)}, all ${at(1)}`,
 		`${connections.length} searchers' connections, shown ${connections.reduce((sum, { shown }) => sum + shown.size, 0)}`,
 	];
 }

@@ -145,23 +145,38 @@ function twiceOf({ connections }: Evidence): readonly string[] {
 
 /** Connections that nothing happened to are shown the same within a second. */
 function apartOf(evidence: Evidence): readonly string[] {
+	const late = judgedOf(evidence).filter(({ ms }) => ms === null || ms > TOGETHER_MS);
+	return told("not shown within a second of the others", late, ({ hash, relay, first, ms }) => {
+		return `${hash}, first shown ${timeOf(first)}: ${ms === null ? "never" : `${ms} ms later`} on a websocket of ${relay}`;
+	});
+}
+
+/** How much later than the first one a connection was shown a transaction. */
+interface Shown {
+	readonly hash: string;
+	readonly relay: string;
+	/** When any connection was shown it, in Unix ms. */
+	readonly first: number;
+	/** Null: never. */
+	readonly ms: number | null;
+}
+
+/** What was shown while nothing happened to the core, on each connection to which nothing happened either. */
+export function judgedOf(evidence: Evidence): readonly Shown[] {
 	const { connections, end } = evidence;
-	const first = new Map<string, number>();
+	const firsts = new Map<string, number>();
 	for (const { shown } of connections) {
-		for (const [hash, [time = 0]] of shown) first.set(hash, Math.min(time, first.get(hash) ?? time));
+		for (const [hash, [time = 0]] of shown) firsts.set(hash, Math.min(time, firsts.get(hash) ?? time));
 	}
-	const found = [...first].flatMap(([hash, time]) => {
-		const [from, to] = [time - CALM_MS, time + CALM_MS];
+	return [...firsts].flatMap(([hash, first]) => {
+		const [from, to] = [first - CALM_MS, first + CALM_MS];
 		if (to > end || !isCalm(evidence, from, to)) return [];
 		return connections.flatMap(({ relay, since, endedAt, shown }) => {
 			if (since > from || (endedAt ?? end) < to || !isWell(evidence, relay, from, to)) return [];
 			const own = shown.get(hash)?.[0];
-			if (own !== undefined && own - time <= TOGETHER_MS) return [];
-			const late = own === undefined ? "never" : `${own - time} ms later`;
-			return [`${hash}, first shown ${timeOf(time)}: ${late} on a websocket of ${relay}`];
+			return [{ hash, relay, first, ms: own === undefined ? null : own - first }];
 		});
 	});
-	return told("not shown within a second of the others", found, (text) => text);
 }
 
 /** A websocket ends with its relay's process, and with nobody else's. */
