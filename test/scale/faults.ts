@@ -64,10 +64,10 @@ export class Faults {
 		this.#pauses = pauses;
 	}
 
-	/** Does one after another for `ms`; `tell` hears of each. */
+	/** Does one after another for `ms` at least, and each kind as often as any other; `tell` hears of each. */
 	async run(ms: number, tell: (record: FaultRecord) => void): Promise<void> {
 		const end = systemClock.monotonic() + ms;
-		while (systemClock.monotonic() < end) {
+		while (systemClock.monotonic() < end || this.#deck.length > 0) {
 			// Drawn whatever the cluster's state is, so that a seed draws the same.
 			const draw = this.#draw();
 			await pause(systemClock, draw.pauses);
