@@ -6,8 +6,12 @@ import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import type { CoreFinder } from "./edge/coreFinder.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 
-/** Registers those of every relay. `finder`: null where no other relay can reach the store. */
-export function registerEdgeGauges(parts: EdgeParts, finder: CoreFinder | null): void {
+/** Registers those of every relay. `finder`: null where no other relay can reach the store; `coreOf`: what the core has, while it is here. */
+export function registerEdgeGauges(
+	parts: EdgeParts,
+	finder: CoreFinder | null,
+	coreOf: () => CoreParts | null,
+): void {
 	const { registry, tip, heads, subscriptions, core } = parts;
 	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
 	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.times.ageMs() / 1000);
@@ -17,8 +21,8 @@ export function registerEdgeGauges(parts: EdgeParts, finder: CoreFinder | null):
 		() => heads.times.differenceMs() / 1000,
 	);
 	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
-	registry.gauge("relay_is_core", "1 while this relay decides, 0 while it asks another one", () =>
-		core.local === null ? 0 : 1,
+	registry.gauge("relay_is_core", "1 while this relay decides and its store is surely its own, else 0", () =>
+		core.local !== null && coreOf()?.kv.isHeld === true ? 1 : 0,
 	);
 	registry.gauge(
 		"relay_term",

@@ -33,6 +33,7 @@ import { createTopics } from "./ingress/topics.ts";
 import { SearcherMarket } from "./market/market.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
+import { coreChecks } from "./readiness.ts";
 import { SenderRunner } from "./senderRunner.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { LearntAbilities } from "./simulation/nodeAbilities.ts";
@@ -242,6 +243,7 @@ export async function makeCore(
 			behind: new ReadsBehind({ node: edge.reads, tip, feeRecipientOf, clock }),
 		}),
 		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
+		check: coreChecks({ kv, transactions, deliveries }),
 		builderNames: config.BUILDERS.map((row) => row.name),
 		refundPercent: config.REFUND_PERCENT,
 		charge,

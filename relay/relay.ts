@@ -102,7 +102,7 @@ async function assemble(
 			log,
 		});
 		const finder = finderOf(config, edge, { lookup, clock, log });
-		registerEdgeGauges(edge, finder);
+		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
 		const { version, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
 		const options = { log, clock, version, drainMs, waiting, coreOf, finder, requests };

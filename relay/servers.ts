@@ -3,12 +3,9 @@
 import type { Clock } from "../shared/clock.ts";
 import { hexToBytes } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
-import type { SlotLength } from "../shared/ethereum/slots.ts";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { callContext } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
-import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
@@ -21,10 +18,12 @@ import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
 import { core_facts, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
+import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
+import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 
 export interface ServersOptions {
@@ -66,14 +65,14 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 			...doorOf(config),
 			drainMs,
 			about: { title: "Leeward relay", version },
+			place: () => placeOf(core),
 			async info() {
 				return infoReport(config, {
 					version,
 					chainId: rules.chainId,
 					maxPendingPerSender: MAX_PER_SENDER,
 					...(await coreFacts(core)),
-					role: core.local === null ? "edge" : "core",
-					term: core.term,
+					...placeOf(core),
 					slotMs: slots.ms,
 					fork: tip.next()?.fork.name ?? null,
 					isPublished: tip.next()?.published !== undefined,
@@ -101,7 +100,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 				},
 			),
 			streams: edge.streams,
-			checks: readinessChecks(maxHeadAge(config, slots), edge, { coreOf, finder }),
+			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
 			tip,
 			edges: finder === null ? null : () => coreOf()?.edges ?? null,
 			ownSecret: () => coreOf()?.kv.term?.secret ?? null,
@@ -116,16 +115,13 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 	);
 }
 
+/** What /readyz and /info say of who decides. */
+function placeOf({ local, term }: EdgeParts["core"]): Pick<InfoFacts, "role" | "term"> {
+	return { role: local === null ? "edge" : "core", term };
+}
+
 /** The answer of a route while no core is reached. */
 const NO_CORE = jsonAnswer(503, { error: "no core can be reached, try again" }, { "retry-after": "1" });
-
-/** A call that no client has made. */
-const OWN_CALL = callContext(
-	{ path: "/", search: "" },
-	{ address: "", signer: null, vouched: false },
-	null,
-	null,
-);
 
 /** The transaction with this hash, if it is shared, as the core knows it. */
 async function askShared(core: EdgeParts["core"], hash: string): Promise<DecodedTransaction | null> {
@@ -162,59 +158,5 @@ export function doorOf(config: RelayConfig): DoorOptions {
 		maxBodyBytes: config.MAX_BODY_BYTES,
 		maxBatch: config.MAX_BATCH,
 		rateLimitRps: config.RATE_LIMIT_RPS,
-	};
-}
-
-/** Slots and ms without a new head after which the relay is not ready. */
-const MAX_AGE_SLOTS = 5;
-const LEAST_MAX_AGE_MS = 5_000;
-
-/** The age from which a head is too old, in ms. */
-function maxHeadAge({ MAX_HEAD_AGE_S }: Pick<RelayConfig, "MAX_HEAD_AGE_S">, slot: SlotLength): () => number {
-	if (MAX_HEAD_AGE_S !== undefined) return () => MAX_HEAD_AGE_S * 1_000;
-	return () => Math.max(MAX_AGE_SLOTS * slot.ms, LEAST_MAX_AGE_MS);
-}
-
-/** For so long a relay counts as well that has lost the core, in ms: another one takes over meanwhile. */
-const CORE_AWAY_MS = 5_000;
-
-/** The checks of /readyz: whether the relay can serve a submission now. */
-export function readinessChecks(
-	maxHeadAgeMs: () => number,
-	{ tip, heads }: Pick<EdgeParts, "tip" | "heads">,
-	{ coreOf, finder }: Pick<ServersOptions, "coreOf" | "finder">,
-): readonly ReadinessCheck[] {
-	const verdict = (ok: boolean, reason: string): CheckResult => (ok ? { ok } : { ok, reason });
-	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
-	return [
-		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
-		{
-			name: "head",
-			check() {
-				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), "the head is too old");
-				return { ...result, ...clockNote(heads.times.differenceMs()) };
-			},
-		},
-		{
-			name: "store",
-			async check() {
-				const parts = coreOf();
-				if (parts === null) return verdict((finder?.awayMs ?? 0) < CORE_AWAY_MS, "no core can be reached");
-				// Without the store's lock nothing is sent to builders.
-				if (!parts.kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
-				return verdict(await parts.transactions.keeper.isWritable(), "the last write failed");
-			},
-		},
-		// Fails when there were deliveries in the last two slots and no builder answered any.
-		{ name: "delivery", check: () => verdict(coreOf()?.deliveries.healthy ?? true, "no builder answers") },
-	];
-}
-
-/** A wrong clock makes nothing unready, but the operator should set it. */
-function clockNote(differenceMs: number): { readonly note?: string } {
-	if (differenceMs === 0) return {};
-	const seconds = Math.round(Math.abs(differenceMs) / 1000);
-	return {
-		note: `this machine's clock is ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
 	};
 }

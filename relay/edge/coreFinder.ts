@@ -20,6 +20,10 @@ interface CoreFinderDependencies {
 /** How often the row is read: while there is a connection, and while there is none, in ms. */
 const READ_MS = 1_000;
 const SEARCH_MS = 100;
+/** For so long a relay counts as well that has lost the core, in ms: another one takes over meanwhile. */
+const AWAY_MS = 5_000;
+/** Why there is no core to connect with. */
+const [NO_HOLDER, NO_DATABASE] = ["no relay has the store", "the database does not answer"];
 
 /** Runs while this process is not the core. */
 export class CoreFinder implements Component {
@@ -32,6 +36,10 @@ export class CoreFinder implements Component {
 	/** Monotonic time in ms when the core was last there. */
 	#seenAt = Number.NEGATIVE_INFINITY;
 	#isLost = false;
+	/** Monotonic time in ms since which it is searched for. */
+	#searchedSince = 0;
+	#trouble: string = NO_HOLDER;
+	#isTold = false;
 
 	constructor(dependencies: CoreFinderDependencies) {
 		this.#deps = dependencies;
@@ -44,7 +52,18 @@ export class CoreFinder implements Component {
 		return remote === null ? clock.monotonic() - this.#seenAt : remote.silentMs;
 	}
 
+	/** Whether no core was there for so long that clients should go elsewhere. */
+	get isAway(): boolean {
+		return this.awayMs >= AWAY_MS;
+	}
+
+	/** Why none could be connected with when it was tried last. Public, so without an address. */
+	get trouble(): string {
+		return this.#trouble;
+	}
+
 	async start(): Promise<void> {
+		this.#searchedSince = this.#deps.clock.monotonic();
 		this.#running = this.#run();
 	}
 
@@ -59,11 +78,14 @@ export class CoreFinder implements Component {
 	async #run(): Promise<void> {
 		const { core, clock } = this.#deps;
 		while (!this.#stopping.signal.aborted) {
-			if (core.local !== null) core.remote?.close();
-			else {
+			if (core.local !== null) {
+				core.remote?.close();
+				this.#searchedSince = clock.monotonic();
+			} else {
 				const holder = await this.#holder();
 				// A core that has lost the store may not know it yet.
 				if (holder !== null && holder.term !== core.remote?.holder.term) await this.#connect(holder);
+				if (core.remote === null) this.#tell();
 			}
 			if (core.remote === null) await pause(clock, SEARCH_MS, this.#stopping.signal);
 			else await pause(clock, READ_MS, this.#onEnd.signal);
@@ -73,8 +95,11 @@ export class CoreFinder implements Component {
 	/** Null if there is none, or the database does not answer. */
 	async #holder(): Promise<Holder | null> {
 		try {
-			return await this.#deps.reader.read();
+			const holder = await this.#deps.reader.read();
+			if (holder === null) this.#trouble = NO_HOLDER;
+			return holder;
 		} catch (thrown) {
+			this.#trouble = NO_DATABASE;
 			this.#deps.log.debug("the row of the core can't be read", { fault: safeError(thrown) });
 			return null;
 		}
@@ -92,13 +117,17 @@ export class CoreFinder implements Component {
 				this.#ended(holder);
 			},
 		});
-		if (link === null) return;
+		if (link === null) {
+			this.#trouble = `the relay of term ${holder.term} does not answer at its INTERNAL_URL`;
+			return;
+		}
 		if (this.#stopping.signal.aborted || core.local !== null) {
 			link.close();
 			return;
 		}
 		this.#onEnd = new AbortController();
 		this.#isLost = false;
+		this.#isTold = false;
 		core.connect(link);
 		log.info("connected with the core", { term: holder.term });
 	}
@@ -107,9 +136,18 @@ export class CoreFinder implements Component {
 		const { core, clock, log } = this.#deps;
 		if (core.remote !== null || this.#isLost) return;
 		this.#seenAt = clock.monotonic();
+		this.#searchedSince = this.#seenAt;
 		this.#isLost = true;
 		this.#onEnd.abort();
 		if (core.local === null && !this.#stopping.signal.aborted)
 			log.warn("the connection with the core has ended: looking for the next one", { term });
+	}
+
+	/** Says once that the search takes long. */
+	#tell(): void {
+		const { core, clock, log } = this.#deps;
+		if (this.#isTold || core.local !== null || clock.monotonic() - this.#searchedSince < AWAY_MS) return;
+		this.#isTold = true;
+		log.warn("no core can be reached", { reason: this.#trouble });
 	}
 }

@@ -40,6 +40,8 @@ import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers }
 export interface IngressOptions extends DoorOptions {
 	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
+	/** Who decides: told by /readyz beside its checks. */
+	readonly place: () => object;
 	/** The answer of `GET /info`. */
 	readonly info: () => Promise<unknown>;
 	/** The service's description in `rpc.discover`. */
@@ -122,7 +124,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		{ dispatcher, limiter, unread, clock },
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
-	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
+	const ops = opsRoutes({ checks: dependencies.checks, draining, place: options.place }, { clock, log });
 	registry.gauge(
 		"relay_event_streams",
 		"Clients that follow a transaction by server-sent events",

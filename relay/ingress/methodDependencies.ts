@@ -8,6 +8,7 @@ import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { countAuthorizations } from "../../shared/ethereum/transactionFields.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
+import type { CheckResult } from "../../shared/http/opsRoutes.ts";
 import type { JsonText } from "../../shared/jsonrpc/answers.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { SyncWaits } from "../../shared/syncWaits.ts";
@@ -44,6 +45,8 @@ export interface CoreNeeds {
 	) => Promise<{ readonly result: unknown } | null>;
 	/** What `GET /info` says of the core. */
 	readonly facts: () => CoreFacts;
+	/** What /readyz says of the core: of its store, and of its deliveries to builders. */
+	readonly check: (name: "store" | "delivery") => Promise<CheckResult>;
 	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
 	/** Percent of a backrun's payment that the target's user gets. */

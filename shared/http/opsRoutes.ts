@@ -22,6 +22,8 @@ interface OpsRoutesOptions {
 	readonly checks: readonly ReadinessCheck[];
 	/** Whether load balancers should send nothing more. */
 	readonly draining: () => boolean;
+	/** What the answer says beside that. Default: nothing. */
+	readonly place?: () => object;
 }
 
 interface OpsRoutesDependencies {
@@ -34,7 +36,7 @@ const CHECK_MS = 2_000;
 
 /** `GET /livez`: 200 while the process answers. `GET /readyz`: 200, or 503 with what is wrong. */
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
-	const { checks, draining } = options;
+	const { checks, draining, place } = options;
 	const { clock, log } = dependencies;
 	/** Concurrent requests share one run of the checks. */
 	let running: Promise<[string, CheckResult][]> | undefined;
@@ -59,7 +61,7 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 				const results = await running;
 				const isDraining = draining();
 				const ready = !isDraining && results.every(([, { ok }]) => ok);
-				const body = { ready, draining: isDraining, checks: Object.fromEntries(results) };
+				const body = { ready, draining: isDraining, ...place?.(), checks: Object.fromEntries(results) };
 				return jsonAnswer(ready ? 200 : 503, body);
 			},
 		},

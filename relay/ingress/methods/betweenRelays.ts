@@ -60,6 +60,14 @@ export const core_facts = coreMethod({
 	handle: (_params, _context, { facts }) => facts(),
 });
 
+export const core_check = coreMethod({
+	name: "core_check",
+	summary: "What GET /readyz says of the core.",
+	params: [{ name: "check", schema: z.enum(["store", "delivery"]) }],
+	result: z.object({ ok: z.boolean(), reason: z.string().optional() }),
+	handle: ([name], _context, { check }) => check(name),
+});
+
 /** All of them. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -67,4 +75,5 @@ export const BETWEEN_RELAYS = [
 	core_sharedTransaction,
 	core_readBehind,
 	core_facts,
+	core_check,
 ] as const;

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../../shared/clock.ts";
+import { HolderReader } from "../../../shared/kv/postgres/holder.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { type FaultyWire, startFaultyWire } from "../../faults/faultyWire.ts";
 import { startWorld, type World } from "../../faults/world.ts";
@@ -43,7 +44,8 @@ after(async () => {
 	await postgres.stop();
 });
 
-async function startRelay(): Promise<Standing> {
+/** `env`: settings beside the usual ones. Resolves at once if it need not become ready. */
+async function startRelay(env: Readonly<Record<string, string>> = {}, isReady = true): Promise<Standing> {
 	const wire = await startFaultyWire(world.builder.url);
 	const port = await freePort();
 	const url = `http://127.0.0.1:${port}`;
@@ -55,11 +57,12 @@ async function startRelay(): Promise<Standing> {
 			BUILDERS: JSON.stringify([{ name: "dev", url: wire.url }]),
 			DATABASE_URL: database,
 			LOG_LEVEL: "info",
+			...env,
 		},
 	});
 	const one = { process, url, client: new RelayClient(url), wire };
 	standing.push(one);
-	await until("it is ready", async () => (await readyStatus(url)) === 200, READY_MS);
+	if (isReady) await until("it is ready", async () => (await readyStatus(url)) === 200, READY_MS);
 	return one;
 }
 
@@ -75,6 +78,31 @@ async function infoOf({ url }: Standing): Promise<Record<string, unknown>> {
 	return (await (await fetch(`${url}/info`)).json()) as Record<string, unknown>;
 }
 
+interface Readiness {
+	readonly ready: boolean;
+	readonly role: string;
+	readonly term: number | null;
+	readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly reason?: string }>>;
+}
+
+/** What /readyz says; null while nothing answers. */
+async function readiness({ url }: Standing): Promise<Readiness | null> {
+	const answer = await fetch(`${url}/readyz`).catch(() => null);
+	return answer === null ? null : ((await answer.json()) as Readiness);
+}
+
+/** The reason of the check of the store that fails; undefined while it is well. */
+async function storeTrouble(one: Standing): Promise<string | undefined> {
+	return (await readiness(one))?.checks.store?.reason;
+}
+
+/** The lines of its log about who is the core: the terms since `first`, which is 1. */
+function roleLines({ process }: Standing, first: number): readonly string[] {
+	return process
+		.logs()
+		.flatMap(({ msg, term }) => (typeof term === "number" ? [`${msg}: ${term - first + 1}`] : []));
+}
+
 /** Requests by which the relay gave its builder something. */
 function sentBy({ wire }: Standing) {
 	return wire.requests().filter(({ calls }) => calls.some(({ method }) => method.startsWith("eth_send")));
@@ -82,6 +110,7 @@ function sentBy({ wire }: Standing) {
 
 let core: Standing;
 let edge: Standing;
+let firstTerm: number;
 let feed: FeedClient;
 
 test("the second relay on a database is ready, as an edge of the first one", async () => {
@@ -92,6 +121,16 @@ test("the second relay on a database is ready, as an edge of the first one", asy
 	assert.equal(first.term, second.term);
 	assert.deepEqual(first.simulation, second.simulation);
 	assert.equal(second.bidding, true);
+	firstTerm = Number(first.term);
+	assert.deepEqual(
+		[await readiness(core), await readiness(edge)].map((one) => [one?.role, one?.term]),
+		[
+			["core", firstTerm],
+			["edge", firstTerm],
+		],
+	);
+	assert.deepEqual(roleLines(core, firstTerm), ["this relay is the core: 1"]);
+	assert.deepEqual(roleLines(edge, firstTerm), ["connected with the core: 1"]);
 });
 
 test("a submission to the edge is the core's, and is shown by both", async () => {
@@ -127,9 +166,10 @@ test("a searcher at the edge is shown what one at the core is shown", async () =
 
 test("when the core is killed, the edge takes over within five seconds, and its searchers stay", async () => {
 	const before = signed();
-	// Mined only after the core has ended: nobody may send it before.
+	// Its core can't send it any more.
+	await core.wire.set({ kind: "refuse" });
 	await edge.client.send(before.raw, "/maxbackruns");
-	const at = systemClock.now();
+	const at = systemClock.monotonic();
 	await core.process.kill();
 	await until("the edge sends", () => sentBy(edge).length > 0, 2 * KILLED_MS);
 	const ms = (sentBy(edge)[0]?.at ?? 0) - at;
@@ -149,7 +189,7 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 test("a core that is drained is followed by the next one within a second", async () => {
 	core = edge;
 	edge = await startRelay();
-	const at = systemClock.now();
+	const at = systemClock.monotonic();
 	core.process.signal("SIGTERM");
 	const tx = signed();
 	await until(
@@ -164,4 +204,59 @@ test("a core that is drained is followed by the next one within a second", async
 	assert.ok(ms < DRAINED_MS, `it took ${ms} ms`);
 	assert.equal((await core.process.ended()).code, 0);
 	await until("it is mined", () => world.mined.has(tx.hash));
+});
+
+test("each change of the core has one line in each relay's log, with the term, and neither address nor secret", async () => {
+	const ended = "the connection with the core has ended: looking for the next one";
+	assert.deepEqual(
+		standing.map((one) => roleLines(one, firstTerm)),
+		[
+			["this relay is the core: 1"],
+			// It gave the second term away, and served as an edge of the next core until its end.
+			[
+				...["connected with the core: 1", `${ended}: 1`, "this relay is the core: 2"],
+				...["not the core any more: 2", "connected with the core: 3"],
+			],
+			["connected with the core: 2", `${ended}: 2`, "this relay is the core: 3"],
+		],
+	);
+	const reader = new HolderReader(
+		{ url: database, verify: false, name: "test", store: "relay" },
+		{ clock: systemClock },
+	);
+	const holder = await reader.read();
+	await reader.close();
+	assert.equal(holder?.address, edge.url);
+	assert.equal(holder?.term, firstTerm + 2);
+	for (const { process } of standing)
+		for (const secret of [holder?.secret ?? "", ...standing.map(({ url }) => new URL(url).host)])
+			assert.equal(process.stdout.includes(secret) || process.stderr.includes(secret), false);
+});
+
+test("an edge is as ready as its core: neither is while the database is out", async () => {
+	core = edge;
+	edge = await startRelay();
+	await postgres.kill();
+	for (const one of [core, edge])
+		await until("it is not ready", async () => (await storeTrouble(one)) !== undefined, READY_MS);
+	assert.equal(await storeTrouble(edge), await storeTrouble(core));
+	await postgres.start();
+	// Either may have the store then, and a core that has lost it has ended.
+	const statuses = () => Promise.all([core, edge].map(({ url }) => readyStatus(url)));
+	await until("one is ready again", async () => (await statuses()).includes(200), READY_MS);
+});
+
+test("an edge that can't reach the core where that says it is tells so, once in its log", async () => {
+	const other = await postgres.newDatabase();
+	const nowhere = `http://127.0.0.1:${await freePort()}`;
+	const lone = await startRelay({ DATABASE_URL: other, INTERNAL_URL: nowhere });
+	const lost = await startRelay({ DATABASE_URL: other }, false);
+	const trouble = `the relay of term ${(await infoOf(lone)).term} does not answer at its INTERNAL_URL`;
+	await until("it says why", async () => (await storeTrouble(lost)) === `no core can be reached: ${trouble}`);
+	assert.equal((await lost.process.logged("no core can be reached")).reason, trouble);
+	const asked = await lost.client.ask("eth_sendRawTransaction", [signed().raw]);
+	assert.deepEqual([asked.error?.code, asked.error?.data], [-32603, { reason: "no core" }]);
+	const said = lost.process.logs().filter(({ msg }) => msg === "no core can be reached");
+	assert.equal(said.length, 1);
+	assert.equal((await readiness(lone))?.ready, true);
 });

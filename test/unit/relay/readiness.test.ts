@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { UNANSWERED } from "../../../relay/edge/coreLink.ts";
 import type { CoreParts, EdgeParts } from "../../../relay/parts.ts";
-import { readinessChecks } from "../../../relay/servers.ts";
+import { coreChecks, readinessChecks } from "../../../relay/readiness.ts";
+import type { CheckResult } from "../../../shared/http/opsRoutes.ts";
 
 const MAX_HEAD_AGE_MS = 60_000;
 const WELL = {
@@ -29,16 +31,17 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
 		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
-		const edge = {
-			tip: { head: () => head },
-			heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
-		} as unknown as EdgeParts;
-		const core = {
+		const check = coreChecks({
 			kv: { isHeld },
 			transactions: { keeper: { isWritable: async () => isWritten } },
 			deliveries: { healthy: isAnswered },
-		} as unknown as CoreParts;
-		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, { coreOf: () => core, finder: null });
+		} as unknown as CoreParts);
+		const edge = {
+			tip: { head: () => head },
+			heads: { isUnavailable, times: { ageMs: () => ageMs, differenceMs: () => 0 } },
+			core: { local: { needs: { check } } },
+		} as unknown as EdgeParts;
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, null);
 		const failed: string[] = [];
 		for (const { name, check } of checks) {
 			const result = await check();
@@ -59,9 +62,44 @@ test("a clock that is off is noted at the head, which is as ready as it was", as
 		],
 	] as const) {
 		const heads = { times: { ageMs: () => ageMs, differenceMs: () => differenceMs } };
-		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeParts, {
-			...{ coreOf: () => null, finder: null },
-		});
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, { heads } as unknown as EdgeParts, null);
 		assert.deepEqual(await checks.find(({ name }) => name === "head")?.check(), expected);
+	}
+});
+
+/** What an edge says of the core's checks: how the core answers, how the search for one goes, and what follows. */
+const EDGE_ROWS: readonly (readonly [
+	answer: CheckResult | Error | null,
+	search: { readonly isAway: boolean; readonly trouble: string },
+	expected: readonly CheckResult[],
+])[] = [
+	[{ ok: true }, { isAway: false, trouble: "" }, [{ ok: true }, { ok: true }]],
+	[
+		{ ok: false, reason: "as the core says" },
+		{ isAway: false, trouble: "" },
+		[
+			{ ok: false, reason: "as the core says" },
+			{ ok: false, reason: "as the core says" },
+		],
+	],
+	// Another one takes over.
+	[UNANSWERED, { isAway: false, trouble: "" }, [{ ok: true }, { ok: true }]],
+	[null, { isAway: false, trouble: "" }, [{ ok: true }, { ok: true }]],
+	[
+		null,
+		{ isAway: true, trouble: "no relay has the store" },
+		[{ ok: false, reason: "no core can be reached: no relay has the store" }, { ok: true }],
+	],
+];
+
+test("an edge says of store and deliveries what the core says, and is well while the next one takes over", async () => {
+	for (const [answer, search, expected] of EDGE_ROWS) {
+		const run = async () => {
+			if (answer instanceof Error) throw answer;
+			return answer;
+		};
+		const edge = { core: { local: null, remote: answer === null ? null : {}, run } } as unknown as EdgeParts;
+		const checks = readinessChecks(() => MAX_HEAD_AGE_MS, edge, search).slice(2);
+		assert.deepEqual(await Promise.all(checks.map(({ check }) => check())), expected);
 	}
 });

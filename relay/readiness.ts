@@ -1,0 +1,93 @@
+// The checks of /readyz: whether this relay can serve a submission now. What only the core knows an edge asks it for.
+
+import type { SlotLength } from "../shared/ethereum/slots.ts";
+import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
+import type { RelayConfig } from "./config.ts";
+import type { CoreFinder } from "./edge/coreFinder.ts";
+import type { CoreNeeds } from "./ingress/methodDependencies.ts";
+import { core_check } from "./ingress/methods/betweenRelays.ts";
+import { OWN_CALL } from "./ingress/ownCall.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
+
+/** Slots and ms without a new head after which the relay is not ready. */
+const MAX_AGE_SLOTS = 5;
+const LEAST_MAX_AGE_MS = 5_000;
+
+/** The age from which a head is too old, in ms. */
+export function maxHeadAge(
+	{ MAX_HEAD_AGE_S }: Pick<RelayConfig, "MAX_HEAD_AGE_S">,
+	slot: SlotLength,
+): () => number {
+	if (MAX_HEAD_AGE_S !== undefined) return () => MAX_HEAD_AGE_S * 1_000;
+	return () => Math.max(MAX_AGE_SLOTS * slot.ms, LEAST_MAX_AGE_MS);
+}
+
+/** All checks. `finder`: null where no other relay can reach the store. */
+export function readinessChecks(
+	maxHeadAgeMs: () => number,
+	{ tip, heads, core }: Pick<EdgeParts, "tip" | "heads" | "core">,
+	finder: Pick<CoreFinder, "isAway" | "trouble"> | null,
+): readonly ReadinessCheck[] {
+	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
+	const asked = (name: CoreCheck): ReadinessCheck => ({
+		name,
+		async check() {
+			const { local, remote } = core;
+			if (local !== null) return local.needs.check(name);
+			if (remote !== null) {
+				try {
+					return (await core.run(core_check, [name], OWN_CALL)) as CheckResult;
+				} catch (thrown) {
+					// It went away meanwhile.
+					if (!(thrown instanceof RpcError)) throw thrown;
+				}
+			}
+			const reason = `no core can be reached: ${finder?.trouble ?? "there is none"}`;
+			return verdict(name !== "store" || finder?.isAway === false, reason);
+		},
+	});
+	return [
+		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
+		{
+			name: "head",
+			check() {
+				const result = verdict(heads.times.ageMs() <= maxHeadAgeMs(), "the head is too old");
+				return { ...result, ...clockNote(heads.times.differenceMs()) };
+			},
+		},
+		asked("store"),
+		asked("delivery"),
+	];
+}
+
+/** What only the core can check. */
+export type CoreCheck = Parameters<CoreNeeds["check"]>[0];
+
+/** The core's checks. */
+export function coreChecks({
+	kv,
+	transactions,
+	deliveries,
+}: Pick<CoreParts, "kv" | "transactions" | "deliveries">): CoreNeeds["check"] {
+	return async (name) => {
+		// Fails when there were deliveries in the last two slots and no builder answered any.
+		if (name === "delivery") return verdict(deliveries.healthy, "no builder answers");
+		// Without the store's lock nothing is sent to builders.
+		if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
+		return verdict(await transactions.keeper.isWritable(), "the last write failed");
+	};
+}
+
+function verdict(ok: boolean, reason: string): CheckResult {
+	return ok ? { ok } : { ok, reason };
+}
+
+/** A wrong clock makes nothing unready, but the operator should set it. */
+function clockNote(differenceMs: number): { readonly note?: string } {
+	if (differenceMs === 0) return {};
+	const seconds = Math.round(Math.abs(differenceMs) / 1000);
+	return {
+		note: `this machine's clock is ${seconds} s ${differenceMs > 0 ? "ahead of" : "behind"} the chain's`,
+	};
+}
