@@ -62,8 +62,7 @@ export class CoreRole implements Component {
 		const { edge, log } = this.#deps;
 		if (parts.edges !== null) {
 			parts.receipts.close();
-			await edge.core.leave();
-			parts.edges.stop();
+			await Promise.all([edge.core.leave(), parts.edges.stop()]);
 		}
 		await this.#component?.stop();
 		this.#parts = null;
@@ -73,6 +72,7 @@ export class CoreRole implements Component {
 	async #become(onWait: () => Promise<void>): Promise<void> {
 		const { open, make, edge, clock, log } = this.#deps;
 		const kv = await open(onWait, this.#stopping.signal);
+		edge.core.prepare(kv.term?.number ?? null);
 		let component: Component | null = null;
 		try {
 			const parts = await make(kv);

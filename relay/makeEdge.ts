@@ -62,7 +62,10 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeParts> {
 	const { rules, node, readClient, lookup, registry, coreOf, clock, log } = dependencies;
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
-	const subscriptions = new SubscriptionHub({ turns, log: log.child("subscriptions") });
+	const subscriptions = new SubscriptionHub({
+		...{ turns, log: log.child("subscriptions") },
+		onEmpty: (topic) => core.unfollow(topic),
+	});
 	const metrics = relayMetrics(
 		registry,
 		config.BUILDERS.map((row) => row.name),

@@ -6,14 +6,13 @@ import type { Client } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
-import { FEED, FOLLOW, type FollowTopic, NO_NEWS, UNFOLLOW } from "./messages.ts";
+import { FEED, FOLLOW, type FollowTopic, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
 
 /** A method of the core. */
 interface CoreMethod<Needs> {
@@ -36,6 +35,7 @@ export interface CoreDependencies {
 	/** The websockets of this process's clients. */
 	readonly subscriptions: {
 		hasSubscribers(topic: string): boolean;
+		tap(topic: string, listener: (text: string) => void): () => void;
 		publishAll(topic: string, results: Results): void;
 	};
 	/** Charges a client for a call that the core found expensive. */
@@ -45,10 +45,6 @@ export interface CoreDependencies {
 	readonly clock: Clock;
 }
 
-/** The error while there is no core. Nothing of the request was given to one. */
-const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
-	reason: "no core",
-});
 /** Why a receipt is not waited for any longer. */
 const CORE_GONE = "the relay that decides is another one now, and keeps it";
 /** How long a call waits for a core, in ms: boost has others to ask. */
@@ -61,7 +57,7 @@ const REMEMBERED = 100_000;
 const REMEMBERED_NEWS = 32;
 
 /** Of {@link Core} what keeps it connected. */
-export type CoreConnection = Pick<Core<unknown>, "remote" | "linkEvents" | "connect"> & {
+export type CoreConnection = Pick<Core<unknown>, "remote" | "ownTerm" | "linkEvents" | "connect"> & {
 	readonly local: unknown;
 };
 
@@ -81,6 +77,11 @@ export class Core<Needs> {
 	#last: { readonly term: number; readonly number: number } | null = null;
 	/** What was told last of each followed topic, as JSON. */
 	readonly #followed = new Map<string, Set<string>>();
+	#ownTerm: number | null = null;
+	/** End the listening to what this process tells of followed topics before it is the core. */
+	#ends: (() => void)[] = [];
+	/** Topics that clients wait to follow, and how many do. */
+	readonly #awaited = new Map<string, number>();
 	/** Transactions that were submitted here. */
 	readonly #submitted = new LRUCache<string, true>({ max: REMEMBERED });
 
@@ -123,23 +124,50 @@ export class Core<Needs> {
 	async follow<T>(topic: string, begin: (current: readonly unknown[]) => T): Promise<T> {
 		const link = await this.soon();
 		if (link === null) return this.#followHere(topic, begin);
+		this.#awaited.set(topic, (this.#awaited.get(topic) ?? 0) + 1);
 		return new Promise<T>((resolve, reject) => {
 			const begun = (current: unknown): void => {
+				this.#arrived(topic);
 				const list = current as readonly unknown[];
 				this.#followed.set(topic, new Set(list.map((one) => JSON.stringify(one))));
 				try {
 					resolve(begin(list));
 				} catch (thrown) {
 					reject(thrown);
+					this.unfollow(topic);
 				}
 			};
-			link.ask(FOLLOW, [topic], begun, reject);
+			link.ask(FOLLOW, [topic], begun, (thrown) => {
+				this.#arrived(topic);
+				reject(thrown);
+			});
 		});
+	}
+
+	/** Follows a topic no more, if nobody here subscribes to it or waits for that. */
+	unfollow(topic: string): void {
+		if (!this.#followed.has(topic) || this.#awaited.has(topic)) return;
+		if (this.#deps.subscriptions.hasSubscribers(topic)) return;
+		this.#followed.delete(topic);
+		this.#link?.ask(UNFOLLOW, [topic]);
 	}
 
 	/** Whether the transaction with this hash was submitted here while the core was another process. */
 	hasSubmitted(hash: string): boolean {
 		return this.#submitted.has(hash);
+	}
+
+	/** The term in which this process is, will be or was the core; null if none. */
+	get ownTerm(): number | null {
+		return this.#ownTerm;
+	}
+
+	/** This process will be the core of `term`: what it tells from now on is not told again when it is. */
+	prepare(term: number | null): void {
+		const { subscriptions } = this.#deps;
+		this.#ownTerm = term;
+		for (const topic of this.#followed.keys())
+			this.#ends.push(subscriptions.tap(topic, (text) => this.#remember(topic, text)));
 	}
 
 	/** This process is the core from now on. Tells clients here what the one before has not. */
@@ -158,6 +186,7 @@ export class Core<Needs> {
 			);
 			end();
 		}
+		for (const end of this.#ends.splice(0)) end();
 		this.#followed.clear();
 	}
 
@@ -207,11 +236,7 @@ export class Core<Needs> {
 		};
 		link.ask(FEED, [since], got);
 		for (const topic of this.#followed.keys()) {
-			if (!this.#deps.subscriptions.hasSubscribers(topic)) this.#followed.delete(topic);
-			else {
-				const again = (current: unknown) => this.#tellAgain(topic, current as readonly unknown[]);
-				link.ask(FOLLOW, [topic], again);
-			}
+			link.ask(FOLLOW, [topic], (current) => this.#tellAgain(topic, current as readonly unknown[]));
 		}
 		this.#changed();
 	}
@@ -243,11 +268,17 @@ export class Core<Needs> {
 
 	/** The link to the core, as soon as there is one; null if this process is the core by then. Throws {@link NO_CORE}. */
 	async #linkSoon(): Promise<CoreLink | null> {
-		if (this.#link !== null) return this.#link;
+		const open = this.#openLink();
+		if (open !== null) return open;
 		await pause(this.#deps.clock, HOLD_MS, this.#onChange.signal);
 		if (this.#local !== null) return null;
-		if (this.#link === null) throw NO_CORE;
-		return this.#link;
+		const next = this.#openLink();
+		if (next === null) throw NO_CORE;
+		return next;
+	}
+
+	#openLink(): CoreLink | null {
+		return this.#link?.isOpen === true ? this.#link : null;
 	}
 
 	#changed(): void {
@@ -275,18 +306,22 @@ export class Core<Needs> {
 	}
 
 	#onNews(topic: string, text: string): void {
-		const { subscriptions } = this.#deps;
-		if (subscriptions.hasSubscribers(topic)) {
-			this.#remember(topic, text);
-			subscriptions.publishAll(topic, oneResult(text));
-			return;
-		}
-		this.#followed.delete(topic);
-		this.#link?.ask(UNFOLLOW, [topic]);
+		// They may have been under way when the last subscriber left.
+		if (!this.#followed.has(topic)) return;
+		this.#remember(topic, text);
+		this.#deps.subscriptions.publishAll(topic, oneResult(text));
+	}
+
+	/** One of those that wait to follow the topic has its answer. */
+	#arrived(topic: string): void {
+		const left = (this.#awaited.get(topic) ?? 0) - 1;
+		if (left > 0) this.#awaited.set(topic, left);
+		else this.#awaited.delete(topic);
 	}
 
 	/** Tells of what stands now what was not told yet. */
 	#tellAgain(topic: string, current: readonly unknown[]): void {
+		if (!this.#followed.has(topic)) return;
 		for (const one of current) {
 			const text = JSON.stringify(one);
 			if (this.#followed.get(topic)?.has(text) === true) continue;

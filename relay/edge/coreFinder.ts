@@ -83,8 +83,9 @@ export class CoreFinder implements Component {
 				this.#searchedSince = clock.monotonic();
 			} else {
 				const holder = await this.#holder();
-				// A core that has lost the store may not know it yet.
-				if (holder !== null && holder.term !== core.remote?.holder.term) await this.#connect(holder);
+				// A core that has lost the store may not know it yet, and this process may be about to be the core.
+				const known = [core.remote?.holder.term, core.ownTerm];
+				if (holder !== null && !known.includes(holder.term)) await this.#connect(holder);
 				if (core.remote === null) this.#tell();
 			}
 			if (core.remote === null) await pause(clock, SEARCH_MS, this.#stopping.signal);

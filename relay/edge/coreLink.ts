@@ -109,6 +109,11 @@ export class CoreLink {
 		});
 	}
 
+	/** Whether the core can be asked: false also while it closes. */
+	get isOpen(): boolean {
+		return this.#socket.readyState === WebSocket.OPEN;
+	}
+
 	/** Ms since which the core is known to have been there. */
 	get silentMs(): number {
 		return this.#deps.clock.monotonic() - this.#heardAt;
@@ -147,7 +152,7 @@ export class CoreLink {
 	}
 
 	#send(method: string, params: readonly unknown[], tx: Recovered | undefined, waiting: Waiting): void {
-		if (this.#socket.readyState !== WebSocket.OPEN) {
+		if (!this.isOpen) {
 			waiting.reject(UNANSWERED);
 			return;
 		}
@@ -169,7 +174,7 @@ export class CoreLink {
 	#flush(): void {
 		const messages = this.#outgoing;
 		this.#outgoing = [];
-		if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(listText(messages));
+		if (this.isOpen) this.#socket.send(listText(messages));
 	}
 
 	#read(data: Buffer): void {
@@ -211,8 +216,9 @@ export class CoreLink {
 		this.#pings.set(name, this.#deps.clock.monotonic());
 		this.#socket.ping(name);
 		return this.#deps.clock.after(EDGE_PING_MS, () => {
-			if (this.silentMs > EDGE_SILENCE_MS) this.#socket.terminate();
-			else if (this.#socket.readyState === WebSocket.OPEN) this.#timer = this.#beat();
+			// One that closes has had its time.
+			if (!this.isOpen || this.silentMs > EDGE_SILENCE_MS) this.#socket.terminate();
+			else this.#timer = this.#beat();
 		});
 	}
 

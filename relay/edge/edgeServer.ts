@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { bearerCheck, type Client } from "../../shared/client.ts";
-import { type Clock, nextTurn } from "../../shared/clock.ts";
+import { type Clock, nextTurn, pause, type Timer } from "../../shared/clock.ts";
 import type { CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { endWith, rawAnswer } from "../../shared/http/messages.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
@@ -20,6 +20,7 @@ import {
 	GONE,
 	laterMessage,
 	listText,
+	NO_CORE,
 	NO_NEWS,
 	RemoteContext,
 	resultMessage,
@@ -52,6 +53,8 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** How long a call may take whose result is waited for, in ms: as long as the edge's request. */
 const LATER_MS = 28_000;
+/** How long a core that leaves waits for the calls that it has taken, in ms. */
+const LEAVE_MS = 500;
 /** News of the feed that are kept for edges that come again. */
 const KEPT_NEWS = 4_096;
 const TEXT = { binary: false };
@@ -124,10 +127,10 @@ export class EdgeServer {
 		for (const edge of this.#edges) edge.tell(message);
 	}
 
-	/** Takes no more, and closes all connections. */
-	stop(): void {
+	/** Takes no more, and closes all connections when the calls that it has taken are answered, within half a second. */
+	async stop(): Promise<void> {
 		this.#service = null;
-		for (const edge of this.#edges) edge.close();
+		await Promise.all([...this.#edges].map((edge) => edge.leave()));
 	}
 
 	/** What of the feed an edge has not got that has `since`, the number of its last news; null: everything that is shared now. */
@@ -167,6 +170,11 @@ class Edge {
 	#heardAt: number;
 	/** Whether it gets the feed: once it has got what it had missed. */
 	#isFed = false;
+	/** Calls that are taken and not answered. */
+	#inFlight = 0;
+	/** Ends the wait for their answers; null while none is waited for. */
+	#leaving: AbortController | null = null;
+	#watch: Timer;
 
 	constructor(socket: WebSocket, dependencies: EdgeDependencies, feed: Feed) {
 		this.#socket = socket;
@@ -176,10 +184,14 @@ class Edge {
 		socket.on("error", () => {});
 		socket.on("ping", () => void this.#hears());
 		socket.on("message", (data: Buffer) => {
-			if (this.#hears())
-				for (const call of JSON.parse(data.toString("utf8"))) this.#take(call as CallMessage);
+			if (!this.#hears()) return;
+			const calls = callsIn(data);
+			if (calls === null) socket.terminate();
+			else for (const call of calls) this.#take(call);
 		});
+		this.#watch = this.#watching();
 		socket.on("close", () => {
+			this.#watch.cancel();
 			for (const end of this.#ends.values()) end();
 			this.#ends.clear();
 			for (const life of this.#lives.values()) life.end();
@@ -193,8 +205,21 @@ class Edge {
 		if (this.#isFed) this.#write(message);
 	}
 
-	close(): void {
+	/** Takes nothing more, and closes the connection once what was taken is answered, within half a second. */
+	async leave(): Promise<void> {
+		this.#leaving = new AbortController();
+		if (this.#inFlight > 0) await pause(this.#deps.clock, LEAVE_MS, this.#leaving.signal);
+		this.#flush();
 		this.#socket.close(1001, "no core any more");
+	}
+
+	/** Cuts it off when it gives no sign: what is written to it would be kept for nobody. */
+	#watching(): Timer {
+		const { clock } = this.#deps;
+		return clock.after(CORE_SILENCE_MS, () => {
+			if (clock.monotonic() - this.#heardAt > CORE_SILENCE_MS) this.#socket.terminate();
+			else this.#watch = this.#watching();
+		});
 	}
 
 	/** False if what comes now is late: see CORE_SILENCE_MS. */
@@ -216,18 +241,18 @@ class Edge {
 				this.#deps.log.debug("a call of an edge failed", { method, fault: safeError(thrown) });
 			this.#answer(errorMessage(id, thrown, weight));
 		};
-		const succeed = (result: unknown, life: ClientLife): void => {
-			if (!(result instanceof AnswerLater)) this.#answer(resultMessage(id, result, weight));
-			else {
-				this.#answer(laterMessage(id, weight));
-				this.#lives.set(id, life);
-				result
-					.finish(LATER_MS)
-					.then((last) => this.#answer(resultMessage(id, last, 0)), fail)
-					.finally(() => this.#lives.delete(id));
-			}
+		const succeed = (result: unknown, life: ClientLife): unknown => {
+			if (!(result instanceof AnswerLater)) return this.#answer(resultMessage(id, result, weight));
+			this.#answer(laterMessage(id, weight));
+			weight = 0;
+			this.#lives.set(id, life);
+			return result
+				.finish(LATER_MS)
+				.then((last) => this.#answer(resultMessage(id, last, 0)))
+				.finally(() => this.#lives.delete(id));
 		};
 		try {
+			if (this.#leaving !== null) throw NO_CORE;
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
 			else if (method === UNFOLLOW) this.#unfollow(String(params[0]));
@@ -235,12 +260,22 @@ class Edge {
 			else if (from !== undefined) {
 				const context = new RemoteContext(from, tx);
 				const running = this.#deps.service.call(method, params, context, charge);
-				if (running instanceof Promise) running.then((one) => succeed(one, context.life)).catch(fail);
-				else succeed(running, context.life);
+				if (running instanceof Promise || running instanceof AnswerLater) {
+					this.#inFlight += 1;
+					Promise.resolve(running)
+						.then((one) => succeed(one, context.life))
+						.catch(fail)
+						.finally(() => this.#ended());
+				} else succeed(running, context.life);
 			}
 		} catch (thrown) {
 			fail(thrown);
 		}
+	}
+
+	#ended(): void {
+		this.#inFlight -= 1;
+		if (this.#inFlight === 0) this.#leaving?.abort();
 	}
 
 	/** Sends what the edge has missed, and from then on all. Answers the number of the last news. */
@@ -287,5 +322,15 @@ class Edge {
 		if (socket.readyState !== socket.OPEN) return;
 		if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
 		else socket.send(message, TEXT);
+	}
+}
+
+/** The calls of a message; null if it is none of an edge's. */
+function callsIn(data: Buffer): readonly CallMessage[] | null {
+	try {
+		const calls: unknown = JSON.parse(data.toString("utf8"));
+		return Array.isArray(calls) ? calls : null;
+	} catch {
+		return null;
 	}
 }

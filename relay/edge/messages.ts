@@ -17,6 +17,11 @@ export const EDGE_PING_MS = 200;
  */
 export const CORE_SILENCE_MS = 700;
 
+/** The error while there is no core. Nothing of the request was given to one. */
+export const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
+	reason: "no core",
+});
+
 /**
  * Methods of the connection itself: to follow a topic, to end that, to get the feed, and to say that the client of a call has gone
  * whose result is still waited for.

@@ -18,15 +18,22 @@ const ID_BYTES = 16;
 export class SubscriptionHub implements Publisher {
 	readonly #log: Logger;
 	readonly #turns: EventLoopQueue;
+	readonly #onEmpty: (topic: string) => void;
 	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
 	readonly #taps = new Map<string, Set<(text: string) => void>>();
 	readonly #connections = new Map<Connection, Map<string, Subscription>>();
 	#size = 0;
 
-	constructor(dependencies: { readonly log: Logger; readonly turns: EventLoopQueue }) {
+	/** `onEmpty` is called when a topic has no subscribers any more. */
+	constructor(dependencies: {
+		readonly log: Logger;
+		readonly turns: EventLoopQueue;
+		readonly onEmpty?: ((topic: string) => void) | undefined;
+	}) {
 		this.#log = dependencies.log;
 		this.#turns = dependencies.turns;
+		this.#onEmpty = dependencies.onEmpty ?? (() => {});
 	}
 
 	/** The number of subscriptions. */
@@ -133,7 +140,10 @@ export class SubscriptionHub implements Publisher {
 	#forget(subscription: Subscription): void {
 		const listeners = this.#topics.get(subscription.topic);
 		listeners?.delete(subscription);
-		if (listeners?.size === 0) this.#topics.delete(subscription.topic);
+		if (listeners?.size === 0) {
+			this.#topics.delete(subscription.topic);
+			this.#onEmpty(subscription.topic);
+		}
 		for (const { release } of subscription.held ?? []) release();
 		subscription.held = null;
 		subscription.hasEnded = true;

@@ -112,6 +112,8 @@ let core: Standing;
 let edge: Standing;
 let firstTerm: number;
 let feed: FeedClient;
+/** Its subscription to what is shared. */
+let shown: string;
 
 test("the second relay on a database is ready, as an edge of the first one", async () => {
 	core = await startRelay();
@@ -156,7 +158,8 @@ test("a submission to the edge is the core's, and is shown by both", async () =>
 test("a searcher at the edge is shown what one at the core is shown", async () => {
 	feed = await FeedClient.open(edge.url.replace("http", "ws"));
 	const other = await FeedClient.open(core.url.replace("http", "ws"));
-	for (const one of [feed, other]) await one.subscribe("service_partialPendingTransactions");
+	shown = await feed.subscribe("service_partialPendingTransactions");
+	await other.subscribe("service_partialPendingTransactions");
 	const txs = [signed(), signed(), signed()];
 	for (const { raw } of txs) await edge.client.send(raw, "/maxbackruns");
 	await until("both were told", () => feed.told.length === 3 && other.told.length === 3);
@@ -165,10 +168,15 @@ test("a searcher at the edge is shown what one at the core is shown", async () =
 });
 
 test("when the core is killed, the edge takes over within five seconds, and its searchers stay", async () => {
-	const before = signed();
-	// Its core can't send it any more.
+	const [before, meanwhile] = [signed(), signed()];
+	// Its core can't send them any more.
 	await core.wire.set({ kind: "refuse" });
 	await edge.client.send(before.raw, "/maxbackruns");
+	await edge.client.send(meanwhile.raw, "/fast");
+	const status = await feed.subscribe("service_transactionStatus", meanwhile.hash);
+	core.process.signal("SIGSTOP");
+	await world.chain.rpc("eth_sendRawTransaction", [meanwhile.raw]);
+	await until("one is mined without it", () => world.mined.has(meanwhile.hash));
 	const at = systemClock.monotonic();
 	await core.process.kill();
 	await until("the edge sends", () => sentBy(edge).length > 0, 2 * KILLED_MS);
@@ -182,8 +190,11 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 			(await edge.client.ask("eth_sendRawTransaction", [tx.raw], "/maxbackruns")).result === tx.hash,
 	);
 	await until("the searcher is told", () => feed.told.some(({ hash }) => hash === tx.hash));
-	const hashes = feed.told.map(({ hash }) => hash);
+	const hashes = feed.received(shown).map(({ hash }) => hash);
 	assert.equal(new Set(hashes).size, hashes.length, "each once");
+	const stages = () => feed.received(status).map(({ stage }) => stage);
+	await until("what was mined is told", () => stages().includes("INCLUDED"));
+	assert.deepEqual([...new Set(stages())], stages(), "each stage once");
 });
 
 test("a core that is drained is followed by the next one within a second", async () => {

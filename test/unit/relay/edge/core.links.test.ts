@@ -1,0 +1,196 @@
+// An edge and the core over a real websocket: what is followed, called and told when subscribers, calls and connections come and go.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { WebSocket } from "ws";
+import { EDGE_PATH } from "../../../../relay/domain/endpoints.ts";
+import { Core } from "../../../../relay/edge/core.ts";
+import { CoreLink } from "../../../../relay/edge/coreLink.ts";
+import { type CoreService, EdgeServer } from "../../../../relay/edge/edgeServer.ts";
+import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import { callContext } from "../../../../shared/http/callContext.ts";
+import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import { AnswerLater } from "../../../../shared/jsonrpc/method.ts";
+import { silentLogger as log } from "../../../../shared/log.ts";
+import { EventLoopQueue } from "../../../../shared/shares/scheduler.ts";
+import { Listener } from "../../../support/feeds.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { until } from "../../../support/until.ts";
+
+const SECRET = "secret";
+const TOPIC = "transaction 0x01";
+const CONTEXT = callContext(
+	{ path: "/", search: "" },
+	{ address: "192.0.2.1", signer: null, vouched: false },
+	null,
+	null,
+);
+const METHOD = { name: "any", invoke: () => assert.fail("it runs where the core is") };
+
+/** The core's side. `call` does what it is asked. */
+async function startCore(t: TestContext, call: CoreService["call"] = () => null, clock: Clock = systemClock) {
+	const hub = newHub();
+	const edges = new EdgeServer({ secret: SECRET }, { clock, log });
+	const following = new Set<() => void>();
+	edges.open({
+		call,
+		async follow(topic, begin, tell) {
+			const end = hub.tap(topic, tell);
+			const ended = (): void => {
+				end();
+				following.delete(ended);
+			};
+			following.add(ended);
+			begin([]);
+			return ended;
+		},
+		shared: () => [],
+	});
+	const server = createServer().on("upgrade", (request, socket, head) =>
+		edges.upgrade(request, socket, head),
+	);
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	t.after(async () => {
+		await edges.stop();
+		server.closeAllConnections();
+		server.close();
+	});
+	const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	/** `following`: the topics that are told to edges. */
+	return { hub, edges, following, holder: { term: 1, address, secret: SECRET } };
+}
+
+/** An edge that is connected with it. `charges` has what calls weigh more. */
+async function startEdge(t: TestContext, holder: Parameters<typeof CoreLink.open>[0]) {
+	const charges: number[] = [];
+	const hub: SubscriptionHub = newHub((topic) => core.unfollow(topic));
+	const core: Core<unknown> = new Core({
+		subscriptions: hub,
+		charge: (_client, weight) => void charges.push(weight),
+		recover: () => undefined,
+		clock: systemClock,
+	});
+	const link = await CoreLink.open(holder, { ...core.linkEvents(holder), clock: systemClock });
+	assert.ok(link !== null);
+	core.connect(link);
+	t.after(() => link.close());
+	const follow = (listener: Listener) => core.follow(TOPIC, () => hub.subscribe(listener, TOPIC));
+	const ask = async (): Promise<unknown> => core.run(METHOD, [], CONTEXT);
+	return { core, hub, charges, follow, ask };
+}
+
+function newHub(onEmpty?: (topic: string) => void): SubscriptionHub {
+	return new SubscriptionHub({ log, turns: new EventLoopQueue({ clock: systemClock }), onEmpty });
+}
+
+test("what no client of an edge follows any more, the core does not tell it any more", async (t) => {
+	const { following, holder } = await startCore(t);
+	const { follow, core, hub } = await startEdge(t, holder);
+	const [one, other] = [new Listener(), new Listener()];
+	const id = await follow(one);
+	await follow(other);
+	assert.equal(following.size, 1);
+	assert.equal(hub.unsubscribe(one, id), true);
+	other.end();
+	await until("nothing is followed", () => following.size === 0);
+	await assert.rejects(
+		core.follow(TOPIC, () => {
+			throw new RpcError("limit", "limit exceeded");
+		}),
+		/limit exceeded/,
+	);
+	await until("nor what could not be subscribed to", () => following.size === 0);
+});
+
+test("a client that follows what another has just left is told its news", async (t) => {
+	const { hub, holder } = await startCore(t);
+	const { follow, ask } = await startEdge(t, holder);
+	const [one, other] = [new Listener(), new Listener()];
+	await follow(one);
+	one.end();
+	const following = follow(other);
+	// It comes to the edge before the answer.
+	hub.publish(TOPIC, () => "under way");
+	await following;
+	// The core has read by then all that the edge has sent.
+	await ask();
+	hub.publish(TOPIC, () => "news");
+	await until("it is told", () => other.results.some(([, result]) => result === "news"));
+});
+
+test("a core that leaves answers what it has taken, and takes nothing more", async (t) => {
+	let answer: (result: string) => void = () => {};
+	let taken = 0;
+	const { edges, holder } = await startCore(t, () => {
+		taken += 1;
+		return new Promise<string>((resolve) => {
+			answer = resolve;
+		});
+	});
+	const { core, ask } = await startEdge(t, holder);
+	const asked = ask();
+	await until("it is taken", () => taken === 1);
+	const leaving = edges.stop();
+	await assert.rejects(ask(), { message: /no core can be reached/ });
+	answer("done");
+	assert.equal(await asked, "done");
+	await leaving;
+	await until("the edge has left", () => core.remote === null);
+	assert.equal(taken, 1);
+});
+
+test("a call that comes as the connection closes waits for the next core", async (t) => {
+	const [first, second] = [await startCore(t), await startCore(t, () => "the second one's")];
+	const { core, ask } = await startEdge(t, first.holder);
+	const { remote } = core;
+	void first.edges.stop();
+	await until("it closes", () => remote?.isOpen === false);
+	const asked = ask();
+	const link = await CoreLink.open(second.holder, {
+		...core.linkEvents(second.holder),
+		clock: systemClock,
+	});
+	assert.ok(link !== null);
+	t.after(() => link.close());
+	core.connect(link);
+	assert.equal(await asked, "the second one's");
+});
+
+test("what a call weighs more is charged once, also if its result fails later", async (t) => {
+	const { holder } = await startCore(t, (_method, _params, { client }, charge) => {
+		charge(client, 3);
+		return new AnswerLater(async () => {
+			throw new RpcError("rejected", "as it ended");
+		});
+	});
+	const { ask, charges } = await startEdge(t, holder);
+	const later = await ask();
+	assert.ok(later instanceof AnswerLater);
+	await assert.rejects(later.finish(1_000), /as it ended/);
+	assert.deepEqual(charges, [3]);
+});
+
+test("an edge that gives no sign, and one that talks nonsense, are cut off", async (t) => {
+	const clock = new ManualClock();
+	const { edges, holder } = await startCore(t, () => null, clock);
+	const open = async (): Promise<WebSocket> => {
+		const socket = new WebSocket(`${holder.address}${EDGE_PATH}`, {
+			headers: { authorization: `Bearer ${SECRET}` },
+		});
+		t.after(() => socket.terminate());
+		await new Promise((resolve) => socket.once("open", resolve));
+		await until("the core has it", () => edges.size === 1);
+		return socket;
+	};
+	const nonsense = await open();
+	nonsense.send("{");
+	await until("it is cut off", () => edges.size === 0);
+	await open();
+	await clock.advance(500);
+	assert.equal(edges.size, 1);
+	await clock.advance(1_000);
+	await until("it is cut off", () => edges.size === 0);
+});
