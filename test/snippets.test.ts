@@ -11,6 +11,7 @@ import { documents, ROOT, type Snippet, snippetsOf } from "./support/documents.t
 const DRAWINGS: readonly (readonly [string, string])[] = [
 	["README.md", "            POST /fast "],
 	["docs/architecture.md", " ingress ─▶"],
+	["docs/scale.md", " wallets, searchers"],
 ];
 /** It holds every example by its name. */
 const EXAMPLES = ["docs/api.md", "test/integration/transport/apiExamples.test.ts"] as const;

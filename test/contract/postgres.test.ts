@@ -32,10 +32,11 @@ async function opened(
 	url: string,
 	options: Partial<PostgresOptions> = {},
 	onLost = () => {},
+	log = silentLogger,
 ): Promise<SharedStore> {
 	const kv = await openPostgres(
 		{ url, store: "relay", verify: false, ...options },
-		{ clock: systemClock, log: silentLogger, onLost },
+		{ clock: systemClock, log, onLost },
 	);
 	t.after(() => kv.close());
 	return kv;
@@ -140,9 +141,12 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	const holderUrl = new URL(url);
 	holderUrl.port = String(wire.port);
 	let lost = 0;
-	const holder = await opened(t, holderUrl.toString(), { ttlMs: 400 }, () => {
+	const lines: unknown[] = [];
+	const onLost = (): void => {
 		lost += 1;
-	});
+	};
+	const log = { ...silentLogger, error: (...line: unknown[]) => void lines.push(line) };
+	const holder = await opened(t, holderUrl.toString(), { ttlMs: 400 }, onLost, log);
 	await holder.write([put("mine", "1")]);
 	assert.equal(holder.isHeld, true);
 	wire.freeze();
@@ -162,6 +166,8 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 		{ code: "STORE_LOST" },
 	);
 	await until("it is told", () => lost === 1);
+	const { number: term } = holder.term ?? {};
+	assert.deepEqual(lines, [["another process has taken the store over", { store: "relay", term }]]);
 	assert.equal(`${await next.get("mine")}`, "1");
 });
 

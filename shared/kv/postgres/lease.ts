@@ -134,7 +134,10 @@ export class Lease {
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();
-		this.#dependencies.log.error("another process has taken the store over", { store: this.#store });
+		this.#dependencies.log.error("another process has taken the store over", {
+			store: this.#store,
+			term: Number(this.#epoch),
+		});
 		this.#dependencies.onLost();
 	}
 
