@@ -17,6 +17,7 @@ function coreOf() {
 	const core = new Core<null>({
 		subscriptions: {
 			hasSubscribers: () => true,
+			tap: () => () => {},
 			publishAll: (_topic: string, results: Results) => void told.push(String(results.count)),
 		},
 		charge: () => {},
