@@ -39,6 +39,7 @@ const TASKS = [
 	"chain",
 	"client trust",
 	"subscriptions",
+	"parts",
 ] as const;
 
 /** Statistics of the calls of five seconds. */

@@ -10,7 +10,7 @@ import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
-import type { KeyValueStore } from "../shared/kv/port.ts";
+import type { SharedStore } from "../shared/kv/port.ts";
 import {
 	type Assembly,
 	assembled,
@@ -27,6 +27,7 @@ import { newVia } from "./domain/loops.ts";
 import { ToldChain } from "./ingress/toldChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
+import { NO_OTHERS, Parts } from "./parts/parts.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { ChainTime } from "./rows/chainTime.ts";
@@ -52,7 +53,7 @@ export interface ProxyOverrides {
 
 /** Deadline of one delivery by the reconciler, in ms: two of them fit into the time for a shutdown. */
 const DELIVERY_MS = 3_500;
-/** The share of a request's time that it may wait for another boost process to release the journal. */
+/** The share of a request's time that it may wait for a database that does not answer yet. */
 const HELD_SHARE = 0.8;
 const RECONCILE_TICK_MS = 1_000;
 /** How long a mined row can be reopened. */
@@ -71,11 +72,11 @@ async function assemble(
 	stopped: AbortSignal,
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
-	// While another process has the journal, requests are held as long as there is time to answer them.
+	// While the journal can't be opened, requests are held as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
 	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs };
 	const standby = new Standby(place, { clock, log });
-	let kv: KeyValueStore | null = null;
+	let kv: SharedStore | null = null;
 	try {
 		kv = await (overrides.openStore ?? openStore)("boost", config, {
 			clock,
@@ -102,7 +103,7 @@ async function connect(
 		lookup = createLookup({}, { clock }),
 		standby,
 	}: ProxyOverrides & { standby: Standby },
-	kv: KeyValueStore,
+	kv: SharedStore,
 ): Promise<Assembly> {
 	const metrics = boostMetrics(registry, clock);
 	const background = new Background(
@@ -162,8 +163,21 @@ async function connect(
 			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
 			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
 		},
-		{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
+		{
+			...{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
+			// Of what this boost may have lost another one decides, if there is one.
+			mayAct: () => kv.isHeld || others?.wasAlone !== false,
+		},
 	);
+	const others =
+		kv.parts === undefined
+			? null
+			: new Parts({
+					...{ parts: kv.parts, rows, clock, background },
+					hold: (from) => reconciler.hold(from),
+					fits: (other) => binding.fits(other),
+					log: log.child("parts"),
+				});
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS },
 		{ ...parts, slot: slots, chain: ours, log: log.child("observer") },
@@ -186,6 +200,7 @@ async function connect(
 		log,
 		drainMs,
 		standby,
+		others: others ?? NO_OTHERS,
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),
 		slot: slots,
@@ -208,6 +223,7 @@ async function connect(
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
+		...(others === null ? [] : [others.component]),
 		servers,
 	];
 	return { component: sequence("boost", components, { log, clock }), port: () => servers.port };

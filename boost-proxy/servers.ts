@@ -24,7 +24,7 @@ import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
-import { type ChainReads, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
+import { type ChainReads, type OtherBoosts, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
@@ -69,6 +69,7 @@ export interface ServersParts {
 	readonly drainMs: number;
 	/** Holds the port until the server starts. */
 	readonly standby: Standby;
+	readonly others: OtherBoosts;
 }
 
 /** The servers as one component. */

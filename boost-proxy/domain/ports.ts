@@ -14,6 +14,7 @@ import type {
 	UpstreamName,
 	WholeBody,
 } from "./request.ts";
+import type { Row } from "./row.ts";
 
 /** One POST to an upstream. */
 export interface Post {
@@ -115,6 +116,46 @@ export interface Upstreams {
 export interface ChainReads {
 	/** Null if none of them answered all calls. */
 	batch(calls: readonly RpcCall[], deadlineMs: number): Promise<readonly RpcAnswer[] | null>;
+}
+
+/** What another boost on the same database has of a transaction. */
+export interface ElsewhereRow {
+	readonly row: Row;
+	/** Null where its bytes are not kept. */
+	readonly raw: Buffer | null;
+}
+
+/**
+ * The other boosts on the same database, each with a part of the journal. An account's live rows are in one part: that of the
+ * boost which its wallet asked last. A database that does not answer counts as if the others had nothing.
+ */
+export interface OtherBoosts {
+	/** Whether there is certainly no other, so that nothing need be asked. */
+	readonly isAlone: boolean;
+	/** What another one has of a hash, live or ended. */
+	find(hash: string): Promise<ElsewhereRow | null>;
+	/** The live rows that others have of an account, by nonce. */
+	liveOf(from: string): Promise<readonly Row[]>;
+	/** Brings an account's live rows here, and runs `work` while no other boost can have them. */
+	withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T>;
+}
+
+/** A client's request about a transaction. */
+export interface AccountRequest {
+	/** Its sender. */
+	readonly from: string;
+	readonly nonce: bigint;
+	readonly hash: string;
+	/** How long it may wait for what others have of its nonce, in ms; for other nonces it waits less. */
+	readonly ms: number;
+}
+
+/** What stays with other boosts. */
+export interface Elsewhere {
+	/** The account's rows that could not be had in time. */
+	readonly live: readonly Row[];
+	/** The transaction itself, if another boost has seen it mined or ended by its user. */
+	readonly ended: Row | null;
 }
 
 /** The heads that clients may know. */

@@ -67,6 +67,13 @@ export class ChainBinding {
 		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
 	}
 
+	/** Whether another journal has the same format, and is of no other chain. Rejects if its store fails. */
+	async fits(other: KeyValueStore): Promise<boolean> {
+		if ((await other.get(FORMAT_KEY))?.toString("utf8") !== FORMAT) return false;
+		const kept = (await other.get(CHAIN_KEY))?.toString("utf8");
+		return kept === undefined || this.chainId === null || BigInt(kept) === this.chainId;
+	}
+
 	/** As the node or our relay answered, else as the journal has it: never by a fallback's word. Null until it is known. */
 	get chainId(): bigint | null {
 		return this.#chainId ?? (this.#kept === null ? null : BigInt(this.#kept));

@@ -1,24 +1,12 @@
 // Writes rows to a key-value store, and reads those that have something left to do at the start. What could not be written is
-// kept in memory and written again; records that can't be read are logged and left in place, since one bad record must not keep
-// boost from the others.
+// kept in memory and written again.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
-import {
-	BIRTH,
-	decodeBirth,
-	decodeState,
-	keyOf,
-	keysOf,
-	type RowKey,
-	rawLength,
-	rawOfBirth,
-	readKey,
-	recordsOf,
-	STATE,
-} from "./records.ts";
+import { keepsBytes, type Row } from "../domain/row.ts";
+import { RowReader } from "./readRows.ts";
+import { BIRTH, keyOf, keysOf, type RowKey, rawOfBirth, recordsOf, STATE } from "./records.ts";
 
 /** Between two tries to write what could not be written, in ms. */
 const RETRY_MS = 1_000;
@@ -83,45 +71,13 @@ export class Journal {
 		return this.#dirty.size + this.#writing.size + this.#failed.size;
 	}
 
-	/**
-	 * Every row on disk that is not archived, and the highest id of any record. The state record of a transaction overrides its
-	 * birth record, if it can be read.
-	 */
+	/** Every row on disk that is not archived, and the highest id of any record. */
 	async read(): Promise<{ readonly rows: readonly Row[]; readonly lastId: number }> {
 		const { kv, log } = this.#dependencies;
-		const rows = new Map<string, Row>();
-		const lengths = new Map<string, number>();
-		let lastId = 0;
-		let bad = 0;
-		const leaveOut = (why: string, hash: string, fault?: object): void => {
-			bad += 1;
-			log.error(`a record of the journal ${why}`, { hash, ...fault });
-		};
-		const readAll = async (prefix: string, decode: (key: RowKey, value: Buffer) => Row): Promise<void> => {
-			for await (const [text, value] of kv.range(...prefixRange(prefix))) {
-				const key = readKey(prefix, text);
-				lastId = Math.max(lastId, key.id);
-				// A record that was left out at an earlier start, of a hash that came again since.
-				if ((rows.get(key.hash)?.id ?? 0) > key.id) continue;
-				try {
-					rows.set(key.hash, decode(key, value));
-				} catch (thrown) {
-					leaveOut("can't be read", key.hash, { fault: safeError(thrown) });
-				}
-			}
-		};
-		await readAll(BIRTH, (key, value) => {
-			lengths.set(key.hash, rawLength(value));
-			return decodeBirth(key, value);
-		});
-		await readAll(STATE, (key, value) => decodeState(key, value, lengths.get(key.hash) ?? 0));
-		for (const [hash, row] of rows) {
-			if (isLive(row) ? keepsBytes(row) : !isSettled(row)) continue;
-			rows.delete(hash);
-			leaveOut("has no bytes", hash);
-		}
-		if (bad > 0) log.error("records of the journal were left out", { count: bad });
-		return { rows: [...rows.values()], lastId };
+		const reader = new RowReader(log);
+		for (const prefix of [BIRTH, STATE])
+			for await (const [key, value] of kv.range(...prefixRange(prefix))) reader.take(key, value);
+		return { rows: reader.rows(), lastId: reader.lastId };
 	}
 
 	/**

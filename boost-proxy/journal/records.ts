@@ -1,5 +1,6 @@
 // The stored format of rows: pure functions between a row and its keys and bytes.
 
+import type { Change } from "../../shared/kv/port.ts";
 import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
 import { onlyOwner } from "../domain/owners.ts";
 import { BOOST_PATHS, type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
@@ -82,9 +83,11 @@ export function keysOf(row: Row): readonly string[] {
 }
 
 /** What is written of a row; `raw`: its bytes, if they are not on disk yet. */
-export function recordsOf(row: Row, raw: Buffer | null): readonly { key: string; value: Buffer }[] {
-	const key = isSettled(row) ? archivedKey(row.hash) : keyOf(raw === null ? STATE : BIRTH, row);
-	const record = { key, value: raw === null ? encodeState(row) : encodeBirth(row, raw) };
+export function recordsOf(row: Row, raw: Buffer | null): readonly Change[] {
+	const isOver = isSettled(row);
+	const key = isOver ? archivedKey(row.hash) : keyOf(raw === null ? STATE : BIRTH, row);
+	const value = raw === null ? encodeState(row) : encodeBirth(row, raw);
+	const record = { key, value, sender: isOver ? undefined : row.from };
 	return isLive(row) ? [record] : [record, { key: indexKey(row), value: NOTHING }];
 }
 

@@ -25,6 +25,8 @@ export interface ReconcilerOptions {
 export interface ReconcilerDependencies extends SenderDependencies {
 	readonly chain: ChainReads;
 	readonly background: Background;
+	/** Whether the rows are certainly this boost's: else another one may send them by now. */
+	readonly mayAct?: () => boolean;
 }
 
 /** Accounts and ended rows handled at a time; the transactions of one account are sent one after another. */
@@ -42,6 +44,8 @@ export class Reconciler {
 	/** What is queued and what is being handled: accounts, and hashes of ended rows. */
 	readonly #queued = new Set<string>();
 	readonly #running = new Map<string, Promise<void>>();
+	/** Accounts that are left alone, with the number of those who want it. */
+	readonly #held = new Map<string, number>();
 	#started = false;
 	#stopped = false;
 
@@ -66,6 +70,18 @@ export class Reconciler {
 	/** Something changed: a row, or the health of an upstream. */
 	trigger(): void {
 		if (this.#started) this.#loop.trigger();
+	}
+
+	/** Leaves an account alone until the returned function is called; resolves once nothing is on its way for it. */
+	async hold(from: string): Promise<() => void> {
+		this.#held.set(from, (this.#held.get(from) ?? 0) + 1);
+		await this.#running.get(from);
+		return () => {
+			const count = (this.#held.get(from) ?? 1) - 1;
+			if (count > 0) this.#held.set(from, count);
+			else this.#held.delete(from);
+			this.trigger();
+		};
 	}
 
 	/** Sends nothing more, and waits for requests in progress. */
@@ -119,8 +135,13 @@ export class Reconciler {
 		return leftMs(state, this.#dependencies.clock.monotonic());
 	}
 
+	get #mayAct(): boolean {
+		return !this.#stopped && this.#dependencies.mayAct?.() !== false;
+	}
+
 	#pass(): Pass {
 		const { rows, clock } = this.#dependencies;
+		if (!this.#mayAct) return { left: true, scanMs: 0 };
 		const begun = clock.monotonic();
 		const { health } = this.#situation;
 		const time = this.#situation.time();
@@ -135,8 +156,8 @@ export class Reconciler {
 	#startQueued(): void {
 		for (const key of this.#queued) {
 			if (this.#stopped || this.#running.size >= CONCURRENCY) return;
-			// Queued again while it is handled: it stays queued.
-			if (this.#running.has(key)) continue;
+			// Queued again while it is handled, or left alone: it stays queued.
+			if (this.#running.has(key) || this.#held.has(key)) continue;
 			this.#queued.delete(key);
 			const run = new Promise<void>((resolve) => {
 				this.#dependencies.background.run("reconcile", () => this.#reconcile(key).finally(resolve));
@@ -170,7 +191,7 @@ export class Reconciler {
 	async #reconcileAccount(from: string): Promise<void> {
 		const { rows } = this.#dependencies;
 		let nextNonce: bigint | null | undefined;
-		while (!this.#stopped) {
+		while (this.#mayAct) {
 			const known = rows.liveOf(from);
 			const send = this.#nextSend(known, nextNonce);
 			if (send === null) return;
@@ -202,7 +223,7 @@ export class Reconciler {
 		const { hash, from } = send.row;
 		const { epoch } = this.#situation;
 		const raw = await rows.raw(hash).catch(() => null);
-		if (rows.liveOf(from) !== known || this.#situation.epoch !== epoch || this.#stopped) return;
+		if (rows.liveOf(from) !== known || this.#situation.epoch !== epoch || !this.#mayAct) return;
 		if (raw === null)
 			this.#dependencies.rows.changeLive(hash, (row) => delayRetry(row, send.to, this.#situation.time()));
 		else await this.#sender.send(send, raw, deadlineMs);

@@ -2,6 +2,7 @@
 // only place that stores a changed row, so that memory and disk agree and every bound is kept.
 
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
+import { mergedRow } from "../domain/mergedRow.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
 	type EndedOne,
@@ -21,7 +22,7 @@ import {
 } from "../domain/row.ts";
 import { Archive } from "../journal/archive.ts";
 import { Journal, type JournalDependencies } from "../journal/journal.ts";
-import { isSameOnDisk } from "../journal/records.ts";
+import { isSameOnDisk, keysOf } from "../journal/records.ts";
 import { EndedRows } from "./endedRows.ts";
 import { LiveRows } from "./liveRows.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -114,12 +115,61 @@ export class Rows {
 		await rows.#archive.open();
 		const { rows: found, lastId } = await rows.#journal.read();
 		rows.#nextId = lastId + 1;
-		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
-			const notes = isLive(row) ? rows.#freshNotes(rows.#agedBy(row)) : row.notes;
-			rows.#replaceInMemory(null, { ...row, version: rows.#newVersion(), notes });
-		}
+		await rows.takeIn([...found].sort((one, other) => one.endedAt - other.endedAt));
 		rows.#sweeper.wake();
 		return rows;
+	}
+
+	/** Takes in rows whose records are in the store, but which are not in memory yet. Rejects if the store fails. */
+	async takeIn(found: readonly Row[]): Promise<void> {
+		for (const row of found) {
+			this.#nextId = Math.max(this.#nextId, row.id + 1);
+			const known = this.#rows.get(row.hash);
+			if (known !== undefined && known.id === row.id) continue;
+			const isKnown = known !== undefined || (isLive(row) && this.#archive.has(row.hash));
+			if (isKnown && (await this.merge(row))) {
+				await this.#dependencies.kv.write(keysOf(row).map((key) => ({ key, value: null })));
+				continue;
+			}
+			const notes = isLive(row) ? this.#freshNotes(this.#agedBy(row)) : row.notes;
+			this.#replaceInMemory(null, { ...row, version: this.#newVersion(), notes });
+		}
+	}
+
+	/** What ended elsewhere, and has come to the store's archive. */
+	takeInArchived(hashes: readonly string[]): void {
+		for (const hash of hashes) this.#archive.add(hash);
+		this.#sweeper.wake();
+	}
+
+	/**
+	 * Brings what is known here of a transaction together with another boost's row of it. Returns whether the row here then holds
+	 * all; if not there is none, and `found` is still to be taken in. Rejects if the store fails.
+	 */
+	async merge(found: Row): Promise<boolean> {
+		const { hash } = found;
+		const looked = this.find(hash);
+		const known = looked instanceof Promise ? await looked : looked;
+		const merged = known === null ? null : mergedRow(known, found);
+		if (known !== null && merged !== known) this.#replaceAndWrite(known, merged);
+		if (!(await this.written(hash))) throw new Error("the journal can't be written");
+		return merged !== null;
+	}
+
+	/**
+	 * Takes an account's live rows out of memory, so that another boost has them: their records stay. Null, and nothing is
+	 * changed, while a request is about one of them, or one is not on disk.
+	 */
+	release(from: string): readonly Row[] | null {
+		const rows = this.liveOf(from);
+		if (rows.some(({ hash, requests }) => requests > 0 || this.#journal.holds(hash))) return null;
+		for (const row of rows) this.#replaceInMemory(row, null);
+		return rows;
+	}
+
+	/** Takes rows back that were released. */
+	restore(rows: readonly Row[]): void {
+		for (const row of rows) if (!this.#rows.has(row.hash)) this.#replaceInMemory(null, row);
 	}
 
 	/** The chain's time in ms since the epoch, by which rows age; null until it is known. */
@@ -350,6 +400,11 @@ export class Rows {
 	/** True if the latest change of a hash is on disk, or once it is; false if it could not be written. */
 	written(hash: string): Promise<boolean> | true {
 		return this.#journal.written(hash);
+	}
+
+	/** Whether the latest change of a hash may be in memory only. */
+	isUnwritten(hash: string): boolean {
+		return this.#journal.holds(hash);
 	}
 
 	/** Retries failed writes once and waits for the disk. Does not close the store. */

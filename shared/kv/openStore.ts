@@ -1,5 +1,5 @@
 // Opens a process's store by its settings, in a folder or in a database. Waits for a database that does not answer yet, and for
-// another process to release the store.
+// another process to release the store; boosts on one database have a part of it each.
 
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
@@ -9,6 +9,7 @@ import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
+import { openPart } from "./postgres/parts.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
 /** The name of the process, which names its folder or its rows. */
@@ -39,7 +40,7 @@ export type OpenStore = typeof openStore;
 const IN_USE = "another process has the store: this one waits for it to end";
 
 /**
- * Opens the store of `process`; waits for a database that does not answer, without an end. Throws DataFolderError,
+ * Opens the store of `process`, or of a boost on a database its part of it; waits for a database that does not answer, without an end. Throws DataFolderError,
  * FolderInUseError, DatabaseUrlError, DatabaseRefusedError or LaterVersionError; StoppedError if it was stopped meanwhile.
  */
 export async function openStore(
@@ -59,7 +60,10 @@ export async function openStore(
 			return onWait(IN_USE);
 		},
 	};
-	const open = () => openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
+	const open = () =>
+		process === "boost"
+			? openPart({ url, verify, store: process }, { clock, log, onLost })
+			: openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
 	return untilDone(
 		"the wait for the store",
 		open,

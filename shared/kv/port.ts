@@ -4,6 +4,8 @@
 export interface Change {
 	readonly key: string;
 	readonly value: Uint8Array | null;
+	/** The account that it is about, by which {@link StoreParts} finds it. Without parts of no effect. */
+	readonly sender?: string | undefined;
 }
 
 /** A durable, ordered map from text to bytes. Keys are ASCII and at most 500 bytes. */
@@ -24,6 +26,8 @@ export interface SharedStore extends KeyValueStore {
 	readonly isHeld: boolean;
 	/** This process's term; null where no other process can reach the store. */
 	readonly term: Term | null;
+	/** Set where several processes have a part of one store each: this store is such a part. */
+	readonly parts?: StoreParts;
 }
 
 /** The time for which one process has a store that several can reach. */
@@ -32,6 +36,74 @@ export interface Term {
 	readonly number: number;
 	/** What those show the holder that do not have the store. */
 	readonly secret: string;
+}
+
+/** Another part of a store. */
+export interface OtherPart {
+	readonly part: string;
+	/** Whether its process is gone for so long that its part may be opened by another. */
+	readonly isLeft: boolean;
+}
+
+/** A record of a part. */
+export interface PartRecord {
+	readonly part: string;
+	readonly key: string;
+	readonly value: Buffer;
+}
+
+/** An account's records in one part, which the process of another part (`taker`, in its `term`) wants. */
+export interface Wish {
+	readonly sender: string;
+	readonly taker: string;
+	readonly term: string;
+}
+
+/** The keys of a move that are still where they were: the other part has them too, or, if `isFenced`, a part has a new process. */
+export interface Moved {
+	readonly left: readonly string[];
+	readonly isFenced: boolean;
+}
+
+/**
+ * The parts of a store of which each process has one, as seen from its own. A record moves from part to part in one transaction,
+ * and only while both belong to the processes that the move is between. All methods reject if the database does not answer.
+ */
+export interface StoreParts {
+	/** The name of this process's part. */
+	readonly own: string;
+	/** The other parts that may hold anything. */
+	others(): Promise<readonly OtherPart[]>;
+	/** What all parts hold of an account, and what the others hold under exactly `key`. */
+	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
+	/** What the other parts hold under keys that end with `hash`, of an account; and under exactly `key`. */
+	ofHash(hash: string, key: string): Promise<readonly PartRecord[]>;
+	/** Which of these accounts other parts hold anything of. */
+	alsoElsewhere(senders: readonly string[]): Promise<readonly string[]>;
+	/** Opens a part that its process has left; null if it has a process. */
+	open(part: string): Promise<LeftPart | null>;
+	/** Moves records of this part to the taker, if it still wants them. */
+	give(keys: readonly string[], to: Wish): Promise<Moved>;
+	/** What the others want of this part. */
+	wishes(): Promise<readonly Wish[]>;
+	/** Asks `parts` for an account's records. */
+	wish(sender: string, parts: readonly string[]): Promise<void>;
+	/** Takes a wish of this part's back. If it was granted, the records are here now; later it is not granted any more. */
+	unwish(sender: string): Promise<void>;
+	/** Whether wishes of this part's for an account are still open. */
+	isOpen(sender: string): Promise<boolean>;
+	/** Tells the taker that its wish was granted, as far as it can be. */
+	granted(wish: Wish): Promise<void>;
+	/** Sets the one listener, called soon after another part wants something of this one, or has granted it something. */
+	onNews(listener: () => void): void;
+}
+
+/** A part without a process, in this one's hands. */
+export interface LeftPart extends SharedStore {
+	/** Moves records to this process's own part. */
+	moveHere(keys: readonly string[]): Promise<Moved>;
+	/** Closes it. `isEmpty`: whether nothing is left in it that anybody need look for. */
+	leave(isEmpty: boolean): Promise<void>;
 }
 
 /** The key range of everything that begins with `prefix`. */

@@ -22,6 +22,8 @@ export interface CellParts {
 	/** The relay itself, past the wire. */
 	readonly relay: { readonly url: string };
 	readonly boost: { readonly url: string };
+	/** The settings of boost. */
+	readonly boostEnv: Readonly<Record<string, string>>;
 	/** Those that are processes. */
 	readonly processes: { readonly relay: Killable | null; readonly boost: Killable | null };
 	stop(): Promise<void>;
@@ -73,13 +75,14 @@ export async function startCellParts(
 		const wire = await wireTo(relay.url);
 		const fallbackWire = await wireTo(world.fallbackUrl);
 		const relayUrl = relay.process === null ? wire.url : relay.url;
-		const boost = await startBoost({
+		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: fallbackWire.url, folder: world.folder(name) }),
 			FALLBACK_REVERT_PROTECTED: String(settings.fallbackTakes?.includes("noreverts") ?? true),
 			...settings.boost,
-		});
+		};
+		const boost = await startBoost(env);
 		const processes = { relay: relay.process, boost: boost.process };
-		return { world, wire, fallbackWire, builderWire, nodeWire, relay, boost, processes, stop };
+		return { world, wire, fallbackWire, builderWire, nodeWire, relay, boost, boostEnv: env, processes, stop };
 	} catch (thrown) {
 		await stop();
 		throw thrown;

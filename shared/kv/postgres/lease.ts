@@ -33,9 +33,11 @@ interface LeaseDependencies {
 	readonly log: Logger;
 	/** Called once if another process has taken the lease; this one's memory of the store is then out of date. */
 	readonly onLost: () => void;
+	/** Called with each new session, which lives as long as the lease is held by it. */
+	readonly onSession?: (session: pg.PoolClient) => void;
 }
 
-const TTL_MS = 6_000;
+export const TTL_MS = 6_000;
 /** The session of a killed process lives on for a moment. */
 const WAIT_MS = 2_000;
 /** It is renewed every quarter of its duration, and trusted for three quarters. */
@@ -177,6 +179,7 @@ export class Lease {
 		if (session !== this.#session) {
 			this.#session = session;
 			session.on("error", () => this.#dropSession(session));
+			this.#dependencies.onSession?.(session);
 		}
 		this.#heldUntil = begun + this.#ttlMs * (1 - 1 / RENEWALS);
 		this.#plan(this.#ttlMs / RENEWALS);

@@ -1,18 +1,38 @@
 // The store in PostgreSQL, for hosts without a lasting disk. Several processes can share a database; each store has one writer.
 
 import { readdirSync, readFileSync } from "node:fs";
+import type pg from "pg";
 import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
-import type { Change, SharedStore, Term } from "../port.ts";
+import type { Change, SharedStore, StoreParts, Term } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { GroupRead } from "./groupRead.ts";
 import { Lease, type LeaseOptions } from "./lease.ts";
 
-export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {}
+export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {
+	/** The other parts of the store, seen from this one; default: it has none. */
+	readonly partsOf?: (store: OpenPart) => OwnParts | null;
+}
 
-interface PostgresDependencies {
+/** What the parts of a store need of one that is open. */
+export interface OpenPart {
+	readonly store: string;
+	readonly database: Database;
+	/** Its fencing token. Throws StoreLostError. */
+	epoch(): string;
+}
+
+/** The parts as their own store needs them. */
+export interface OwnParts extends StoreParts {
+	/** Called with each session that lives as long as the lease. */
+	listenOn(session: pg.PoolClient): void;
+	/** Called before the store is closed. */
+	giveUp(): Promise<void>;
+}
+
+export interface PostgresDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called if another process has taken over the store; this one must then exit. */
@@ -47,9 +67,10 @@ const RANGE = `SELECT key, value FROM leeward_store
 const WRITE = `WITH held AS (
 		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND epoch = $2 AND seq < $6 RETURNING 1),
 	gone AS (DELETE FROM leeward_store WHERE store = $1 AND key = ANY($3::text[]) AND EXISTS (SELECT 1 FROM held)),
-	put AS (INSERT INTO leeward_store (store, key, value)
-		SELECT $1, t.key, t.value FROM unnest($4::text[], $5::bytea[]) AS t(key, value) WHERE EXISTS (SELECT 1 FROM held)
-		ON CONFLICT (store, key) DO UPDATE SET value = excluded.value)
+	put AS (INSERT INTO leeward_store (store, key, value, sender)
+		SELECT $1, t.key, t.value, t.sender FROM unnest($4::text[], $5::bytea[], $7::text[]) AS t(key, value, sender)
+		WHERE EXISTS (SELECT 1 FROM held)
+		ON CONFLICT (store, key) DO UPDATE SET value = excluded.value, sender = excluded.sender)
 	SELECT count(*)::integer AS held FROM held`;
 
 /**
@@ -62,7 +83,13 @@ export async function openPostgres(
 ): Promise<SharedStore> {
 	const { store, url, verify } = options;
 	const database = new Database({ url, verify, name: store }, { clock });
-	const lease = new Lease(options, { database, clock, log, onLost });
+	let listenOn = (_: pg.PoolClient): void => {};
+	const lease = new Lease(options, {
+		...{ database, clock, log, onLost },
+		onSession: (session) => listenOn(session),
+	});
+	const parts = options.partsOf?.({ store, database, epoch: () => lease.epoch }) ?? null;
+	if (parts !== null) listenOn = (session) => parts.listenOn(session);
 	try {
 		const ran = await migrate(database);
 		if (ran.length > 0)
@@ -73,11 +100,12 @@ export async function openPostgres(
 		await database.close();
 		throw thrown;
 	}
-	return new PostgresStore(store, { database, lease, clock });
+	return new PostgresStore(store, { database, lease, clock, parts });
 }
 
 class PostgresStore implements SharedStore {
 	readonly term: Term;
+	readonly parts?: OwnParts;
 	readonly #store: string;
 	readonly #database: Database;
 	readonly #lease: Lease;
@@ -90,12 +118,21 @@ class PostgresStore implements SharedStore {
 	/** Monotonic time since which writes fail, in ms; null if the last one succeeded. */
 	#failingSince: number | null = null;
 
-	constructor(store: string, parts: { database: Database; lease: Lease; clock: Clock }) {
+	constructor(
+		store: string,
+		{
+			database,
+			lease,
+			clock,
+			parts,
+		}: { database: Database; lease: Lease; clock: Clock; parts: OwnParts | null },
+	) {
 		this.#store = store;
-		this.#database = parts.database;
-		this.#lease = parts.lease;
-		this.term = { number: Number(parts.lease.epoch), secret: parts.lease.secret };
-		this.#clock = parts.clock;
+		this.#database = database;
+		this.#lease = lease;
+		this.term = { number: Number(lease.epoch), secret: lease.secret };
+		this.#clock = clock;
+		if (parts !== null) this.parts = parts;
 		this.#group = new GroupCommit((changes) => this.#commit(changes));
 		this.#reads = new GroupRead((keys) => this.#read(keys));
 	}
@@ -135,6 +172,7 @@ class PostgresStore implements SharedStore {
 	async close(): Promise<void> {
 		this.#isClosed = true;
 		await this.#group.idle();
+		if (this.isHeld) await this.parts?.giveUp();
 		await this.#lease.release();
 		await this.#database.close();
 	}
@@ -161,15 +199,17 @@ class PostgresStore implements SharedStore {
 
 	/** May write the same changes twice, since after a lost connection it is unknown whether they were committed. */
 	async #commit(changes: readonly Change[]): Promise<void> {
-		const last = new Map(changes.map(({ key, value }) => [key, value]));
+		const last = new Map(changes.map((change) => [change.key, change]));
 		const gone: string[] = [];
 		const keys: string[] = [];
 		const values: Buffer[] = [];
-		for (const [key, value] of last) {
+		const senders: (string | null)[] = [];
+		for (const { key, value, sender = null } of last.values()) {
 			if (value === null) gone.push(key);
 			else {
 				keys.push(key);
 				values.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+				senders.push(sender);
 			}
 		}
 		const begun = this.#clock.monotonic();
@@ -177,7 +217,7 @@ class PostgresStore implements SharedStore {
 		const until = Math.max((this.#failingSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
 		const query = (): Query => {
 			this.#seq += 1;
-			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq];
+			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq, senders];
 			return { name: "write", text: WRITE, values: given };
 		};
 		const rows = await this.#retried(query, until, () => {

@@ -1,0 +1,88 @@
+// Reads rows from their records: at the start all of the journal, later some of another part's. Records that can't be read are
+// logged and left out, since one bad record must not keep boost from the others.
+
+import { type Logger, safeError } from "../../shared/log.ts";
+import { isLive, isSettled, keepsBytes, type Row } from "../domain/row.ts";
+import {
+	BIRTH,
+	decodeBirth,
+	decodeState,
+	keyOf,
+	type RowKey,
+	rawLength,
+	rawOfBirth,
+	readKey,
+	STATE,
+} from "./records.ts";
+
+/** One journal's rows, which it is given as records: those of births before those of states. */
+export class RowReader {
+	readonly #log: Logger;
+	readonly #withBytes: boolean;
+	/** By id and hash: a hash that came again while an earlier record could not be read has two. */
+	readonly #rows = new Map<string, Row>();
+	readonly #lengths = new Map<string, number>();
+	readonly #raws = new Map<string, Buffer>();
+	#lastId = 0;
+	#bad = 0;
+
+	/** `withBytes`: whether it keeps the transactions' bytes for {@link rawOf}. */
+	constructor(log: Logger, withBytes = false) {
+		this.#log = log;
+		this.#withBytes = withBytes;
+	}
+
+	/** The highest id of any record. */
+	get lastId(): number {
+		return this.#lastId;
+	}
+
+	/** A record; the state record of a transaction overrides its birth record, if it can be read. */
+	take(text: string, value: Buffer): void {
+		const prefix = text.startsWith(BIRTH) ? BIRTH : text.startsWith(STATE) ? STATE : null;
+		if (prefix === null) return;
+		const key = readKey(prefix, text);
+		const place = text.slice(prefix.length);
+		this.#lastId = Math.max(this.#lastId, key.id);
+		try {
+			this.#rows.set(
+				place,
+				prefix === BIRTH ? this.#birth(place, key, value) : this.#state(place, key, value),
+			);
+		} catch (thrown) {
+			this.#leaveOut("can't be read", key.hash, { fault: safeError(thrown) });
+		}
+	}
+
+	#birth(place: string, key: RowKey, value: Buffer): Row {
+		this.#lengths.set(place, rawLength(value));
+		const row = decodeBirth(key, value);
+		if (this.#withBytes) this.#raws.set(place, rawOfBirth(value));
+		return row;
+	}
+
+	#state(place: string, key: RowKey, value: Buffer): Row {
+		return decodeState(key, value, this.#lengths.get(place) ?? 0);
+	}
+
+	/** All rows that are whole. */
+	rows(): readonly Row[] {
+		const whole: Row[] = [];
+		for (const row of this.#rows.values()) {
+			if (isLive(row) ? keepsBytes(row) : !isSettled(row)) whole.push(row);
+			else this.#leaveOut("has no bytes", row.hash);
+		}
+		if (this.#bad > 0) this.#log.error("records of the journal were left out", { count: this.#bad });
+		return whole;
+	}
+
+	/** The bytes of a row's transaction; null if they are not kept. */
+	rawOf(row: RowKey): Buffer | null {
+		return this.#raws.get(keyOf("", row)) ?? null;
+	}
+
+	#leaveOut(why: string, hash: string, fault?: object): void {
+		this.#bad += 1;
+		this.#log.error(`a record of the journal ${why}`, { hash, ...fault });
+	}
+}

@@ -1,0 +1,449 @@
+// Several boosts on one database: each has a part of the journal. This one adopts the parts of those that are gone, brings an
+// account's rows to the boost which its wallet asks, and reads what the others have.
+
+import { type Background, Loop } from "../../shared/background.ts";
+import { type Clock, pause } from "../../shared/clock.ts";
+import type {
+	KeyValueStore,
+	LeftPart,
+	OtherPart,
+	PartRecord,
+	StoreParts,
+	Wish,
+} from "../../shared/kv/port.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { AccountRequest, Elsewhere, ElsewhereRow, OtherBoosts } from "../domain/ports.ts";
+import { isEndedByUser, isFinal, isLive, type Row } from "../domain/row.ts";
+import { RowReader } from "../journal/readRows.ts";
+import { archivedKey, decodeArchived, indexedHash, keysOf } from "../journal/records.ts";
+import type { Rows } from "../rows/rows.ts";
+import { adopt } from "./adoption.ts";
+
+export interface PartsDependencies {
+	readonly parts: StoreParts;
+	readonly rows: Rows;
+	/** Keeps the reconciler from an account until the returned function is called; resolves when it is not at it. */
+	readonly hold: (from: string) => Promise<() => void>;
+	/** Whether a part is of this version's format and this chain. */
+	readonly fits: (other: KeyValueStore) => Promise<boolean>;
+	readonly clock: Clock;
+	readonly background: Background;
+	readonly log: Logger;
+	readonly onAdopted?: () => void;
+}
+
+/** How often the other parts are looked for, in ms. */
+const LOOK_MS = 1_000;
+/** So long a look that found no other boost holds, in ms; a new boost serves after that time. */
+const ALONE_MS = 2_000;
+/** So long nothing is asked of the database after it gave no answer, in ms. */
+const DOWN_MS = 1_000;
+/** Until the wish for a boost's rows is looked at again without news, in ms; and until that boost is taken for gone. */
+const ASK_AGAIN_MS = 100;
+const GONE_MS = 300;
+/** How long a request waits for an account's rows if none of them has its nonce, in ms. */
+const OTHER_NONCE_MS = 1_000;
+/** How long another boost may wait for the end of requests about an account, in ms, before it is asked to ask again. */
+const GRANT_MS = 2_000;
+const GRANT_STEP_MS = 20;
+
+/** What other parts have of an account or a hash. */
+interface Seen {
+	readonly live: readonly (ElsewhereRow & { readonly part: string })[];
+	/** Archived or with something left to do. */
+	readonly ended: readonly ElsewhereRow[];
+}
+const NOTHING: Seen = { live: [], ended: [] };
+
+export class Parts implements OtherBoosts {
+	readonly #dependencies: PartsDependencies;
+	readonly #stopping = new AbortController();
+	readonly #looks: Loop;
+	readonly #grants: Loop;
+	/** The last look: when it began (monotonic ms), and what it found. */
+	#seen: { readonly at: number; readonly others: readonly OtherPart[] } | null = null;
+	#downUntil = Number.NEGATIVE_INFINITY;
+	/** Accounts that requests are about, with their number: their rows stay here. */
+	readonly #pinned = new Map<string, number>();
+	/** Accounts whose rows are on their way here. */
+	readonly #gathering = new Map<string, Promise<void>>();
+	/** Accounts with requests since the last look: another boost may have had one at the same time. */
+	readonly #recent = new Set<string>();
+	readonly #adopting = new Map<string, Promise<void>>();
+	/** Parts that were of another chain or format. */
+	readonly #foreign = new Set<string>();
+	/** Wakes those who wait for news. */
+	#news: { readonly promise: Promise<void>; readonly resolve: () => void } = newNews();
+	/** Accounts whose rows may have come here without being taken in. */
+	readonly #unfinished = new Set<string>();
+	#isFailing = false;
+	/** Number of parts that were adopted. */
+	adopted = 0;
+
+	constructor(dependencies: PartsDependencies) {
+		this.#dependencies = dependencies;
+		const { parts } = dependencies;
+		this.#looks = new Loop({ task: "parts", tickMs: LOOK_MS }, dependencies, async () => {
+			await this.#look();
+			return { left: true, scanMs: 0 };
+		});
+		this.#grants = new Loop({ task: "parts", tickMs: LOOK_MS }, dependencies, async () => {
+			await this.#grantAll();
+			return { left: true, scanMs: 0 };
+		});
+		parts.onNews(() => {
+			this.#news.resolve();
+			this.#news = newNews();
+			this.#grants.trigger();
+		});
+	}
+
+	/** The name of this boost's part. */
+	get own(): string {
+		return this.#dependencies.parts.own;
+	}
+
+	/** Number of boosts that the database knows, with this one. */
+	get count(): number {
+		return 1 + (this.#seen?.others.filter(({ isLeft }) => !isLeft).length ?? 0);
+	}
+
+	/** Whether there was no other boost at the last look that the database answered. */
+	get wasAlone(): boolean {
+		return this.#seen === null || this.#seen.others.length === 0;
+	}
+
+	get isAlone(): boolean {
+		const { clock } = this.#dependencies;
+		return (
+			this.#seen !== null && this.#seen.others.length === 0 && clock.monotonic() - this.#seen.at < ALONE_MS
+		);
+	}
+
+	/** Serves only once the other boosts have seen it. */
+	get component(): Component {
+		return {
+			name: "parts",
+			start: async () => {
+				await this.#see().catch((thrown: unknown) => this.#isDown(thrown));
+				if (this.#seen === null || this.count > 1)
+					await pause(this.#dependencies.clock, ALONE_MS, this.#stopping.signal);
+				this.#looks.trigger();
+				this.#grants.trigger();
+			},
+			stop: async () => {
+				this.#stopping.abort();
+				await Promise.all([this.#looks.stop(), this.#grants.stop()]);
+				await Promise.all([...this.#gathering.values(), ...this.#adopting.values()]);
+			},
+		};
+	}
+
+	async find(hash: string): Promise<ElsewhereRow | null> {
+		if (this.isAlone) return null;
+		const { parts } = this.#dependencies;
+		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)));
+		return live[0] ?? ended.find(({ row }) => isEndedByUser(row)) ?? ended[0] ?? null;
+	}
+
+	async liveOf(from: string): Promise<readonly Row[]> {
+		if (this.isAlone) return [];
+		const { live } = await this.#ask(() => this.#dependencies.parts.ofSender(from, ""));
+		return rowsOf(live);
+	}
+
+	async withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T> {
+		const { from } = request;
+		const elsewhere = this.isAlone ? NO_ROWS : await this.#bring(request);
+		// At once, so that no other boost has them in between.
+		this.#pinned.set(from, (this.#pinned.get(from) ?? 0) + 1);
+		this.#recent.add(from);
+		try {
+			return await work(elsewhere);
+		} finally {
+			const count = (this.#pinned.get(from) ?? 1) - 1;
+			if (count > 0) this.#pinned.set(from, count);
+			else {
+				this.#pinned.delete(from);
+				if (!this.isAlone) this.#grants.trigger();
+			}
+		}
+	}
+
+	async #bring({ from, hash, nonce, ms }: AccountRequest): Promise<Elsewhere> {
+		const { parts, clock } = this.#dependencies;
+		const ask = () => this.#ask(() => parts.ofSender(from, archivedKey(hash)));
+		const begun = clock.monotonic();
+		let seen = await ask();
+		while (seen.live.length > 0 && !this.#stopping.signal.aborted) {
+			const isSameNonce = seen.live.some(({ row }) => row.nonce === nonce);
+			const until = begun + (isSameNonce ? ms : Math.min(ms, OTHER_NONCE_MS));
+			if (clock.monotonic() >= until) break;
+			await this.#gather(from, seen, until);
+			seen = await ask();
+		}
+		const ended = seen.ended.find(({ row }) => row.hash === hash && isFinal(row))?.row ?? null;
+		return { live: rowsOf(seen.live), ended };
+	}
+
+	/** Has the rows of an account come here, until `until` (monotonic ms) at most. */
+	#gather(from: string, seen: Seen, until: number): Promise<void> {
+		const running = this.#gathering.get(from);
+		if (running !== undefined) return running;
+		const wanted = [...new Set(seen.live.map(({ part }) => part))];
+		const gathering = this.#gatherNow(from, wanted, until)
+			.catch((thrown: unknown) => {
+				this.#isDown(thrown);
+				this.#unfinished.add(from);
+			})
+			.finally(() => this.#gathering.delete(from));
+		this.#gathering.set(from, gathering);
+		return gathering;
+	}
+
+	async #gatherNow(from: string, wanted: readonly string[], until: number): Promise<void> {
+		const { parts, clock } = this.#dependencies;
+		const { signal } = this.#stopping;
+		const begun = clock.monotonic();
+		let hasTried = false;
+		await parts.wish(from, wanted);
+		while (clock.monotonic() < until && !signal.aborted) {
+			const news = this.#news.promise;
+			if (!(await parts.isOpen(from))) break;
+			await Promise.race([news, pause(clock, ASK_AGAIN_MS, signal)]);
+			if (hasTried || clock.monotonic() - begun < GONE_MS) continue;
+			hasTried = true;
+			// Who does not answer may be gone, so that its part can be had at once.
+			await Promise.all(wanted.map((part) => this.#adopt(part)));
+		}
+		await this.#finish(from);
+	}
+
+	/** Takes in what was granted, in time or too late. From now on nothing more is. */
+	async #finish(from: string): Promise<void> {
+		const { parts, rows, log } = this.#dependencies;
+		await parts.unwish(from);
+		const reader = new RowReader(log);
+		for (const { part, key, value } of sorted(await parts.ofSender(from, "")))
+			if (part === parts.own) reader.take(key, value);
+		await rows.takeIn(reader.rows().filter(({ hash }) => !rows.isUnwritten(hash)));
+		this.#unfinished.delete(from);
+	}
+
+	async #see(): Promise<void> {
+		const { parts, clock } = this.#dependencies;
+		const at = clock.monotonic();
+		this.#seen = { at, others: await parts.others() };
+		this.#isFailing = false;
+	}
+
+	/** Finds the other parts, adopts those that are left, and brings together what two boosts got at the same time. */
+	async #look(): Promise<void> {
+		try {
+			await this.#see();
+			for (const from of [...this.#unfinished]) await this.#finish(from);
+			const others = this.#seen?.others ?? [];
+			for (const { part, isLeft } of others) if (isLeft) await this.#adopt(part);
+			const recent = [...this.#recent];
+			this.#recent.clear();
+			if (recent.length > 0 && others.length > 0) await this.#gatherStrays(recent);
+		} catch (thrown) {
+			this.#isDown(thrown);
+		}
+	}
+
+	async #gatherStrays(recent: readonly string[]): Promise<void> {
+		const { parts, clock } = this.#dependencies;
+		const left = new Set(recent);
+		try {
+			const found = new Set(await parts.alsoElsewhere(recent));
+			for (const from of recent) if (!found.has(from)) left.delete(from);
+			for (const from of found) {
+				const seen = seenIn(await parts.ofSender(from, ""), parts.own, this.#dependencies.log);
+				if (seen.live.length > 0) await this.#gather(from, seen, clock.monotonic() + GRANT_MS);
+				else left.delete(from);
+			}
+		} finally {
+			for (const from of left) this.#recent.add(from);
+		}
+	}
+
+	/** Takes over a part, if its boost is gone. */
+	#adopt(part: string): Promise<void> {
+		const running =
+			this.#adopting.get(part) ?? this.#adoptNow(part).finally(() => this.#adopting.delete(part));
+		this.#adopting.set(part, running);
+		return running;
+	}
+
+	async #adoptNow(part: string): Promise<void> {
+		const { parts, rows, fits, log, onAdopted, clock } = this.#dependencies;
+		if (this.#foreign.has(part)) return;
+		let left: LeftPart | null = null;
+		try {
+			left = await parts.open(part);
+			if (left === null) return;
+			if (!(await fits(left))) {
+				this.#foreign.add(part);
+				log.error("a boost's part is of another chain or version: nobody sends what is in it", { store: part });
+				await left.leave(false);
+				return;
+			}
+			const begun = clock.monotonic();
+			log.info("adopting the part of a boost that is gone", { store: part });
+			const { open, archived } = await adopt(left, { rows, log });
+			await left.leave(true);
+			for (const { from } of open) this.#recent.add(from);
+			this.adopted += 1;
+			onAdopted?.();
+			log.info("a part was adopted", { store: part, count: open.length + archived, ms: clock.monotonic() - begun });
+		} catch (thrown) {
+			log.warn("a part could not be adopted", { store: part, fault: safeError(thrown) });
+			await left?.leave(false).catch(() => {});
+		}
+	}
+
+	async #grantAll(): Promise<void> {
+		const { parts, background } = this.#dependencies;
+		if (this.isAlone) return;
+		try {
+			const wishes = await parts.wishes();
+			await Promise.all(
+				wishes.map(
+					(wish) =>
+						new Promise<void>((resolve) => {
+							background.run("parts", () => this.#grant(wish).finally(resolve));
+						}),
+				),
+			);
+		} catch (thrown) {
+			this.#isDown(thrown);
+		}
+	}
+
+	/** Gives an account's rows to the boost that wants them, once no request is about them. */
+	async #grant(wish: Wish): Promise<void> {
+		const { parts, rows, hold, clock } = this.#dependencies;
+		const { sender, taker } = wish;
+		const { signal } = this.#stopping;
+		// Of two boosts that want an account's rows from each other one goes first.
+		if (this.#pinned.has(sender) || (this.#gathering.has(sender) && parts.own < taker)) return;
+		const letGo = await hold(sender);
+		try {
+			const until = clock.monotonic() + GRANT_MS;
+			let given: readonly Row[] | null = null;
+			while (given === null) {
+				if (this.#pinned.has(sender) || signal.aborted) return;
+				given = rows.release(sender);
+				if (given !== null) break;
+				if (clock.monotonic() > until) return;
+				await pause(clock, GRANT_STEP_MS, signal);
+			}
+			await this.#give(given, wish);
+		} finally {
+			letGo();
+		}
+	}
+
+	/** Moves released rows. Until the database has answered, nobody knows whose they are, and nobody sends them. */
+	async #give(given: readonly Row[], wish: Wish): Promise<void> {
+		const { parts, rows, clock } = this.#dependencies;
+		for (;;) {
+			try {
+				const keys = given.flatMap(keysOf);
+				const stay = new Set(keys.length === 0 ? [] : (await parts.give(keys, wish)).left);
+				rows.restore(given.filter((row) => keysOf(row).some((key) => stay.has(key))));
+				await parts.granted(wish).catch(() => {});
+				return;
+			} catch (thrown) {
+				this.#isDown(thrown);
+				if (this.#stopping.signal.aborted) return;
+				await pause(clock, LOOK_MS, this.#stopping.signal);
+			}
+		}
+	}
+
+	/** What other parts have; nothing if the database does not answer. */
+	async #ask(question: () => Promise<readonly PartRecord[]>): Promise<Seen> {
+		const { clock, parts, log } = this.#dependencies;
+		if (clock.monotonic() < this.#downUntil) return NOTHING;
+		try {
+			return seenIn(await question(), parts.own, log);
+		} catch (thrown) {
+			this.#isDown(thrown);
+			return NOTHING;
+		}
+	}
+
+	#isDown(thrown: unknown): void {
+		const { clock, log } = this.#dependencies;
+		if (!this.#isFailing) log.warn("the other boosts' parts can't be read", { fault: safeError(thrown) });
+		this.#isFailing = true;
+		this.#downUntil = clock.monotonic() + DOWN_MS;
+	}
+}
+
+const NO_ROWS: Elsewhere = { live: [], ended: null };
+
+/** Of a boost whose journal is its own. */
+export const NO_OTHERS: OtherBoosts = {
+	isAlone: true,
+	find: async () => null,
+	liveOf: async () => [],
+	withRowsOf: (_, work) => work(NO_ROWS),
+};
+
+function newNews() {
+	let resolve = (): void => {};
+	const promise = new Promise<void>((done) => {
+		resolve = done;
+	});
+	return { promise, resolve };
+}
+
+function rowsOf(found: readonly ElsewhereRow[]): readonly Row[] {
+	return found.map(({ row }) => row).sort(byNonce);
+}
+
+function byNonce(one: Row, other: Row): number {
+	if (one.nonce === other.nonce) return one.receivedAt - other.receivedAt;
+	return one.nonce < other.nonce ? -1 : 1;
+}
+
+function sorted(records: readonly PartRecord[]): readonly PartRecord[] {
+	return [...records].sort((one, other) => (one.key < other.key ? -1 : 1));
+}
+
+/** The rows of records that are not this part's. */
+function seenIn(records: readonly PartRecord[], own: string, log: Logger): Seen {
+	if (records.length === 0) return NOTHING;
+	const readers = new Map<string, RowReader>();
+	const live: Seen["live"][number][] = [];
+	const ended: ElsewhereRow[] = [];
+	for (const { part, key, value } of sorted(records)) {
+		if (part === own) continue;
+		if (key.startsWith(archivedKey(""))) {
+			try {
+				ended.push({ row: decodeArchived(indexedHash(key), value), raw: null });
+			} catch (thrown) {
+				log.error("a record of the journal can't be read", {
+					hash: indexedHash(key),
+					fault: safeError(thrown),
+				});
+			}
+			continue;
+		}
+		const reader = readers.get(part) ?? new RowReader(log, true);
+		readers.set(part, reader);
+		reader.take(key, value);
+	}
+	for (const [part, reader] of readers) {
+		for (const row of reader.rows()) {
+			const raw = reader.rawOf(row);
+			if (isLive(row)) live.push({ part, row, raw });
+			else ended.push({ row, raw });
+		}
+	}
+	return { live, ended };
+}

@@ -1,0 +1,230 @@
+// A store in parts, for a process of which several run on one database: each has a part of its own, with its own lease, reads
+// the others, and moves records between them. A part is a store by its name: "boost", "boost/2" and so on.
+
+import type pg from "pg";
+import type { LeftPart, Moved, OtherPart, PartRecord, SharedStore, Wish } from "../port.ts";
+import type { Rows } from "./database.ts";
+import { StoreInUseError } from "./errors.ts";
+import { TTL_MS } from "./lease.ts";
+import {
+	type OpenPart,
+	type OwnParts,
+	openPostgres,
+	type PostgresDependencies,
+	type PostgresOptions,
+} from "./postgres.ts";
+
+type PartOptions = Pick<PostgresOptions, "url" | "verify" | "store">;
+
+/** The most parts. */
+const MAX_PARTS = 64;
+/** A part may be opened by another process when its own has said nothing for so long. */
+const LEFT_MS = 10_000;
+/** A holder renews its row at least this long before that runs out: see RENEWALS of lease.ts. */
+const LEAST_LEFT_MS = (TTL_MS * 3) / 4;
+const CHANNEL = "leeward_parts";
+/** Deadline of one question: clients wait for it. */
+const QUERY_MS = 1_000;
+/** Of a move, which nobody waits for as long. */
+const MOVE_MS = 5_000;
+
+/** `until` of a part that holds nothing is -infinity, and of one that was left in order long ago. */
+const OTHERS = `SELECT store, until < clock_timestamp() - $3 * interval '1 millisecond' AS left
+	FROM leeward_holder WHERE (store = $2 OR store LIKE $2 || '/%') AND store <> $1 AND isfinite(until)`;
+/** $1: the own part, $2: the whole store's name, $3: a key of the other parts. */
+const OF_KEY = `UNION ALL SELECT s.store, s.key, s.value FROM leeward_holder h
+	JOIN leeward_store s ON s.store = h.store AND s.key = $3
+	WHERE h.store <> $1 AND (h.store = $2 OR h.store LIKE $2 || '/%')`;
+const OF_SENDER = `SELECT store, key, value FROM leeward_store WHERE sender = $4 ${OF_KEY}`;
+const OF_HASH = `SELECT store, key, value FROM leeward_store
+	WHERE right(key, 66) = $4 AND sender IS NOT NULL AND store <> $1 ${OF_KEY}`;
+const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY($2::text[]) AND store <> $1";
+/**
+ * Both parts' rows stay locked until the commit, so that neither gets a new process in between. With an account ($6) only what the
+ * taker still wants: a wish that was taken back is never granted.
+ */
+const MOVE = `WITH terms AS MATERIALIZED (
+		SELECT 1 FROM leeward_holder WHERE (store = $1 AND epoch = $2) OR (store = $3 AND epoch = $4)
+		ORDER BY store FOR UPDATE),
+	wish AS (DELETE FROM leeward_wish WHERE store = $1 AND sender = $6 AND taker = $3 AND term = $4 RETURNING 1),
+	moved AS (UPDATE leeward_store s SET store = $3
+		WHERE s.store = $1 AND s.key = ANY($5::text[]) AND (SELECT count(*) FROM terms) = 2
+		AND ($6::text IS NULL OR EXISTS (SELECT 1 FROM wish))
+		AND NOT EXISTS (SELECT 1 FROM leeward_store t WHERE t.store = $3 AND t.key = s.key)
+		RETURNING s.key)
+	SELECT (SELECT count(*)::integer FROM terms) AS terms, array(SELECT key FROM leeward_store
+		WHERE store = $1 AND key = ANY($5::text[]) AND key NOT IN (SELECT key FROM moved)) AS left`;
+const LEAVE = "UPDATE leeward_holder SET until = $3::timestamptz WHERE store = $1 AND epoch = $2";
+const WISHES = "SELECT sender, taker, term FROM leeward_wish WHERE store = $1";
+const WISH = `WITH wished AS (INSERT INTO leeward_wish (store, sender, taker, term)
+		SELECT s, $2, $3, $4 FROM unnest($1::text[]) AS t(s)
+		ON CONFLICT (store, sender, taker) DO UPDATE SET term = excluded.term RETURNING store)
+	SELECT pg_notify('${CHANNEL}', store) FROM wished`;
+const UNWISH = "DELETE FROM leeward_wish WHERE taker = $1 AND sender = $2";
+const IS_OPEN = "SELECT 1 FROM leeward_wish WHERE taker = $1 AND sender = $2 LIMIT 1";
+const GRANTED = `WITH gone AS (DELETE FROM leeward_wish WHERE store = $1 AND sender = $2 AND taker = $3)
+	SELECT pg_notify('${CHANNEL}', $3)`;
+
+/**
+ * Opens the first part of the store that has no process, so that a single process always has the first one. Throws as
+ * {@link openPostgres} does.
+ */
+export async function openPart(
+	options: PartOptions,
+	dependencies: PostgresDependencies,
+): Promise<SharedStore> {
+	for (let number = 1; number <= MAX_PARTS; number += 1) {
+		const store = number === 1 ? options.store : `${options.store}/${number}`;
+		try {
+			return await openPostgres(
+				{
+					...options,
+					...{ store, patience: AT_ONCE },
+					partsOf: (open) => new PostgresParts(open, options, dependencies),
+				},
+				dependencies,
+			);
+		} catch (thrown) {
+			if (!(thrown instanceof StoreInUseError)) throw thrown;
+		}
+	}
+	throw new StoreInUseError(options.store);
+}
+
+/** No waiting for another process. */
+const AT_ONCE = { onWait: async () => {}, signal: AbortSignal.abort() };
+
+class PostgresParts implements OwnParts {
+	readonly #open: OpenPart;
+	readonly #options: PartOptions;
+	readonly #dependencies: PostgresDependencies;
+	#onNews = (): void => {};
+
+	/** `options` are those of the whole store. */
+	constructor(open: OpenPart, options: PartOptions, dependencies: PostgresDependencies) {
+		this.#open = open;
+		this.#options = options;
+		this.#dependencies = dependencies;
+	}
+
+	get own(): string {
+		return this.#open.store;
+	}
+
+	listenOn(session: pg.PoolClient): void {
+		session.on("notification", ({ payload }) => {
+			if (payload === this.own) this.#onNews();
+		});
+		// Without it, and with it where it is lost, news is looked for by the clock.
+		session.query(`LISTEN ${CHANNEL}`).catch(() => {});
+	}
+
+	onNews(listener: () => void): void {
+		this.#onNews = listener;
+	}
+
+	/** The next process to look takes what is here at once. */
+	async giveUp(): Promise<void> {
+		await this.#query("", LEAVE, [this.own, this.#open.epoch(), "epoch"]).catch(() => {});
+	}
+
+	async others(): Promise<readonly OtherPart[]> {
+		const rows = await this.#query("others", OTHERS, [
+			this.own,
+			this.#options.store,
+			LEFT_MS - LEAST_LEFT_MS,
+		]);
+		return rows.map(({ store, left }) => ({ part: String(store), isLeft: left === true }));
+	}
+
+	async ofSender(sender: string, key: string): Promise<readonly PartRecord[]> {
+		const values = [this.own, this.#options.store, key, sender];
+		return (await this.#query("of sender", OF_SENDER, values)).map(recordOf);
+	}
+
+	async ofHash(hash: string, key: string): Promise<readonly PartRecord[]> {
+		const values = [this.own, this.#options.store, key, hash];
+		return (await this.#query("of hash", OF_HASH, values)).map(recordOf);
+	}
+
+	async alsoElsewhere(senders: readonly string[]): Promise<readonly string[]> {
+		const rows = await this.#query("elsewhere", ELSEWHERE, [this.own, senders]);
+		return rows.map(({ sender }) => String(sender));
+	}
+
+	async open(part: string): Promise<LeftPart | null> {
+		const { clock, log } = this.#dependencies;
+		let left: OpenPart | null = null;
+		const kv = await openPostgres(
+			{
+				...this.#options,
+				...{ store: part, patience: AT_ONCE },
+				partsOf(open) {
+					left = open;
+					return null;
+				},
+			},
+			{ clock, log },
+		).catch((thrown: unknown) => {
+			if (thrown instanceof StoreInUseError) return null;
+			throw thrown;
+		});
+		const from = left as OpenPart | null;
+		if (kv === null || from === null) return null;
+		return Object.assign(kv, {
+			moveHere: (keys: readonly string[]) =>
+				this.#move(from, { store: this.own, epoch: this.#open.epoch(), sender: null }, keys),
+			leave: async (isEmpty: boolean): Promise<void> => {
+				if (isEmpty) await this.#query("", LEAVE, [part, from.epoch(), "-infinity"]);
+				await kv.close();
+			},
+		});
+	}
+
+	give(keys: readonly string[], { taker, term, sender }: Wish): Promise<Moved> {
+		return this.#move(this.#open, { store: taker, epoch: term, sender }, keys);
+	}
+
+	async wishes(): Promise<readonly Wish[]> {
+		const rows = await this.#query("wishes", WISHES, [this.own]);
+		return rows.map(({ sender, taker, term }) => ({
+			sender: String(sender),
+			taker: String(taker),
+			term: String(term),
+		}));
+	}
+
+	async wish(sender: string, parts: readonly string[]): Promise<void> {
+		await this.#query("wish", WISH, [parts, sender, this.own, this.#open.epoch()]);
+	}
+
+	async unwish(sender: string): Promise<void> {
+		await this.#query("unwish", UNWISH, [this.own, sender]);
+	}
+
+	async isOpen(sender: string): Promise<boolean> {
+		return (await this.#query("is open", IS_OPEN, [this.own, sender])).length > 0;
+	}
+
+	async granted({ sender, taker }: Wish): Promise<void> {
+		await this.#query("granted", GRANTED, [this.own, sender, taker]);
+	}
+
+	async #move(
+		from: OpenPart,
+		to: { readonly store: string; readonly epoch: string; readonly sender: string | null },
+		keys: readonly string[],
+	): Promise<Moved> {
+		const values = [from.store, from.epoch(), to.store, to.epoch, keys, to.sender];
+		const [row] = await this.#open.database.query({ name: "move", text: MOVE, values }, MOVE_MS);
+		return { left: row?.left as readonly string[], isFenced: row?.terms !== 2 };
+	}
+
+	#query(name: string, text: string, values: unknown[]): Promise<Rows> {
+		return this.#open.database.query({ ...(name === "" ? {} : { name }), text, values }, QUERY_MS);
+	}
+}
+
+function recordOf({ store, key, value }: Rows[number]): PartRecord {
+	return { part: String(store), key: String(key), value: value as Buffer };
+}
