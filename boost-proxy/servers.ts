@@ -92,7 +92,7 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 
 /** Makes the servers; nothing listens yet. */
 export function createServers(config: BoostConfig, parts: ServersParts): Servers {
-	const { clock, log, drainMs, standby, rows, upstreams, metrics, clientTrust } = parts;
+	const { clock, log, drainMs, standby, rows, others, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
 	const isOwn = (hash: string): boolean => rows.has(hash);
@@ -109,6 +109,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		rows,
 		upstreams,
 		failover,
+		others,
 		reconciler: parts.reconciler,
 		relayKnowsClient: () => clientTrust.isBelieved,
 	});
@@ -116,6 +117,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		rows,
 		upstreams,
 		failover,
+		others,
 		reconciler: parts.reconciler,
 		cancels,
 		chainId: parts.chainId,

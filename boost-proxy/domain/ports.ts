@@ -158,6 +158,16 @@ export interface Elsewhere {
 	readonly ended: Row | null;
 }
 
+export const NOWHERE_ELSE: Elsewhere = { live: [], ended: null };
+
+/** Of a boost whose journal is its own. */
+export const NO_OTHERS: OtherBoosts = {
+	isAlone: true,
+	find: async () => null,
+	liveOf: async () => [],
+	withRowsOf: (_, work) => work(NOWHERE_ELSE),
+};
+
 /** The heads that clients may know. */
 export interface ToldHeads {
 	/** The highest number; null if there is none. */

@@ -13,7 +13,13 @@ import type {
 } from "../../shared/kv/port.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { AccountRequest, Elsewhere, ElsewhereRow, OtherBoosts } from "../domain/ports.ts";
+import {
+	type AccountRequest,
+	type Elsewhere,
+	type ElsewhereRow,
+	NOWHERE_ELSE,
+	type OtherBoosts,
+} from "../domain/ports.ts";
 import { isEndedByUser, isFinal, isLive, type Row } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
 import { archivedKey, decodeArchived, indexedHash, keysOf } from "../journal/records.ts";
@@ -155,7 +161,7 @@ export class Parts implements OtherBoosts {
 
 	async withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T> {
 		const { from } = request;
-		const elsewhere = this.isAlone ? NO_ROWS : await this.#bring(request);
+		const elsewhere = this.isAlone ? NOWHERE_ELSE : await this.#bring(request);
 		// At once, so that no other boost has them in between.
 		this.#pinned.set(from, (this.#pinned.get(from) ?? 0) + 1);
 		this.#recent.add(from);
@@ -286,7 +292,9 @@ export class Parts implements OtherBoosts {
 			if (left === null) return;
 			if (!(await fits(left))) {
 				this.#foreign.add(part);
-				log.error("a boost's part is of another chain or version: nobody sends what is in it", { store: part });
+				log.error("a boost's part is of another chain or version: nobody sends what is in it", {
+					store: part,
+				});
 				await left.leave(false);
 				return;
 			}
@@ -297,7 +305,11 @@ export class Parts implements OtherBoosts {
 			for (const { from } of open) this.#recent.add(from);
 			this.adopted += 1;
 			onAdopted?.();
-			log.info("a part was adopted", { store: part, count: open.length + archived, ms: clock.monotonic() - begun });
+			log.info("a part was adopted", {
+				store: part,
+				count: open.length + archived,
+				ms: clock.monotonic() - begun,
+			});
 		} catch (thrown) {
 			log.warn("a part could not be adopted", { store: part, fault: safeError(thrown) });
 			await left?.leave(false).catch(() => {});
@@ -383,16 +395,6 @@ export class Parts implements OtherBoosts {
 		this.#downUntil = clock.monotonic() + DOWN_MS;
 	}
 }
-
-const NO_ROWS: Elsewhere = { live: [], ended: null };
-
-/** Of a boost whose journal is its own. */
-export const NO_OTHERS: OtherBoosts = {
-	isAlone: true,
-	find: async () => null,
-	liveOf: async () => [],
-	withRowsOf: (_, work) => work(NO_ROWS),
-};
 
 function newNews() {
 	let resolve = (): void => {};

@@ -7,11 +7,12 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { standingCount, withoutWish } from "../../shared/ownership.ts";
 import { cancelReach } from "../domain/budget.ts";
 import { isOwner, takeBackWish } from "../domain/owners.ts";
-import type { Upstreams } from "../domain/ports.ts";
+import type { OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { ownAddress, type RequestState, relayStages, stagesCall, UPSTREAMS } from "../domain/request.ts";
 import {
 	beginRequest,
 	endRequest,
+	isFinal,
 	isHolder,
 	isLive,
 	markAbandoned,
@@ -29,6 +30,7 @@ export interface CancelsDependencies {
 	readonly failover: Failover;
 	/** Sends it. */
 	readonly reconciler: Reconciler;
+	readonly others: OtherBoosts;
 	/**
 	 * Whether our relay accepts boost's information about clients; otherwise it takes all of them for one. Null: it has not been
 	 * heard yet.
@@ -38,6 +40,7 @@ export interface CancelsDependencies {
 
 const NOT_PENDING = "transaction not found or no longer pending";
 const NO_ROW = "the relay is out, and the journal does not hold it";
+const ELSEWHERE = "another boost has it, and does not answer";
 const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
 
@@ -53,10 +56,27 @@ export class Cancels {
 	 * Throws RpcError `rejected` if it is not pending or the client may not, `unavailable` if no holder can be reached.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
-		const { rows, upstreams, relayKnowsClient } = this.#dependencies;
+		const { rows, others, failover } = this.#dependencies;
 		// If it ended and can't be read, the relay may still know.
 		const found = rows.findIfReadable(hash);
-		const row = found instanceof Promise ? await found : found;
+		const own = found instanceof Promise ? await found : found;
+		const isHere = others.isAlone || (own !== null && (isLive(own) || isFinal(own)));
+		const row = isHere ? own : ((await others.find(hash))?.row ?? own);
+		// Of another boost's rows a stranger moves none.
+		const isStrangers = row !== null && row !== own && !isOwner(row, state.caller);
+		if (isStrangers) return this.#unknown(hash, state);
+		if (row === null || !isLive(row)) return this.#cancelHere(row, hash, state);
+		const { from, nonce } = row;
+		const ms = failover.leftMs(state) / 2;
+		return others.withRowsOf({ from, nonce, hash, ms }, async ({ live, ended }) => {
+			if (live.some((one) => one.hash === hash)) throw unavailable(ELSEWHERE);
+			return this.#cancelHere(rows.get(hash) ?? ended, hash, state);
+		});
+	}
+
+	/** `row`: this boost's, or one that has ended at another. */
+	async #cancelHere(row: Row | null, hash: string, state: RequestState): Promise<true> {
+		const { upstreams, relayKnowsClient } = this.#dependencies;
 		const may = row !== null && isOwner(row, state.caller);
 		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
 		const bySender = state.caller.signer === row.from;

@@ -25,7 +25,7 @@ import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts"
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
-import type { Upstreams } from "../domain/ports.ts";
+import type { Elsewhere, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { type BoostPath, ownAddress, type RequestState, type UpstreamName } from "../domain/request.ts";
 import {
 	endRequest,
@@ -69,6 +69,7 @@ export interface SubmissionsDependencies {
 	/** Sends it. */
 	readonly reconciler: Reconciler;
 	readonly cancels: Cancels;
+	readonly others: OtherBoosts;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
 	/** Whose rules hold in the next block. */
@@ -82,6 +83,8 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** Why a transaction can be mined in no block, by its own fields. */
 const OWN_FAULTS = [tipAboveFeeCap, belowIntrinsicGas, outsideFloorGas, nonceAtMax];
+/** The part of a request's time that it may wait for its sender's rows of another boost. */
+const ELSEWHERE_PART = 1 / 2;
 /** How long a client's answer waits for the journal after an upstream's verdict, in ms. */
 const JOURNAL_MS = 2_000;
 
@@ -157,19 +160,39 @@ export class Submissions {
 		}
 	}
 
-	async #submitExclusively(
+	/** No other boost has rows of its sender meanwhile. */
+	#submitExclusively(
 		tx: DecodedTransaction,
 		owner: Owner<BoostPath>,
 		state: RequestState,
 	): Promise<Submitted> {
+		const { others, failover } = this.#dependencies;
+		const { from, nonce, hash } = tx;
+		const ms = failover.leftMs(state) * ELSEWHERE_PART;
+		return others.withRowsOf({ from, nonce, hash, ms }, (elsewhere) =>
+			this.#submitHere(tx, owner, state, elsewhere),
+		);
+	}
+
+	async #submitHere(
+		tx: DecodedTransaction,
+		owner: Owner<BoostPath>,
+		state: RequestState,
+		elsewhere: Elsewhere,
+	): Promise<Submitted> {
 		const { rows, cancels } = this.#dependencies;
 		const found = rows.find(tx.hash);
 		const stored = found instanceof Promise ? await this.#recalled(found, tx.hash, state) : found;
+		const known = stored !== null && (isLive(stored) || isFinal(stored)) ? stored : elsewhere.ended;
 		// The same bytes do not revive a transaction that its user ended or that was mined.
-		if (stored !== null && isFinal(stored)) {
+		if (known !== null && isFinal(known)) {
 			state.routing.answeredBy.add("journal");
 			this.#report(state, tx.hash, "known");
-			return { tx, cancels: stored.desired === "cancelled" };
+			return { tx, cancels: known.desired === "cancelled" };
+		}
+		if (elsewhere.live.some(({ nonce }) => nonce === tx.nonce)) {
+			this.#report(state, tx.hash, "unavailable");
+			throw unavailable("another boost has a transaction of this nonce, and does not answer");
 		}
 		const siblings = rows.liveOf(tx.from, tx.nonce).filter(({ hash }) => hash !== tx.hash);
 		this.#check(tx, siblings.length > 0, state);

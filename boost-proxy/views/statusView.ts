@@ -7,14 +7,15 @@ import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcO
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { isObject } from "../../shared/jsonrpc/fields.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
-import type { ChainReads, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, ElsewhereRow, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
-import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
+import { type Ending, isEndedByUser, isFinal, isHolder, isLive, type Row } from "../domain/row.ts";
 import type { Rows } from "../rows/rows.ts";
 import { type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 export interface ViewsDependencies {
 	readonly rows: Pick<Rows, "findIfReadable" | "has" | "live" | "liveOf" | "raw">;
+	readonly others: OtherBoosts;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Gets the stages that the relay's answers contain. */
@@ -43,11 +44,25 @@ export async function readStatus(
 ): Promise<StatusAnswer> {
 	const page = await relayPage(hash, routing, dependencies);
 	// A transaction whose client got an error is observed, but not shown.
-	const known = await dependencies.rows.findIfReadable(hash);
+	const known = (await findAnywhere(hash, dependencies))?.row ?? null;
 	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
 	if (row !== null) return ofRow(row, page, dependencies);
 	return page === null ? elsewhere(hash, routing, dependencies) : answer("relay", page);
+}
+
+/**
+ * The row of a hash, of this boost or another one; its bytes only of another's. What has ended here may be live elsewhere, if its
+ * user did not end it.
+ */
+export async function findAnywhere(
+	hash: string,
+	{ rows, others }: Pick<ViewsDependencies, "rows" | "others">,
+): Promise<ElsewhereRow | null> {
+	const row = await rows.findIfReadable(hash);
+	const own = row === null ? null : { row, raw: null };
+	if (others.isAlone || (row !== null && (isLive(row) || isFinal(row)))) return own;
+	return (await others.find(hash)) ?? own;
 }
 
 /** The relay's record; null if it is unavailable or gave none. */

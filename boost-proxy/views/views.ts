@@ -13,7 +13,7 @@ import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { asksPending } from "../../shared/jsonrpc/reads.ts";
 import { attemptMs } from "../domain/budget.ts";
 import { isOwner } from "../domain/owners.ts";
-import type { Upstream } from "../domain/ports.ts";
+import type { ElsewhereRow, Upstream } from "../domain/ports.ts";
 import {
 	type Caller,
 	type RequestState,
@@ -23,7 +23,7 @@ import {
 } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { unavailable, verdictError } from "../requests/failover.ts";
-import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
+import { findAnywhere, readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
 /** Reads an answer; undefined if there is none or it is malformed. */
@@ -47,15 +47,14 @@ export class Views {
 	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
 		// Also if the relay holds all rows: should it fail at this request, the fallback does not know them.
-		return (
-			this.#dependencies.upstreams.relay.breaker.isUnavailable ||
-			this.#dependencies.rows.liveOf(address).length > 0
-		);
+		const { upstreams, rows, others } = this.#dependencies;
+		return upstreams.relay.breaker.isUnavailable || !others.isAlone || rows.liveOf(address).length > 0;
 	}
 
 	/** False if the relay's answer about `hash` (lower case) is enough. */
 	needsMergingHash(hash: string): boolean {
-		return this.#dependencies.upstreams.relay.breaker.isUnavailable || this.#dependencies.rows.has(hash);
+		const { upstreams, rows, others } = this.#dependencies;
+		return upstreams.relay.breaker.isUnavailable || !others.isAlone || rows.has(hash);
 	}
 
 	/**
@@ -88,7 +87,7 @@ export class Views {
 		if (base === undefined) throw unavailable("nobody who could count the account's transactions answers");
 		// The relay has counted what it holds. What it does not count is no longer pending there.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
-		const next = raised(base, this.#dependencies.rows.liveOf(address), counts);
+		const next = raised(base, await this.#liveOf(address), counts);
 		if (next > base) state.routing.answeredBy.add("journal");
 		return toQuantity(next);
 	}
@@ -101,17 +100,18 @@ export class Views {
 		const call: RpcCall = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);
 		const found = await this.#relays(call, read, state);
-		const row = await this.#dependencies.rows.findIfReadable(hash);
+		const known = await findAnywhere(hash, this.#dependencies);
+		const row = known?.row ?? null;
 		const isOver = row !== null && isEndedByUser(row);
 		if (found) return isOver && !isInBlock(found) ? null : this.#shown(found, true);
 		if (found === null) {
-			if (row === null || !isLive(row) || (await this.#isGoneAtRelay(hash, state))) return null;
-			return this.#journals(hash, state);
+			if (row === null || !isLive(row) || (await this.#isGoneAtRelay(row, state))) return null;
+			return this.#journals(known, state);
 		}
-		const own = isOver ? null : await this.#journals(hash, state);
+		const own = isOver ? null : await this.#journals(known, state);
 		const isKnown = own !== null || isOver;
-		const known = isKnown ? undefined : await this.#fallbacks(call, read, state);
-		const other = known === undefined ? (await this.#chains([call], read, state))[0] : known;
+		const fallbacks = isKnown ? undefined : await this.#fallbacks(call, read, state);
+		const other = fallbacks === undefined ? (await this.#chains([call], read, state))[0] : fallbacks;
 		// The relay gave no answer: the transaction may have been mined, even one that its user ended.
 		if (isKnown) return other && isInBlock(other) ? this.#shown(other) : own;
 		if (other === undefined) throw unavailable("nobody who could know the transaction answers");
@@ -165,12 +165,13 @@ export class Views {
 	}
 
 	/** A live transaction of the journal as a pending object, or null. */
-	async #journals(hash: string, { routing }: RequestState): Promise<RpcTransaction | null> {
+	async #journals(known: ElsewhereRow | null, { routing }: RequestState): Promise<RpcTransaction | null> {
+		if (known === null || !isLive(known.row) || !known.row.acknowledged) return null;
 		const { rows } = this.#dependencies;
-		if (rows.live(hash)?.acknowledged !== true) return null;
-		const raw = await rows.raw(hash).catch(() => null);
+		const { hash } = known.row;
+		const raw = known.raw ?? (await rows.raw(hash).catch(() => null));
 		// It may have ended meanwhile.
-		if (raw === null || rows.live(hash) === null) return null;
+		if (raw === null || (known.raw === null && rows.live(hash) === null)) return null;
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return null;
 		routing.answeredBy.add("journal");
@@ -181,7 +182,7 @@ export class Views {
 	 * For a live row that the relay does not know: whether it has ended there, rather than been lost. An end at the relay alone
 	 * does not count while the fallback holds it too, except a cancel or a replacement.
 	 */
-	async #isGoneAtRelay(hash: string, state: RequestState): Promise<boolean> {
+	async #isGoneAtRelay({ hash, at }: Row, state: RequestState): Promise<boolean> {
 		const { rows, upstreams, observer } = this.#dependencies;
 		const deadlineMs = this.#leftMs(state);
 		if (deadlineMs <= 0) return false;
@@ -191,8 +192,15 @@ export class Views {
 		if (stage === null) return false;
 		observer.learn(hash, stage);
 		if (stage === "REPLACED" || stage === "CANCELLED") return true;
-		const row = rows.live(hash);
-		return ENDED.has(stage) && !(row !== null && isHolder(row.at.fallback));
+		return ENDED.has(stage) && !isHolder((rows.live(hash)?.at ?? at).fallback);
+	}
+
+	/** The live rows of an account, of this boost and the others, by nonce. */
+	async #liveOf(address: string): Promise<readonly Row[]> {
+		const { rows, others } = this.#dependencies;
+		const own = rows.liveOf(address);
+		const elsewhere = others.isAlone ? [] : await others.liveOf(address);
+		return elsewhere.length === 0 ? own : [...own, ...elsewhere].sort(byNonce);
 	}
 
 	/** The object without its signature, as our relay shows it; with it if the setting allows. */
@@ -221,6 +229,10 @@ function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolea
 		if (next > base || counts(row)) next += 1n;
 	}
 	return next;
+}
+
+function byNonce(one: Row, other: Row): number {
+	return one.nonce < other.nonce ? -1 : one.nonce > other.nonce ? 1 : 0;
 }
 
 const countOf: Read<bigint> = (answer) =>

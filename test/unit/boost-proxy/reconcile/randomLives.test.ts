@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { DIALECTS, type DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import { DIALECTS, type DialectName, NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	type Delivery,
 	type RequestState,
@@ -133,7 +133,7 @@ class Process {
 			{ ...shared, chain, background },
 		);
 		const failover = new Failover({ budgetMs: BUDGET_MS }, shared);
-		const requests = { ...shared, failover, reconciler: this.#reconciler };
+		const requests = { ...shared, failover, others: NO_OTHERS, reconciler: this.#reconciler };
 		this.#cancels = new Cancels({ ...requests, relayKnowsClient: () => true });
 		this.#submissions = new Submissions({
 			...{ ...requests, cancels: this.#cancels },

@@ -1,7 +1,7 @@
 // The fixture for boost's request handling: a real journal on a disk in memory, upstreams with scripted answers, and requests.
 
 import { test } from "node:test";
-import type { DialectName } from "../../../../boost-proxy/domain/ports.ts";
+import { type DialectName, NO_OTHERS } from "../../../../boost-proxy/domain/ports.ts";
 import type { BoostPath, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
@@ -124,12 +124,10 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	rows.onWork(() => {
 		triggers += 1;
 	});
-	const cancels = new Cancels({
-		...{ rows, upstreams, failover, reconciler },
-		relayKnowsClient: () => relayKnowsClient,
-	});
+	const parts = { rows, upstreams, failover, reconciler, others: NO_OTHERS };
+	const cancels = new Cancels({ ...parts, relayKnowsClient: () => relayKnowsClient });
 	const submissions = new Submissions({
-		...{ rows, upstreams, failover, reconciler, cancels, clock, log: silentLogger, chainId: () => chain.id },
+		...{ ...parts, cancels, clock, log: silentLogger, chainId: () => chain.id },
 		fork: () => PRAGUE,
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({

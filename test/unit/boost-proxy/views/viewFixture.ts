@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { onlyOwner } from "../../../../boost-proxy/domain/owners.ts";
-import type { DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import { type DialectName, NO_OTHERS, type Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
@@ -140,7 +140,7 @@ export class ViewFixture {
 	get dependencies() {
 		const { rows, chain, clock, relay, fallback } = this;
 		return {
-			...{ rows, chain, clock },
+			...{ rows, chain, clock, others: NO_OTHERS },
 			upstreams: { relay: relay.near, fallback: fallback.near },
 			observer: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
 			chainId: () => 31_337n,
