@@ -222,9 +222,10 @@ async function connect(
 		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		chainTime.follow(slots, { chain: ours, background, clock }),
 		clientTrust,
+		// Stopped behind the reconciler: until then another boost gets at once what it wants.
+		...(others === null ? [] : [others.component]),
 		{ name: "reconciler", start: async () => reconciler.start(), stop: () => reconciler.stop() },
 		observer,
-		...(others === null ? [] : [others.component]),
 		servers,
 	];
 	return { component: sequence("boost", components, { log, clock }), port: () => servers.port };

@@ -74,6 +74,10 @@ export class Parts implements OtherBoosts {
 	readonly #pinned = new Map<string, number>();
 	/** Accounts whose rows are on their way here. */
 	readonly #gathering = new Map<string, Promise<void>>();
+	/** Wishes that are being granted: account and part. */
+	readonly #granting = new Set<string>();
+	/** Accounts whose rows are on their way to another boost. */
+	readonly #giving = new Map<string, Promise<void>>();
 	/** Accounts with requests since the last look: another boost may have had one at the same time. */
 	readonly #recent = new Set<string>();
 	readonly #adopting = new Map<string, Promise<void>>();
@@ -149,7 +153,8 @@ export class Parts implements OtherBoosts {
 	async find(hash: string): Promise<ElsewhereRow | null> {
 		if (this.isAlone) return null;
 		const { parts } = this.#dependencies;
-		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)));
+		// What is here, but not in memory, is on its way here or to another.
+		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)), null);
 		return live[0] ?? ended.find(({ row }) => isEndedByUser(row)) ?? ended[0] ?? null;
 	}
 
@@ -161,7 +166,7 @@ export class Parts implements OtherBoosts {
 
 	async withRowsOf<T>(request: AccountRequest, work: (elsewhere: Elsewhere) => Promise<T>): Promise<T> {
 		const { from } = request;
-		const elsewhere = this.isAlone ? NOWHERE_ELSE : await this.#bring(request);
+		const elsewhere = this.isAlone && !this.#giving.has(from) ? NOWHERE_ELSE : await this.#bring(request);
 		// At once, so that no other boost has them in between.
 		this.#pinned.set(from, (this.#pinned.get(from) ?? 0) + 1);
 		this.#recent.add(from);
@@ -182,46 +187,52 @@ export class Parts implements OtherBoosts {
 		const ask = () => this.#ask(() => parts.ofSender(from, archivedKey(hash)));
 		const begun = clock.monotonic();
 		let seen = await ask();
-		while (seen.live.length > 0 && !this.#stopping.signal.aborted) {
-			const isSameNonce = seen.live.some(({ row }) => row.nonce === nonce);
-			const until = begun + (isSameNonce ? ms : Math.min(ms, OTHER_NONCE_MS));
-			if (clock.monotonic() >= until) break;
-			await this.#gather(from, seen, until);
+		while (!this.#stopping.signal.aborted) {
+			let moving = this.#giving.get(from) ?? this.#gathering.get(from);
+			if (moving === undefined && seen.live.length === 0) break;
+			const isSameNonce = moving !== undefined || seen.live.some(({ row }) => row.nonce === nonce);
+			const leftMs = begun + (isSameNonce ? ms : Math.min(ms, OTHER_NONCE_MS)) - clock.monotonic();
+			if (leftMs <= 0) break;
+			moving ??= this.#gather(from, seen);
+			await Promise.race([moving, pause(clock, leftMs)]);
 			seen = await ask();
 		}
 		const ended = seen.ended.find(({ row }) => row.hash === hash && isFinal(row))?.row ?? null;
 		return { live: rowsOf(seen.live), ended };
 	}
 
-	/** Has the rows of an account come here, until `until` (monotonic ms) at most. */
-	#gather(from: string, seen: Seen, until: number): Promise<void> {
+	/** Has the rows of an account come here, if those who have them answer. */
+	#gather(from: string, seen: Seen): Promise<void> {
 		const running = this.#gathering.get(from);
 		if (running !== undefined) return running;
 		const wanted = [...new Set(seen.live.map(({ part }) => part))];
-		const gathering = this.#gatherNow(from, wanted, until)
+		const gathering = this.#gatherNow(from, wanted)
 			.catch((thrown: unknown) => {
 				this.#isDown(thrown);
 				this.#unfinished.add(from);
 			})
-			.finally(() => this.#gathering.delete(from));
+			.finally(() => {
+				this.#gathering.delete(from);
+				this.#grants.trigger();
+			});
 		this.#gathering.set(from, gathering);
 		return gathering;
 	}
 
-	async #gatherNow(from: string, wanted: readonly string[], until: number): Promise<void> {
+	async #gatherNow(from: string, wanted: readonly string[]): Promise<void> {
 		const { parts, clock } = this.#dependencies;
 		const { signal } = this.#stopping;
-		const begun = clock.monotonic();
-		let hasTried = false;
+		const until = clock.monotonic() + GONE_MS;
 		await parts.wish(from, wanted);
-		while (clock.monotonic() < until && !signal.aborted) {
+		for (;;) {
 			const news = this.#news.promise;
-			if (!(await parts.isOpen(from))) break;
+			if (signal.aborted || !(await parts.isOpen(from))) break;
+			if (clock.monotonic() >= until) {
+				// Who does not answer may be gone, so that its part can be had at once.
+				await Promise.all(wanted.map((part) => this.#adopt(part)));
+				break;
+			}
 			await Promise.race([news, pause(clock, ASK_AGAIN_MS, signal)]);
-			if (hasTried || clock.monotonic() - begun < GONE_MS) continue;
-			hasTried = true;
-			// Who does not answer may be gone, so that its part can be had at once.
-			await Promise.all(wanted.map((part) => this.#adopt(part)));
 		}
 		await this.#finish(from);
 	}
@@ -260,14 +271,15 @@ export class Parts implements OtherBoosts {
 	}
 
 	async #gatherStrays(recent: readonly string[]): Promise<void> {
-		const { parts, clock } = this.#dependencies;
+		const { parts, rows, log } = this.#dependencies;
 		const left = new Set(recent);
 		try {
 			const found = new Set(await parts.alsoElsewhere(recent));
 			for (const from of recent) if (!found.has(from)) left.delete(from);
 			for (const from of found) {
-				const seen = seenIn(await parts.ofSender(from, ""), parts.own, this.#dependencies.log);
-				if (seen.live.length > 0) await this.#gather(from, seen, clock.monotonic() + GRANT_MS);
+				const seen = seenIn(await parts.ofSender(from, ""), parts.own, log);
+				// All of them may have gone to the boost that was asked since.
+				if (seen.live.length > 0 && rows.liveOf(from).length > 0) await this.#gather(from, seen);
 				else left.delete(from);
 			}
 		} finally {
@@ -320,15 +332,12 @@ export class Parts implements OtherBoosts {
 		const { parts, background } = this.#dependencies;
 		if (this.isAlone) return;
 		try {
-			const wishes = await parts.wishes();
-			await Promise.all(
-				wishes.map(
-					(wish) =>
-						new Promise<void>((resolve) => {
-							background.run("parts", () => this.#grant(wish).finally(resolve));
-						}),
-				),
-			);
+			for (const wish of await parts.wishes()) {
+				const key = `${wish.sender} ${wish.taker}`;
+				if (this.#granting.has(key)) continue;
+				this.#granting.add(key);
+				background.run("parts", () => this.#grant(wish).finally(() => this.#granting.delete(key)));
+			}
 		} catch (thrown) {
 			this.#isDown(thrown);
 		}
@@ -344,15 +353,17 @@ export class Parts implements OtherBoosts {
 		const letGo = await hold(sender);
 		try {
 			const until = clock.monotonic() + GRANT_MS;
-			let given: readonly Row[] | null = null;
-			while (given === null) {
-				if (this.#pinned.has(sender) || signal.aborted) return;
-				given = rows.release(sender);
-				if (given !== null) break;
+			while (!this.#pinned.has(sender) && !signal.aborted) {
+				const given = rows.release(sender);
+				if (given !== null) {
+					const giving = this.#give(given, wish).finally(() => this.#giving.delete(sender));
+					this.#giving.set(sender, giving);
+					await giving;
+					return;
+				}
 				if (clock.monotonic() > until) return;
 				await pause(clock, GRANT_STEP_MS, signal);
 			}
-			await this.#give(given, wish);
 		} finally {
 			letGo();
 		}
@@ -376,12 +387,12 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** What other parts have; nothing if the database does not answer. */
-	async #ask(question: () => Promise<readonly PartRecord[]>): Promise<Seen> {
-		const { clock, parts, log } = this.#dependencies;
+	/** What parts but `own` have; nothing if the database does not answer. */
+	async #ask(question: () => Promise<readonly PartRecord[]>, own: string | null = this.own): Promise<Seen> {
+		const { clock, log } = this.#dependencies;
 		if (clock.monotonic() < this.#downUntil) return NOTHING;
 		try {
-			return seenIn(await question(), parts.own, log);
+			return seenIn(await question(), own, log);
 		} catch (thrown) {
 			this.#isDown(thrown);
 			return NOTHING;
@@ -418,7 +429,7 @@ function sorted(records: readonly PartRecord[]): readonly PartRecord[] {
 }
 
 /** The rows of records that are not this part's. */
-function seenIn(records: readonly PartRecord[], own: string, log: Logger): Seen {
+function seenIn(records: readonly PartRecord[], own: string | null, log: Logger): Seen {
 	if (records.length === 0) return NOTHING;
 	const readers = new Map<string, RowReader>();
 	const live: Seen["live"][number][] = [];

@@ -76,7 +76,7 @@ export interface StoreParts {
 	others(): Promise<readonly OtherPart[]>;
 	/** What all parts hold of an account, and what the others hold under exactly `key`. */
 	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
-	/** What the other parts hold under keys that end with `hash`, of an account; and under exactly `key`. */
+	/** What all parts hold under keys that end with `hash`, of an account; and what the others hold under exactly `key`. */
 	ofHash(hash: string, key: string): Promise<readonly PartRecord[]>;
 	/** Which of these accounts other parts hold anything of. */
 	alsoElsewhere(senders: readonly string[]): Promise<readonly string[]>;

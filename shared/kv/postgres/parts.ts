@@ -37,7 +37,7 @@ const OF_KEY = `UNION ALL SELECT s.store, s.key, s.value FROM leeward_holder h
 	WHERE h.store <> $1 AND (h.store = $2 OR h.store LIKE $2 || '/%')`;
 const OF_SENDER = `SELECT store, key, value FROM leeward_store WHERE sender = $4 ${OF_KEY}`;
 const OF_HASH = `SELECT store, key, value FROM leeward_store
-	WHERE right(key, 66) = $4 AND sender IS NOT NULL AND store <> $1 ${OF_KEY}`;
+	WHERE right(key, 66) = $4 AND sender IS NOT NULL ${OF_KEY}`;
 const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY($2::text[]) AND store <> $1";
 /**
  * Both parts' rows stay locked until the commit, so that neither gets a new process in between. With an account ($6) only what the
