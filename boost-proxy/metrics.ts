@@ -13,6 +13,7 @@ import {
 } from "./domain/ports.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
+import type { PartStatus } from "./ingress/operators.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/sender.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
@@ -140,13 +141,18 @@ export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> =
 export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly rows: Rows;
+	/** Null without a database. */
+	readonly part: PartStatus | null;
 	readonly clock: Pick<Clock, "now">;
 	/** Number of open websockets. */
 	readonly websockets: () => number;
 }
 
 /** Makes boost's gauges. Without a fallback its series stay 0. */
-export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websockets }: BoostReadings): void {
+export function watchBoost(
+	metrics: Metrics,
+	{ upstreams, rows, part, clock, websockets }: BoostReadings,
+): void {
 	const breakerOf = (upstream: string) =>
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
 	metrics.gauges(
@@ -177,6 +183,12 @@ export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websocket
 		"How full the journal is, 0 to 1: of all, and of the client that has the most",
 		labelSets({ of: FULLNESS_OF }),
 		({ of }) => rows.fullness[of === "all" ? "all" : "client"],
+	);
+	metrics.gauge("boost_parts", "Boosts that have a part of the journal", () => part?.count ?? 1);
+	metrics.gauge(
+		"boost_adopted_parts",
+		"Parts of boosts that were gone, which this one has taken over since its start",
+		() => part?.adopted ?? 0,
 	);
 	metrics.gauge("boost_websockets", "Websockets that are open", websockets);
 }

@@ -202,13 +202,14 @@ async function connect(
 		drainMs,
 		standby,
 		others: others ?? NO_OTHERS,
+		part: others,
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),
 		slot: slots,
 		via,
 		lookup,
 	});
-	watchBoost(registry, { upstreams, rows, clock, websockets: () => servers.websockets });
+	watchBoost(registry, { upstreams, rows, part: others, clock, websockets: () => servers.websockets });
 	const components: readonly Component[] = [
 		// Answers requests that are still held if the start fails. No effect once the server has the port.
 		sink("standby", () => standby.stop()),

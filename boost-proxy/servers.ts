@@ -27,7 +27,7 @@ import { loopAnswer, withVia } from "./domain/loops.ts";
 import { type ChainReads, type OtherBoosts, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
-import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
+import { operatorRoutes, type PartStatus, partCheck, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
 import type { ToldChain } from "./ingress/toldChain.ts";
@@ -70,6 +70,8 @@ export interface ServersParts {
 	/** Holds the port until the server starts. */
 	readonly standby: Standby;
 	readonly others: OtherBoosts;
+	/** Null without a database. */
+	readonly part: PartStatus | null;
 }
 
 /** The servers as one component. */
@@ -198,6 +200,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			});
 		},
 	};
+	const checks = [upstreamCheck(upstreams), ...(parts.part === null ? [] : [partCheck(parts.part)])];
 	const routes: readonly Route[] = [
 		status,
 		...operatorRoutes(
@@ -206,11 +209,12 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 				relay: relay.breaker,
 				fallback: upstreams.fallback?.breaker ?? null,
 				rows,
+				part: parts.part,
 				slot: parts.slot,
 				latency: metrics.callTimes,
 			},
 		),
-		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
+		...opsRoutes({ checks, draining }, { clock, log }),
 		// Always served here, so that the relay's metrics are never passed on instead.
 		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
 		pages.root,

@@ -15,6 +15,7 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
+	readonly part: PartStatus | null;
 	readonly slot: SlotLength;
 	/** Recent durations of calls, for the operator's page: JSON. */
 	readonly latency: () => readonly unknown[];
@@ -45,7 +46,19 @@ export interface BoostStatus {
 		readonly durable: boolean;
 		/** How many of them each upstream has; a transaction at both counts for both. */
 		readonly held: Readonly<Record<UpstreamName, number>>;
+		/** Of several boosts on one database; else null. */
+		readonly part: PartStatus | null;
 	};
+}
+
+/** This boost among those on its database. */
+export interface PartStatus {
+	/** The name of its part of the journal. */
+	readonly own: string;
+	/** How many boosts have a part. */
+	readonly count: number;
+	/** Parts of boosts that were gone, which it has taken over. */
+	readonly adopted: number;
 }
 
 /**
@@ -148,6 +161,11 @@ export function upstreamCheck({
 	};
 }
 
+/** Names the boost's part; it holds nothing up. */
+export function partCheck({ own }: PartStatus): ReadinessCheck {
+	return { name: "part", check: () => ({ ok: true, note: own }) };
+}
+
 const UNAUTHORIZED: HttpAnswer = jsonAnswer(
 	401,
 	{ error: "expected Authorization: Bearer with the token of ADMIN_TOKEN" },
@@ -172,15 +190,24 @@ function isDurable(rows: Rows): boolean {
 	return rows.isDurable && !rows.isFull;
 }
 
-function statusOf({ relay, fallback, rows, slot }: OperatorRoutesDependencies): BoostStatus {
+function statusOf({ relay, fallback, rows, slot, part }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
 	for (const row of rows.allLive()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
 		slotMs: slot.ms,
-		journal: { depth: rows.liveCount, durable: isDurable(rows), held },
+		journal: {
+			depth: rows.liveCount,
+			durable: isDurable(rows),
+			held,
+			part: part === null ? null : partOf(part),
+		},
 	};
+}
+
+function partOf({ own, count, adopted }: PartStatus): PartStatus {
+	return { own, count, adopted };
 }
 
 function forceOne(

@@ -36,7 +36,6 @@ export interface PartsDependencies {
 	readonly clock: Clock;
 	readonly background: Background;
 	readonly log: Logger;
-	readonly onAdopted?: () => void;
 }
 
 /** How often the other parts are looked for, in ms. */
@@ -296,7 +295,7 @@ export class Parts implements OtherBoosts {
 	}
 
 	async #adoptNow(part: string): Promise<void> {
-		const { parts, rows, fits, log, onAdopted, clock } = this.#dependencies;
+		const { parts, rows, fits, log, clock } = this.#dependencies;
 		if (this.#foreign.has(part)) return;
 		let left: LeftPart | null = null;
 		try {
@@ -316,7 +315,6 @@ export class Parts implements OtherBoosts {
 			await left.leave(true);
 			for (const { from } of open) this.#recent.add(from);
 			this.adopted += 1;
-			onAdopted?.();
 			log.info("a part was adopted", {
 				store: part,
 				count: open.length + archived,

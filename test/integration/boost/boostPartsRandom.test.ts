@@ -94,10 +94,7 @@ test("nothing that was cancelled is sent after that, whichever boosts were asked
 		}
 	}
 	const refused = wallets.reduce((sum, one) => sum + one.refused, 0);
-	process.stderr.write(
-		`REFUSED ${refused} of ${WALLETS * STEPS}, ended ${ended.length}, due ${due.length}\n`,
-	);
-	assert.ok(refused < (WALLETS * STEPS) / 20, `${refused} requests were refused`);
+	assert.ok(refused < (WALLETS * STEPS) / 100, `${refused} requests were refused`);
 });
 
 async function live(wallet: Wallet, random: SeededRandom): Promise<void> {

@@ -76,12 +76,52 @@ test("a boost is killed for good with 500 open transactions while the relay is o
 	);
 });
 
+test("a boost that hangs: another one cancels what it had, and it sends nothing of that when it wakes up", async (t) => {
+	await parts.processes.relay?.restart();
+	const hanging = await startAnother();
+	const other = await startAnother();
+	t.after(() => Promise.all([hanging.kill(), other.kill()]));
+	for (const { url } of [hanging, other])
+		await until("the relay is well", async () => (await statusOf(url)).relay.state === "closed");
+	const accounts = world.accounts(4);
+	const sent = await Promise.all(accounts.map((by) => send(hanging.client, by, 0)));
+	const [cancelled = "", ...due] = sent;
+	await parts.fallbackWire.set({ kind: "refuse" });
+	await parts.processes.relay?.kill();
+	hanging.signal("SIGSTOP");
+
+	const said = async () => {
+		const answer = await other.client.ask("eth_cancelTransaction", [cancelled], "/fast");
+		return answer.error?.message ?? "";
+	};
+	assert.match(await said(), /another boost has it, and does not answer/);
+	// When its lease has run out.
+	await until("the cancel is taken", async () => /taken back as soon as/.test(await said()), ADOPTED_MS);
+	await parts.fallbackWire.set(null);
+	await until("the others are mined", () => due.every((hash) => world.mined.has(hash)), ADOPTED_MS);
+
+	hanging.signal("SIGCONT");
+	const exit = await hanging.ended();
+	assert.equal(exit.code, 1);
+	assert.match(exit.stdout, /the store is another process's now, ending/);
+	assert.equal(world.mined.has(cancelled), false);
+	const raws = parts.fallbackWire.requests().flatMap(({ calls }) => calls.map(({ params }) => params?.[0]));
+	const raw = rawOf(accounts[0] as TestAccount, 0);
+	assert.equal(raws.includes(raw), false, "the fallback never had it");
+	assert.equal((await other.client.status(cancelled)).stage, "CANCELLED");
+});
+
 function startAnother(): Promise<BoostProcess> {
 	return startBoostProcess({ env: { ...parts.boostEnv, PORT: "0", LOG_LEVEL: "info" } });
 }
 
 async function send(to: RelayClient, by: TestAccount, nonce: number): Promise<string> {
-	const { raw, hash } = signedTransaction({ gasLimit: 21_000, value: 1, by, nonce });
-	assert.equal(await to.send(`0x${Buffer.from(raw).toString("hex")}`, "/fast"), hash);
+	const { hash } = signedTransaction({ gasLimit: 21_000, value: 1, by, nonce });
+	assert.equal(await to.send(rawOf(by, nonce), "/fast"), hash);
 	return hash;
+}
+
+function rawOf(by: TestAccount, nonce: number): string {
+	const { raw } = signedTransaction({ gasLimit: 21_000, value: 1, by, nonce });
+	return `0x${Buffer.from(raw).toString("hex")}`;
 }

@@ -22,6 +22,8 @@ function rowsOf(
 
 const WELL = { isDurable: true, isFull: false };
 
+const PART = { own: "boost/2", count: 3, adopted: 1 };
+
 async function fixture(
 	adminToken: string | undefined,
 	withFallback = true,
@@ -33,7 +35,7 @@ async function fixture(
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
 	const routes = operatorRoutes(
 		{ adminToken, metricsToken },
-		{ relay, fallback, rows, slot: { ms: 450 }, latency: () => [] },
+		{ relay, fallback, rows, slot: { ms: 450 }, part: PART, latency: () => [] },
 	);
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
@@ -68,7 +70,7 @@ test("/status shows everybody states and reasons without a count, and either tok
 			relay: relay.status(),
 			fallback: fallback?.status(),
 			slotMs: 450,
-			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 } },
+			journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 }, part: PART },
 		});
 	}
 	await server.stop();
