@@ -153,7 +153,7 @@ export class Parts implements OtherBoosts {
 		if (this.isAlone) return null;
 		const { parts } = this.#dependencies;
 		// What is here, but not in memory, is on its way here or to another.
-		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)), null);
+		const { live, ended } = await this.#ask(() => parts.ofHash(hash, archivedKey(hash)));
 		return live[0] ?? ended.find(({ row }) => isEndedByUser(row)) ?? ended[0] ?? null;
 	}
 
@@ -241,8 +241,7 @@ export class Parts implements OtherBoosts {
 		const { parts, rows, log } = this.#dependencies;
 		await parts.unwish(from);
 		const reader = new RowReader(log);
-		for (const { part, key, value } of sorted(await parts.ofSender(from, "")))
-			if (part === parts.own) reader.take(key, value);
+		for (const { key, value } of sorted(await parts.ownOf(from))) reader.take(key, value);
 		await rows.takeIn(reader.rows().filter(({ hash }) => !rows.isUnwritten(hash)));
 		this.#unfinished.delete(from);
 	}
@@ -276,7 +275,7 @@ export class Parts implements OtherBoosts {
 			const found = new Set(await parts.alsoElsewhere(recent));
 			for (const from of recent) if (!found.has(from)) left.delete(from);
 			for (const from of found) {
-				const seen = seenIn(await parts.ofSender(from, ""), parts.own, log);
+				const seen = seenIn(await parts.ofSender(from, ""), log);
 				// All of them may have gone to the boost that was asked since.
 				if (seen.live.length > 0 && rows.liveOf(from).length > 0) await this.#gather(from, seen);
 				else left.delete(from);
@@ -385,12 +384,12 @@ export class Parts implements OtherBoosts {
 		}
 	}
 
-	/** What parts but `own` have; nothing if the database does not answer. */
-	async #ask(question: () => Promise<readonly PartRecord[]>, own: string | null = this.own): Promise<Seen> {
+	/** The rows of an answer; none if the database does not answer. */
+	async #ask(question: () => Promise<readonly PartRecord[]>): Promise<Seen> {
 		const { clock, log } = this.#dependencies;
 		if (clock.monotonic() < this.#downUntil) return NOTHING;
 		try {
-			return seenIn(await question(), own, log);
+			return seenIn(await question(), log);
 		} catch (thrown) {
 			this.#isDown(thrown);
 			return NOTHING;
@@ -426,14 +425,13 @@ function sorted(records: readonly PartRecord[]): readonly PartRecord[] {
 	return [...records].sort((one, other) => (one.key < other.key ? -1 : 1));
 }
 
-/** The rows of records that are not this part's. */
-function seenIn(records: readonly PartRecord[], own: string | null, log: Logger): Seen {
+/** The rows of records, which may be several parts'. */
+function seenIn(records: readonly PartRecord[], log: Logger): Seen {
 	if (records.length === 0) return NOTHING;
 	const readers = new Map<string, RowReader>();
 	const live: Seen["live"][number][] = [];
 	const ended: ElsewhereRow[] = [];
 	for (const { part, key, value } of sorted(records)) {
-		if (part === own) continue;
 		if (key.startsWith(archivedKey(""))) {
 			try {
 				ended.push({ row: decodeArchived(indexedHash(key), value), raw: null });

@@ -74,8 +74,10 @@ export interface StoreParts {
 	readonly own: string;
 	/** The other parts that may hold anything. */
 	others(): Promise<readonly OtherPart[]>;
-	/** What all parts hold of an account, and what the others hold under exactly `key`. */
+	/** What the other parts hold of an account, and under exactly `key`. Questions of one turn are one query. */
 	ofSender(sender: string, key: string): Promise<readonly PartRecord[]>;
+	/** What this part holds of an account. */
+	ownOf(sender: string): Promise<readonly PartRecord[]>;
 	/** What all parts hold under keys that end with `hash`, of an account; and what the others hold under exactly `key`. */
 	ofHash(hash: string, key: string): Promise<readonly PartRecord[]>;
 	/** Which of these accounts other parts hold anything of. */

@@ -1,4 +1,4 @@
-// Groups reads of single values into common queries: those of one turn of the event loop, and those that arrive while queries are
+// Groups reads of single values, or of what belongs to a key, into common queries: those of one turn of the event loop, and those that arrive while queries are
 // running. Each query costs a process more than what it reads.
 
 import { nextTurn } from "../../clock.ts";
@@ -8,25 +8,25 @@ const MAX_KEYS = 256;
 /** Queries at the same time, so that one that is slow does not hold up all others. */
 const AT_ONCE = 2;
 
-interface Read {
+interface Read<T> {
 	readonly key: string;
-	readonly resolve: (value: Buffer | null) => void;
+	readonly resolve: (value: T | null) => void;
 	readonly reject: (thrown: unknown) => void;
 }
 
-export class GroupRead {
-	readonly #query: (keys: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>;
-	#waiting: Read[] = [];
+export class GroupRead<T = Buffer> {
+	readonly #query: (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>;
+	#waiting: Read<T>[] = [];
 	#running = 0;
 	#isDue = false;
 
 	/** `query` resolves to the values that there are, by their keys. */
-	constructor(query: (keys: readonly string[]) => Promise<ReadonlyMap<string, Buffer>>) {
+	constructor(query: (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>) {
 		this.#query = query;
 	}
 
 	/** The value, or null. Rejects as its query does. */
-	get(key: string): Promise<Buffer | null> {
+	get(key: string): Promise<T | null> {
 		return new Promise((resolve, reject) => {
 			this.#waiting.push({ key, resolve, reject });
 			this.#startSoon();
@@ -43,7 +43,7 @@ export class GroupRead {
 		});
 	}
 
-	async #run(group: readonly Read[]): Promise<void> {
+	async #run(group: readonly Read<T>[]): Promise<void> {
 		this.#running += 1;
 		try {
 			const found = await this.#query([...new Set(group.map(({ key }) => key))]);

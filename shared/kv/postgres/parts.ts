@@ -5,6 +5,7 @@ import type pg from "pg";
 import type { LeftPart, Moved, OtherPart, PartRecord, SharedStore, Wish } from "../port.ts";
 import type { Rows } from "./database.ts";
 import { StoreInUseError } from "./errors.ts";
+import { GroupRead } from "./groupRead.ts";
 import { TTL_MS } from "./lease.ts";
 import {
 	type OpenPart,
@@ -31,13 +32,15 @@ const MOVE_MS = 5_000;
 /** `until` of a part that holds nothing is -infinity, and of one that was left in order long ago. */
 const OTHERS = `SELECT store, until < clock_timestamp() - $3 * interval '1 millisecond' AS left
 	FROM leeward_holder WHERE (store = $2 OR store LIKE $2 || '/%') AND store <> $1 AND isfinite(until)`;
-/** $1: the own part, $2: the whole store's name, $3: a key of the other parts. */
-const OF_KEY = `UNION ALL SELECT s.store, s.key, s.value FROM leeward_holder h
-	JOIN leeward_store s ON s.store = h.store AND s.key = $3
+/** $1: the own part, $2: the whole store's name, $3: keys of the other parts. */
+const OF_KEYS = `UNION ALL SELECT s.store, s.key, s.value, s.sender FROM leeward_holder h
+	JOIN leeward_store s ON s.store = h.store AND s.key = ANY($3::text[])
 	WHERE h.store <> $1 AND (h.store = $2 OR h.store LIKE $2 || '/%')`;
-const OF_SENDER = `SELECT store, key, value FROM leeward_store WHERE sender = $4 ${OF_KEY}`;
-const OF_HASH = `SELECT store, key, value FROM leeward_store
-	WHERE right(key, 66) = $4 AND sender IS NOT NULL ${OF_KEY}`;
+const OF_SENDERS = `SELECT store, key, value, sender FROM leeward_store 
+	WHERE sender = ANY($4::text[]) AND store <> $1 ${OF_KEYS}`;
+const OWN = "SELECT store, key, value FROM leeward_store WHERE sender = $2 AND store = $1";
+const OF_HASH = `SELECT store, key, value, sender FROM leeward_store
+	WHERE right(key, 66) = $4 AND sender IS NOT NULL ${OF_KEYS}`;
 const ELSEWHERE = "SELECT DISTINCT sender FROM leeward_store WHERE sender = ANY($2::text[]) AND store <> $1";
 /**
  * Both parts' rows stay locked until the commit, so that neither gets a new process in between. With an account ($6) only what the
@@ -98,6 +101,8 @@ class PostgresParts implements OwnParts {
 	readonly #open: OpenPart;
 	readonly #options: PartOptions;
 	readonly #dependencies: PostgresDependencies;
+	/** By an account and a key, with a space between them. */
+	readonly #looks = new GroupRead<readonly PartRecord[]>((looks) => this.#look(looks));
 	#onNews = (): void => {};
 
 	/** `options` are those of the whole store. */
@@ -138,12 +143,26 @@ class PostgresParts implements OwnParts {
 	}
 
 	async ofSender(sender: string, key: string): Promise<readonly PartRecord[]> {
-		const values = [this.own, this.#options.store, key, sender];
-		return (await this.#query("of sender", OF_SENDER, values)).map(recordOf);
+		return (await this.#looks.get(`${sender} ${key}`)) ?? [];
+	}
+
+	async ownOf(sender: string): Promise<readonly PartRecord[]> {
+		return (await this.#query("own", OWN, [this.own, sender])).map(recordOf);
+	}
+
+	async #look(looks: readonly string[]): Promise<ReadonlyMap<string, readonly PartRecord[]>> {
+		const split = looks.map((look) => look.split(" ") as [sender: string, key: string]);
+		const keys = split.flatMap(([, key]) => (key === "" ? [] : [key]));
+		const values = [this.own, this.#options.store, keys, split.map(([sender]) => sender)];
+		const rows = await this.#query("of senders", OF_SENDERS, values);
+		if (rows.length === 0) return NOTHING;
+		const of = (one: string, other: string) =>
+			rows.filter(({ sender, key }) => sender === one || key === other).map(recordOf);
+		return new Map(split.map(([sender, key], i) => [looks[i] ?? "", of(sender, key)]));
 	}
 
 	async ofHash(hash: string, key: string): Promise<readonly PartRecord[]> {
-		const values = [this.own, this.#options.store, key, hash];
+		const values = [this.own, this.#options.store, [key], hash];
 		return (await this.#query("of hash", OF_HASH, values)).map(recordOf);
 	}
 
@@ -224,6 +243,8 @@ class PostgresParts implements OwnParts {
 		return this.#open.database.query({ ...(name === "" ? {} : { name }), text, values }, QUERY_MS);
 	}
 }
+
+const NOTHING: ReadonlyMap<string, readonly PartRecord[]> = new Map();
 
 function recordOf({ store, key, value }: Rows[number]): PartRecord {
 	return { part: String(store), key: String(key), value: value as Buffer };
