@@ -1,4 +1,4 @@
-// Two rows of one transaction, which two boosts had, as one. Pure.
+// What two boosts had of one transaction, or of one nonce, as one boost has it. Pure.
 
 import { withOwner } from "../../shared/ownership.ts";
 import { routeOf } from "./owners.ts";
@@ -9,6 +9,7 @@ import {
 	endRow,
 	holdersOf,
 	isEndedByUser,
+	isHolder,
 	isLive,
 	type Presence,
 	type Row,
@@ -40,6 +41,26 @@ export function mergedRow(own: Row, other: Row): Row | null {
 		return cancelledAt({ ...ended, bySender: other.bySender }, cancelsPendingAt(other));
 	}
 	return isLive(other) || isEndedByUser(other) ? null : own;
+}
+
+/** A row that another one of its nonce has replaced, and the upstreams that have it alone. */
+export interface ReplacedRow {
+	readonly row: Row;
+	readonly by: Row;
+	readonly at: readonly UpstreamName[];
+}
+
+/**
+ * Which of an account's live `rows` (by nonce and arrival) are replaced, though two boosts took them without each other: the last
+ * of a nonce counts. An upstream that has both decides itself, and tells.
+ */
+export function replacedAmong(rows: readonly Row[]): readonly ReplacedRow[] {
+	const settled = rows.filter(({ acknowledged, requests }) => acknowledged && requests === 0);
+	return settled.flatMap((row) => {
+		const by = settled.findLast(({ nonce }) => nonce === row.nonce) ?? row;
+		const at = holdersOf(row).filter((name) => !isHolder(by.at[name]));
+		return by === row || at.length === 0 ? [] : [{ row, by, at }];
+	});
 }
 
 function cancelledAt(row: Row, at: readonly UpstreamName[]): Row {

@@ -13,6 +13,7 @@ import type {
 } from "../../shared/kv/port.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { replacedAmong } from "../domain/mergedRow.ts";
 import {
 	type AccountRequest,
 	type Elsewhere,
@@ -20,7 +21,7 @@ import {
 	NOWHERE_ELSE,
 	type OtherBoosts,
 } from "../domain/ports.ts";
-import { isEndedByUser, isFinal, isLive, type Row } from "../domain/row.ts";
+import { isEndedByUser, isFinal, isLive, type Row, setReplacementPending } from "../domain/row.ts";
 import { RowReader } from "../journal/readRows.ts";
 import { archivedKey, decodeArchived, indexedHash, keysOf } from "../journal/records.ts";
 import type { Rows } from "../rows/rows.ts";
@@ -244,6 +245,18 @@ export class Parts implements OtherBoosts {
 		for (const { key, value } of sorted(await parts.ownOf(from))) reader.take(key, value);
 		await rows.takeIn(reader.rows().filter(({ hash }) => !rows.isUnwritten(hash)));
 		this.#unfinished.delete(from);
+		this.#settle(from);
+	}
+
+	/** Ends what two boosts took for one nonce without each other, but for the last one. */
+	#settle(from: string): void {
+		const { rows } = this.#dependencies;
+		for (const { row, by, at } of replacedAmong(rows.liveOf(from))) {
+			rows.changeLive(by.hash, (one) =>
+				at.reduce((now, name) => setReplacementPending(now, name, true), one),
+			);
+			rows.end(row, "replaced", at);
+		}
 	}
 
 	async #see(): Promise<void> {
@@ -312,7 +325,10 @@ export class Parts implements OtherBoosts {
 			log.info("adopting the part of a boost that is gone", { store: part });
 			const { open, archived } = await adopt(left, { rows, log });
 			await left.leave(true);
-			for (const { from } of open) this.#recent.add(from);
+			for (const { from } of open) {
+				this.#recent.add(from);
+				this.#settle(from);
+			}
 			this.adopted += 1;
 			log.info("a part was adopted", {
 				store: part,
