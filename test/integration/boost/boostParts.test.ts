@@ -108,6 +108,8 @@ describe("what one boost has, the other one", () => {
 		await until("the relay knows", async () => (await fixture.users.status(tx)).stage === "CANCELLED");
 		assert.equal(sentToFallback(tx), 0);
 		await until("both have ended it", async () => (await depths()).join() === "0,0");
+		for (const boost of [one, other]) assert.equal(await send(boost, tx), tx.hash);
+		assert.deepEqual(await depths(), [0, 0], "nor do they when it is archived");
 	});
 
 	it("replaces: the later one alone is mined, though the relay had only the earlier one when it went out", async () => {
@@ -160,6 +162,25 @@ describe("what one boost has, the other one", () => {
 		await mined(...chain);
 		await until("both know", async () => (await depths()).join() === "0,0");
 	});
+});
+
+it("a boost that ends leaves all to another one: what is open is mined, what was cancelled stays so", async () => {
+	const third = await fixture.startBoost();
+	const [open, ended] = [(await actor()).sign(), (await actor()).sign()];
+	for (const tx of [open, ended]) await send(third, tx);
+	assert.equal((await cancel(third, ended)).result, true);
+	assert.equal((await third.status()).journal.part?.own, "boost/3");
+	await third.stop();
+	const adopters = async () => [(await one.status()).journal, (await other.status()).journal];
+	await until("it is adopted", async () => (await adopters()).some(({ part }) => part?.adopted === 1));
+	assert.deepEqual((await depths()).sort(), [0, 1]);
+	for (const boost of [one, other]) {
+		assert.equal((await status(boost, ended)).stage, "CANCELLED");
+		assert.equal(await send(boost, ended), ended.hash);
+	}
+	assert.deepEqual((await depths()).sort(), [0, 1], "the cancelled one is not taken again");
+	await mined(open);
+	await until("both know", async () => (await depths()).join() === "0,0");
 });
 
 it("the same bytes sent to both at once become one row", async () => {
