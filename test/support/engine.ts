@@ -11,6 +11,9 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** The environment variable with a database for all test files; the runner of many files sets it. */
 export const TEST_DATABASE = "TEST_DATABASE_URL";
+/** The environment variable by which the relay of a whole system is an edge: see systems.ts. */
+export const RELAY_AS = "RELAY_AS";
+export const isEdge = process.env[RELAY_AS] === "edge";
 /** Forces LMDB, for tests of the data folder itself. */
 export const IN_FOLDER = { DATABASE_URL: "" };
 /** Maximum stores of one suite's processes. */

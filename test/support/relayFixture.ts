@@ -4,7 +4,7 @@
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
 import type { WireEvent, WireStatus } from "./relayClient.ts";
-import { seesHead, type TestSystem } from "./systems.ts";
+import type { TestSystem } from "./systems.ts";
 import { signedTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
 
@@ -141,7 +141,7 @@ export class RelayFixture {
 
 	/** Waits until the relay's head has at least this number. */
 	seesHead(number: number): Promise<void> {
-		return seesHead(this.system.client, number);
+		return this.system.seesHead(number);
 	}
 
 	/** The builder with this name. */

@@ -1,5 +1,6 @@
 // Whole systems for tests: a real chain, dev builders, and a relay in this process or relays in processes of their own, all on
-// free ports. A block is built when the test asks for it.
+// free ports. A block is built when the test asks for it. With RELAY_AS=edge the relay in this process is an edge, and its core
+// another process: the same tests then say what a client of an edge sees.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import type { LookupFunction } from "node:net";
@@ -18,8 +19,10 @@ import {
 	startDevBuilder,
 } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { freePort } from "../devnet/freePort.ts";
 import { type GethOptions, startGeth } from "../devnet/gethChain.ts";
 import { slotSetting } from "../devnet/slots.ts";
+import { databaseOf, isEdge } from "./engine.ts";
 import { type NodeProxy, startNodeProxy } from "./nodes.ts";
 import {
 	type LaunchedRelay,
@@ -46,11 +49,13 @@ export interface TestSystem extends Omit<Surroundings, "folder"> {
 	/** The proxy between relay and node; null unless `proxied`. */
 	readonly node: NodeProxy | null;
 	readonly client: RelayClient;
-	readonly relay: Server;
+	readonly relay: Pick<Server, "port" | "stop">;
 	/** Stops the relay and starts another one on the same store and port. */
 	restart(): Promise<void>;
 	/** Has the next block built, waits until the relay has handled it, and returns its number. */
 	nextBlock(): Promise<number>;
+	/** Waits until the relay has handled a head of at least this number. */
+	seesHead(number: number): Promise<void>;
 	stop(): Promise<void>;
 }
 
@@ -62,7 +67,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		return node?.url ?? url;
 	});
 	const start = async (port: number): Promise<Server> => {
-		const config = readRelayConfig({ ...env, PORT: String(port) });
+		const config = readRelayConfig({ ...env, ...(await core?.start()), PORT: String(port) });
 		const relay = createRelay(config, {
 			log: options.log ?? silentLogger,
 			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
@@ -73,9 +78,17 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		await until("the relay is ready", async () => (await readyStatus(urlOf(relay.port))) === 200);
 		return relay;
 	};
+	const core = isEdge ? new CoreBehind(env) : null;
 	let relay = await start(Number(env.PORT));
 	const { port } = relay;
 	const client = new RelayClient(urlOf(port));
+	const seesHeads = async (number: number): Promise<void> => {
+		for (const one of [client, core?.client ?? client]) await seesHead(one, number);
+	};
+	const stopRelay = async (): Promise<void> => {
+		await relay.stop();
+		await core?.stop();
+	};
 	return {
 		chain,
 		builders,
@@ -83,24 +96,60 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		node,
 		client,
 		env,
-		get relay() {
-			return relay;
-		},
+		relay: { port, stop: stopRelay },
 		async restart() {
-			await relay.stop();
+			await stopRelay();
 			relay = await start(port);
 		},
 		async nextBlock() {
 			const { number } = await builder.buildBlock();
-			await seesHead(client, number);
+			await seesHeads(number);
 			return number;
 		},
+		seesHead: seesHeads,
 		async stop() {
 			await relay.stop();
+			await core?.kill();
 			await node?.stop();
 			await end();
 		},
 	};
+}
+
+/** The core of an edge, as a process on a database of its own. */
+class CoreBehind {
+	readonly #env: Readonly<Record<string, string>>;
+	#process: RelayProcess | null = null;
+
+	/** `env`: the edge's settings. */
+	constructor(env: Readonly<Record<string, string>>) {
+		this.#env = env;
+	}
+
+	/** Its client, while it runs. */
+	get client(): RelayClient | undefined {
+		return this.#process?.client;
+	}
+
+	/** Starts it, and returns what the edge's settings need besides. */
+	async start(): Promise<Readonly<Record<string, string>>> {
+		const database = { DATABASE_URL: await databaseOf(this.#env.DATA_DIR ?? "") };
+		const port = await freePort();
+		this.#process = await startRelayProcess({
+			env: { ...this.#env, ...database, PORT: String(port), INTERNAL_URL: urlOf(port), LOG_LEVEL: "warn" },
+		});
+		return database;
+	}
+
+	/** Ends it as a host does, if it runs. */
+	async stop(): Promise<void> {
+		await this.#process?.kill("SIGTERM");
+		this.#process = null;
+	}
+
+	async kill(): Promise<void> {
+		await this.#process?.kill();
+	}
 }
 
 /** Options of a system without its relays. */
