@@ -20,6 +20,7 @@ import type { CoreFacts } from "./ingress/methodDependencies.ts";
 import { core_facts, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
+import { STOPPING } from "./ingress/receiptWaits.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
@@ -99,14 +100,17 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					return link === null ? NO_CORE : requests.get(link.holder, request);
 				},
 			),
-			streams: edge.streams,
+			streams: () => edge.streams.size + requests.streams,
 			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
 			tip,
 			edges: finder === null ? null : () => coreOf()?.edges ?? null,
 			ownSecret: () => coreOf()?.kv.term?.secret ?? null,
 			registry: edge.registry,
 			onCall: edge.metrics.call,
-			onStop: () => coreOf()?.receipts.close(),
+			onStop() {
+				coreOf()?.receipts.close();
+				core.endWaits(STOPPING);
+			},
 			verifySignature: verifyBody,
 			clock,
 			waiting,

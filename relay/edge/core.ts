@@ -82,6 +82,10 @@ export class Core<Needs> {
 	#ends: (() => void)[] = [];
 	/** Topics that clients wait to follow, and how many do. */
 	readonly #awaited = new Map<string, number>();
+	/** Ends each wait for a receipt at another process. */
+	readonly #waits = new Set<() => void>();
+	/** Why none is waited for any more; null while they are. */
+	#stopping: string | null = null;
 	/** Transactions that were submitted here. */
 	readonly #submitted = new LRUCache<string, true>({ max: REMEMBERED });
 
@@ -200,6 +204,12 @@ export class Core<Needs> {
 		await pause(this.#deps.clock, LEAVE_MS, idle.signal);
 	}
 
+	/** Answers all that wait for receipts at another process, and refuses later ones, since this process stops: `why`. */
+	endWaits(why: string): void {
+		this.#stopping = why;
+		for (const end of [...this.#waits]) end();
+	}
+
 	/** Tells this process's clients of a transaction that the core in this process shares. */
 	shared(hash: string, text: string): void {
 		const term = this.#local?.term ?? 0;
@@ -256,14 +266,20 @@ export class Core<Needs> {
 		return result instanceof AnswerLater ? this.#withHash(result, recovered.hash, begun) : result;
 	}
 
-	/** It was taken: if the core's process ends before its receipt comes, the client is told so. */
+	/** It was taken: if the core's process or this one ends before its receipt comes, the client is told so. */
 	#withHash(later: AnswerLater, hash: string, begun: number): AnswerLater {
-		return new AnswerLater((leftMs) =>
-			later.finish(leftMs).catch((thrown: unknown) => {
-				if (thrown !== UNANSWERED) throw thrown;
-				throw timedOut(hash, this.#deps.clock.monotonic() - begun, CORE_GONE);
-			}),
-		);
+		const ended = (why: string) => timedOut(hash, this.#deps.clock.monotonic() - begun, why);
+		return new AnswerLater((leftMs) => {
+			if (this.#stopping !== null) return Promise.reject(ended(this.#stopping));
+			return new Promise((resolve, reject) => {
+				const end = (): void => reject(ended(this.#stopping ?? CORE_GONE));
+				this.#waits.add(end);
+				later
+					.finish(leftMs)
+					.finally(() => this.#waits.delete(end))
+					.then(resolve, (thrown: unknown) => reject(thrown === UNANSWERED ? ended(CORE_GONE) : thrown));
+			});
+		});
 	}
 
 	/** The link to the core, as soon as there is one; null if this process is the core by then. Throws {@link NO_CORE}. */

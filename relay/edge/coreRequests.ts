@@ -4,7 +4,7 @@
 import type { LookupFunction } from "node:net";
 import { StringDecoder } from "node:string_decoder";
 import { clientHeaders } from "../../shared/client.ts";
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, nextTurn } from "../../shared/clock.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { RouteRequest } from "../../shared/http/routes.ts";
 import type { AnswerStream } from "../../shared/http/unreadBytes.ts";
@@ -19,7 +19,8 @@ interface CoreRequestsDependencies {
 	readonly lookup?: LookupFunction | undefined;
 }
 
-const CONNECTIONS = 256;
+/** More than the event streams of a core, each of which holds one. */
+const CONNECTIONS = 2_256;
 const CONNECT_MS = 1_000;
 /** Longer than the core takes for any. */
 const ANSWER_MS = 10_000;
@@ -36,9 +37,16 @@ export class CoreRequests {
 	readonly #deps: CoreRequestsDependencies;
 	#client: HttpClient | null = null;
 	#holder: Holder | null = null;
+	/** Event streams of clients here. */
+	#streams = 0;
 
 	constructor(dependencies: CoreRequestsDependencies) {
 		this.#deps = dependencies;
+	}
+
+	/** Event streams that are passed on to clients here. */
+	get streams(): number {
+		return this.#streams;
 	}
 
 	/** The core's answer to a GET. Never rejects: without an answer it is a 503. */
@@ -53,18 +61,27 @@ export class CoreRequests {
 		const stop = new AbortSwitch();
 		return new Promise((resolve) => {
 			let stream: AnswerStream | null = null;
+			let isStream = false;
+			let isOver = false;
 			const decoder = new StringDecoder("utf8");
 			let text = "";
 			const accepts = (head: HttpHead): boolean => {
 				if (head.status !== 200 || !EVENTS.test(firstOf(head.headers["content-type"]) ?? "")) return true;
+				isStream = true;
+				this.#streams += 1;
 				resolve({
 					...answerOf(head, null),
 					open: (opened) => {
 						stream = opened;
 						opened.write(text);
 						text = "";
+						if (isOver) opened.end();
 						opened.onClose(() => stop.abort());
 					},
+				});
+				// It is opened in this turn, unless the client has gone, or has asked for the headers alone.
+				void nextTurn().then(() => {
+					if (stream === null) stop.abort();
 				});
 				return true;
 			};
@@ -85,6 +102,8 @@ export class CoreRequests {
 				})
 				.then((result) => {
 					// An event stream has its answer already, and ends with the core's.
+					isOver = true;
+					if (isStream) this.#streams -= 1;
 					stream?.end();
 					resolve(result.kind === "answered" ? answerOf(result, text) : UNANSWERED);
 				});

@@ -45,6 +45,8 @@ export interface From {
 	readonly search: string;
 	readonly client: Client;
 	readonly origin: string | null;
+	/** Of the request, which its edge holds until it is answered. */
+	readonly bytes: number;
 }
 
 export interface CallMessage {
@@ -113,8 +115,8 @@ function chargeText(charge: number): string {
 }
 
 /** Of a call's context what the core needs. */
-export function fromOf({ transport, path, query, client, origin }: CallContext): From {
-	return { ws: transport === "ws", path, search: query.toString(), client, origin };
+export function fromOf({ transport, path, query, client, origin, life }: CallContext): From {
+	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes };
 }
 
 /** The context at the core: when the client's connection ends, its edge says so. */
@@ -123,17 +125,18 @@ export class RemoteContext implements CallContext {
 	readonly path: string;
 	readonly client: Client;
 	readonly origin: string | null;
-	readonly life = new ClientLife(0);
+	readonly life: ClientLife;
 	readonly connection = null;
 	readonly message = null;
 	readonly recovered: Recovered | undefined;
 	readonly #search: string;
 
-	constructor({ ws, path, search, client, origin }: From, recovered: Recovered | undefined) {
+	constructor({ ws, path, search, client, origin, bytes }: From, recovered: Recovered | undefined) {
 		this.transport = ws ? "ws" : "http";
 		this.path = path;
 		this.client = client;
 		this.origin = origin;
+		this.life = new ClientLife(bytes);
 		this.recovered = recovered;
 		this.#search = search;
 	}

@@ -4,7 +4,6 @@
 import { addressReader, type VerifySignature } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, readTarget } from "../../shared/http/callContext.ts";
-import type { EventStreams } from "../../shared/http/eventStreams.ts";
 import { endWith, jsonAnswer, rawAnswer } from "../../shared/http/messages.ts";
 import {
 	guardedMetricsRoute,
@@ -54,7 +53,7 @@ export interface IngressDependencies extends Omit<MethodDependencies, "describe"
 	/** The routes of transactions and bundles. */
 	readonly recordRoutes: readonly Route[];
 	/** Open event streams of this process. */
-	readonly streams: EventStreams;
+	readonly streams: () => number;
 	readonly checks: readonly ReadinessCheck[];
 	/** Its head is null until the first one: nothing can be judged before. */
 	readonly tip: { head(): unknown };
@@ -125,10 +124,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining, place: options.place }, { clock, log });
-	registry.gauge(
-		"relay_event_streams",
-		"Clients that follow a transaction by server-sent events",
-		() => streams.size,
+	registry.gauge("relay_event_streams", "Clients that follow a transaction by server-sent events", () =>
+		streams(),
 	);
 	registry.gauge("relay_unread_bytes", "Bytes that wait for clients to read them", () => unread.bytes);
 	const common = { ...options.connections, host, maxBodyBytes };

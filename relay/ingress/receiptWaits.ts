@@ -25,7 +25,8 @@ const MAX_WAITS = 4_096;
 /** Pause before the node is asked again for a receipt, in ms. */
 const RETRY_MS = 250;
 
-const STOPPING = "the relay is shutting down, and keeps it";
+/** Why a wait ends when the process stops. */
+export const STOPPING = "the relay is shutting down, and keeps it";
 
 /**
  * All waits of the process. When there are too many, a further one times out at once. A transaction that has ended, waits
