@@ -325,7 +325,7 @@ it("a bidder that pays one wei instead of its bid is barred, also after a restar
 	};
 	assert.deepEqual(await until("the bar", async () => (await barred()) ?? false), bar);
 	assert.equal((await crook.blocks(short.hash))[0]?.paid, "1");
-	const metrics = await metricsOf(system.client.url);
+	const metrics = await metricsOf(system.core.url);
 	assert.match(metrics, /^relay_bids_in_blocks_total\{fact="short"\} 1$/m);
 	assert.match(metrics, /^relay_barred_bidders 3$/m, "the signer, the sender and the network address");
 

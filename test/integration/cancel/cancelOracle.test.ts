@@ -82,7 +82,7 @@ async function archive(): Promise<void> {
 	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
 	await fixture.passBlock();
 	await until("they are archived", async () => {
-		const text = await metricsOf(fixture.system.client.url);
+		const text = await metricsOf(fixture.system.core.url);
 		return /^relay_transaction_records 0$/m.test(text);
 	});
 }

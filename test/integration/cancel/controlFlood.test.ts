@@ -133,7 +133,7 @@ describe("one account that submits and cancels all the time", () => {
 		assert.deepEqual(faults, [], "no event was illegal, and nothing of ours failed");
 	});
 
-	const gauge = (name: string) => figureOf(system.client.url, name);
+	const gauge = (name: string) => figureOf(system.core.url, name);
 
 	/** Submits and cancels one after the other, as soon as the one before is answered. */
 	async function flood(ws: WsClient, txs: readonly Signed[]): Promise<void> {

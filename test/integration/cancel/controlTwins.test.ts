@@ -48,7 +48,7 @@ async function hide(path: string, tx: Signed, stage: string): Promise<void> {
 /** Waits until builders have answered all that was on its way to them; who was asked may be told to nobody. */
 async function quiet(): Promise<void> {
 	await until("all is answered", async () => {
-		const text = await metricsOf(fixture.system.client.url);
+		const text = await metricsOf(fixture.system.core.url);
 		return /^relay_lane_depth 0$/m.test(text);
 	});
 }
