@@ -1,6 +1,6 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
-// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|files` runs one of them, `--minutes N`
-// shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|edges` runs one of them,
+// `--minutes N` shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +10,9 @@ import { type Figures, withFigures } from "./faults/figures.ts";
 import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
+import { longEdges } from "./long/edges.ts";
 import { longFiles } from "./long/files.ts";
+import { longRolling } from "./long/rolling.ts";
 import { longScale } from "./long/scale.ts";
 import { TEST_DATABASE } from "./support/engine.ts";
 import { startPostgres } from "./support/postgresServer.ts";
@@ -48,11 +50,12 @@ const write = (rows: readonly Figures[]): void => {
 const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
 const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
 const scale = () => longScale({ seed: Number(values.seed), minutes: Number(values.minutes), say });
+const rolling = () => longRolling(say);
 const files = () => longFiles(say);
-const parts = Object.entries({ control, boost, attacks, scale, files }).filter(
+const parts = Object.entries({ control, boost, attacks, scale, rolling, files, edges: longEdges }).filter(
 	([name]) => only === undefined || name === only,
 );
-if (parts.length === 0) throw new Error("--only is control, boost, attacks, scale or files");
+if (parts.length === 0) throw new Error("--only is control, boost, attacks, scale, rolling, files or edges");
 // One for all parts, so that it can be stopped: it would keep this process alive.
 const postgres = await startPostgres({ connections: 200 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();

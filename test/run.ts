@@ -1,13 +1,14 @@
 // `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but
 // MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes over a second to load
 // what most tests need, so files share some; those that measure their process or load the machine have their own.
+// With RELAY_AS=edge the relays of whole systems are edges, each with a core in another process (see support/systems.ts).
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { TEST_DATABASE } from "./support/engine.ts";
+import { isEdge, RELAY_AS, TEST_DATABASE } from "./support/engine.ts";
 import { startPostgres } from "./support/postgresServer.ts";
 import { report } from "./support/report.ts";
 
@@ -55,7 +56,28 @@ const LAST = [
 	"test/integration/transport/eventLoopBlobs.test.ts",
 	"test/scale/takeover.test.ts",
 	"test/scale/chaos.test.ts",
+	"test/scale/rollingRestart.test.ts",
 ];
+/**
+ * Run a second time before an edge, the longest first: what an edge passes on, follows and waits for. The others do so in the long
+ * tests.
+ */
+const EDGES = [
+	"test/integration/submit/endpoints.test.ts",
+	"test/integration/cancel/softCancel.test.ts",
+	"test/integration/chain/pendingReads.test.ts",
+	"test/integration/auction/auctionRules.test.ts",
+	"test/integration/auction/feed.test.ts",
+	"test/integration/pages/pages.test.ts",
+	"test/integration/cancel/cancel.test.ts",
+	"test/integration/cancel/controlAbuse.test.ts",
+	"test/integration/submit/sendSync.test.ts",
+];
+/** Never before an edge, and why. */
+const NO_EDGE: Readonly<Record<string, string>> = {
+	"test/integration/submit/unusableBuilders.test.ts": "resolver in the test",
+	"test/integration/auction/publishedRandomness.test.ts": "one reader of the consensus node",
+};
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
 const CONCURRENCY = 4;
 
@@ -83,6 +105,15 @@ interface Suite {
 	readonly onPostgres: boolean;
 }
 
+interface Round {
+	readonly files: readonly string[];
+	readonly concurrency: number;
+	/** NODE_OPTIONS. */
+	readonly options: string;
+	/** RELAY_AS; default: as given. */
+	readonly as?: string;
+}
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const asked = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
@@ -94,15 +125,21 @@ process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
-const rest = files.filter((file) => ![...FLOODS, ...TIMED, ...LAST].includes(file));
-const rounds = [
-	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
+const rest = files.filter(
+	(file) => ![...FLOODS, ...TIMED, ...LAST].includes(file) && !(isEdge && file in NO_EDGE),
+);
+const quick = { concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` };
+const rounds: readonly Round[] = [
+	{ files: processes(rest), ...quick },
+	{ files: asked.length === 0 ? each("edge", EDGES) : [], ...quick, as: "edge" },
 	{ files: each("flood", FLOODS), concurrency: 2, options: own },
 	{ files: each("timed", TIMED), concurrency: 2, options: own },
 	{ files: each("last", LAST), concurrency: 1, options: own },
 ];
-for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
+const { [RELAY_AS]: given = "" } = process.env;
+for (const { options, as = given, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
+	process.env[RELAY_AS] = as;
 	const events = run({ ...round, timeout: PROCESS_MS });
 	events.on("test:fail", () => {
 		process.exitCode = 1;
@@ -177,16 +214,16 @@ function written(name: string, suites: readonly Suite[]): string {
 	const limit = `{ timeout: ${FILE_MS} }`;
 	const lines = suites.map(({ file, onPostgres }) => {
 		const url = pathToFileURL(join(root, file)).href;
+		const name = `"${file}" + (isEdge ? " as an edge" : "")`;
 		return onPostgres
 			? `describe("${file} on PostgreSQL", ${limit}, async () => { before(usePostgres); await import("${url}?postgres"); after(useLmdb); });`
-			: `describe("${file}", ${limit}, async () => { await import("${url}"); });`;
+			: `describe(${name}, ${limit}, async () => { await import("${url}"); });`;
 	});
 	const imports = [
 		`import { after, before, describe } from "node:test";`,
 		`import { endInTime } from ${ending};`,
+		`import { isEdge, useLmdb, usePostgres } from ${engine};`,
 	];
-	if (suites.some(({ onPostgres }) => onPostgres))
-		imports.push(`import { useLmdb, usePostgres } from ${engine};`);
 	const end = `after(() => endInTime(${END_MS}));`;
 	writeFileSync(path, `${[...imports, ...lines, end].join("\n")}\n`);
 	return path;

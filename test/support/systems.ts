@@ -2,6 +2,7 @@
 // free ports. A block is built when the test asks for it. With RELAY_AS=edge the relay in this process is an edge, and its core
 // another process: the same tests then say what a client of an edge sees.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { LookupFunction } from "node:net";
 import { tmpdir } from "node:os";
@@ -78,6 +79,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		});
 		await relay.start();
 		await until("the relay is ready", async () => (await readyStatus(urlOf(relay.port))) === 200);
+		if (isEdge) await assertEdge(urlOf(relay.port));
 		return relay;
 	};
 	const core = isEdge ? new CoreBehind(env) : null;
@@ -158,6 +160,11 @@ class CoreBehind {
 	}
 }
 
+async function assertEdge(url: string): Promise<void> {
+	const { role } = (await (await fetch(`${url}/info`)).json()) as { role: unknown };
+	assert.equal(role, "edge", "the relay is an edge, as RELAY_AS says");
+}
+
 /** Options of a system without its relays. */
 interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
@@ -233,12 +240,16 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	});
 	const { builder, env } = surroundings;
 	const relays: LaunchedRelay[] = [];
+	const cores: CoreBehind[] = [];
 	return {
 		...surroundings,
 		/** Starts a relay; `over` overrides settings. It is stopped with the system at the latest. */
 		async start(over: Readonly<Record<string, string>> = {}): Promise<RelayProcess> {
-			const relay = await startRelayProcess({ env: { ...env, ...over } });
+			const core = isEdge ? new CoreBehind({ ...env, ...over }) : null;
+			if (core !== null) cores.push(core);
+			const relay = await startRelayProcess({ env: { ...env, ...over, ...(await core?.start()) } });
 			relays.push(relay);
+			if (isEdge) await assertEdge(relay.url);
 			return relay;
 		},
 		/** Like `start`, without waiting until it is ready. */
@@ -261,11 +272,11 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 		/** Has the next block built, waits until `relay` has handled it, and returns its number. */
 		async nextBlock({ client }: RelayProcess): Promise<number> {
 			const { number } = await builder.buildBlock();
-			await seesHead(client, number);
+			for (const one of [client, ...cores.flatMap((core) => core.client ?? [])]) await seesHead(one, number);
 			return number;
 		},
 		async stop(): Promise<void> {
-			for (const relay of relays) await relay.kill();
+			for (const one of [...relays, ...cores]) await one.kill();
 			await end();
 		},
 	};
