@@ -64,7 +64,6 @@ const LAST = [
  */
 const EDGES = [
 	"test/integration/submit/endpoints.test.ts",
-	"test/integration/cancel/softCancel.test.ts",
 	"test/integration/chain/pendingReads.test.ts",
 	"test/integration/auction/auctionRules.test.ts",
 	"test/integration/auction/feed.test.ts",
