@@ -19,7 +19,7 @@ import {
 	errorOf,
 	fromOf,
 	GONE,
-	listText,
+	listTexts,
 	readFeed,
 	type TopicMessage,
 } from "./messages.ts";
@@ -174,7 +174,8 @@ export class CoreLink {
 	#flush(): void {
 		const messages = this.#outgoing;
 		this.#outgoing = [];
-		if (this.isOpen) this.#socket.send(listText(messages));
+		if (!this.isOpen) return;
+		for (const text of listTexts(messages)) this.#socket.send(text);
 	}
 
 	#read(data: Buffer): void {

@@ -19,7 +19,7 @@ import {
 	feedMessage,
 	GONE,
 	laterMessage,
-	listText,
+	listTexts,
 	NO_CORE,
 	NO_NEWS,
 	RemoteContext,
@@ -314,7 +314,7 @@ class Edge {
 	#flush(): void {
 		const messages = this.#outgoing;
 		this.#outgoing = [];
-		if (messages.length > 0) this.#write(Buffer.from(listText(messages)));
+		for (const text of listTexts(messages)) this.#write(Buffer.from(text));
 	}
 
 	#write(message: Buffer): void {

@@ -77,9 +77,22 @@ interface WireError {
 	readonly data?: unknown;
 }
 
-/** The text of a list of calls or answers. */
-export function listText(messages: readonly string[]): string {
-	return `[${messages.join(",")}]`;
+/** Characters of a list, unless one message has more: reading it must not keep the other side from its pings. */
+const LIST_CHARS = 1024 * 1024;
+
+/** The texts of lists of calls or answers, in their order. */
+export function* listTexts(messages: readonly string[]): Generator<string> {
+	let from = 0;
+	let chars = 0;
+	for (const [i, { length }] of messages.entries()) {
+		if (i > from && chars + length > LIST_CHARS) {
+			yield `[${messages.slice(from, i).join(",")}]`;
+			from = i;
+			chars = 0;
+		}
+		chars += length;
+	}
+	if (from < messages.length) yield `[${messages.slice(from).join(",")}]`;
 }
 
 export function resultMessage(id: number, result: unknown, charge: number): string {
