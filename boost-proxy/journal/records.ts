@@ -104,6 +104,7 @@ export function isSameOnDisk(before: Row | null, row: Row | null): boolean {
 		before.aliveUntil === row.aliveUntil &&
 		before.owners === row.owners &&
 		before.ownersPending === row.ownersPending &&
+		isFallbackSure(before) === isFallbackSure(row) &&
 		isSameState(before.at.relay, row.at.relay) &&
 		isSameState(before.at.fallback, row.at.fallback)
 	);
@@ -116,6 +117,14 @@ function isSameState(one: DeliveryState, other: DeliveryState): boolean {
 		one.cancelPending === other.cancelPending &&
 		isHolder(one) === isHolder(other)
 	);
+}
+
+/**
+ * Whether the fallback has acknowledged what the relay has, or may have, too. Of a fallback that is the only holder nothing is
+ * stored: it counts as sure, and an acknowledgement costs no second write.
+ */
+function isFallbackSure({ at }: Row): boolean {
+	return at.fallback.presence === "has" && isHolder(at.relay);
 }
 
 /** A row as JSON bytes. */
@@ -194,6 +203,7 @@ function openOf(row: Row): StoredOpen {
 		receivedAt,
 		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
 		holders: holdersOf(row),
+		fallbackSure: isFallbackSure(row) ? true : undefined,
 		unacknowledged: acknowledged ? undefined : true,
 		ownersPending: ownersPending ? true : undefined,
 		aliveUntil,
@@ -221,6 +231,7 @@ interface StoredOpen {
 	readonly aliveUntil: number;
 	readonly replacementsPendingAt: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
+	readonly fallbackSure?: true | undefined;
 	readonly unacknowledged?: true | undefined;
 	readonly ownersPending?: true | undefined;
 }
@@ -291,20 +302,27 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		requests: 0,
 		desired: ending,
 		endedAt,
-		at: statesOf(open?.replacementsPendingAt ?? [], open?.holders ?? [], cancelsAt),
+		at: statesOf(open ?? NOT_OPEN, cancelsAt),
 		version: 0,
 		notes: newNotes(0),
 	};
 }
 
-/** The earlier process may have ended before the fallback's verdict on a row that the relay has too: then it is sent again. */
+/**
+ * The earlier process may have ended before the fallback's verdict on a row that the relay has too: then it is sent again. What the
+ * fallback has acknowledged is not: it may refuse a second copy for want of room, say, and then would not count as a holder any
+ * more, which a cancel must reach.
+ */
 function statesOf(
-	replacementsPendingAt: readonly UpstreamName[],
-	holders: readonly UpstreamName[],
+	{
+		replacementsPendingAt,
+		holders,
+		fallbackSure,
+	}: Pick<StoredOpen, "replacementsPendingAt" | "holders" | "fallbackSure">,
 	cancelsAt: readonly UpstreamName[],
 ): Row["at"] {
 	const state = (by: UpstreamName): DeliveryState => {
-		const isSure = by === "relay" || holders.length === 1;
+		const isSure = by === "relay" || holders.length === 1 || fallbackSure === true;
 		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "unanswered";
 		const [replacementPending, cancelPending] = [replacementsPendingAt.includes(by), cancelsAt.includes(by)];
 		return { ...ABSENT, presence, replacementPending, cancelPending };

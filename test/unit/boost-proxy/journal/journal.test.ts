@@ -76,6 +76,7 @@ const STATES: Readonly<Record<string, Row>> = {
 	"one of a page": { ...LIVE, owners: [{ ...KNOWN.owner, address: null }] },
 	"one that the sender signed": { ...LIVE, owners: [{ ...KNOWN.owner, signed: true }] },
 	"a mined one": endRow(LIVE, "mined", 9),
+	"one that two have": { ...LIVE, at: { relay: state("has"), fallback: state("has") } },
 	"one that two may have": { ...LIVE, at: { relay: state("has"), fallback: state("unanswered") } },
 };
 

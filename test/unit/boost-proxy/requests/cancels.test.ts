@@ -4,7 +4,14 @@
 import assert from "node:assert/strict";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { refusal, type Said } from "../wire.ts";
-import { ACKNOWLEDGED, BROKEN_OFF, hanging, type RequestFixture, scenario } from "./requestFixture.ts";
+import {
+	ACKNOWLEDGED,
+	BROKEN_OFF,
+	hanging,
+	type RequestFixture,
+	requestFixture,
+	scenario,
+} from "./requestFixture.ts";
 
 const OWNER = testAccount(0);
 const YES: Said = { result: true };
@@ -183,6 +190,43 @@ for (const by of ["fallback", "both"] as const) {
 			assert.equal(fallback.hashes.at(-1), selfTransfer().hash);
 		},
 		{ dialect: "flashbots" },
+	);
+}
+
+/** How the fallback came to acknowledge what the relay has or may have, and what a cancel of it brings while the relay is out. */
+const KEPT = [
+	["the relay gave no verdict", "mevblocker", true],
+	["the relay gave no verdict", "flashbots", /held by the fallback/],
+	["the relay gave no verdict", "plain", /held by the fallback/],
+	["it was handed over", "mevblocker", true],
+	["it was handed over", "flashbots", /held by the fallback/],
+	["it was handed over", "plain", /held by the fallback/],
+] as const;
+for (const [how, dialect, heard] of KEPT) {
+	scenario(
+		`what a fallback has acknowledged is its own after a restart: ${how}, ${dialect}`,
+		async (before) => {
+			before.chain.nextNonce = "0x0";
+			await held(before, how === "it was handed over" ? "relay" : "both");
+			before.relay.isUnavailable = true;
+			const next = (nonce: bigint) => signedTransaction({ nonce, by: OWNER });
+			await before.submissions.submit(next(1n).raw, before.request());
+			assert.deepEqual(before.fallback.hashes, [HASH, next(1n).hash]);
+
+			const fixture = await requestFixture({ dialect, disk: before.disk });
+			const { relay, fallback, submissions, request, chain } = fixture;
+			chain.nextNonce = "0x0";
+			relay.isUnavailable = true;
+			fallback.deliveries = [refusal("txpool is full")];
+			fallback.answers = [YES];
+			await assert.rejects(submissions.submit(next(2n).raw, request()), /txpool is full/);
+			if (heard === true) assert.equal(await cancel(fixture), true);
+			else await assert.rejects(cancel(fixture), heard);
+			assert.equal(fallback.called.length, heard === true ? 1 : 0);
+			assert.deepEqual(endOf(fixture), heard === true ? ["cancelled", "relay"] : null);
+			assert.deepEqual(fallback.hashes, [next(2n).hash], "nothing that it has is sent again");
+		},
+		{ dialect },
 	);
 }
 
