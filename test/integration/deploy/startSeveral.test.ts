@@ -53,8 +53,7 @@ it("prints each one's address, and each is up", async () => {
 	assert.match(run.stdout, new RegExp(`^ {2}balancer +${urlOf("BALANCER_PORT")} `, "m"));
 	for (const name of RELAYS)
 		await until(`${name} is ready`, async () => (await readyStatus(urlOf(name))) === 200);
-	for (const name of BOOSTS)
-		await until(`${name} is up`, async () => (await readyStatus(urlOf(name))) !== 0);
+	for (const name of BOOSTS) await until(`${name} is up`, async () => (await readyStatus(urlOf(name))) !== 0);
 });
 
 it("a transaction through each boost that is ready is mined", async () => {

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { AbortSwitch } from "../../../../shared/outgoing/abort.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import { AbortSwitch } from "../../../../shared/outgoing/abort.ts";
 import {
 	HttpClient,
 	type HttpClientOptions,
