@@ -50,6 +50,8 @@ const ASK_AGAIN_MS = 100;
 const GONE_MS = 300;
 /** How long a request waits for an account's rows if none of them has its nonce, in ms. */
 const OTHER_NONCE_MS = 1_000;
+/** Accounts at most that are looked for again, while the database does not answer. */
+const MAX_RECENT = 100_000;
 /** How long another boost may wait for the end of requests about an account, in ms, before it is asked to ask again. */
 const GRANT_MS = 2_000;
 const GRANT_STEP_MS = 20;
@@ -160,7 +162,11 @@ export class Parts implements OtherBoosts {
 
 	async liveOf(from: string): Promise<readonly Row[]> {
 		if (this.isAlone) return [];
-		const { live } = await this.#ask(() => this.#dependencies.parts.ofSender(from, ""));
+		const { parts, clock } = this.#dependencies;
+		// What is on its way would be missed at both ends.
+		const moving = this.#giving.get(from) ?? this.#gathering.get(from);
+		if (moving !== undefined) await Promise.race([moving, pause(clock, OTHER_NONCE_MS)]);
+		const { live } = await this.#ask(() => parts.ofSender(from, ""));
 		return rowsOf(live);
 	}
 
@@ -169,7 +175,7 @@ export class Parts implements OtherBoosts {
 		const elsewhere = this.isAlone && !this.#giving.has(from) ? NOWHERE_ELSE : await this.#bring(request);
 		// At once, so that no other boost has them in between.
 		this.#pinned.set(from, (this.#pinned.get(from) ?? 0) + 1);
-		this.#recent.add(from);
+		if (this.#recent.size < MAX_RECENT) this.#recent.add(from);
 		try {
 			return await work(elsewhere);
 		} finally {

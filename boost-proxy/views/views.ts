@@ -198,8 +198,8 @@ export class Views {
 	/** The live rows of an account, of this boost and the others, by nonce. */
 	async #liveOf(address: string): Promise<readonly Row[]> {
 		const { rows, others } = this.#dependencies;
-		const own = rows.liveOf(address);
 		const elsewhere = others.isAlone ? [] : await others.liveOf(address);
+		const own = rows.liveOf(address);
 		return elsewhere.length === 0 ? own : [...own, ...elsewhere].sort(byNonce);
 	}
 
