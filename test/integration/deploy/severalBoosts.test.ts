@@ -111,6 +111,41 @@ test("a boost that hangs: another one cancels what it had, and it sends nothing 
 	assert.equal((await other.client.status(cancelled)).stage, "CANCELLED");
 });
 
+test("a boost is killed while accounts go back and forth between the two: nothing that was acknowledged is lost", async (t) => {
+	await parts.processes.relay?.restart();
+	const killed = await startAnother();
+	const other = await startAnother();
+	t.after(() => other.kill());
+	for (const { url } of [killed, other])
+		await until("the relay is well", async () => (await statusOf(url)).relay.state === "closed");
+	const accounts = world.accounts(12);
+	let [acknowledged, isKilled] = [0, false];
+	const hashes: string[] = [];
+	const wallet = async (by: TestAccount): Promise<void> => {
+		for (let nonce = 0; nonce < 10; nonce += 1) {
+			const first = nonce % 2 === 0 ? killed : other;
+			// A wallet whose connection breaks asks again.
+			const sent = await send(first.client, by, nonce).catch(() => null);
+			hashes.push(
+				sent ?? (await until("it is taken", () => send(other.client, by, nonce).catch(() => undefined))),
+			);
+			acknowledged += 1;
+			if (acknowledged < accounts.length * 5 || isKilled) continue;
+			isKilled = true;
+			killed.signal("SIGKILL");
+		}
+	};
+	await Promise.all(accounts.map(wallet));
+	assert.equal((await killed.ended()).signal, "SIGKILL");
+	await parts.processes.relay?.kill();
+	await until("all are mined", () => hashes.every((hash) => world.mined.has(hash)), ADOPTED_MS);
+	await until(
+		"its journal is empty",
+		async () => (await statusOf(other.url)).journal.depth === 0,
+		ADOPTED_MS,
+	);
+});
+
 function startAnother(): Promise<BoostProcess> {
 	return startBoostProcess({ env: { ...parts.boostEnv, PORT: "0", LOG_LEVEL: "info" } });
 }
