@@ -85,6 +85,8 @@ export const LOGS = "logs ";
 
 const TRANSACTION = "transaction ";
 const BUNDLE = "bundle ";
+/** Prefixes of the topics whose news come from the core. */
+export const FROM_CORE: readonly string[] = [TRANSACTION, BUNDLE];
 
 /** Topic: the status of a transaction. */
 export function transactionTopic(hash: string): string {

@@ -10,7 +10,7 @@ import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
-import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
+import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
 import { FEED, FOLLOW, type FollowTopic, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
 
@@ -36,6 +36,7 @@ export interface CoreDependencies {
 	readonly subscriptions: {
 		hasSubscribers(topic: string): boolean;
 		tap(topic: string, listener: (text: string) => void): () => void;
+		subscribed(prefix: string): Iterable<{ readonly suffix: string }>;
 		publishAll(topic: string, results: Results): void;
 	};
 	/** Charges a client for a call that the core found expensive. */
@@ -183,12 +184,17 @@ export class Core<Needs> {
 		this.#changed();
 		for (const { hash, text } of local.shared()) this.#tell(local.term ?? 0, NO_NEWS, hash, text);
 		for (const topic of this.#followed.keys()) {
-			const end = await local.follow(
-				topic,
-				(current) => this.#tellAgain(topic, current),
-				() => {},
-			);
-			end();
+			// Where it can't be read, its subscribers are told of its next change.
+			await local
+				.follow(
+					topic,
+					(current) => this.#tellAgain(topic, current),
+					() => {},
+				)
+				.then(
+					(end) => end(),
+					() => {},
+				);
 		}
 		for (const end of this.#ends.splice(0)) end();
 		this.#followed.clear();
@@ -197,11 +203,30 @@ export class Core<Needs> {
 	/** This process is not the core any more. Resolves when the calls that it has taken are answered, within half a second. */
 	async leave(): Promise<void> {
 		if (this.#local === null) return;
+		await this.#keepFollowed(this.#local);
 		this.#local = null;
 		if (this.#inFlight === 0) return;
 		const idle = new AbortController();
 		this.#onIdle = () => idle.abort();
 		await pause(this.#deps.clock, LEAVE_MS, idle.signal);
+	}
+
+	/** Clients here go on to follow at the next core what they follow at this one, and are told nothing twice. */
+	async #keepFollowed({ follow }: LocalCore<Needs>): Promise<void> {
+		const { subscriptions } = this.#deps;
+		const topics = FROM_CORE.flatMap((prefix) =>
+			Array.from(subscriptions.subscribed(prefix), ({ suffix }) => `${prefix}${suffix}`),
+		);
+		const keep = async (topic: string): Promise<void> => {
+			const end = await follow(
+				topic,
+				(current) => this.#followed.set(topic, new Set(current.map((one) => JSON.stringify(one)))),
+				(text) => this.#remember(topic, text),
+			);
+			this.#ends.push(end);
+		};
+		// What can't be read is told once more.
+		await Promise.allSettled(topics.map(keep));
 	}
 
 	/** Answers all that wait for receipts at another process, and refuses later ones, since this process stops: `why`. */
@@ -240,6 +265,7 @@ export class Core<Needs> {
 		const { term } = link.holder;
 		this.#link?.close();
 		this.#link = link;
+		for (const end of this.#ends.splice(0)) end();
 		const since = this.#last?.term === term ? this.#last.number : null;
 		const got = (number: unknown): void => {
 			this.#last = { term, number: Number(number) };

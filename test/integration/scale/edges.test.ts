@@ -200,9 +200,11 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 test("a core that is drained is followed by the next one within a second", async () => {
 	core = edge;
 	edge = await startRelay();
+	const tx = signed();
+	const follower = await FeedClient.open(core.url.replace("http", "ws"));
+	await follower.subscribe("service_transactionStatus", tx.hash);
 	const at = systemClock.monotonic();
 	core.process.signal("SIGTERM");
-	const tx = signed();
 	await until(
 		"the edge sends",
 		async () => {
@@ -213,6 +215,8 @@ test("a core that is drained is followed by the next one within a second", async
 	);
 	const ms = (sentBy(edge)[0]?.at ?? 0) - at;
 	assert.ok(ms < DRAINED_MS, `it took ${ms} ms`);
+	await until("a client of the drained one hears of it", () => follower.told.length > 0);
+	assert.equal(follower.told[0]?.hash, tx.hash);
 	assert.equal((await core.process.ended()).code, 0);
 	await until("it is mined", () => world.mined.has(tx.hash));
 });

@@ -18,6 +18,7 @@ function coreOf() {
 		subscriptions: {
 			hasSubscribers: () => true,
 			tap: () => () => {},
+			subscribed: () => [],
 			publishAll: (_topic: string, results: Results) => void told.push(String(results.count)),
 		},
 		charge: () => {},
