@@ -7,6 +7,7 @@ import { bearerCheck, type Client } from "../../shared/client.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../../shared/clock.ts";
 import type { CallContext, ClientLife } from "../../shared/http/callContext.ts";
 import { endWith, rawAnswer } from "../../shared/http/messages.ts";
+import { readError } from "../../shared/jsonrpc/answers.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import {
@@ -237,8 +238,8 @@ class Edge {
 			weight += more;
 		};
 		const fail = (thrown: unknown): void => {
-			if (!(thrown instanceof Error && "kind" in thrown))
-				this.#deps.log.debug("a call of an edge failed", { method, fault: safeError(thrown) });
+			if (readError(thrown) === null)
+				this.#deps.log.error("a call failed", { method, fault: safeError(thrown) });
 			this.#answer(errorMessage(id, thrown, weight));
 		};
 		const succeed = (result: unknown, life: ClientLife): unknown => {
