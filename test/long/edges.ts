@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { RELAY_AS } from "../support/engine.ts";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const FOLDERS = ["submit", "auction", "cancel", "chain", "pages", "transport"];
+const FOLDERS = ["submit", "auction", "cancel", "chain", "pages", "transport", "boost"];
 
 /** False if one fails. They print their own report. */
 export async function longEdges(): Promise<boolean> {

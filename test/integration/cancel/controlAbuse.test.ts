@@ -85,6 +85,10 @@ describe("streams", () => {
 			await new Promise((resolve) => socket.once("close", resolve));
 		}
 		await until("these too", async () => (await gauge("relay_event_streams")) === 0);
+		for (let i = 0; i <= MAX_STREAMS; i++) {
+			const headers = { accept: "text/event-stream", ...clients[0] };
+			assert.equal((await fetch(url, { method: "HEAD", headers })).status, 200, "only the head is asked for");
+		}
 		// An edge may hear of it before its core does.
 		await until("there is room again", async () => {
 			const again = await EventStreamReader.open(url, clients[0]);
