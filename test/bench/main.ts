@@ -3,6 +3,7 @@
 
 import { benchBoost } from "./boost.ts";
 import { benchHeads } from "./heads.ts";
+import { benchScale } from "./scale.ts";
 import { benchEngines, benchSubmissions } from "./submissions.ts";
 
 for (const { name, value } of [
@@ -10,6 +11,7 @@ for (const { name, value } of [
 	...(await benchEngines()),
 	...(await benchHeads()),
 	...(await benchBoost()),
+	...(await benchScale()),
 ]) {
 	process.stdout.write(`${name.padEnd(64)} ${value.padStart(10)}\n`);
 }
