@@ -51,7 +51,7 @@ before(async () => {
 });
 after(() => {
 	link.close();
-	edges.stop();
+	void edges.stop();
 	server.close();
 });
 
