@@ -49,9 +49,9 @@ before(async () => {
 	assert.ok(opened !== null);
 	link = opened;
 });
-after(() => {
+after(async () => {
 	link.close();
-	void edges.stop();
+	await edges.stop();
 	server.close();
 });
 
