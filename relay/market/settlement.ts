@@ -1,6 +1,6 @@
 // For each block that contains a transaction with bids, reads from the chain which backrun is right behind it, what that brought,
 // and what refund was due and paid; then updates the bidders' status and records what was paid. What a relay sent in its last
-// moment nobody has written down: in the first block of the next one a refund that was paid to the wei is taken for one.
+// moment nobody has written down: around the start of the next one a refund that was paid to the wei is taken for one.
 
 import { safeError } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
@@ -19,6 +19,9 @@ import type { FinalRound } from "./finalRounds.ts";
 import type { PaymentLedger } from "./ledger.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
+
+/** So many blocks back one that has just started looks for refunds: the relay before it may have died as soon as it began, too. */
+const UNWRITTEN_BLOCKS = 8;
 
 /** A backrun that was mined right behind its target. */
 export interface Landed {
@@ -52,11 +55,9 @@ export class Settlement {
 	readonly #options: Pick<MarketOptions, "refundPercent">;
 	readonly #deps: Pick<
 		MarketDependencies,
-		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "clock" | "log"
+		"transactions" | "payments" | "sender" | "forkAt" | "tip" | "background" | "log"
 	>;
 	readonly #parts: SettlementParts;
-	/** In ms since the epoch. */
-	readonly #since: number;
 	/** The next block when it first ran: the last one for which a relay before this one can have sent bundles. */
 	#firstBlock: number | null = null;
 	/** The inclusion event of each record that was settled last. */
@@ -69,7 +70,6 @@ export class Settlement {
 		this.#options = options;
 		this.#deps = dependencies;
 		this.#parts = parts;
-		this.#since = dependencies.clock.now();
 	}
 
 	/** Settles what is mined and not settled yet; blocks that the node can't read now are retried with the next block. */
@@ -147,10 +147,9 @@ export class Settlement {
 	}
 
 	/** Whether a relay before this one may have sent a bundle for the record's block without having written that down. */
-	#mayBeUnwritten({ block, events }: TransactionRecord): boolean {
-		if (this.#firstBlock === null || block === null || block > this.#firstBlock) return false;
-		const included = events.findLast(({ type }) => type === "included");
-		return included !== undefined && included.at >= this.#since;
+	#mayBeUnwritten({ block }: TransactionRecord): boolean {
+		const last = this.#firstBlock;
+		return last !== null && block !== null && block <= last && block > last - UNWRITTEN_BLOCKS;
 	}
 
 	/** The bid that is judged. Others may have brought the same backrun: a proven one goes first, then one that still has a place. */
@@ -175,6 +174,10 @@ export class Settlement {
 		const known = out === null ? all.at(-1) : bundledAs(out);
 		if (known === undefined && !this.#mayBeUnwritten(record)) return null;
 		const recipient = known?.recipient ?? termsOf(record.owners).refundRecipient ?? record.from;
+		const isPaid = block.transactions.some(
+			({ from, to, value }, i) => i > index && from === block.coinbase && to === recipient && value > 0n,
+		);
+		if (known === undefined && !isPaid) return null;
 		const { fees, transfers } = await payments.brought(tx.hash, block);
 		const told = out === null ? all.flatMap((one) => one.builders) : out.builders;
 		const builders = new Set(known === undefined ? this.#parts.refundingBuilders : told);

@@ -8,6 +8,7 @@ import { formatEther } from "ethers";
 import { AuctionFixture, bundleOf } from "../../support/bidder.ts";
 import { prepareBidding } from "../../support/biddingFixture.ts";
 import { peek } from "../../support/engine.ts";
+import { startNodeProxy } from "../../support/nodes.ts";
 import type { RelayProcess } from "../../support/processes.ts";
 import { headOf, type ProcessSystem, startProcessSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
@@ -17,6 +18,8 @@ const REFUND_GAS = 21_000;
 const BID = 12_345_678_901_234_567n;
 /** Much longer than the relay gathers what must not wait for the next block, which does not come here. */
 const WRITTEN_MS = 5_000;
+/** So late is what must not be answered before a relay is killed. */
+const SLOW_MS = 20_000;
 
 let system: ProcessSystem;
 let env: { readonly DATA_DIR: string };
@@ -84,10 +87,33 @@ for (const [i, [when, isWritten]] of CASES.entries()) {
 	});
 }
 
-/** Waits until the record of `target` that is on disk tells that `backrun` is out behind it. */
-async function written(target: string, backrun: string): Promise<void> {
-	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(backrun) === true;
-	await until("the bundle on disk", isTold, WRITTEN_MS);
+test("killed before the bundle is on disk, and its successor before it has read the refund: the third one reports it", async (t) => {
+	const node = await startNodeProxy(system.chain.url);
+	t.after(() => node.stop());
+	const fixture = fixtureOf(relay);
+	for (let used = 0; used < CASES.length * 10; used += 1) await fixture.actor(0n);
+	const target = await fixture.target();
+	const bidder = await fixture.bidder();
+	const backrun = bidder.backrun(BID);
+	const arrival = system.delivered([backrun.raw]);
+	await bidder.bid(target, backrun);
+	await arrival;
+	await relay.kill();
+	await system.builder.buildBlock();
+	node.setDelay(SLOW_MS, ["debug_traceTransaction"]);
+	relay = await system.start({ ...env, ETH_RPC_URL: node.url });
+	await written(target.hash, '"included"');
+	await relay.kill();
+	relay = await system.start(env);
+	const refunded = await fixtureOf(relay).event(target, "refunded");
+	assert.equal(refunded.backrun, backrun.hash);
+	assert.ok(refunded.paid !== "0" && refunded.paid === refunded.owed);
+});
+
+/** Waits until the record of `target` that is on disk has `text` in it. */
+async function written(target: string, text: string): Promise<void> {
+	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(text) === true;
+	await until(`${text} on disk`, isTold, WRITTEN_MS);
 }
 
 function fixtureOf({ client }: RelayProcess): AuctionFixture {
