@@ -74,6 +74,7 @@ async function assemble(
 			address: config.INTERNAL_URL,
 			log: log.child("store"),
 		});
+	const reader = readerOf(config, clock);
 	let opened: SharedStore | null = null;
 	try {
 		const node = new NodeReader(
@@ -81,8 +82,9 @@ async function assemble(
 			{ client: resources.client, clock, log: log.child("node") },
 		);
 		const onWait = (reason: string) => waiting.start(reason);
-		// Where nobody else can have the store, what is wrong with it shows at once.
-		if (config.DATABASE_URL === undefined) opened = await open(() => Promise.resolve(), stopped);
+		// What is wrong with the store shows at once, also while the node is out.
+		if (reader === null) opened = await open(() => Promise.resolve(), stopped);
+		else await reader.tryOut();
 		const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, onWait, stopped });
 		waiting.goOn();
 		const coreOf = () => role.parts;
@@ -101,7 +103,10 @@ async function assemble(
 			clock,
 			log,
 		});
-		const finder = finderOf(config, edge, { lookup, clock, log });
+		const finder =
+			reader === null
+				? null
+				: new CoreFinder({ core: edge.core, reader, lookup, clock, log: log.child("core") });
 		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
 		const { version, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
@@ -113,20 +118,16 @@ async function assemble(
 		await waiting.stop();
 		await resources.close();
 		await opened?.close();
+		await reader?.close();
 		throw thrown;
 	}
 }
 
-/** Finds the core on the relay's database; null without one: then this process is the core. */
-function finderOf(
-	config: RelayConfig,
-	{ core }: EdgeParts,
-	{ lookup, clock, log }: { lookup: LookupFunction; clock: Clock; log: Logger },
-): CoreFinder | null {
-	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = config;
-	if (url === undefined) return null;
-	const reader = new HolderReader({ url, verify, name: "relay", store: "relay" }, { clock });
-	return new CoreFinder({ core, reader, lookup, clock, log: log.child("core") });
+/** Reads who has the store in the relay's database; null without one: then it is this process. */
+function readerOf({ DATABASE_URL: url, DATABASE_VERIFY: verify }: RelayConfig, clock: Clock) {
+	return url === undefined
+		? null
+		: new HolderReader({ url, verify, name: "relay", store: "relay" }, { clock });
 }
 
 interface Ordered {

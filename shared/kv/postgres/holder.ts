@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../clock.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
+import { refusedError } from "./errors.ts";
 
 /** Who has a store now, or had it last. */
 export interface Holder {
@@ -35,6 +36,16 @@ export class HolderReader {
 		const [row] = await this.#database.query(query, READ_MS);
 		if (row === undefined) return null;
 		return { term: Number(row.epoch), address: String(row.address), secret: String(row.secret) };
+	}
+
+	/** Throws DatabaseRefusedError if the database takes nobody by this URL; any other fault is for later. */
+	async tryOut(): Promise<void> {
+		try {
+			await this.read();
+		} catch (thrown) {
+			const refused = refusedError(thrown);
+			if (refused !== null) throw refused;
+		}
 	}
 
 	close(): Promise<void> {
