@@ -22,6 +22,8 @@ interface SubmitOptions {
 	readonly onAnswer?: (count: number, hash: string) => void;
 	/** The store may be unavailable: a submission that is refused for that counts as not answered. */
 	readonly mayFail?: boolean;
+	/** Requests at the same time. Default 200. */
+	readonly connections?: number;
 }
 
 /** How many send, in turns: one nonce of each, then the next. */
@@ -109,8 +111,11 @@ for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].
 		const answered = await submitCrowd(first.url, PATH, submissions, {
 			// On a busy machine one of a thousand writes may take longer than a relay waits: it is refused then, and not lost.
 			mayFail: true,
+			// Behind two hundred a cancel would be answered when all of them are.
+			connections: 40,
 			onAnswer(count, hash) {
-				if (count === KILL_AT) killed = kill();
+				// A cancel is read, decided and written while hundreds of submissions are.
+				if (count >= KILL_AT && cancelled.size > 0) killed ??= kill();
 				if (count % CANCELLED_EVERY !== 0) return;
 				tried.add(hash);
 				const cancel = client.call("eth_cancelTransaction", [hash], PATH);
@@ -185,10 +190,10 @@ async function submitCrowd(
 	url: string,
 	path: string,
 	submissions: Submissions,
-	{ onAnswer = () => {}, mayFail = false }: SubmitOptions = {},
+	{ onAnswer = () => {}, mayFail = false, connections = 200 }: SubmitOptions = {},
 ): Promise<Set<string>> {
 	// Its own connections: what else the test asks does not wait behind a thousand.
-	const pool = new Pool(url, { connections: 200 });
+	const pool = new Pool(url, { connections });
 	const answered = new Set<string>();
 	const send = async (hash: string, raw: string): Promise<void> => {
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
