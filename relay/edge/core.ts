@@ -12,7 +12,7 @@ import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
-import { FEED, FOLLOW, type FollowTopic, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
+import { FEED, FOLLOW, type FollowTopic, LEAVE_MS, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
 
 /** A method of the core. */
 interface CoreMethod<Needs> {
@@ -50,8 +50,6 @@ export interface CoreDependencies {
 const CORE_GONE = "the relay that decides is another one now, and keeps it";
 /** How long a call waits for a core, in ms: boost has others to ask. */
 const HOLD_MS = 1_000;
-/** How long a core that leaves waits for the calls that it has taken, in ms. */
-const LEAVE_MS = 500;
 /** Hashes that are remembered, of transactions that were told or submitted. */
 const REMEMBERED = 100_000;
 /** News of a topic that are remembered, to tell nothing twice. */

@@ -20,6 +20,7 @@ import {
 	fromOf,
 	GONE,
 	listTexts,
+	MAX_MESSAGE_BYTES,
 	readFeed,
 	type TopicMessage,
 } from "./messages.ts";
@@ -46,7 +47,6 @@ export const UNANSWERED = new RpcError(
 );
 
 const noted = (): void => {};
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 interface Waiting {
 	/** The call's context; null for a call of the edge's own. */

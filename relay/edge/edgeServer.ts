@@ -19,8 +19,10 @@ import {
 	type FollowTopic,
 	feedMessage,
 	GONE,
+	LEAVE_MS,
 	laterMessage,
 	listTexts,
+	MAX_MESSAGE_BYTES,
 	NO_CORE,
 	NO_NEWS,
 	RemoteContext,
@@ -49,13 +51,10 @@ interface EdgeServerDependencies {
 	readonly log: Logger;
 }
 
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** An edge that leaves so many bytes unread is cut off, and comes again. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** How long a call may take whose result is waited for, in ms: as long as the edge's request. */
 const LATER_MS = 28_000;
-/** How long a core that leaves waits for the calls that it has taken, in ms. */
-const LEAVE_MS = 500;
 /** News of the feed that are kept for edges that come again. */
 const KEPT_NEWS = 4_096;
 const TEXT = { binary: false };
@@ -256,9 +255,11 @@ class Edge {
 			if (this.#leaving !== null) throw NO_CORE;
 			if (method === FEED) this.#startFeed(id, (params[0] ?? null) as number | null);
 			else if (method === FOLLOW) this.#follow(id, String(params[0])).catch(fail);
-			else if (method === UNFOLLOW) this.#unfollow(String(params[0]));
-			else if (method === GONE) this.#lives.get(Number(params[0]))?.end();
-			else if (from !== undefined) {
+			else if (method === UNFOLLOW) this.#answer(resultMessage(id, this.#unfollow(String(params[0])), 0));
+			else if (method === GONE) {
+				this.#lives.get(Number(params[0]))?.end();
+				this.#answer(resultMessage(id, true, 0));
+			} else if (from !== undefined) {
 				const context = new RemoteContext(from, tx);
 				const running = this.#deps.service.call(method, params, context, charge);
 				if (running instanceof Promise || running instanceof AnswerLater) {
@@ -302,9 +303,10 @@ class Edge {
 		else end();
 	}
 
-	#unfollow(topic: string): void {
+	/** Returns whether it followed the topic. */
+	#unfollow(topic: string): boolean {
 		this.#ends.get(topic)?.();
-		this.#ends.delete(topic);
+		return this.#ends.delete(topic);
 	}
 
 	#answer(message: string): void {

@@ -17,6 +17,11 @@ export const EDGE_PING_MS = 200;
  */
 export const CORE_SILENCE_MS = 700;
 
+/** How long a core that leaves waits for the calls that it has taken, in ms. */
+export const LEAVE_MS = 500;
+/** A longer message ends the connection. */
+export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
 /** The error while there is no core. Nothing of the request was given to one. */
 export const NO_CORE = new RpcError("unavailable", "internal error: no core can be reached, try again", {
 	reason: "no core",

@@ -1,5 +1,5 @@
-// Groups reads of single values, or of what belongs to a key, into common queries: those of one turn of the event loop, and those that arrive while queries are
-// running. Each query costs a process more than what it reads.
+// Groups reads of single values, or of what belongs to a key, into common queries: those of one turn of the event loop, and those that
+// arrive while queries are running. Each query costs a process more than what it reads.
 
 import { nextTurn } from "../../clock.ts";
 

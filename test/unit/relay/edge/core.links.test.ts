@@ -173,6 +173,28 @@ test("what a call weighs more is charged once, also if its result fails later", 
 	assert.deepEqual(charges, [3]);
 });
 
+test("each call of an edge's own is answered: what waits for an answer would be kept for as long as the connection", async (t) => {
+	const { holder } = await startCore(t);
+	const socket = new WebSocket(`${holder.address}${EDGE_PATH}`, {
+		headers: { authorization: `Bearer ${SECRET}` },
+	});
+	t.after(() => socket.terminate());
+	await new Promise((resolve) => socket.once("open", resolve));
+	const answered: number[] = [];
+	socket.on("message", (data) => {
+		for (const { id } of JSON.parse(String(data))) answered.push(id);
+	});
+	const asked = [
+		["core_feed", null],
+		["core_follow", TOPIC],
+		["core_unfollow", TOPIC],
+		["core_gone", 7],
+	];
+	socket.send(JSON.stringify(asked.map(([method, param], id) => ({ id, method, params: [param] }))));
+	await until("all are answered", () => answered.length === asked.length);
+	assert.deepEqual(answered.sort(), [0, 1, 2, 3]);
+});
+
 test("an edge that gives no sign, and one that talks nonsense, are cut off", async (t) => {
 	const clock = new ManualClock();
 	const { edges, holder } = await startCore(t, () => null, clock);
