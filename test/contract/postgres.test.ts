@@ -171,6 +171,23 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	assert.equal(`${await next.get("mine")}`, "1");
 });
 
+test("a holder that is cut off does not say that what the next one has stored is unknown", async (t) => {
+	const { kv, wire, url } = await wired(t);
+	await kv.write([put("known", "1")]);
+	wire.cut();
+	const next = await openedNext(t, url);
+	await next.write([put("later", "2")]);
+	wire.mend();
+	for (const key of ["later", "known", "never"]) {
+		let said: unknown;
+		await until("it knows", async () => {
+			said = await kv.get(key).catch((thrown: { code?: unknown }) => thrown.code);
+			return said !== "DATABASE_DOWN";
+		});
+		assert.equal(said, "STORE_LOST", key);
+	}
+});
+
 test("a process that is stopped for longer than its time and wakes up writes nothing more", async (t) => {
 	const engine = places.engines.find(({ name }) => name === "postgres");
 	assert.ok(engine);

@@ -132,7 +132,7 @@ export class Lease {
 		this.#keep(session, begun);
 	}
 
-	/** To be called if a write shows that another process has the lease. */
+	/** To be called if a read or write shows that another process has the lease. */
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();

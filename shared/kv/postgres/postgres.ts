@@ -57,7 +57,13 @@ const BYTES_PER_MS = 1024;
 /** Between two attempts. */
 const RETRY_MS = 50;
 
-const GET = "SELECT key, value FROM leeward_store WHERE store = $1 AND key = ANY($2::text[])";
+/**
+ * No row at all if the epoch is outdated: what the store does not have, another process may have taken on since. With the epoch
+ * there is at least one, which has no key where no value was found.
+ */
+const GET = `SELECT s.key, s.value FROM leeward_holder h
+	LEFT JOIN leeward_store s ON s.store = h.store AND s.key = ANY($2::text[])
+	WHERE h.store = $1 AND h.epoch = $3`;
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 /**
@@ -178,9 +184,12 @@ class PostgresStore implements SharedStore {
 	}
 
 	async #read(keys: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
-		const query = { name: "get", text: GET, values: [this.#store, keys] };
+		const query = { name: "get", text: GET, values: [this.#store, keys, this.#lease.epoch] };
 		const rows = await this.#retried(() => query, this.#clock.monotonic() + PATIENCE_MS);
-		return new Map(rows.map(({ key, value }) => [key as string, value as Buffer]));
+		if (rows.length === 0) throw this.#lost();
+		return new Map(
+			rows.flatMap(({ key, value }) => (key === null ? [] : [[key as string, value as Buffer]])),
+		);
 	}
 
 	/** Retries until `until` if the connection fails. `query` is called for each attempt: each write needs a new sequence number. */
@@ -224,9 +233,13 @@ class PostgresStore implements SharedStore {
 			this.#failingSince ??= begun;
 		});
 		this.#failingSince = null;
-		if (rows[0]?.held === 1) return;
+		if (rows[0]?.held !== 1) throw this.#lost();
+	}
+
+	/** Another process has the lease: says so once. */
+	#lost(): StoreLostError {
 		this.#lease.lost();
-		throw new StoreLostError(this.#store);
+		return new StoreLostError(this.#store);
 	}
 }
 
