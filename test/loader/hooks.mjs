@@ -35,7 +35,7 @@ export async function load(url, context, next) {
 	const [place] = url.split("?");
 	if (!url.startsWith("file:") || !place.endsWith(".ts")) return next(url, context);
 	const path = fileURLToPath(place);
-	const isEntry = ENTRIES.includes(place);
+	const isEntry = ENTRIES.includes(url);
 	const source = isEntry ? allSources() : readFileSync(path, "utf8");
 	const kept = placeOf(isEntry ? BUNDLED : OPTIONS, path, source);
 	return {
