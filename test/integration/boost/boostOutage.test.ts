@@ -7,8 +7,9 @@ import { JsonRpcProvider } from "ethers";
 import { createPublicClient, http } from "viem";
 import { foundry } from "viem/chains";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
+import { RelayClient, type WireAnswer, type WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { seesHead } from "../../support/systems.ts";
 import { testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 import { httpText, type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
@@ -164,7 +165,9 @@ describe("reads of clients' transactions", () => {
 		await fixture.fails();
 		await send(during);
 		for (const tx of [before, during]) await fixture.users.waitUntilSent(tx);
-		await fixture.system.nextBlock();
+		const block = await fixture.system.nextBlock();
+		// The chain is read through the fallback, which calls its own transactions pending until it has seen their block.
+		await seesHead(new RelayClient(fixture.fallbackUrl), block);
 		for (const tx of [before, during]) {
 			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
 			assert.equal(receipt.status, "0x1");
