@@ -302,7 +302,10 @@ test("pings weigh as much as calls; over the limit the newest is answered when t
 		const pongs: string[] = [];
 		client.socket.on("pong", (data) => pongs.push(data.toString()));
 		const texts = Array.from({ length: 30 }, (_, i) => `${i}`);
+		// In one piece: of what the server has read the newest is answered, and then it reads no more for a while.
+		wireOf(client).cork();
 		for (const text of texts) client.socket.ping(text);
+		wireOf(client).uncork();
 		await until("ten seconds' worth is answered", () => pongs.length === 20);
 		client.send(CALL);
 		other.socket.ping("free");
