@@ -20,7 +20,7 @@ interface BoostWorldOptions {
 
 export type BoostWorld = Awaited<ReturnType<typeof startBoostWorld>>;
 
-const STATE_MS = 20_000;
+const STATE_MS = 60_000;
 
 /** Starts all; the caller stops it. */
 export async function startBoostWorld(options: BoostWorldOptions = {}) {
