@@ -236,6 +236,8 @@ export async function startBoostFixture(options: BoostFixtureOptions = {}): Prom
 			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
 			// With few boosts and hardly any traffic they may probe more often than in the fault matrix.
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
+			// On a busy machine a relay that is well may take seconds to answer, and none of the tests has one that hangs.
+			PROBE_TIMEOUT_MS: "5000",
 			...options.boost,
 		};
 		const parts = { users: new RelayFixture(system), wires, fallbackUrl, env, folder, stops };
