@@ -46,7 +46,7 @@ export type RelayProcess = LaunchedRelay & {
 };
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const END_MS = 15_000;
 /** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
