@@ -24,9 +24,9 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 	let turn = 0;
 	/** In turns, the ready ones first: where none is, one that is not says why. */
 	const candidates = (): readonly number[] => {
-		const at = turn++ % targets.length;
-		const inTurn = [...targets.slice(at), ...targets.slice(0, at)];
-		return [...inTurn.filter((one) => ready.has(one)), ...inTurn.filter((one) => !ready.has(one))];
+		turn += 1;
+		const others = targets.filter((one) => !ready.has(one));
+		return [...inTurn([...ready], turn), ...inTurn(others, turn)];
 	};
 	const server = createServer((client) => {
 		track(open, client);
@@ -54,6 +54,12 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 			await Promise.all([closed, ...watching]);
 		},
 	};
+}
+
+/** All of `ports`, another one first at each `turn`. */
+function inTurn(ports: readonly number[], turn: number): readonly number[] {
+	const at = turn % Math.max(1, ports.length);
+	return [...ports.slice(at), ...ports.slice(0, at)];
 }
 
 /** Joins `client` with the first of `targets` that takes a connection; without one it is closed. */
