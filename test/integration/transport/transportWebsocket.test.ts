@@ -278,6 +278,39 @@ test("connections are pinged every 25 seconds, and closed without a pong", async
 	});
 });
 
+test("to ping many does not keep the event loop", async () => {
+	const count = 200;
+	let readings = 0;
+	// Each look at it takes a millisecond.
+	const clock = new (class extends ManualClock {
+		override monotonic(): number {
+			return super.monotonic() + readings++;
+		}
+	})();
+	await within({ clock, maxConnectionsPerClient: count }, async (_transport, base) => {
+		const clients: WsClient[] = [];
+		let turn = 0;
+		const pingsByTurn = new Map<number, number>();
+		for (let i = 0; i < count; i++) {
+			const client = await WsClient.open(base);
+			client.socket.on("ping", () => pingsByTurn.set(turn, (pingsByTurn.get(turn) ?? 0) + 1));
+			clients.push(client);
+		}
+		let isOver = false;
+		const next = () => {
+			turn += 1;
+			if (!isOver) setImmediate(next);
+		};
+		next();
+		await clock.advance(25_000);
+		await Promise.all(clients.map((client) => client.pinged(1)));
+		isOver = true;
+		const most = Math.max(...pingsByTurn.values());
+		assert.ok(most <= count / 2, `${most} in one turn`);
+		for (const client of clients) client.terminate();
+	});
+});
+
 test("a client that disconnects during its calls leaves nothing behind", () =>
 	within({}, async ({ script, websocket }, base) => {
 		const client = await WsClient.open(base);
