@@ -12,6 +12,8 @@ export interface Balancer {
 	stop(): Promise<void>;
 }
 
+/** Connections that may wait until they are accepted, as far as the system lets them. */
+const BACKLOG = 10_000;
 /** How often each server is asked, and after which time it has not answered, in ms. */
 const ASK_AGAIN_MS = 200;
 const ANSWER_MS = 1_000;
@@ -34,7 +36,7 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 	});
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
-		server.listen(port, "127.0.0.1", resolve);
+		server.listen({ port, host: "127.0.0.1", backlog: BACKLOG }, resolve);
 	});
 	const watching = targets.map(async (target) => {
 		while (!stopping.signal.aborted) {
