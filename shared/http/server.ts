@@ -54,6 +54,11 @@ const REQUEST_MS = 30_000;
 /** Connections without any progress for this long are closed, also if the client does not read its answer. */
 const SILENCE_MS = 120_000;
 const STOP_MS = 6_000;
+/**
+ * Connections that may wait until they are accepted: all that a server takes, or as many as the system lets wait. What comes beyond
+ * is found seconds later, by TCP's repetitions. Node's own is 511, less than what comes from another process that has ended.
+ */
+const BACKLOG = 10_000;
 /** Time for requests whose first bytes are still arriving when all others are answered. */
 const STOP_GRACE_MS = 100;
 /** Events of Node's server that have listeners here. */
@@ -164,7 +169,8 @@ export class HttpServer implements Component {
 	#listen(server: Server): Promise<void> {
 		return new Promise((resolve, reject) => {
 			server.once("error", reject);
-			server.listen(this.#options.port, this.#options.host, () => {
+			const { port, host } = this.#options;
+			server.listen({ port, host, backlog: BACKLOG }, () => {
 				server.off("error", reject);
 				resolve();
 			});

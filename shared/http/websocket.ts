@@ -47,6 +47,8 @@ const LEAST_PIECE = 512;
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku closes connections that are idle for 55 s. A client that misses a ping is disconnected at the next one. */
 const PING_MS = 25_000;
+/** Between two looks at whose ping is due at least, in ms. */
+const PING_STEP_MS = 50;
 /** How long the closing handshake may take. */
 const CLOSE_TIMEOUT = { closeTimeout: 5_000 };
 /** The pause between two closes of a drain at most, so that a few websockets don't prolong it, and at least, in ms. */
@@ -62,7 +64,8 @@ export class RpcWebsocket {
 	readonly #unfinished = new Shares(MAX_BYTES);
 	/** At most one of each client at a time. The queue is bounded by the limit of unread bytes. */
 	readonly #largeFrames = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
-	readonly #connections = new Set<WebsocketConnection>();
+	/** Open ones, with the monotonic time of their next ping in ms, by which they are in order. */
+	readonly #connections = new Map<WebsocketConnection, number>();
 	#onEmpty: (() => void)[] = [];
 	#pinging: Timer | undefined;
 	#draining = false;
@@ -119,7 +122,7 @@ export class RpcWebsocket {
 	 */
 	async closeOver(ms: number): Promise<void> {
 		const { clock } = this.#dependencies;
-		const all = shuffled(this.#connections);
+		const all = shuffled(this.#connections.keys());
 		const stepMs = Math.min(CLOSE_STEP_MS.most, ms / all.length);
 		const begun = clock.monotonic();
 		for (let closed = 0; ; ) {
@@ -139,9 +142,9 @@ export class RpcWebsocket {
 		this.#draining = true;
 		const empty = new Promise<void>((resolve) => this.#onEmpty.push(resolve));
 		this.#notifyIfEmpty();
-		for (const connection of this.#connections) connection.finish();
+		for (const connection of this.#connections.keys()) connection.finish();
 		await Promise.race([empty, pause(this.#dependencies.clock, deadlineMs)]);
-		for (const connection of this.#connections) connection.terminate();
+		for (const connection of this.#connections.keys()) connection.terminate();
 		await empty;
 		this.#pinging?.cancel();
 	}
@@ -178,12 +181,12 @@ export class RpcWebsocket {
 			onCrowd: () => this.#terminateLargest(),
 			largeFrames: this.#largeFrames,
 		});
-		this.#connections.add(connection);
+		this.#connections.set(connection, this.#dependencies.clock.monotonic() + PING_MS);
 		connection.onClose(() => {
 			this.#connections.delete(connection);
 			this.#notifyIfEmpty();
 		});
-		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
+		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingDue());
 	}
 
 	#notifyIfEmpty(): void {
@@ -194,18 +197,29 @@ export class RpcWebsocket {
 	#terminateLargest(): void {
 		const client = this.#unfinished.largest();
 		let most: WebsocketConnection | null = null;
-		for (const one of this.#connections) {
+		for (const one of this.#connections.keys()) {
 			if (one.client === client && one.unfinished > (most?.unfinished ?? 0)) most = one;
 		}
 		most?.terminate();
 	}
 
-	#pingAll(): void {
-		for (const connection of this.#connections) connection.ping();
+	/**
+	 * Pings those whose time has come, which is of each by when it came: to ping 10,000 at once, and to read all their pongs, would
+	 * keep the event loop for 100 ms.
+	 */
+	#pingDue(): void {
+		const { clock } = this.#dependencies;
+		const now = clock.monotonic();
+		for (const [connection, due] of this.#connections) {
+			if (due > now) break;
+			// The first is always the next one.
+			this.#connections.delete(connection);
+			this.#connections.set(connection, now + PING_MS);
+			connection.ping();
+		}
+		const [next] = this.#connections.values();
 		this.#pinging =
-			this.#connections.size === 0
-				? undefined
-				: this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
+			next === undefined ? undefined : clock.after(Math.max(PING_STEP_MS, next - now), () => this.#pingDue());
 	}
 }
 

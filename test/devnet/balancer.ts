@@ -12,6 +12,8 @@ export interface Balancer {
 	stop(): Promise<void>;
 }
 
+/** Connections that may wait until they are accepted, as far as the system lets them. */
+const BACKLOG = 10_000;
 /** How often each server is asked, and after which time it has not answered, in ms. */
 const ASK_AGAIN_MS = 200;
 const ANSWER_MS = 1_000;
@@ -24,9 +26,9 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 	let turn = 0;
 	/** In turns, the ready ones first: where none is, one that is not says why. */
 	const candidates = (): readonly number[] => {
-		const at = turn++ % targets.length;
-		const inTurn = [...targets.slice(at), ...targets.slice(0, at)];
-		return [...inTurn.filter((one) => ready.has(one)), ...inTurn.filter((one) => !ready.has(one))];
+		turn += 1;
+		const others = targets.filter((one) => !ready.has(one));
+		return [...inTurn([...ready], turn), ...inTurn(others, turn)];
 	};
 	const server = createServer((client) => {
 		track(open, client);
@@ -34,7 +36,7 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 	});
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
-		server.listen(port, "127.0.0.1", resolve);
+		server.listen({ port, host: "127.0.0.1", backlog: BACKLOG }, resolve);
 	});
 	const watching = targets.map(async (target) => {
 		while (!stopping.signal.aborted) {
@@ -54,6 +56,12 @@ export async function startBalancer(port: number, targets: readonly number[]): P
 			await Promise.all([closed, ...watching]);
 		},
 	};
+}
+
+/** All of `ports`, another one first at each `turn`. */
+function inTurn(ports: readonly number[], turn: number): readonly number[] {
+	const at = turn % Math.max(1, ports.length);
+	return [...ports.slice(at), ...ports.slice(0, at)];
 }
 
 /** Joins `client` with the first of `targets` that takes a connection; without one it is closed. */

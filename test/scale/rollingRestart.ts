@@ -1,6 +1,7 @@
-// A rolling restart of three relays behind a balancer, with a crowd of searchers on their websockets and submissions through boost:
-// what happened, for a test to judge. All of them are real processes.
+// A rolling restart of three relays behind balancers, with a crowd of searchers on their websockets and submissions through boost:
+// what happened, for a test to judge. All of them are real processes, of the crowd as many as its open files take.
 
+import { execFileSync } from "node:child_process";
 import { setTimeout as after } from "node:timers/promises";
 import { startBalancer } from "../devnet/balancer.ts";
 import { freePort } from "../devnet/freePort.ts";
@@ -43,9 +44,16 @@ const RELAYS = 3;
 const RATE = 10;
 const OPEN_MS = 120_000;
 const MINED_MS = 60_000;
+/** A searcher's own socket, and both of the balancer's. */
+const FILES_EACH = 3;
+/** Open files of a process beside its websockets: its code, its database, the other processes, and what is being closed. */
+const OTHER_FILES = 1_000;
+/** Of all websockets one relay may have, when the other two were restarted by turns: new ones go to those that are ready. */
+const MOST_OF_ALL = 3 / 4;
 
 /** Restarts each relay once, one after another. */
 export async function rollingRestart({ websockets, drainSeconds }: RollingRestart): Promise<RollingOutcome> {
+	const parts = partsOf(websockets);
 	const stops: (() => Promise<unknown>)[] = [];
 	try {
 		const world = await startWorld({ blockMs: 400, accounts: 3_000 });
@@ -94,12 +102,13 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 			poor: world.poorAccount(),
 		});
 		stops.push(() => traffic.stop());
-		const crowd = launchRelay({
-			entry: "test/scale/searcherCrowd.ts",
-			env: { TARGET_URL: balancer.url.replace("http", "ws"), COUNT: String(websockets) },
-		});
-		stops.push(() => crowd.kill());
-		const isWhole = () => crowdOf(crowd).open === websockets;
+		const crowd: LaunchedRelay[] = [];
+		stops.push(() => Promise.all(crowd.map((part) => part.kill())));
+		for (const { first, count } of parts) {
+			const env = { RELAY_PORTS: ports.join(","), FIRST: String(first), COUNT: String(count) };
+			crowd.push(launchRelay({ entry: "test/scale/searcherCrowd.ts", env }));
+		}
+		const isWhole = () => toldBy(crowd).open === websockets;
 		await until("all websockets are open", isWhole, OPEN_MS);
 		traffic.start();
 		await until("there is traffic", () => traffic.sent.length > RATE);
@@ -127,18 +136,48 @@ export async function rollingRestart({ websockets, drainSeconds }: RollingRestar
 			() => sent.every(({ hash }) => world.mined.has(hash)),
 			MINED_MS,
 		).catch(() => {});
-		return { backMs, endMs, heldMs, codes: crowdOf(crowd).codes, sent, mined: new Set(world.mined) };
+		return { backMs, endMs, heldMs, codes: toldBy(crowd).codes, sent, mined: new Set(world.mined) };
 	} finally {
 		for (const stop of stops.reverse()) await stop();
 	}
 }
 
-/** What the crowd has said last. */
-function crowdOf(crowd: LaunchedRelay): { readonly open: number; readonly codes: Record<string, number> } {
-	const last = crowd.stdout.lastIndexOf('{"level":30,"msg":"crowd"');
-	const end = crowd.stdout.indexOf("\n", last);
-	if (last < 0) return { open: 0, codes: {} };
-	const line =
-		end < 0 ? crowd.stdout.slice(0, last).trim().split("\n").at(-1) : crowd.stdout.slice(last, end);
-	return line === undefined || line === "" ? { open: 0, codes: {} } : JSON.parse(line);
+/** The searchers of each process of the crowd. Throws where this machine lets no process have as many files as it takes. */
+function partsOf(websockets: number): readonly { readonly first: number; readonly count: number }[] {
+	// Node itself raises a process's soft limit to the hard one.
+	const limit = Number(
+		execFileSync("sh", ["-c", "ulimit -Hn"], { encoding: "utf8" }).replace("unlimited", "Infinity"),
+	);
+	const relay = Math.ceil(websockets * MOST_OF_ALL) + OTHER_FILES;
+	if (limit < relay)
+		throw new Error(`ulimit -Hn is ${limit}: a relay of ${websockets} searchers takes ${relay} files`);
+	const most = Math.floor((limit - OTHER_FILES) / FILES_EACH);
+	const length = Math.max(1, Math.ceil(websockets / most));
+	const firsts = Array.from({ length: length + 1 }, (_, i) => Math.floor((websockets * i) / length));
+	return firsts
+		.slice(1)
+		.map((end, i) => ({ first: firsts[i] as number, count: end - (firsts[i] as number) }));
+}
+
+interface Told {
+	readonly open: number;
+	readonly codes: Readonly<Record<string, number>>;
+}
+
+/** What the processes of the crowd have said last, together. */
+function toldBy(crowd: readonly LaunchedRelay[]): Told {
+	let open = 0;
+	const codes: Record<string, number> = {};
+	for (const told of crowd.map(lastOf)) {
+		open += told.open;
+		for (const [code, count] of Object.entries(told.codes)) codes[code] = (codes[code] ?? 0) + count;
+	}
+	return { open, codes };
+}
+
+function lastOf({ stdout }: LaunchedRelay): Told {
+	const end = stdout.lastIndexOf("\n");
+	return end < 0
+		? { open: 0, codes: {} }
+		: JSON.parse(stdout.slice(stdout.lastIndexOf("\n", end - 1) + 1, end));
 }

@@ -2,6 +2,7 @@
 // clients are two loopback addresses.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { withTransport } from "../../support/transportServer.ts";
@@ -30,6 +31,33 @@ async function answers(connection: RawConnection, headers: Record<string, string
 function wait(name: string): Buffer {
 	return postText("/", { jsonrpc: "2.0", id: name, method: "test_wait", params: [name] });
 }
+
+/** Opens connections to the port of its first argument and prints how many of them are open after ten seconds at most. */
+const CROWD = `
+	const { connect } = require("node:net");
+	const [port, count] = process.argv.slice(1).map(Number);
+	let open = 0;
+	const end = () => { console.log(open); process.exit(); };
+	for (let i = 0; i < count; i++)
+		connect(port, "127.0.0.1").on("error", () => {}).on("connect", () => ++open === count && end());
+	setTimeout(end, 10_000);
+`;
+
+test(
+	"a crowd that comes in one moment waits for a busy server, which else would find some of it seconds later",
+	{
+		skip: process.platform !== "linux",
+	},
+	() =>
+		withTransport({}, async ({ port }) => {
+			const count = 1_500;
+			// Holds this event loop, which is the server's.
+			const crowd = spawnSync(process.execPath, ["-e", CROWD, String(port), String(count)], {
+				encoding: "utf8",
+			});
+			assert.equal(crowd.stdout.trim(), String(count), crowd.stderr);
+		}),
+);
 
 test("a client over its share has its newest connection closed; others, and its own older ones, stay", () =>
 	withTransport({ maxConnectionsPerClient: 3 }, async ({ port }) => {

@@ -278,6 +278,26 @@ test("connections are pinged every 25 seconds, and closed without a pong", async
 	});
 });
 
+test("each is pinged by when it came, so that many are not pinged in one moment", async () => {
+	const clock = new ManualClock();
+	await within({ clock, maxConnectionsPerClient: 100 }, async (_transport, base) => {
+		const clients: WsClient[] = [];
+		for (let i = 0; i < 100; i++) {
+			clients.push(await WsClient.open(base));
+			await clock.advance(100);
+		}
+		const pinged = () => clients.map(({ pings }) => pings).join("");
+		const now = (count: number) => "1".repeat(count).padEnd(100, "0");
+		await clock.advance(15_000);
+		await until("the first is", () => pinged() === now(1));
+		await clock.advance(4_900);
+		await until("half of them are", () => pinged() === now(50));
+		await clock.advance(5_000);
+		await until("all are", () => pinged() === now(100));
+		for (const client of clients) client.terminate();
+	});
+});
+
 test("a client that disconnects during its calls leaves nothing behind", () =>
 	within({}, async ({ script, websocket }, base) => {
 		const client = await WsClient.open(base);
