@@ -15,7 +15,10 @@ import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 /** A figure and what it is. */
 export interface Figure {
 	readonly name: string;
+	/** A number, and its unit behind a space: "12 ms". */
 	readonly value: string;
+	/** Where it is one of several of different sizes: the chart of plot.ts, and the size. */
+	readonly growth?: { readonly chart: string; readonly at: number };
 }
 
 /** The value in the middle; NaN if there is none. */

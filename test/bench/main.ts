@@ -1,17 +1,37 @@
-// `npm run bench`: prints the benchmarks' figures, a line each. They are ratios of things measured in one run:
-// absolute times say more of the machine than of our own code.
+// `npm run bench [-- --write]`: prints the benchmarks' figures, a line each. They are ratios of things measured in one run:
+// absolute times say more of the machine than of our own code. With --write they are put into docs/benchmarks.json, and how
+// they grow into docs/benchmarks.svg.
 
+import { writeFileSync } from "node:fs";
 import { benchBoost } from "./boost.ts";
 import { benchHeads } from "./heads.ts";
+import type { Figure } from "./load.ts";
+import { plotOf } from "./plot.ts";
 import { benchScale } from "./scale.ts";
 import { benchEngines, benchSubmissions } from "./submissions.ts";
 
-for (const { name, value } of [
-	...(await benchSubmissions()),
-	...(await benchEngines()),
-	...(await benchHeads()),
-	...(await benchBoost()),
-	...(await benchScale()),
-]) {
-	process.stdout.write(`${name.padEnd(64)} ${value.padStart(10)}\n`);
+const DOCUMENTS = new URL("../../docs/", import.meta.url);
+
+const figures: Figure[] = [];
+for (const bench of [benchSubmissions, benchEngines, benchHeads, benchBoost, benchScale]) {
+	for (const figure of await bench()) {
+		figures.push(figure);
+		process.stdout.write(`${figure.name.padEnd(64)} ${figure.value.padStart(10)}\n`);
+	}
+}
+if (process.argv.includes("--write")) {
+	const rows = figures.map(({ name, value }) => ({
+		name,
+		value: Number.parseFloat(value),
+		unit: unitOf(value),
+	}));
+	writeFileSync(new URL("benchmarks.json", DOCUMENTS), `${JSON.stringify(rows, null, "\t")}\n`);
+	const points = figures.flatMap(({ value, growth }) =>
+		growth === undefined ? [] : [{ ...growth, value: Number.parseFloat(value), unit: unitOf(value) }],
+	);
+	writeFileSync(new URL("benchmarks.svg", DOCUMENTS), plotOf(points));
+}
+
+function unitOf(value: string): string {
+	return value.split(" ").slice(1).join(" ");
 }

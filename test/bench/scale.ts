@@ -30,11 +30,15 @@ const SENDERS = 1_500;
 /** The first one of each is not counted: the code is cold then, and the accounts are not known. */
 const ROUNDS = 5;
 const START_MS = 60_000;
-/** For so many searchers: how many transactions they are shown, and the pause between two, in ms. */
+/** For so many searchers on an edge: how many transactions they are shown, and the pause between two, in ms. */
 const CROWDS = [
+	{ count: 10, news: 50, pauseMs: 20 },
+	{ count: 100, news: 50, pauseMs: 20 },
 	{ count: 1_000, news: 100, pauseMs: 50 },
 	{ count: 10_000, news: 10, pauseMs: 2_000 },
 ] as const;
+/** The size at which as many are on the core at the same time. */
+const COMPARED = 1_000;
 /** Transactions that are shared as fast as can be. */
 const FAST_NEWS = 600;
 
@@ -115,34 +119,35 @@ async function submissions({ chain, core, edges }: System): Promise<readonly Fig
 	];
 }
 
-/** Searchers on the core and as many on an edge, at the same time: when the one in the middle is shown each transaction. */
+/** Searchers on an edge, and at one size as many on the core at the same time: when each transaction is shown to them. */
 async function feeds({ chain, core, edges: [edge] }: System): Promise<readonly Figure[]> {
 	if (edge === undefined) return [];
 	const figures: Figure[] = [];
 	for (const [i, { count, news, pauseMs }] of CROWDS.entries()) {
-		const at = i === 0 ? [core, edge] : [edge];
+		const at = count === COMPARED ? [edge, core] : [edge];
 		const groups = await Promise.all(at.map(({ url }) => startSearchers(url, count)));
 		const accounts = benchAccounts(10_000 + (i + 1) * 1_000).slice(-news);
 		await fund(chain, accounts);
 		const sent = await share(core, accounts, pauseMs);
 		const told = await Promise.all(groups.map((group) => group.times(sent.size)));
 		for (const group of groups) await group.stop();
+		const [onEdge, onCore] = told as [Told, Told | undefined];
 		const after = (times: Told, which: 0 | 1) =>
-			median([...sent].map(([hash, sentAt]) => (times.get(hash)?.[which] ?? Number.NaN) - sentAt));
-		const [first, second] = told as [Told, Told | undefined];
-		if (second === undefined) {
-			figures.push({ name: "  10,000 on one edge: the median has it after", value: ms(after(first, 0)) });
-			figures.push({ name: "  the last one", value: ms(after(first, 1)) });
-		} else {
-			figures.push({
-				name: "1,000 searchers on the core: the median has it after",
-				value: ms(after(first, 0)),
-			});
-			const more = median(
-				[...sent.keys()].map((hash) => (second.get(hash)?.[0] ?? Number.NaN) - (first.get(hash)?.[0] ?? 0)),
-			);
-			figures.push({ name: "  1,000 on an edge, later by (goal: under 10 ms)", value: ms(more) });
-		}
+			ms(median([...sent].map(([hash, sentAt]) => (times.get(hash)?.[which] ?? Number.NaN) - sentAt)));
+		const growth = { chart: "the last searcher of an edge has it, by searchers", at: count };
+		const searchers = `${count.toLocaleString("en")} searchers`;
+		figures.push(
+			{ name: `${searchers} on an edge: the median has it after`, value: after(onEdge, 0) },
+			{ name: "  the last one", value: after(onEdge, 1), growth },
+		);
+		if (onCore === undefined) continue;
+		const later = [...sent.keys()].map(
+			(hash) => (onEdge.get(hash)?.[0] ?? Number.NaN) - (onCore.get(hash)?.[0] ?? 0),
+		);
+		figures.push(
+			{ name: `  ${searchers} on the core: the median has it after`, value: after(onCore, 0) },
+			{ name: "  on the edge later by (goal: under 10 ms)", value: ms(median(later)) },
+		);
 	}
 	return figures;
 }
@@ -175,6 +180,7 @@ async function manyEdges({ chain, core, databaseUrl }: System): Promise<readonly
 			figures.push({
 				name: `a shared transaction's CPU time in the core, ${count} ${count === 1 ? "edge" : "edges"}`,
 				value: `${micros.toFixed(0)} µs`,
+				growth: { chart: "a shared transaction in the core, by edges", at: count },
 			});
 		await fakes?.stop();
 	}
