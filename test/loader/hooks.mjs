@@ -4,20 +4,32 @@
 // is put together with all that it imports, packages too: to load hundreds of files takes each process twice as long.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = new URL("../../", import.meta.url);
 const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
+const PRODUCT = ["relay", "boost-proxy", "shared"];
 /** What processes begin with, and the folders of all that these import. */
-const ENTRIES = ["relay/main.ts", "boost-proxy/main.ts"].map((entry) => new URL(entry, ROOT).href);
-const FOLDERS = ["relay", "boost-proxy", "shared"];
+const ENTRIES = new Map([
+	[urlOf("relay/main.ts"), PRODUCT],
+	[urlOf("boost-proxy/main.ts"), PRODUCT],
+	[urlOf("test/devnet/main.ts"), [...PRODUCT, "test/devnet", "test/support"]],
+]);
 /** Those that load native code from files beside them. */
 const NATIVE = ["lmdb", "secp256k1", "keccak"];
 const BUNDLED = {
 	...{ bundle: true, external: [...NATIVE, "pg-native"], platform: "node", format: "esm", target: "node20" },
-	...{ sourcemap: "inline", sourcesContent: false, write: false, logLevel: "error" },
+	outExtension: { ".js": ".mjs" },
+	...{
+		sourcemap: "external",
+		sourcesContent: false,
+		write: false,
+		outdir: fileURLToPath(CACHE),
+		logLevel: "error",
+	},
 	// What packages in CommonJS expect to be there.
 	banner: {
 		js: `import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url), __filename = "", __dirname = "";`,
@@ -35,14 +47,27 @@ export async function load(url, context, next) {
 	const [place] = url.split("?");
 	if (!url.startsWith("file:") || !place.endsWith(".ts")) return next(url, context);
 	const path = fileURLToPath(place);
-	const isEntry = ENTRIES.includes(url);
-	const source = isEntry ? allSources() : readFileSync(path, "utf8");
-	const kept = placeOf(isEntry ? BUNDLED : OPTIONS, path, source);
-	return {
-		format: "module",
-		source: read(kept) ?? (await write(kept, isEntry ? bundled(path) : compiled(path, source))),
-		shortCircuit: true,
-	};
+	const source = ENTRIES.has(url) ? await entry(url) : await file(path);
+	return { format: "module", source, shortCircuit: true };
+}
+
+async function file(path) {
+	const source = readFileSync(path, "utf8");
+	const kept = placeOf(OPTIONS, path, source);
+	return read(kept) ?? write(kept, await compiled(path, source));
+}
+
+/** The file with all that it imports. The others are put together with it: who starts one will start them, too. */
+async function entry(place) {
+	const kept = keptEntry(place);
+	const code = read(kept);
+	if (code !== null) return code;
+	await bundle([...ENTRIES.keys()].filter((one) => !existsSync(keptEntry(one))));
+	return read(kept);
+}
+
+function keptEntry(place) {
+	return placeOf(BUNDLED, fileURLToPath(place), allSources(ENTRIES.get(place)));
 }
 
 function read(place) {
@@ -58,10 +83,10 @@ async function compiled(path, source) {
 	return (await transform(source, { ...OPTIONS, sourcefile: path })).code;
 }
 
-/** The file with all that it imports. Ours still know where they are. */
-async function bundled(path) {
+/** Keeps each with all that it imports. Ours still know where they are. */
+async function bundle(places) {
 	const { build } = await import("esbuild");
-	const places = {
+	const ownPlaces = {
 		name: "places",
 		setup(building) {
 			building.onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
@@ -70,13 +95,21 @@ async function bundled(path) {
 			});
 		},
 	};
-	const { outputFiles } = await build({ ...BUNDLED, entryPoints: [path], plugins: [places] });
-	return outputFiles[0].text;
+	const entryPoints = places.map((place) => ({
+		in: fileURLToPath(place),
+		out: basename(keptEntry(place).href, ".mjs"),
+	}));
+	const { outputFiles } = await build({ ...BUNDLED, entryPoints, plugins: [ownPlaces] });
+	// The source maps, whose names are longer, first: the code names them.
+	for (const { path, text } of outputFiles.sort((a, b) => b.path.length - a.path.length)) {
+		const to = pathToFileURL(path);
+		write(to, path.endsWith(".map") ? text : `${text}//# sourceMappingURL=${to.href}.map\n`);
+	}
 }
 
 /** All that may be in a bundle, by name: what it is made of changes with any of it. */
-function allSources() {
-	const names = FOLDERS.flatMap((folder) =>
+function allSources(folders) {
+	const names = folders.flatMap((folder) =>
 		readdirSync(new URL(folder, ROOT), { recursive: true })
 			.filter((name) => name.endsWith(".ts"))
 			.map((name) => `${folder}/${name}`),
@@ -85,14 +118,17 @@ function allSources() {
 	return all.map((name) => `${name}\0${readFileSync(new URL(name, ROOT), "utf8")}`).join("\0");
 }
 
-async function write(place, compiling) {
-	const code = await compiling;
+function write(place, code) {
 	const draft = new URL(`${process.pid}.draft`, CACHE);
 	mkdirSync(CACHE, { recursive: true });
 	writeFileSync(draft, code);
 	// Others read and write it at the same time.
 	renameSync(draft, place);
 	return code;
+}
+
+function urlOf(name) {
+	return new URL(name, ROOT).href;
 }
 
 /** The path is in the source map. */
