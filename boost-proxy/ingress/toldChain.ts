@@ -1,13 +1,13 @@
 // What clients were told of the chain, by whichever upstream. After a failover to one that is some blocks behind, they are not told
 // less: the height stays, and what that upstream lacks is an error instead of null or []. Bytes of other answers stay as they are.
 
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import { batchAnswer, errorAnswer, okAnswer, type WrittenAnswer } from "../../shared/jsonrpc/answers.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { ToldHeads } from "../domain/ports.ts";
 import type { ReadAnswer, UpstreamName, WireVerdict } from "../domain/request.ts";
@@ -64,9 +64,9 @@ const WATCHED: ReadonlySet<string> = new Set([
 export class ToldChain implements ToldHeads {
 	readonly #head: ToldHead;
 	/** By transaction. */
-	readonly #receipts = new LRUCache<string, true>({ max: KEPT_RECEIPTS });
+	readonly #receipts = recentlyUsed<true>(KEPT_RECEIPTS);
 	/** Numbers of blocks that clients were told of, by hash. */
-	readonly #hashes = new LRUCache<string, number>({ max: KEPT_HASHES });
+	readonly #hashes = recentlyUsed<number>(KEPT_HASHES);
 
 	constructor({ slot }: { readonly slot: SlotLength }, dependencies: { readonly clock: Clock }) {
 		const waits = {

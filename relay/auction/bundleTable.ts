@@ -1,8 +1,9 @@
 // The uuids that clients use and the status of each bundle, for bids and plain bundles alike. A status record outlives its
 // bundle so that the owner can query it. In memory only, since a bundle lives for a few blocks.
 
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
 import { bundleTopic } from "../domain/endpoints.ts";
@@ -67,10 +68,7 @@ export class BundleTable {
 	constructor(options: BundleTableOptions, dependencies: BundleTableDependencies) {
 		this.#deps = dependencies;
 		this.#shares = new Shares({ total: options.maxRecords, perClient: options.maxPerClient });
-		this.#records = new LRUCache({
-			max: options.maxRecords,
-			dispose: ({ client }) => this.#shares.release(client, 1),
-		});
+		this.#records = recentlyUsed(options.maxRecords, ({ client }) => this.#shares.release(client, 1));
 	}
 
 	/** Registers an arriving bundle. {@link freeUuid} must be called when it ends. */

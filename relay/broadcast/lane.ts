@@ -2,8 +2,9 @@
 // before searchers' plain bundles, and clients are served in fair order. The items of one sender are sent one after another,
 // so that nonces arrive in order and a cancel arrives after what it cancels.
 
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
@@ -108,7 +109,7 @@ export class Lane {
 		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
 		this.#users = { waiting: shares(), cancels: shares() };
 		this.#searchers = { waiting: shares(), cancels: shares() };
-		this.#sentFor = new LRUCache({ max: capacity });
+		this.#sentFor = recentlyUsed(capacity);
 	}
 
 	/** Items that wait or are in flight. */

@@ -1,7 +1,7 @@
 // Account states, each read from the node once per head, in batches. Clients are served in fair order, so that one with
 // thousands of accounts does not delay the others.
 
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, DeadlineError, nextTurn, pause, withDeadline } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
@@ -11,6 +11,7 @@ import {
 	type RpcCall,
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { SharedJobs } from "../../shared/shares/shares.ts";
 import type { AccountState } from "../domain/chain.ts";
@@ -89,7 +90,7 @@ export class NodeAccounts implements Accounts {
 		this.#node = dependencies.node;
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;
-		this.#states = new LRUCache({ max: MAX_ACCOUNTS });
+		this.#states = recentlyUsed(MAX_ACCOUNTS);
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,

@@ -1,10 +1,10 @@
 // What clients were told of the chain: its height, the blocks that were announced, and receipts. Behind a load balancer the next
 // answer may come from a node that does not have them yet: that is an error then, and never a lower number, null or [].
 
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { ToldHead } from "../../shared/toldHead.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 
@@ -23,7 +23,7 @@ export class ToldChain {
 	/** The hash that was announced for each number, lowest first. */
 	readonly #hashes = new Map<number, string>();
 	/** Transactions whose receipts were told. */
-	readonly #receipts = new LRUCache<string, true>({ max: KEPT_RECEIPTS });
+	readonly #receipts = recentlyUsed<true>(KEPT_RECEIPTS);
 
 	constructor(options: ToldChainOptions, dependencies: { readonly clock: Clock }) {
 		const { slot } = options;

@@ -1,7 +1,6 @@
 // Who decides: the core, in this process or another one. What only the core may do is run here if this is its process, and is else
 // sent to it; what it tells is passed on to this process's clients, each thing once, whoever has been the core meanwhile.
 
-import { LRUCache } from "lru-cache";
 import type { Client } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
@@ -9,6 +8,7 @@ import type { CallContext } from "../../shared/http/callContext.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
+import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
@@ -71,7 +71,7 @@ export class Core<Needs> {
 	#inFlight = 0;
 	#onIdle = () => {};
 	/** Shared transactions that this process's clients were told of, with the core's term. */
-	readonly #told = new LRUCache<string, number>({ max: REMEMBERED });
+	readonly #told = recentlyUsed<number>(REMEMBERED);
 	/** The last news of the feed that came: its number and term. */
 	#last: { readonly term: number; readonly number: number } | null = null;
 	/** What was told last of each followed topic, as JSON. */
@@ -86,7 +86,7 @@ export class Core<Needs> {
 	/** Why none is waited for any more; null while they are. */
 	#stopping: string | null = null;
 	/** Transactions that were submitted here. */
-	readonly #submitted = new LRUCache<string, true>({ max: REMEMBERED });
+	readonly #submitted = recentlyUsed<true>(REMEMBERED);
 
 	constructor(dependencies: CoreDependencies) {
 		this.#deps = dependencies;

@@ -1,12 +1,13 @@
 // Rate limits: one token bucket for each client address, whatever key signs its requests, since keys cost nothing. The package
 // rate-limiter-flexible is not used because its memory store reads the real time, which tests could not control.
 
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import { type Client, clientOf } from "../client.ts";
 import type { Clock } from "../clock.ts";
 import { rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import type { ReceivedCall } from "../jsonrpc/envelope.ts";
+import { recentlyUsed } from "../recentlyUsed.ts";
 import type { CallContext, RequestLife } from "./callContext.ts";
 
 interface RateLimitOptions {
@@ -56,8 +57,8 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		this.#clock = dependencies.clock;
 		this.#freePoll = dependencies.freePoll ?? (() => undefined);
 		const max = options.maxClients ?? MAX_CLIENTS;
-		this.#buckets = new LRUCache({ max });
-		this.#polls = new LRUCache({ max });
+		this.#buckets = recentlyUsed(max);
+		this.#polls = recentlyUsed(max);
 	}
 
 	/** For the dispatcher: free polls take nothing, and what the body's size has taken counts for its calls. */
