@@ -6,9 +6,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
-import { id, ZeroHash } from "ethers";
+import { id, Wallet, ZeroHash } from "ethers";
 import WebSocket from "ws";
-import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { type DevChain, devAccounts, startDevChain } from "../../devnet/devChain.ts";
 import { CONTRACTS, type DevnetFixture, sample, startFixture, walletOf } from "../../devnet/devnetFixture.ts";
 import { forkOf, startForkChain } from "../../devnet/forkChain.ts";
 import { GETH } from "../../devnet/gethChain.ts";
@@ -46,6 +46,18 @@ before(async () => {
 after(async () => {
 	socket.terminate();
 	await net.stop();
+});
+
+test("the accounts are those that the node funds, few or many, and their keys are known", async () => {
+	const { accounts } = net.chain;
+	const funded = (await net.chain.rpc("eth_accounts")) as readonly string[];
+	assert.deepEqual(
+		accounts.map(({ address }) => address.toLowerCase()),
+		funded.map((address) => address.toLowerCase()),
+	);
+	assert.deepEqual(devAccounts(10), accounts.slice(0, 10));
+	for (const { address, privateKey } of devAccounts(10))
+		assert.equal(new Wallet(privateKey).address, address);
 });
 
 test("each build is one new head on its parent, however much was tried", async () => {
