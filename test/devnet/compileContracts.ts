@@ -1,11 +1,12 @@
-// Compiles the Solidity sources beside this file to creation code and interfaces. Nothing is cached: compiling all of
-// them takes about a second.
+// Compiles the Solidity sources beside this file to creation code and interfaces. What the compiler says is kept by the hash of
+// what it is asked, and of its version: to load it and to compile takes two seconds.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Interface, type InterfaceAbi } from "ethers";
-import solc from "solc";
 
 /** A compiled contract. */
 export interface Contract {
@@ -20,6 +21,8 @@ export interface Contract {
 export type Contracts = Readonly<Record<"Token" | "WrappedEther" | "Pair" | "Arbitrage", Contract>>;
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), "contracts");
+const KEPT = fileURLToPath(new URL("../../node_modules/.cache/leeward/", import.meta.url));
+const require = createRequire(import.meta.url);
 
 interface CompiledContract {
 	readonly abi: InterfaceAbi;
@@ -62,7 +65,7 @@ export function compileFolder(folder: string): (name: string) => Contract {
 			outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
 		},
 	};
-	const output = JSON.parse(String(solc.compile(JSON.stringify(input)))) as Compiled;
+	const output = JSON.parse(compiled(JSON.stringify(input))) as Compiled;
 	const said = (output.errors ?? []).map(({ formattedMessage }) => formattedMessage);
 	if (said.length > 0) throw new Error(`the contracts do not compile cleanly:\n${said.join("\n")}`);
 	const found = new Map(Object.values(output.contracts ?? {}).flatMap((file) => Object.entries(file)));
@@ -73,4 +76,30 @@ export function compileFolder(folder: string): (name: string) => Contract {
 		const [code, runtime] = [`0x${bytecode.object}`, `0x${deployedBytecode.object}`];
 		return { code, runtime, abi: Interface.from(one.abi) };
 	};
+}
+
+/** The compiler's output for its JSON input. */
+function compiled(input: string): string {
+	const { version } = require("solc/package.json") as { readonly version: string };
+	const kept = join(KEPT, `${createHash("sha256").update(`${version} ${input}`).digest("hex")}.solc.json`);
+	try {
+		return readFileSync(kept, "utf8");
+	} catch {
+		const { compile } = require("solc") as { readonly compile: (input: string) => string };
+		const output = compile(input);
+		keep(kept, output);
+		return output;
+	}
+}
+
+function keep(path: string, text: string): void {
+	const draft = `${path}.${process.pid}`;
+	try {
+		mkdirSync(KEPT, { recursive: true });
+		writeFileSync(draft, text);
+		// Others read and write it at the same time.
+		renameSync(draft, path);
+	} catch {
+		// In a folder that may not be written to each process compiles.
+	}
 }
