@@ -13,7 +13,7 @@ import { startPostgres } from "./support/postgresServer.ts";
 import { report } from "./support/report.ts";
 
 /** Files that share a process, at most. */
-const SHARED = { integration: 16, unit: 36 };
+const SHARED = { integration: 16, edge: 4, unit: 36 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
 	"test/integration/deploy/demo.test.ts",
@@ -102,6 +102,8 @@ const EACH_ENGINE = /\/(cancelCrash|crashRefund|crashState)\.test\.ts$/;
 interface Suite {
 	readonly file: string;
 	readonly onPostgres: boolean;
+	/** Run before an edge, whatever RELAY_AS says. */
+	readonly asEdge?: boolean;
 }
 
 interface Round {
@@ -109,8 +111,6 @@ interface Round {
 	readonly concurrency: number;
 	/** NODE_OPTIONS. */
 	readonly options: string;
-	/** RELAY_AS; default: as given. */
-	readonly as?: string;
 }
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -127,18 +127,15 @@ const { NODE_OPTIONS: own = "" } = process.env;
 const rest = files.filter(
 	(file) => ![...FLOODS, ...TIMED, ...LAST].includes(file) && !(isEdge && file in NO_EDGE),
 );
-const quick = { concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` };
+const edges = asked.length === 0 && !isEdge ? EDGES : [];
 const rounds: readonly Round[] = [
-	{ files: processes(rest), ...quick },
-	{ files: asked.length === 0 ? each("edge", EDGES) : [], ...quick, as: "edge" },
+	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
 	{ files: each("flood", FLOODS), concurrency: 2, options: own },
 	{ files: each("timed", TIMED), concurrency: 2, options: own },
 	{ files: each("last", LAST), concurrency: 1, options: own },
 ];
-const { [RELAY_AS]: given = "" } = process.env;
-for (const { options, as = given, ...round } of rounds.filter((one) => one.files.length > 0)) {
+for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
-	process.env[RELAY_AS] = as;
 	const events = run({ ...round, timeout: PROCESS_MS });
 	events.on("test:fail", () => {
 		process.exitCode = 1;
@@ -181,6 +178,10 @@ function processes(files: readonly string[]): readonly string[] {
 		...alone.map((suite, i) => written(`alone${i}`, [suite])),
 		...grouped("integration", shared),
 		...grouped(
+			"edge",
+			edges.map((file) => ({ file, onPostgres: false, asEdge: true })),
+		),
+		...grouped(
 			"unit",
 			unit.map((file) => ({ file, onPostgres: false })),
 		),
@@ -219,9 +220,11 @@ function written(name: string, suites: readonly Suite[]): string {
 			: `describe(${name}, ${limit}, async () => { await import("${url}"); });`;
 	});
 	const imports = [
+		...(suites.some(({ asEdge }) => asEdge === true) ? [`process.env.${RELAY_AS} = "edge";`] : []),
 		`import { after, before, describe } from "node:test";`,
 		`import { endInTime } from ${ending};`,
-		`import { isEdge, useLmdb, usePostgres } from ${engine};`,
+		// Behind the line above, by which it goes.
+		`const { isEdge, useLmdb, usePostgres } = await import(${engine});`,
 	];
 	const end = `after(() => endInTime(${END_MS}));`;
 	writeFileSync(path, `${[...imports, ...lines, end].join("\n")}\n`);
