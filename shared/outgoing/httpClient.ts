@@ -3,7 +3,9 @@
 // interpret answers and never retries.
 
 import { type LookupFunction, Socket } from "node:net";
-import { buildConnector, type Dispatcher, Pool } from "undici";
+import type { Dispatcher } from "undici";
+import buildConnector from "undici/lib/core/connect.js";
+import Pool from "undici/lib/dispatcher/pool.js";
 import type { Clock, Timer } from "../clock.ts";
 import { joinChunks } from "../jsonrpc/longText.ts";
 import { type Symptom, systemCode } from "./advice.ts";
