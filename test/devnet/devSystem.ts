@@ -1,12 +1,12 @@
 // Starts a dev chain with a dev builder, makes the settings for a relay and boost on it, and runs these as child processes.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { Wallet } from "ethers";
 import { pause, systemClock } from "../../shared/clock.ts";
 import type { Fork } from "../../shared/ethereum/forks.ts";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
@@ -75,7 +75,7 @@ export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<R
 		ETH_WS_URL: chain.wsUrl,
 		BUILDERS: JSON.stringify([{ name: builder.name, url: builder.url }]),
 		FEE_RECIPIENT: builder.coinbase,
-		SIGNING_KEY: Wallet.createRandom().privateKey,
+		SIGNING_KEY: `0x${randomBytes(32).toString("hex")}`,
 		...Object.fromEntries([slotSetting(chain.slotSeconds)]),
 		HOST: "127.0.0.1",
 		RATE_LIMIT_RPS: "0",
