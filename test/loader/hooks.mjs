@@ -4,12 +4,23 @@
 // is put together with all that it imports, packages too: to load hundreds of files takes each process twice as long.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+	existsSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = new URL("../../", import.meta.url);
 const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
+/** What was kept longer ago is removed when more is put together: each change of a source keeps 13 MB more. */
+const KEPT_MS = 7 * 24 * 3_600_000;
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
 const PRODUCT = ["relay", "boost-proxy", "shared"];
 /** What processes begin with, and the folders of all that these import. */
@@ -100,10 +111,20 @@ async function bundle(places) {
 		out: basename(keptEntry(place).href, ".mjs"),
 	}));
 	const { outputFiles } = await build({ ...BUNDLED, entryPoints, plugins: [ownPlaces] });
+	removeOld();
 	// The source maps, whose names are longer, first: the code names them.
 	for (const { path, text } of outputFiles.sort((a, b) => b.path.length - a.path.length)) {
 		const to = pathToFileURL(path);
 		write(to, path.endsWith(".map") ? text : `${text}//# sourceMappingURL=${to.href}.map\n`);
+	}
+}
+
+function removeOld() {
+	mkdirSync(CACHE, { recursive: true });
+	for (const name of readdirSync(CACHE)) {
+		const place = new URL(name, CACHE);
+		const { mtimeMs = Date.now() } = statSync(place, { throwIfNoEntry: false }) ?? {};
+		if (Date.now() - mtimeMs > KEPT_MS) rmSync(place, { force: true });
 	}
 }
 
