@@ -29,15 +29,15 @@ const ALONE = [
  * Their limits leave room for that.
  */
 const FLOODS = [
-	"bids",
-	"bundles",
-	"pages",
-	"owners",
 	"trust",
+	"bundles",
 	"requests",
+	"pages",
 	"pool",
-	"connections",
 	"boost",
+	"owners",
+	"connections",
+	"bids",
 ].map((name) => `test/attacks/${name}.test.ts`);
 /**
  * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
