@@ -3,7 +3,7 @@
 
 import type { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
-import { type Clock, DeadlineError, nextTurn, pause, withDeadline } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, nextTurn, pause, within } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	type JsonRpcClient,
@@ -11,6 +11,8 @@ import {
 	type RpcCall,
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
+import { AbortSwitch } from "../../shared/outgoing/abort.ts";
+import type { Abort } from "../../shared/outgoing/httpClient.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { SharedJobs } from "../../shared/shares/shares.ts";
@@ -132,9 +134,9 @@ export class NodeAccounts implements Accounts {
 	async #answer(question: Question): Promise<AccountState> {
 		const failure: { last?: UpstreamError } = {};
 		try {
-			return await withDeadline(this.#clock, "account", this.#timeoutMs, (signal) =>
-				this.#ask(question, signal, failure),
-			);
+			const late = new AbortSwitch();
+			const asking = this.#ask(question, late, failure);
+			return await within(this.#clock, "account", this.#timeoutMs, asking, () => late.abort());
 		} catch (thrown) {
 			if (thrown instanceof OverloadedError) throw new UpstreamError("timeout");
 			if (!(thrown instanceof DeadlineError)) throw thrown;
@@ -142,36 +144,32 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	async #ask(
-		question: Question,
-		signal: AbortSignal,
-		failure: { last?: UpstreamError },
-	): Promise<AccountState> {
+	async #ask(question: Question, late: Abort, failure: { last?: UpstreamError }): Promise<AccountState> {
 		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
 			const epoch = this.#epoch;
 			try {
-				const state = await this.#lookUp(question, signal);
+				const state = await this.#lookUp(question, late);
 				// The head has changed meanwhile: read once more, so that the state is rarely an old one.
 				if (epoch === this.#epoch || question.latest) return state;
-				return await this.#lookUp(question, signal);
+				return await this.#lookUp(question, late);
 			} catch (thrown) {
 				if (!(thrown instanceof UpstreamError)) throw thrown;
 				failure.last = thrown;
-				await pause(this.#clock, waitMs, signal);
-				if (signal.aborted) throw thrown;
+				await pause(this.#clock, waitMs);
+				if (late.isAborted) throw thrown;
 			}
 		}
 	}
 
-	/** Returns a known or pending state, or waits in the queue until `signal` aborts. */
-	#lookUp(question: Question, signal: AbortSignal): Promise<AccountState> {
+	/** Returns a known or pending state, or waits in the queue until it is too late. */
+	#lookUp(question: Question, late: Abort): Promise<AccountState> {
 		const lookup = this.#known(question);
 		if (lookup !== undefined) return lookup.promise;
 		if (this.#head === null) return Promise.reject(new UpstreamError("unreachable"));
 		const { address, client, urgent, latest } = question;
 		const options = { client, urgent, cost: latest ? CALLS_LATEST : CALLS };
 		const turn = this.#turns.join(`${latest} ${address}`, options, () => this.#begin(question));
-		signal.addEventListener("abort", turn.leave);
+		late.onAbort(turn.leave);
 		return turn.answer;
 	}
 

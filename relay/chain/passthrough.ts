@@ -3,7 +3,7 @@
 // others; equal reads in flight are sent once, and results that cannot change are cached.
 
 import { LRUCache } from "lru-cache";
-import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, systemClock, within } from "../../shared/clock.ts";
 import { parseNodeQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { JsonText, jsonText } from "../../shared/jsonrpc/answers.ts";
 import {
@@ -186,13 +186,13 @@ export class Passthrough {
 		const { weight, timeoutMs } = passed;
 		const turns = weight === 1 ? this.#light : this.#heavy;
 		try {
-			return await withDeadline(this.#clock, "read", timeoutMs, (signal) => {
-				const begin = () => this.#inFlight.get(sharedAs) ?? this.#begin(call, name, sharedAs, passed);
-				const { answer, leave } = turns.join(sharedAs, { client, cost: weight }, begin);
-				signal.addEventListener("abort", leave);
-				life.onGone(leave);
-				return answer;
-			});
+			const { answer, leave } = turns.join(
+				sharedAs,
+				{ client, cost: weight },
+				() => this.#inFlight.get(sharedAs) ?? this.#begin(call, name, sharedAs, passed),
+			);
+			life.onGone(leave);
+			return await within(this.#clock, "read", timeoutMs, answer, leave);
 		} catch (thrown) {
 			if (thrown instanceof OverloadedError) {
 				throw new RpcError("limit", "limit exceeded: too many reads under way");

@@ -57,7 +57,8 @@ interface Waiting {
 	readonly request: SimulationRequest;
 	/** Monotonic ms. */
 	readonly since: number;
-	readonly end: (why: WhyNotRun) => void;
+	/** Ends it without a run; nothing while it runs. */
+	end: (why: WhyNotRun) => void;
 }
 
 export class SimulationQueue implements Simulations {
@@ -107,26 +108,22 @@ export class SimulationQueue implements Simulations {
 	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
 		const why = this.#stopped ? "stopped" : this.#isStale(request) ? "stale" : null;
 		if (why !== null) return this.#notRun(request, why);
-		const abort = new AbortController();
-		const waiting: Waiting = {
-			request,
-			since: this.#clock.monotonic(),
-			end: (reason) => {
-				this.#waiting.delete(waiting);
-				abort.abort(new NotRunError(reason));
-			},
-		};
+		if (request.signal?.aborted) return this.#notRun(request, "withdrawn");
+		const waiting: Waiting = { request, since: this.#clock.monotonic(), end() {} };
 		this.#waiting.add(waiting);
 		const withdraw = (): void => waiting.end("withdrawn");
 		request.signal?.addEventListener("abort", withdraw);
-		if (request.signal?.aborted) withdraw();
 		try {
-			const outcomes = this.#scheduler.run({ signal: abort.signal, ...sharesOf(request) }, () => {
+			const job = this.#scheduler.queue(sharesOf(request), () => {
 				this.#waiting.delete(waiting);
 				return this.#run(waiting);
 			});
+			waiting.end = (reason) => {
+				this.#waiting.delete(waiting);
+				job.withdraw(new NotRunError(reason));
+			};
 			this.#sweepLater();
-			return await outcomes;
+			return await job.result;
 		} catch (thrown) {
 			if (thrown instanceof OverloadedError) return this.#notRun(request, "overloaded");
 			if (thrown instanceof NotRunError) return this.#notRun(request, thrown.why);

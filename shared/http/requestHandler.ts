@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type ClientAddress, clientOf, type ReadAddress } from "../client.ts";
-import { type Clock, withDeadline } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
 import { EventLoopQueue } from "../shares/scheduler.ts";
@@ -215,9 +215,10 @@ export class RequestHandler {
 		const { headers } = exchange.request;
 		const { address } = exchange.from;
 		const query = new URLSearchParams(search);
-		withDeadline(clock, route.path, ROUTE_LIMIT_MS, async () =>
-			route.handle({ path, params, query, headers, address }),
-		).then(
+		const handling = new Promise<HttpAnswer>((settle) =>
+			settle(route.handle({ path, params, query, headers, address })),
+		);
+		within(clock, route.path, ROUTE_LIMIT_MS, handling).then(
 			(answer) => this.#answerRoute(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
 			(thrown: unknown) => {
 				log.error("a route failed", { path: route.path, fault: safeError(thrown) });

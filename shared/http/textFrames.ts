@@ -1,5 +1,8 @@
 // Text messages of a websocket as the bytes of their frames, many in one buffer: a frame that is written alone costs ten times as
-// much time and a handful of objects. https://www.rfc-editor.org/rfc/rfc6455#section-5.2
+// much time and a handful of objects. One that must go alone is written as a string, head and all, where each character is a byte:
+// that takes no buffer and one part, not two. https://www.rfc-editor.org/rfc/rfc6455#section-5.2
+
+import type { Writable } from "node:stream";
 
 /** The last and only frame of a text, unmasked. */
 const TEXT = 0x81;
@@ -18,6 +21,18 @@ export function textFrames(messages: readonly (Buffer | string)[], bytes: number
 		at += typeof message === "string" ? frames.write(message, at) : message.copy(frames, at);
 	}
 	return frames.subarray(0, at);
+}
+
+/** Writes the frame of one short message, which is `bytes` long. */
+export function writeFrame(wire: Writable, message: Buffer | string, bytes: number): void {
+	const isAscii = typeof message === "string" && message.length === bytes;
+	if (!isAscii || bytes > MAX_TWO_BYTES) wire.write(textFrames([message], bytes));
+	else wire.write(asciiHead(bytes) + message, "latin1");
+}
+
+function asciiHead(length: number): string {
+	if (length <= SHORT) return String.fromCharCode(TEXT, length);
+	return String.fromCharCode(TEXT, TWO_BYTES, length >>> 8, length & 0xff);
 }
 
 /** Returns where the message begins. */

@@ -21,7 +21,7 @@ import {
 } from "./callContext.ts";
 import { type LaterMessages, OneMessage } from "./laterMessages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { textFrames } from "./textFrames.ts";
+import { textFrames, writeFrame } from "./textFrames.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
 export interface WebsocketParts {
@@ -316,15 +316,32 @@ export class WebsocketConnection implements Connection {
 	#take(messages: LaterMessages, isCheap: boolean): void {
 		const socket = this.#socket;
 		if (socket.readyState !== socket.OPEN) return;
+		const isFirst = this.#outgoing.length === 0 && !this.#isScheduled;
+		if (isFirst && isCheap && this.#writtenBytes === 0) {
+			this.#writeNow(messages);
+			return;
+		}
 		const bytes = messages.bytes + messages.count * MESSAGE_BYTES;
 		// Counted first, so that a connection that is closed for that makes none of them.
 		this.#outgoingBytes += bytes;
 		this.#reader.take(bytes);
 		if (socket.readyState !== socket.OPEN) return;
 		this.#outgoing.push(messages);
-		const isNext = this.#outgoing.length === 1 && !this.#isScheduled;
-		if (isNext && isCheap && this.#writtenBytes < MAX_WRITTEN) this.#writeSome();
+		if (isFirst && isCheap && this.#writtenBytes < MAX_WRITTEN) this.#writeSome();
 		else this.#writeLater();
+	}
+
+	/** Writes one short message, before which nothing is unread. The system mostly takes it at once, and so it never is unread. */
+	#writeNow(messages: LaterMessages): void {
+		const { wire } = this.#dependencies;
+		const { bytes } = messages;
+		writeFrame(wire, messages.next(), bytes);
+		if (wire.writableLength === 0) return;
+		const unread = bytes + MESSAGE_BYTES;
+		this.#writtenBytes += bytes;
+		this.#reader.take(unread);
+		// Ends when all before it has gone.
+		wire.write(NOTHING, () => this.#written(bytes, unread));
 	}
 
 	/** Gives up what was not written yet. */
@@ -411,6 +428,7 @@ export class WebsocketConnection implements Connection {
 }
 
 const TEXT = { binary: false };
+const NOTHING = Buffer.alloc(0);
 
 /** What {@link WebsocketConnection} knows of the insides of ws. */
 interface ReceiverOfWs {

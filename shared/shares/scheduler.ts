@@ -36,13 +36,19 @@ export interface JobOptions {
 	readonly background?: boolean;
 	/** Among the jobs of its client, lower runs first; default 0. */
 	readonly rank?: number;
-	/** Removes the job from the queue when aborted; a running job continues. */
-	readonly signal?: AbortSignal | undefined;
 }
 
 /** A queued job, for {@link FairScheduler.withdraw}. */
 export interface WaitingJob {
 	readonly options: JobOptions;
+}
+
+/** A job and its result. */
+export interface QueuedJob<T> {
+	/** As of {@link FairScheduler.run}. */
+	readonly result: Promise<T>;
+	/** Rejects the result with `reason` and removes the job from the queue; a running job continues. */
+	readonly withdraw: (reason: unknown) => void;
 }
 
 interface Job extends WaitingJob {
@@ -94,25 +100,30 @@ export class FairScheduler {
 	}
 
 	/**
-	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was shed, with the signal's
-	 * reason if it was aborted, else with what `work` rejects with.
+	 * Queues `work` and resolves with its result. Rejects with {@link OverloadedError} if it was shed, else with what `work`
+	 * rejects with.
 	 */
 	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
-		const { signal } = options;
-		if (signal?.aborted) return Promise.reject(signal.reason);
-		return new Promise<T>((resolve, reject) => {
-			const start = () => {
-				signal?.removeEventListener("abort", onAbort);
+		return this.queue(options, work).result;
+	}
+
+	/** Like {@link run}, for a job that may be withdrawn. */
+	queue<T>(options: JobOptions, work: () => Promise<T>): QueuedJob<T> {
+		let withdraw: QueuedJob<T>["withdraw"] = NOTHING;
+		const result = new Promise<T>((resolve, reject) => {
+			const job: Job = {
+				options,
 				// Called in an executor, so that an error which `work` throws synchronously rejects the job too.
-				return new Promise<T>((settle) => settle(work())).then(resolve, reject);
+				start: () => new Promise<T>((settle) => settle(work())).then(resolve, reject),
+				shed: reject,
+				isWaiting: true,
 			};
-			const job: Job = { options, start, shed: reject, isWaiting: true };
-			const onAbort = () => {
-				if (this.withdraw(job)) reject(signal?.reason);
+			withdraw = (reason) => {
+				if (this.withdraw(job)) reject(reason);
 			};
-			signal?.addEventListener("abort", onAbort, { once: true });
 			this.#enqueue(job);
 		});
+		return { result, withdraw };
 	}
 
 	/** Starts jobs again after `mayStart` was false. */
@@ -124,7 +135,7 @@ export class FairScheduler {
 	 * Like {@link run} but without a result, for work that never rejects. Takes less memory, for long queues. Shedding is not
 	 * reported. Returns the queued job for {@link withdraw}, or null if it has started.
 	 */
-	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): WaitingJob | null {
+	enqueue(options: JobOptions, work: () => Promise<void>): WaitingJob | null {
 		const job: Job = { options, start: work, shed: NOTHING, isWaiting: true };
 		this.#enqueue(job);
 		return job.isWaiting ? job : null;

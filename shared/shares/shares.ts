@@ -157,7 +157,7 @@ export class SharedJobs<T> {
 	}
 
 	/** Joins the client's queued job of this name, or queues `work` under the name. */
-	join(name: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): JobShare<T> {
+	join(name: string, options: JobOptions, work: () => Promise<T>): JobShare<T> {
 		const key = `${options.client} ${options.urgent === true} ${name}`;
 		const waiting = this.#waiting.get(key) ?? this.#wait(key, options, work);
 		waiting.callers += 1;
@@ -173,20 +173,19 @@ export class SharedJobs<T> {
 		};
 	}
 
-	#wait(key: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): Waiting<T> {
-		const abort = new AbortController();
+	#wait(key: string, options: JobOptions, work: () => Promise<T>): Waiting<T> {
 		let waits = true;
 		const ends = (): void => {
 			if (waits) this.#waiting.delete(key);
 			waits = false;
 		};
-		const answer = this.#scheduler.run({ signal: abort.signal, ...options }, () => {
+		const { result: answer, withdraw } = this.#scheduler.queue(options, () => {
 			ends();
 			return work();
 		});
 		const abandon = (): void => {
 			ends();
-			abort.abort(new AbandonedError());
+			withdraw(new AbandonedError());
 		};
 		const waiting = { answer, callers: 0, abandon };
 		if (waits) {

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
-import { type Clock, withDeadline } from "../../clock.ts";
+import { type Clock, within } from "../../clock.ts";
 import { DatabaseDownError, DatabaseRefusedError, downError, isDown } from "./errors.ts";
 
 export interface DatabaseOptions {
@@ -55,9 +55,7 @@ export class Database {
 		const client = await this.connect(ms);
 		try {
 			const left = Math.max(1, until - this.#clock.monotonic());
-			const { rows } = await withDeadline(this.#clock, "query", left, () =>
-				client.query<Record<string, unknown>>(query),
-			);
+			const { rows } = await within(this.#clock, "query", left, client.query<Record<string, unknown>>(query));
 			client.release();
 			return rows;
 		} catch (thrown) {
@@ -81,7 +79,7 @@ export class Database {
 			return await this.#connected();
 		})();
 		try {
-			const client = await withDeadline(this.#clock, "connection", ms, () => connecting);
+			const client = await within(this.#clock, "connection", ms, connecting);
 			this.#pauseMs = 0;
 			return client;
 		} catch (thrown) {

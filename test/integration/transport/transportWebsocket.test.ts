@@ -41,6 +41,20 @@ test("an absent result is null, and notifications are not answered", () =>
 		client.terminate();
 	}));
 
+test("a message arrives as it was sent, whatever its length and its characters", () =>
+	within({ maxBodyBytes: 2 ** 20 }, async (_transport, base) => {
+		const client = await WsClient.open(base);
+		// A frame's length has one byte up to 125, then three: RFC 6455, section 5.2. The answer is 36 bytes longer than its text.
+		for (const length of [0, 88, 89, 90, 300, 15_000]) {
+			for (const character of ["a", "ÿ", "€", "\u{1f600}"]) {
+				const text = character.repeat(length);
+				client.send(entry("test_echo", [text]));
+				assert.equal((await client.next()).result, text, `${length} of ${character}`);
+			}
+		}
+		client.terminate();
+	}));
+
 test("the upgrade's path, query, origin and address are those of its calls", () =>
 	within({ trustProxy: 1 }, async (_transport, base) => {
 		for (const path of ["/", "/ws", "/fast", "/noreverts/"]) {
