@@ -24,8 +24,10 @@ export interface LaneItem {
 	readonly block: number;
 	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
-	/** Builds the request right before it is sent, so that waiting items use little memory. */
-	readonly make: () => { body: Buffer; signature: string };
+	/** Builds the body right before it is sent, so that waiting items use little memory. */
+	readonly make: () => Buffer;
+	/** Called right before it is sent. */
+	readonly begins?: () => void;
 	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
 }
@@ -41,6 +43,8 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
+	/** The signature of a body, which may take some turns of the event loop. */
+	readonly sign: (body: Buffer) => string | Promise<string>;
 	readonly send: (body: Buffer, signature: string, rights: SendChecks) => Promise<DeliveryAnswer>;
 	/** Checked before each item that is not urgent; if false, the item is answered `unsent`. */
 	readonly maySend: () => boolean;
@@ -242,11 +246,16 @@ export class Lane {
 		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
-		const { send, clock } = this.#deps;
-		if (!item.urgent) this.#sentFor.set(item.subject, item.block);
-		const { body, signature } = item.make();
+		const { sign, send, clock } = this.#deps;
+		const body = item.make();
+		const signed = sign(body);
+		const signature = typeof signed === "string" ? signed : await signed;
+		// It may have been withdrawn while it was signed.
+		const maySend = typeof signed === "string" || (!sending.isWithdrawn && this.#maySend(item));
+		if (maySend) item.begins?.();
+		if (maySend && !item.urgent) this.#sentFor.set(item.subject, item.block);
 		const begun = clock.monotonic();
-		const answer = await send(body, signature, sending);
+		const answer = maySend ? await send(body, signature, sending) : "unsent";
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		queue.sending = null;
