@@ -142,19 +142,20 @@ export class Fanout {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
-		const uuid = kind === "bundle" ? this.#uuid(targetName(tx.hash)) : "";
-		const bundle = targetBundle(dispatch);
+		const bundle = kind === "bundle" ? targetBundle(dispatch) : null;
+		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
+		const client = clientOf(transaction.submitterAddress);
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.push({
 				key: tx.from,
 				subject: tx.hash,
-				client: bundle.client,
+				client,
 				worth,
 				isPlain: false,
 				block,
 				urgent: false,
 				make() {
-					return bodyOf(kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock));
+					return bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid));
 				},
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});

@@ -117,15 +117,16 @@ export class Lane {
 
 	/** Items that wait or are in flight. */
 	get depth(): number {
-		return this.#allShares.reduce(
-			(sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken,
-			this.#inFlight,
-		);
+		const { waiting: users, cancels: usersCancels } = this.#users;
+		const { waiting: searchers, cancels: searchersCancels } = this.#searchers;
+		return this.#inFlight + users.taken + usersCancels.taken + searchers.taken + searchersCancels.taken;
 	}
 
 	/** How full its fullest share is. */
 	get fullness(): Fullness {
-		return fullest(this.#allShares.flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]));
+		return fullest(
+			[this.#users, this.#searchers].flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]),
+		);
 	}
 
 	/** Queues an item. A waiting item of the same subject is answered `unsent`, and one in flight is not retried. */
@@ -175,10 +176,6 @@ export class Lane {
 		const queue: Queue = { key, waiting: [], sending: null, job: null };
 		this.#queues.set(key, queue);
 		return queue;
-	}
-
-	get #allShares(): readonly WaitingShares[] {
-		return [this.#users, this.#searchers];
 	}
 
 	#shares(item: LaneItem): Shares {
