@@ -94,7 +94,7 @@ export type BundleSender = Pick<Fanout, "cancelBundle" | "names" | "sendBundle" 
 export class Fanout {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
-	/** Of nothing else is the key seen. */
+	/** The identifier of a bundle by its name. */
 	readonly #uuid: (name: string) => string;
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
