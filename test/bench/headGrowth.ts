@@ -52,11 +52,16 @@ export async function benchHeadGrowth(): Promise<readonly Figure[]> {
 				if (head > 0) heads.push(figuresOfHead);
 			}
 			const of = (name: keyof HeadFigures) => `${median(heads.map((head) => head[name])).toFixed(0)} ms`;
+			const growth = (what: string) => ({ chart: `a head: ${what}, by pending transactions`, at: pending });
 			figures.push(
-				{ name: `${pending.toLocaleString("en")} pending at a head: all are out after`, value: of("outMs") },
-				{ name: "  the relay's CPU time, all threads", value: of("cpuMs") },
+				{
+					name: `${pending.toLocaleString("en")} pending at a head: all are out after`,
+					value: of("outMs"),
+					growth: growth("all are out after"),
+				},
+				{ name: "  the relay's CPU time, all threads", value: of("cpuMs"), growth: growth("CPU time") },
 				{ name: "  of that its event loop's", value: of("mainMs") },
-				{ name: "  others wait at most", value: of("waitMs") },
+				{ name: "  others wait at most", value: of("waitMs"), growth: growth("others wait at most") },
 			);
 		}
 		await relay.stop();
