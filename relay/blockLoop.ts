@@ -34,7 +34,10 @@ const RETRY_MS = 500;
 /** How often missing receipts are requested again before the head is processed without them, and the pause before, in ms. */
 const RECEIPT_TRIES = 3;
 const RECEIPT_MS = 100;
-/** Senders that are served in a row. If a builder has as many before it then, it takes those first, for this long at most, in ms. */
+/**
+ * Transactions that are served in a row, or one sender's. If a builder has as many before it then, it takes those first, for this long
+ * at most, in ms.
+ */
 const SERVED = 64;
 const PATIENCE_MS = 2_000;
 /** Answers that show that a builder has received a cancel. */
@@ -67,6 +70,8 @@ interface SenderRun {
 	readonly sender: string;
 	readonly client: string;
 	readonly worth: number;
+	/** How many of its transactions are looked at. */
+	readonly count: number;
 	readonly priority: "again" | "held";
 	readonly refresh: boolean;
 }
@@ -305,11 +310,12 @@ export class BlockLoop {
 		});
 		const until = clock.monotonic() + PATIENCE_MS;
 		let served = 0;
-		for (const { sender, priority, refresh } of due.inOrder()) {
+		for (const { sender, count, priority, refresh } of due.inOrder()) {
 			if (this.#stop.signal.aborted) return;
 			runner.run(sender, priority, refresh);
-			served += 1;
-			if (served % SERVED > 0) continue;
+			served += count;
+			if (served < SERVED) continue;
+			served = 0;
 			await nextTurn();
 			while (broadcaster.leastWaiting > SERVED && clock.monotonic() < until && !this.#isNextDue) {
 				await pause(clock, 1, this.#stop.signal);
@@ -334,7 +340,8 @@ export class BlockLoop {
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
 		const client = clientOf((ready[0] ?? waiting[0])?.transaction.submitterAddress ?? "");
 		const worth = next === null ? 0 : chainWorth(ready, next);
-		return { sender, client, worth, priority, refresh: moved || checked.includes(true) };
+		const count = ready.length + waiting.length;
+		return { sender, client, worth, count, priority, refresh: moved || checked.includes(true) };
 	}
 
 	/**

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import {
 	databaseUrlRow,
 	dataDirRow,
+	flag,
 	headerText,
 	integer,
 	oneOf,
@@ -143,6 +144,12 @@ export const RELAY_SETTINGS = {
 		"seconds, 1 to 86400",
 		"60",
 		integer(1, 86_400),
+	),
+	SIGNATURE_THREAD: optional(
+		"whether signatures are made and recovered in a thread of their own; where there is a second core unless set",
+		"true or false",
+		"false",
+		flag,
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,

@@ -101,10 +101,11 @@ export class CoreRole implements Component {
 
 /** In the order in which they start; they stop in reverse order. */
 function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger): readonly Component[] {
-	const { kv, transactions, fanout, market, runner, simulations, blobProofs, blockLoop } = parts;
+	const { kv, transactions, fanout, market, runner, simulations, blobProofs, work, blockLoop } = parts;
 	return [
 		sink("store", () => kv.close()),
 		blobProofs,
+		work,
 		sink("records", () => transactions.keeper.flush(true)),
 		sink("builders", () => fanout.close()),
 		{

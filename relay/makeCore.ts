@@ -1,9 +1,11 @@
 // Makes the parts that only the core has, and connects them in the order in which a transaction passes them. It contains no rules.
 
 import type { LookupFunction } from "node:net";
+import { availableParallelism } from "node:os";
 import type { Clock } from "../shared/clock.ts";
 import { BlobProofs } from "../shared/ethereum/blobProofs.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
+import { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Logger } from "../shared/log.ts";
@@ -95,11 +97,14 @@ export async function makeCore(
 	});
 	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ slot: slots }, { clock });
+	const threaded = config.SIGNATURE_THREAD ?? availableParallelism() > 1;
+	const work = new SignatureWork({ threaded }, { clock, log: log.child("signatures") });
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
 			clock,
 			lookup,
+			work,
 			maySend: () => kv.isHeld,
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
@@ -179,6 +184,7 @@ export async function makeCore(
 			tip,
 			onLaterHead,
 			blobProofs,
+			work,
 			clock,
 			onStep,
 			onOutcome(path, outcome, hash) {
@@ -270,6 +276,7 @@ export async function makeCore(
 			kv,
 			transactions,
 			blobProofs,
+			work,
 			simulations,
 			abilities,
 			fanout,

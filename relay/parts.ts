@@ -3,6 +3,7 @@
 import type { Background } from "../shared/background.ts";
 import type { Client } from "../shared/client.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
+import type { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import type { Slots } from "../shared/ethereum/slots.ts";
 import type { EventStreams } from "../shared/http/eventStreams.ts";
 import type { RateLimiter } from "../shared/http/rateLimit.ts";
@@ -72,6 +73,7 @@ export interface CoreParts {
 	readonly kv: SharedStore;
 	readonly transactions: Transactions;
 	readonly blobProofs: BlobProofs;
+	readonly work: SignatureWork;
 	readonly simulations: SimulationQueue;
 	readonly abilities: LearntAbilities;
 	readonly fanout: Fanout;

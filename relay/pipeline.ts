@@ -4,10 +4,12 @@
 import { clientOf } from "../shared/client.ts";
 import type { Clock } from "../shared/clock.ts";
 import type { BlobProofs } from "../shared/ethereum/blobProofs.ts";
+import type { SignatureWork } from "../shared/ethereum/signatureWork.ts";
 import {
 	type DecodedTransaction,
 	type DecodeReason,
 	decodeTransaction,
+	decodeTransactionBy,
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import {
@@ -51,6 +53,7 @@ export interface PipelineDependencies {
 	/** For the admission: called when the node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
+	readonly work: Pick<SignatureWork, "recover">;
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
 	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
@@ -76,9 +79,11 @@ export class Pipeline {
 
 	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { transactions, onOutcome, clock, onStep } = this.#deps;
+		const { transactions, work, onOutcome, clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
-		const decoded = decodeTransaction(submission.raw, submission.recovered);
+		const { raw, recovered } = submission;
+		const decoding = recovered ? decodeTransaction(raw, recovered) : decodeTransactionBy(work.recover, raw);
+		const decoded = decoding instanceof Promise ? await decoding : decoding;
 		onStep("decode", (clock.monotonic() - begun) / 1000);
 		const hash = decoded.ok ? decoded.tx.hash : null;
 		try {

@@ -1,9 +1,8 @@
 // Requests to one builder: bundles, private transactions and cancels in the dialect of its row in BUILDERS, signed with the
 // relay's key. Builders answer in many ways, so answers are classified here.
 
-import { createHash } from "node:crypto";
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
-import { createBodySigner, keccak256 } from "../../shared/ethereum/signatures.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type JsonRpcClientDependencies, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -127,43 +126,27 @@ export interface SignedBody {
 	readonly signature: string;
 }
 
+/** The body of a request that makes `call`. */
+export function bodyOf({ method, params }: BuilderCall): Buffer {
+	const [raw] = params;
+	// A private transaction is one text of hex digits, in which JSON would look for what to escape.
+	const text = params.length === 1 && typeof raw === "string" ? `["${raw}"]` : JSON.stringify(params);
+	// ASCII alone: methods, hex, and names of fields.
+	return Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${text}}`, "latin1");
+}
+
 const UUID_BYTES = 16;
 
-export type Identity = ReturnType<typeof createIdentity>;
-
-/** The relay's identity by its private key (0x hex): signs bodies and derives the identifiers of bundles. Nothing else sees the key. */
-export function createIdentity(signingKey: string) {
-	const signer = createBodySigner(signingKey);
-	return {
-		/**
-		 * The bundle identifier for `name`: a UUIDv4 (RFC 9562) derived from the name and the relay's key. So it is the same
-		 * after a restart, and a searcher who knows the name can't guess it.
-		 */
-		uuid(name: string): string {
-			const bytes = Buffer.from(keccak256(Buffer.from(`${name} ${signingKey}`))).subarray(0, UUID_BYTES);
-			bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-			bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-			const hex = bytes.toString("hex");
-			return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join(
-				"-",
-			);
-		},
-		/** Returns a function that signs the calls of one fan-out to `builders` builders; identical bodies are signed once. */
-		signing(builders: number): (call: BuilderCall) => SignedBody {
-			// Keyed by digest, because the bodies would stay in memory until the slowest builder got its own.
-			const signatures = new Map<string, string>();
-			return (call) => {
-				const body = Buffer.from(
-					JSON.stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: call.params }),
-				);
-				if (builders === 1) return { body, signature: signer.sign(body) };
-				const digest = createHash("sha256").update(body).digest("base64");
-				const signature = signatures.get(digest) ?? signer.sign(body);
-				signatures.set(digest, signature);
-				return { body, signature };
-			};
-		},
-	};
+/**
+ * The bundle identifier for `name`: a UUIDv4 (RFC 9562) derived from the name and the relay's private key. So it is the same
+ * after a restart, and a searcher who knows the name can't guess it.
+ */
+export function bundleUuid(name: string, signingKey: string): string {
+	const bytes = Buffer.from(keccak256(Buffer.from(`${name} ${signingKey}`))).subarray(0, UUID_BYTES);
+	bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+	bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+	const hex = bytes.toString("hex");
+	return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
 /** Deadline for one request to a builder, in ms: after that its block is nearly built. */
@@ -184,11 +167,19 @@ export interface BuilderClientDependencies extends JsonRpcClientDependencies {
 	readonly log: Logger;
 }
 
+interface Judged {
+	readonly status: number;
+	readonly text: string;
+	readonly answer: DeliveryAnswer;
+}
+
 /** Sends bodies to one builder. */
 export class BuilderClient {
 	readonly #name: string;
 	readonly #client: JsonRpcClient;
 	readonly #log: Logger;
+	/** Its last answer. */
+	#judged: Judged = { status: 0, text: "", answer: "failed" };
 	/** What was last told of it in the log; null while it answers. */
 	#told: string | null = null;
 
@@ -231,7 +222,10 @@ export class BuilderClient {
 				BUILDER_TIMEOUT_MS,
 				checks,
 			);
-			const answer = judge(status, text);
+			// Most answers of a builder are the same.
+			if (status !== this.#judged.status || text !== this.#judged.text)
+				this.#judged = { status, text, answer: judge(status, text) };
+			const { answer } = this.#judged;
 			this.#tell(answer === "failed" ? symptom : null);
 			return answer;
 		} catch (thrown) {

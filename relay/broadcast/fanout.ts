@@ -3,6 +3,7 @@
 
 import { clientOf } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { SignatureWork } from "../../shared/ethereum/signatureWork.ts";
 import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
@@ -11,19 +12,19 @@ import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
 import type { DeliveryAnswer, DeliveryKind, TxEvent } from "../domain/events.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
+import { BodySignatures } from "./bodySignatures.ts";
 import {
 	BUILDER_CONNECTIONS,
 	type BuilderCall,
 	BuilderClient,
 	type BuilderClientDependencies,
+	bodyOf,
 	bundleCall,
+	bundleUuid,
 	cancelBundleCalls,
 	cancelPrivateCalls,
-	createIdentity,
-	type Identity,
 	privateCall,
 	refundTerms,
-	type SignedBody,
 } from "./builderClient.ts";
 import { Lane, type LaneItem } from "./lane.ts";
 
@@ -36,6 +37,7 @@ export interface FanoutOptions {
 }
 
 export interface FanoutDependencies extends BuilderClientDependencies {
+	readonly work: Pick<SignatureWork, "sign">;
 	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
 	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
@@ -48,6 +50,9 @@ interface Builder {
 	readonly client: BuilderClient;
 	readonly lane: Lane;
 }
+
+/** As many as may wait in a lane. */
+const KEPT_SIGNATURES = 100_000;
 
 /** A bundle that was sent to a builder, as far as a later cancel needs it. */
 interface SentBundle extends Pick<LaneItem, "client" | "isPlain"> {
@@ -89,7 +94,8 @@ export type BundleSender = Pick<Fanout, "cancelBundle" | "names" | "sendBundle" 
 export class Fanout {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
-	readonly #identity: Identity;
+	/** The identifier of a bundle by its name. */
+	readonly #uuid: (name: string) => string;
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
@@ -103,7 +109,9 @@ export class Fanout {
 			all: options.builders.map((row) => row.name),
 			fullPrivacy: trusted.map((row) => row.name),
 		};
-		this.#identity = createIdentity(options.signingKey);
+		const { signingKey } = options;
+		this.#uuid = (name) => bundleUuid(name, signingKey);
+		const signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
 		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
@@ -112,7 +120,12 @@ export class Fanout {
 				const client = new BuilderClient(row, dependencies);
 				const lane = new Lane(
 					{ capacity: options.laneCapacity, concurrency: BUILDER_CONNECTIONS },
-					{ send: client.send.bind(client), maySend: dependencies.maySend, clock: dependencies.clock },
+					{
+						sign: signatures.sign.bind(signatures),
+						send: client.send.bind(client),
+						maySend: dependencies.maySend,
+						clock: dependencies.clock,
+					},
 				);
 				return [row.name, { row, client, lane }];
 			}),
@@ -129,20 +142,20 @@ export class Fanout {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
-		const uuid = kind === "bundle" ? this.#identity.uuid(targetName(tx.hash)) : "";
-		const bundle = targetBundle(dispatch);
-		const signed = this.#identity.signing(builders.length);
+		const bundle = kind === "bundle" ? targetBundle(dispatch) : null;
+		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
+		const client = clientOf(transaction.submitterAddress);
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.push({
 				key: tx.from,
 				subject: tx.hash,
-				client: bundle.client,
+				client,
 				worth,
 				isPlain: false,
 				block,
 				urgent: false,
 				make() {
-					return signed(kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock));
+					return bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid));
 				},
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});
@@ -154,12 +167,11 @@ export class Fanout {
 		const { tx, path } = transaction;
 		const client = clientOf(transaction.submitterAddress);
 		const isBundle = policyOf(path).form === "bundle";
-		const uuid = isBundle ? this.#identity.uuid(targetName(tx.hash)) : "";
-		const signed = this.#identity.signing(builders.length);
+		const uuid = isBundle ? this.#uuid(targetName(tx.hash)) : "";
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
-			pushCancels(lane, calls, signed, {
+			pushCancels(lane, calls, {
 				answered: this.#answered.bind(this, transaction, row.name, "cancel", block),
 				key: tx.from,
 				subject: tx.hash,
@@ -187,8 +199,7 @@ export class Fanout {
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
 		const key = laneKey(name);
-		const uuid = this.#identity.uuid(key);
-		const signed = this.#identity.signing(recipients.length);
+		const uuid = this.#uuid(key);
 		const sent = this.#sent;
 		for (const { row, lane } of recipients) {
 			lane.push({
@@ -199,10 +210,10 @@ export class Fanout {
 				isPlain,
 				block,
 				urgent: false,
-				make() {
+				make: () => bodyOf(bundleCall(row, bundle, uuid)),
+				begins() {
 					sent.set(sentKey(row, name), { block, client, isPlain });
 					onSend();
-					return signed(bundleCall(row, bundle, uuid));
 				},
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle"),
 			});
@@ -213,15 +224,14 @@ export class Fanout {
 	/** Queues the cancel of the bundle `name` at those of `builders` that were sent it; does not wait. */
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
 		const key = laneKey(name);
-		const uuid = this.#identity.uuid(key);
-		const signed = this.#identity.signing(builders.length);
+		const uuid = this.#uuid(key);
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(key, name);
 			// Never sent, so the builder has nothing to cancel.
 			const sent = this.#sent.get(sentKey(row, name));
 			if (sent === undefined) continue;
 			this.#sent.delete(sentKey(row, name));
-			pushCancels(lane, cancelBundleCalls(row, uuid, block), signed, {
+			pushCancels(lane, cancelBundleCalls(row, uuid, block), {
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
 				key,
 				subject: name,
@@ -308,10 +318,9 @@ export class Fanout {
 function pushCancels(
 	lane: Lane,
 	calls: readonly BuilderCall[],
-	signed: (call: BuilderCall) => SignedBody,
 	item: Omit<LaneItem, "make" | "urgent">,
 ): void {
-	for (const call of calls) lane.push({ ...item, make: () => signed(call), urgent: true });
+	for (const call of calls) lane.push({ ...item, make: () => bodyOf(call), urgent: true });
 }
 
 /** A bundle's lane key, from which its identifier is derived. It can't equal a sender's address or a target's name. */

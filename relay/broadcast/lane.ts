@@ -25,8 +25,10 @@ export interface LaneItem {
 	readonly block: number;
 	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
-	/** Builds the request right before it is sent, so that waiting items use little memory. */
-	readonly make: () => { body: Buffer; signature: string };
+	/** Builds the body right before it is sent, so that waiting items use little memory. */
+	readonly make: () => Buffer;
+	/** Called right before it is sent. */
+	readonly begins?: () => void;
 	/** Called once; with `unsent` if it was never sent. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
 }
@@ -42,6 +44,8 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
+	/** The signature of a body, which may take some turns of the event loop. */
+	readonly sign: (body: Buffer) => string | Promise<string>;
 	readonly send: (body: Buffer, signature: string, rights: SendChecks) => Promise<DeliveryAnswer>;
 	/** Checked before each item that is not urgent; if false, the item is answered `unsent`. */
 	readonly maySend: () => boolean;
@@ -114,15 +118,16 @@ export class Lane {
 
 	/** Items that wait or are in flight. */
 	get depth(): number {
-		return this.#allShares.reduce(
-			(sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken,
-			this.#inFlight,
-		);
+		const { waiting: users, cancels: usersCancels } = this.#users;
+		const { waiting: searchers, cancels: searchersCancels } = this.#searchers;
+		return this.#inFlight + users.taken + usersCancels.taken + searchers.taken + searchersCancels.taken;
 	}
 
 	/** How full its fullest share is. */
 	get fullness(): Fullness {
-		return fullest(this.#allShares.flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]));
+		return fullest(
+			[this.#users, this.#searchers].flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]),
+		);
 	}
 
 	/** Queues an item. A waiting item of the same subject is answered `unsent`, and one in flight is not retried. */
@@ -172,10 +177,6 @@ export class Lane {
 		const queue: Queue = { key, waiting: [], sending: null, job: null };
 		this.#queues.set(key, queue);
 		return queue;
-	}
-
-	get #allShares(): readonly WaitingShares[] {
-		return [this.#users, this.#searchers];
 	}
 
 	#shares(item: LaneItem): Shares {
@@ -243,11 +244,16 @@ export class Lane {
 		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
-		const { send, clock } = this.#deps;
-		if (!item.urgent) this.#sentFor.set(item.subject, item.block);
-		const { body, signature } = item.make();
+		const { sign, send, clock } = this.#deps;
+		const body = item.make();
+		const signed = sign(body);
+		const signature = typeof signed === "string" ? signed : await signed;
+		// It may have been withdrawn while it was signed.
+		const maySend = typeof signed === "string" || (!sending.isWithdrawn && this.#maySend(item));
+		if (maySend) item.begins?.();
+		if (maySend && !item.urgent) this.#sentFor.set(item.subject, item.block);
 		const begun = clock.monotonic();
-		const answer = await send(body, signature, sending);
+		const answer = maySend ? await send(body, signature, sending) : "unsent";
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		queue.sending = null;

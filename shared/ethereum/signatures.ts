@@ -39,7 +39,8 @@ export function addressOfPublicKey(publicKey: Uint8Array): string {
 	return `0x${keccak256(publicKey.subarray(1)).toString("hex", 12)}`;
 }
 
-function hex32(value: bigint): string {
+/** 64 digits. */
+export function hex32(value: bigint): string {
 	return value.toString(16).padStart(64, "0");
 }
 
@@ -57,6 +58,17 @@ export function keccak256(...parts: readonly Uint8Array[]): Buffer {
 	hasher._finalized = false;
 	for (const part of parts) hasher.update(asBuffer(part));
 	return hasher.digest();
+}
+
+/** A signature of 32 bytes: r and s, and which of the two keys that fit has signed. */
+export interface HashSignature {
+	readonly signature: Uint8Array;
+	readonly recid: number;
+}
+
+/** Signs 32 bytes with a key of 32 bytes. */
+export function signHash(hash: Uint8Array, secret: Uint8Array): HashSignature {
+	return secp256k1.ecdsaSign(hash, secret);
 }
 
 /** The result of checking a header; `address` is lower-case. */
@@ -95,11 +107,13 @@ export function createBodySigner(key: string): BodySigner {
 	const address = addressOfKey(key);
 	return {
 		address,
-		sign(body) {
-			const { signature, recid } = secp256k1.ecdsaSign(bodyHash(body), secret);
-			return `${address}:${bytesToHex(signature)}${recid === 0 ? "1b" : "1c"}`;
-		},
+		sign: (body) => bodyHeader(address, signHash(bodyHash(body), secret)),
 	};
+}
+
+/** The header's value for the signature of what {@link signedOf} has made of a body. */
+export function bodyHeader(address: string, { signature, recid }: HashSignature): string {
+	return `${address}:${bytesToHex(signature)}${recid === 0 ? "1b" : "1c"}`;
 }
 
 /**
@@ -126,11 +140,16 @@ const PREFIX = Buffer.from("\x19Ethereum Signed Message:\n66", "latin1");
 
 function bodyHash(body: Uint8Array | string): Buffer {
 	const bytes = typeof body === "string" ? Buffer.from(body, "utf8") : asBuffer(body);
-	return keccak256(PREFIX, Buffer.from(bytesToHex(keccak256(bytes)), "latin1"));
+	return signedOf(keccak256(bytes));
 }
 
-/** Throws without quoting the key. */
-function keyBytes(key: string): Buffer {
+/** The 32 bytes that are signed for a body with this Keccak-256 hash. */
+export function signedOf(hash: Uint8Array): Buffer {
+	return keccak256(PREFIX, Buffer.from(bytesToHex(hash), "latin1"));
+}
+
+/** The 32 bytes of a key of `0x` and 64 digits. Throws without quoting it. */
+export function keyBytes(key: string): Buffer {
 	const bytes = hexToBytes(key);
 	if (bytes === null || bytes.length !== 32 || !secp256k1.privateKeyVerify(bytes)) {
 		throw new TypeError("a signing key is 0x and 64 hex digits, within the order of secp256k1");

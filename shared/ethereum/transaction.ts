@@ -61,42 +61,71 @@ interface DecodeFailure {
 	readonly message: string;
 }
 
-type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
+export type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
 
 /**
  * Decodes one signed transaction and recovers its sender. Never throws. `raw` must not be changed afterwards, since the result
  * has views of it. `recovered`: if somebody who is believed has done that already.
  */
 export function decodeTransaction(raw: Uint8Array, recovered: Recovered | null = null): Decoded {
+	const read = readTransaction(raw);
+	if ("ok" in read) return read;
+	if (recovered !== null) return finish(read, recovered.from, recovered.hash);
+	const { yParity, r, s } = read.payload.fields;
+	return finish(read, recoverAddress(signingHash(read.raw, read.payload), yParity, r, s));
+}
+
+/** As {@link decodeTransaction}; `recover` recovers the sender as {@link recoverAddress} does, at once or later. */
+export function decodeTransactionBy(
+	recover: (hash: Buffer, yParity: 0 | 1, r: bigint, s: bigint) => string | null | Promise<string | null>,
+	raw: Uint8Array,
+): Decoded | Promise<Decoded> {
+	const read = readTransaction(raw);
+	if ("ok" in read) return read;
+	const { yParity, r, s } = read.payload.fields;
+	const from = recover(signingHash(read.raw, read.payload), yParity, r, s);
+	return from instanceof Promise ? from.then((address) => finish(read, address)) : finish(read, from);
+}
+
+/** A well-formed transaction with a canonical signature. */
+interface ReadTransaction {
+	readonly raw: Buffer;
+	readonly payload: ReadPayload;
+	/** What its hash is of; for a blob transaction without its type byte. */
+	readonly hashed: Buffer;
+	readonly sidecar: SidecarSummary | null;
+}
+
+function readTransaction(raw: Uint8Array): ReadTransaction | DecodeFailure {
 	const bytes = asBuffer(raw);
 	const first = bytes[0];
 	if (first === undefined) return failure("rlp", "rlp: empty input");
 	const isKnown = first >= 0x80 || (first >= 1 && first <= 4);
 	// Decoding a megabyte would block the event loop for tens of milliseconds.
 	if (isKnown && first !== 3 && bytes.length > MAX_PLAIN_BYTES) return oversized(bytes.length);
-	if (first >= 0x80) return decodePlain(bytes, 0, recovered);
+	if (first >= 0x80) return readPlain(bytes, 0);
 	switch (first) {
 		case 1:
 		case 2:
 		case 4:
-			return decodePlain(bytes, first, recovered);
+			return readPlain(bytes, first);
 		case 3:
-			return decodeBlob(bytes, recovered);
+			return readBlob(bytes);
 		default:
 			return failure("unsupportedType", "transaction type not supported");
 	}
 }
 
-function decodePlain(bytes: Buffer, type: 0 | 1 | 2 | 4, recovered: Recovered | null): Decoded {
+function readPlain(bytes: Buffer, type: 0 | 1 | 2 | 4): ReadTransaction | DecodeFailure {
 	const reader = new RlpReader(bytes, type === 0 ? 0 : 1);
 	const payload = readPayload(reader, type);
 	reader.close();
 	if (reader.fault !== null) return failure("rlp", `rlp: ${reader.fault}`);
-	return finish(bytes, payload, { hashed: bytes, sidecar: null, recovered });
+	return checked({ raw: bytes, payload, hashed: bytes, sidecar: null });
 }
 
 /** The network form: the payload and its sidecar in one list. https://eips.ethereum.org/EIPS/eip-4844#networking */
-function decodeBlob(bytes: Buffer, recovered: Recovered | null): Decoded {
+function readBlob(bytes: Buffer): ReadTransaction | DecodeFailure {
 	const reader = new RlpReader(bytes, 1);
 	const outerEnd = reader.openList("blob transaction");
 	if (reader.fault === null && !reader.nextIsList()) return rejectBareBlob(bytes);
@@ -115,11 +144,11 @@ function decodeBlob(bytes: Buffer, recovered: Recovered | null): Decoded {
 		blobCount: sidecar.blobs.length,
 	} as const;
 	const hashed = bytes.subarray(start, end);
-	return finish(bytes, payload, { hashed, sidecar: summary, recovered });
+	return checked({ raw: bytes, payload, hashed, sidecar: summary });
 }
 
 /** A blob transaction without its blobs, as in blocks: no builder could include it. */
-function rejectBareBlob(bytes: Buffer): Decoded {
+function rejectBareBlob(bytes: Buffer): DecodeFailure {
 	const reader = new RlpReader(bytes, 1);
 	readPayload(reader, 3);
 	reader.close();
@@ -127,35 +156,28 @@ function rejectBareBlob(bytes: Buffer): Decoded {
 	return failure("missingBlobSidecar", "missing blob sidecar");
 }
 
-/** Checks the signature and makes the result for a well-formed payload. */
-function finish(
-	raw: Buffer,
-	payload: ReadPayload,
-	{
-		hashed,
-		sidecar,
-		recovered,
-	}: {
-		readonly hashed: Buffer;
-		readonly sidecar: SidecarSummary | null;
-		readonly recovered: Recovered | null;
-	},
-): Decoded {
-	const { fields } = payload;
-	const { type, v, yParity, r, s } = fields;
+/** Checks the form of its signature. */
+function checked(read: ReadTransaction): ReadTransaction | DecodeFailure {
+	const { type, v, r, s } = read.payload.fields;
 	if (!isCanonicalSignature(r, s)) return INVALID_SIGNATURE;
 	if (type === 0 && (v <= 1n || v === 27n || v === 28n)) {
 		return failure("notReplayProtected", "only replay-protected (EIP-155) transactions allowed over RPC");
 	}
-	if (type === 0 ? v < 35n : v > 1n) return INVALID_SIGNATURE;
-	const from = recovered?.from ?? recoverAddress(signingHash(raw, payload), yParity, r, s);
+	return (type === 0 ? v < 35n : v > 1n) ? INVALID_SIGNATURE : read;
+}
+
+/** Makes the result; `from` is null where there is no such signature. `knownHash`: where it need not be computed. */
+function finish(
+	{ raw, payload: { fields }, hashed, sidecar }: ReadTransaction,
+	from: string | null,
+	knownHash?: string,
+): Decoded {
 	if (from === null) return INVALID_SIGNATURE;
-	// For a blob transaction `hashed` is the payload without its type byte.
 	const hash =
-		recovered?.hash ?? bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
+		knownHash ?? bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
 	// One literal: a spread costs 6 µs, and properties that are added later make every read of the object slow.
 	const tx: DecodedTransaction = {
-		type,
+		type: fields.type,
 		chainId: fields.chainId,
 		nonce: fields.nonce,
 		gasLimit: fields.gasLimit,
@@ -169,10 +191,10 @@ function finish(
 		maxFeePerBlobGas: fields.maxFeePerBlobGas,
 		blobVersionedHashes: fields.blobVersionedHashes,
 		authorizationList: fields.authorizationList,
-		v,
-		yParity,
-		r,
-		s,
+		v: fields.v,
+		yParity: fields.yParity,
+		r: fields.r,
+		s: fields.s,
 		hash,
 		from,
 		raw,

@@ -4,7 +4,7 @@
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { startDevChain } from "../devnet/devChain.ts";
 import { rawTransaction } from "../support/txFactory.ts";
 import {
 	benchAccounts,
@@ -14,6 +14,7 @@ import {
 	fund,
 	load,
 	median,
+	nextHead,
 	startRelay,
 	submissionOf,
 } from "./load.ts";
@@ -76,12 +77,6 @@ export async function benchHeads(): Promise<readonly Figure[]> {
 
 function ms(values: readonly number[]): string {
 	return `${median(values).toFixed(0)} ms`;
-}
-
-/** An empty block. */
-async function nextHead(chain: DevChain): Promise<void> {
-	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };
-	await chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + chain.slotSeconds }]);
 }
 
 /** A builder that takes everything, and notes when. */

@@ -135,6 +135,12 @@ export async function send(
 	return { seconds, count: bodies.length };
 }
 
+/** An empty block. */
+export async function nextHead(chain: DevChain): Promise<void> {
+	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };
+	await chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + chain.slotSeconds }]);
+}
+
 /** Resolves when nothing waits for the builder any more. */
 export async function delivered(relay: Relay): Promise<void> {
 	for (;;) {
@@ -145,15 +151,21 @@ export async function delivered(relay: Relay): Promise<void> {
 }
 
 /** A builder that takes everything: its own speed must not be measured. */
-export async function startSink(): Promise<{ url: string; stop(): Promise<void> }> {
+export async function startSink() {
+	let count = 0;
 	const answer = JSON.stringify({ jsonrpc: "2.0", id: 1, result: null });
 	const server = createServer((request, response) => {
-		request.resume().on("end", () => response.end(answer));
+		request.resume().on("end", () => {
+			count += 1;
+			response.end(answer);
+		});
 	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-		stop: () => {
+		/** Requests so far. */
+		count: () => count,
+		stop: (): Promise<void> => {
 			server.closeAllConnections();
 			return new Promise((resolve) => server.close(() => resolve()));
 		},

@@ -4,6 +4,7 @@
 
 import { writeFileSync } from "node:fs";
 import { benchBoost } from "./boost.ts";
+import { benchHeadGrowth } from "./headGrowth.ts";
 import { benchHeads } from "./heads.ts";
 import type { Figure } from "./load.ts";
 import { plotOf } from "./plot.ts";
@@ -13,7 +14,7 @@ import { benchEngines, benchSubmissions } from "./submissions.ts";
 const DOCUMENTS = new URL("../../docs/", import.meta.url);
 
 const figures: Figure[] = [];
-for (const bench of [benchSubmissions, benchEngines, benchHeads, benchBoost, benchScale]) {
+for (const bench of [benchSubmissions, benchEngines, benchHeads, benchHeadGrowth, benchBoost, benchScale]) {
 	for (const figure of await bench()) {
 		figures.push(figure);
 		process.stdout.write(`${figure.name.padEnd(64)} ${figure.value.padStart(10)}\n`);

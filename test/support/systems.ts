@@ -218,6 +218,8 @@ async function startSurroundings(
 		RATE_LIMIT_RPS: "0",
 		METRICS_TOKEN,
 		MAX_HEAD_AGE_S: "86400",
+		// One thread for each of hundreds of relays takes longer than what it does.
+		SIGNATURE_THREAD: "false",
 		...options.env,
 	};
 	const end = async (): Promise<void> => {
@@ -236,7 +238,7 @@ const DELIVERED_MS = 10_000;
 export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	const { end, ...surroundings } = await startSurroundings({
 		...options,
-		env: { LOG_LEVEL: "info", ...options.env },
+		env: { LOG_LEVEL: "info", SIGNATURE_THREAD: "true", ...options.env },
 	});
 	const { builder, env } = surroundings;
 	const relays: LaunchedRelay[] = [];

@@ -91,6 +91,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	RATE_LIMIT_RPS: ["-1", "fast"],
 	POOL_MAX_BYTES: ["33554431", "256MiB"],
 	MAX_HEAD_AGE_S: ["0", "86401"],
+	SIGNATURE_THREAD: ["yes", "1"],
 	SIGNATURE_HIDING: ["never", "Always"],
 	LOG_LEVEL: ["verbose", "INFO"],
 };

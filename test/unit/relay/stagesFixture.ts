@@ -16,6 +16,7 @@ import type { RecordsReader } from "../../../relay/transactions/records.ts";
 import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { BlobProofs } from "../../../shared/ethereum/blobProofs.ts";
+import { recoverAddress } from "../../../shared/ethereum/signatures.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { PRAGUE } from "../../support/forks.ts";
@@ -222,6 +223,7 @@ export class StagesFixture {
 				onLaterHead: () => {},
 				onOutcome: () => {},
 				blobProofs: new BlobProofs({}, { clock }),
+				work: { recover: recoverAddress },
 			},
 		);
 		this.loop = new BlockLoop(

@@ -5,10 +5,11 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
-import { Fanout } from "../../../../relay/broadcast/fanout.ts";
+import { Fanout, type FanoutDependencies } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { signHash } from "../../../../shared/ethereum/signatures.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
@@ -38,7 +39,7 @@ export function fanoutFixtures() {
 	};
 	const fixture = (
 		rows: readonly BuilderRow[],
-		options: { key?: string; capacity?: number } = {},
+		options: { key?: string; capacity?: number; work?: FanoutDependencies["work"] } = {},
 	): FanoutFixture => {
 		const noted: string[] = [];
 		const fanout = new Fanout(
@@ -46,6 +47,7 @@ export function fanoutFixtures() {
 			{
 				delivered: () => {},
 				...{ clock: systemClock, log: silentLogger, maySend: () => true },
+				work: options.work ?? { sign: signHash },
 				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
 			},
 		);

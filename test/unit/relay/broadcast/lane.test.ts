@@ -17,8 +17,15 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const open = new Map<string, (answer: DeliveryAnswer) => void>();
 	const mayRepeat = new Map<string, () => boolean>();
 	const held = { is: true };
+	/** Names of what is signed later, each with what gives the signature. */
+	const signing = new Map<string, (() => void) | null>();
 	const lane = new Lane(options, {
 		clock,
+		sign(body) {
+			const name = String(body);
+			if (!signing.has(name)) return `signed ${name}`;
+			return new Promise((resolve) => signing.set(name, () => resolve(`signed ${name}`)));
+		},
 		maySend: () => held.is,
 		send: (body, signature, rights) => {
 			const name = String(body);
@@ -35,7 +42,7 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 		const key = isPlain || subject.includes("/") ? subject : client;
 		lane.push({
 			...{ key, subject, client, isPlain, block, urgent: name.startsWith("cancel ") },
-			make: () => ({ body: Buffer.from(name), signature: `signed ${name}` }),
+			make: () => Buffer.from(name),
 			answered: (answer) => answers.push([name, answer]),
 			...more,
 		});
@@ -56,7 +63,7 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	};
 	const unsent = () => answers.filter(([, how]) => how === "unsent").map(([name]) => name);
 	const repeats = (name: string) => mayRepeat.get(name)?.();
-	return { lane, push, answer, drain, sent, unsent, repeats, clock, held };
+	return { lane, push, answer, drain, sent, unsent, repeats, clock, held, signing };
 }
 
 interface Row {
@@ -215,6 +222,37 @@ test("what is withdrawn is not sent, is answered unsent, makes room, and can be 
 	assert.deepEqual([unsent(), lane.depth], [["a2"], 4]);
 	push("a2", 102);
 	assert.deepEqual(await drain(), ["a1", "cancel a2", "b1", "a3", "a2"]);
+});
+
+test("what must not go out any more when its signature comes is answered unsent; its cancel goes out behind it", async () => {
+	const { push, unsent, lane, sent, clock, held, signing, drain } = fixture({
+		capacity: 100,
+		concurrency: 8,
+	});
+	const begun: string[] = [];
+	for (const name of ["a1", "b1", "c1", "d1", "cancel e1", "f1"]) {
+		signing.set(name, null);
+		push(name, name === "c1" ? 101 : 102, { begins: () => begun.push(name) });
+	}
+	lane.withdraw("a", "a1");
+	push("cancel a1", 102);
+	push("b1", 102);
+	lane.setHead(101);
+	const sign = async (...names: readonly string[]) => {
+		for (const name of names) signing.get(name)?.();
+		signing.clear();
+		await clock.advance(0);
+	};
+	assert.deepEqual([sent, unsent(), begun, lane.depth], [[], [], [], 8]);
+	held.is = false;
+	const waiting = signing.get("f1") ?? null;
+	await sign("a1", "b1", "c1", "d1", "cancel e1");
+	assert.deepEqual([unsent(), begun], [["a1", "b1", "c1", "d1", "b1"], ["cancel e1"]]);
+	held.is = true;
+	waiting?.();
+	await clock.advance(0);
+	assert.deepEqual(begun, ["cancel e1", "f1"]);
+	assert.deepEqual(await drain(), ["cancel e1", "cancel a1", "f1"]);
 });
 
 test("what waits for the head or an earlier block is answered unsent; cancels are sent", async () => {

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { chainWorth, DearestFirst } from "../../../../relay/domain/dearestFirst.ts";
 import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
@@ -121,5 +122,35 @@ scenario(
 		await fixture.clock.advance(5_000);
 		await Promise.all([second, third]);
 		assert.ok(isSent(2 * count));
+	},
+);
+
+scenario(
+	"a head is worked off in turns of the event loop, however many transactions a sender has",
+	async (fixture) => {
+		const [senders, each] = [6, 60];
+		for (let i = 0; i < senders; i += 1) {
+			const by = testAccount(100 + i);
+			const fees = { maxFeePerGas: 1_000 * GWEI, path: "nochecks" } as const;
+			await fixture.take(
+				...Array.from({ length: each }, (_, nonce) => privateTransaction({ by, nonce, ...fees })),
+			);
+		}
+		fixture.builders.take();
+		let isOver = false;
+		const block = fixture.block().then(() => {
+			isOver = true;
+		});
+		const turns: number[] = [];
+		while (!isOver) {
+			await nextTurn();
+			turns.push(fixture.builders.take().length);
+		}
+		await block;
+		assert.equal(
+			turns.reduce((sum, count) => sum + count, 0),
+			senders * each,
+		);
+		assert.ok(Math.max(...turns) <= 2 * 64, `${turns}`);
 	},
 );

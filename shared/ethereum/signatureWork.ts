@@ -1,0 +1,202 @@
+// Recovers and makes signatures in a thread of its own, where the machine has a core for it: half of what a submission and its
+// deliveries take is that. What is asked for in one turn of the event loop goes to the thread in one batch; results come in the order
+// of the questions, so that who came first goes on first. Without a thread, and whenever it is not there, all is done at once here.
+
+import { Worker } from "node:worker_threads";
+import type { Clock, Timer } from "../clock.ts";
+import type { Component } from "../lifecycle.ts";
+import { type Logger, safeError } from "../log.ts";
+import { asBuffer } from "./hex.ts";
+import { type HashSignature, hex32, recoverAddress, signHash } from "./signatures.ts";
+
+export interface SignatureWorkOptions {
+	/** Whether to use a thread. */
+	readonly threaded: boolean;
+	/** Another thread than the usual one. */
+	readonly thread?: URL;
+}
+
+export interface SignatureWorkDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** At once, where there is no thread. */
+export type Result<T> = T | Promise<T>;
+
+/** A question: whether to sign or the parity of a recovery, the hash, r and s. An answer: 0 for none, and its bytes. */
+const LAYOUT = { INPUT_BYTES: 97, OUTPUT_BYTES: 65, SIGN: 2 } as const;
+const { INPUT_BYTES, OUTPUT_BYTES, SIGN } = LAYOUT;
+/** So few take no longer here than it takes to ask the thread. */
+const FEW = 2;
+/** Questions of one batch, which take the thread some 4 ms, and batches that it has at a time: one to go on with. */
+const BATCH = 64;
+const BATCHES = 2;
+/** When a thread that does not answer is given up, and how long after its end another is started, in ms. */
+const PATIENCE_MS = 2_000;
+const PAUSE_MS = 10_000;
+
+const THREAD = new URL("./signatureThread.mjs", import.meta.url);
+
+/** What waits for the thread. */
+interface Question {
+	/** Writes the question. */
+	readonly write: (input: Buffer) => void;
+	/** Resolves with what the thread has answered. */
+	readonly read: (output: Buffer) => void;
+	/** Answers it here. */
+	readonly answer: () => void;
+}
+
+export class SignatureWork implements Component {
+	readonly name = "signatures";
+	readonly #deps: SignatureWorkDependencies;
+	#threaded: boolean;
+	readonly #thread: URL;
+	#worker: Worker | null = null;
+	#isReady = false;
+	/** What the next batches are made of. */
+	#waiting: Question[] = [];
+	/** The batches that the thread has, oldest first. */
+	readonly #batches: (readonly Question[])[] = [];
+	#isFlushDue = false;
+	/** Gives the thread up; null while it has nothing to do. */
+	#patience: Timer | null = null;
+	/** Starts another one. */
+	#pause: Timer | null = null;
+
+	constructor({ threaded, thread = THREAD }: SignatureWorkOptions, dependencies: SignatureWorkDependencies) {
+		this.#deps = dependencies;
+		this.#threaded = threaded;
+		this.#thread = thread;
+	}
+
+	async start(): Promise<void> {
+		if (this.#threaded) this.#startThread();
+	}
+
+	/** Ends the thread: what it has not done is done here. */
+	async stop(): Promise<void> {
+		this.#threaded = false;
+		this.#pause?.cancel();
+		await this.#worker?.terminate();
+	}
+
+	/** As {@link recoverAddress}. */
+	readonly recover = (hash: Uint8Array, yParity: 0 | 1, r: bigint, s: bigint): Result<string | null> => {
+		if (this.#isHere) return recoverAddress(hash, yParity, r, s);
+		return new Promise((resolve) =>
+			this.#ask({
+				write(input) {
+					input[0] = yParity;
+					input.set(hash, 1);
+					input.write(hex32(r) + hex32(s), 33, "hex");
+				},
+				read: (output) => resolve(output[0] === 0 ? null : `0x${output.toString("hex", 1, 21)}`),
+				answer: () => resolve(recoverAddress(hash, yParity, r, s)),
+			}),
+		);
+	};
+
+	/** As {@link signHash}. */
+	sign(hash: Uint8Array, secret: Uint8Array): Result<HashSignature> {
+		if (this.#isHere) return signHash(hash, secret);
+		return new Promise((resolve) =>
+			this.#ask({
+				write(input) {
+					input[0] = SIGN;
+					input.set(hash, 1);
+					input.set(secret, 33);
+				},
+				read: (output) => resolve({ signature: output.subarray(1), recid: (output[0] ?? 1) - 1 }),
+				answer: () => resolve(signHash(hash, secret)),
+			}),
+		);
+	}
+
+	/** Whether all is done here. What was asked before is answered before. */
+	get #isHere(): boolean {
+		return !this.#isReady && this.#waiting.length === 0;
+	}
+
+	#ask(question: Question): void {
+		this.#waiting.push(question);
+		this.#flushSoon();
+	}
+
+	#flushSoon(): void {
+		if (this.#isFlushDue) return;
+		this.#isFlushDue = true;
+		setImmediate(() => {
+			this.#isFlushDue = false;
+			this.#flush();
+		});
+	}
+
+	/** Gives the thread what waits, as much as it may have. */
+	#flush(): void {
+		const isIdle = this.#batches.length === 0;
+		if (!this.#isReady || (isIdle && this.#waiting.length <= FEW)) {
+			for (const { answer } of this.#waiting.splice(0, BATCH)) answer();
+			if (this.#waiting.length > 0) this.#flushSoon();
+			return;
+		}
+		// A thread without work keeps no process up.
+		this.#worker?.ref();
+		while (this.#batches.length < BATCHES && this.#waiting.length > 0) {
+			const batch = this.#waiting.splice(0, BATCH);
+			const inputs = Buffer.from(new ArrayBuffer(batch.length * INPUT_BYTES));
+			for (const [i, { write }] of batch.entries())
+				write(inputs.subarray(i * INPUT_BYTES, (i + 1) * INPUT_BYTES));
+			this.#batches.push(batch);
+			this.#worker?.postMessage(inputs, [inputs.buffer as ArrayBuffer]);
+		}
+		this.#patience ??= this.#deps.clock.after(PATIENCE_MS, () => void this.#worker?.terminate());
+	}
+
+	#onOutputs(bytes: Uint8Array): void {
+		const outputs = asBuffer(bytes);
+		const batch = this.#batches.shift() ?? [];
+		this.#patience?.cancel();
+		this.#patience = null;
+		for (const [i, { read }] of batch.entries())
+			read(outputs.subarray(i * OUTPUT_BYTES, (i + 1) * OUTPUT_BYTES));
+		if (this.#batches.length === 0) this.#worker?.unref();
+		if (this.#batches.length > 0 || this.#waiting.length > 0) this.#flush();
+	}
+
+	#startThread(): void {
+		this.#pause = null;
+		// Without the process's options, which load a compiler, and without its settings.
+		const options = { workerData: LAYOUT, execArgv: [], env: {} };
+		const worker = new Worker(this.#thread, options);
+		worker.unref();
+		this.#worker = worker;
+		worker.on("message", (message: "ready" | Uint8Array) => {
+			if (message === "ready") this.#begin();
+			else this.#onOutputs(message);
+		});
+		worker.once("error", (thrown) => {
+			this.#deps.log.error("the thread for signatures has failed", { fault: safeError(thrown) });
+		});
+		worker.once("exit", () => this.#onExit());
+	}
+
+	#begin(): void {
+		this.#isReady = true;
+		this.#deps.log.info("signatures have a thread of their own");
+	}
+
+	/** What the thread had is done here, and for a while all that comes. */
+	#onExit(): void {
+		this.#worker = null;
+		this.#isReady = false;
+		this.#patience?.cancel();
+		this.#patience = null;
+		this.#waiting = [...this.#batches.splice(0).flat(), ...this.#waiting];
+		this.#flush();
+		if (!this.#threaded) return;
+		this.#deps.log.warn("the thread for signatures has ended: they are made without it for now");
+		this.#pause = this.#deps.clock.after(PAUSE_MS, () => this.#startThread());
+	}
+}

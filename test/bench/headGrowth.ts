@@ -1,0 +1,110 @@
+// What a head costs the relay with 1,000, 10,000 and 100,000 transactions pending on /nochecks, each of which goes to a builder again:
+// how long until all are out, the CPU time of all threads and of the event loop's, and how long others wait meanwhile.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { startDevChain } from "../devnet/devChain.ts";
+import {
+	benchAccounts,
+	delivered,
+	type Figure,
+	fund,
+	median,
+	nextHead,
+	type Relay,
+	send,
+	startRelay,
+	startSink,
+} from "./load.ts";
+
+const SENDERS = 2_000;
+/** What is pending, and what is submitted for that: accounts from and up to, their nonces. More than 64 of one are not taken. */
+const STEPS: readonly (readonly [number, readonly (readonly [number, number, number, number])[]])[] = [
+	[1_000, [[0, 1_000, 0, 1]]],
+	[10_000, [[0, 1_000, 1, 10]]],
+	[
+		100_000,
+		[
+			[0, 1_000, 10, 50],
+			[1_000, 2_000, 0, 50],
+		],
+	],
+];
+/** The first one of each size is not counted: the code is cold then, or new transactions are signed. */
+const HEADS = 4;
+/** Between two questions of somebody else, in ms. */
+const ASK_MS = 3;
+
+/** Runs it; takes about two minutes. */
+export async function benchHeadGrowth(): Promise<readonly Figure[]> {
+	const chain = await startDevChain();
+	const sink = await startSink();
+	try {
+		const relay = await startRelay(chain, sink.url, { ETH_WS_URL: chain.wsUrl });
+		const accounts = benchAccounts(SENDERS);
+		await fund(chain, accounts);
+		const figures: Figure[] = [];
+		for (const [pending, more] of STEPS) {
+			for (const [first, last, from, to] of more) await send(relay, accounts.slice(first, last), from, to);
+			await delivered(relay);
+			const heads: HeadFigures[] = [];
+			for (let head = 0; head < HEADS; head += 1) {
+				const figuresOfHead = await measureHead(relay, pending, sink, () => nextHead(chain));
+				if (head > 0) heads.push(figuresOfHead);
+			}
+			const of = (name: keyof HeadFigures) => `${median(heads.map((head) => head[name])).toFixed(0)} ms`;
+			const growth = (what: string) => ({ chart: `a head: ${what}, by pending transactions`, at: pending });
+			figures.push(
+				{
+					name: `${pending.toLocaleString("en")} pending at a head: all are out after`,
+					value: of("outMs"),
+					growth: growth("all are out after"),
+				},
+				{ name: "  the relay's CPU time, all threads", value: of("cpuMs"), growth: growth("CPU time") },
+				{ name: "  of that its event loop's", value: of("mainMs") },
+				{ name: "  others wait at most", value: of("waitMs"), growth: growth("others wait at most") },
+			);
+		}
+		await relay.stop();
+		return figures;
+	} finally {
+		await sink.stop();
+		await chain.stop();
+	}
+}
+
+interface HeadFigures {
+	readonly outMs: number;
+	readonly cpuMs: number;
+	readonly mainMs: number;
+	readonly waitMs: number;
+}
+
+async function measureHead(
+	relay: Relay,
+	pending: number,
+	sink: Awaited<ReturnType<typeof startSink>>,
+	mine: () => Promise<void>,
+): Promise<HeadFigures> {
+	await delivered(relay);
+	const { process } = relay;
+	const before = { count: sink.count(), cpu: process.cpuMicros(), main: process.mainThreadMicros() };
+	let isOut = false;
+	let waitMs = 0;
+	const begun = performance.now();
+	const other = (async () => {
+		while (!isOut) {
+			const asked = performance.now();
+			await (await fetch(`${relay.url}/livez`)).text();
+			waitMs = Math.max(waitMs, performance.now() - asked);
+			await pause(ASK_MS);
+		}
+	})();
+	await mine();
+	while (sink.count() - before.count < pending) await pause(1);
+	const outMs = performance.now() - begun;
+	await delivered(relay);
+	isOut = true;
+	await other;
+	const cpuMs = (process.cpuMicros() - before.cpu) / 1_000;
+	return { outMs, cpuMs, mainMs: (process.mainThreadMicros() - before.main) / 1_000, waitMs };
+}
