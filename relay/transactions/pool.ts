@@ -199,6 +199,21 @@ export class Pool {
 	 * is taken.
 	 */
 	insert(entry: PoolEntry): boolean {
+		const sender = this.#place(entry);
+		if (sender === null) return false;
+		this.#updateParked(sender);
+		return true;
+	}
+
+	/** Inserts what was on disk, as {@link insert}; returns those whose nonce an earlier one of them has. */
+	restore(entries: readonly PoolEntry[]): readonly PoolEntry[] {
+		const late = entries.filter((entry) => this.#place(entry) === null);
+		for (const sender of this.#bySender.values()) this.#updateParked(sender);
+		return late;
+	}
+
+	/** Inserts an entry among its sender's, which are not fitted to the next block yet; null if its nonce is taken. */
+	#place(entry: PoolEntry): Sender | null {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
@@ -206,12 +221,11 @@ export class Pool {
 			this.#bySender.set(tx.from, sender);
 		} else if (!sender.isKnown && tx.nonce < sender.nonce) sender.nonce = tx.nonce;
 		const at = sender.entries.findIndex((other) => other.transaction.tx.nonce >= tx.nonce);
-		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
+		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return null;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
 		this.#count(entry);
-		this.#updateParked(sender);
-		return true;
+		return sender;
 	}
 
 	/**

@@ -147,11 +147,13 @@ export class Transactions {
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
 		for await (const entry of this.#disk.load()) entries.push(entry);
+		const pooled: PoolEntry[] = [];
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
 			this.#records.add(entry);
-			this.revive(entry, true);
+			if (isLive(entry.record.stage)) pooled.push(this.#pooled(entry, true));
 		}
+		for (const entry of this.#pool.restore(pooled)) this.#nonceIsTaken(entry);
 	}
 
 	// What is known of the chain.
@@ -346,39 +348,45 @@ export class Transactions {
 			this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
 	}
 
-	/**
-	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `atStartup`: the process has
-	 * just started.
-	 */
-	revive(entry: RecordEntry, atStartup = false): void {
+	/** Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. */
+	revive(entry: RecordEntry): void {
 		const { record } = entry;
 		if (!this.#turns.isBusy(record)) {
-			this.#reviveNow(entry, atStartup);
+			this.#reviveNow(entry);
 			return;
 		}
 		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
 		void this.exclusively(record, async () => {
-			this.#reviveNow(entry, atStartup);
+			this.#reviveNow(entry);
 			this.#deps.onChange(record.from, true);
 		});
 	}
 
-	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
-		const { broadcaster } = this.#deps;
-		const { record } = entry;
-		// Its owners may have changed since.
-		const { transaction } = this.#records.get(record.hash) ?? entry;
+	#reviveNow({ record, transaction }: RecordEntry): void {
 		if (!isLive(record.stage) || this.#pool.get(record.hash) !== undefined) return;
-		const { from, nonce, gasLimit } = transaction.tx;
+		// Its owners may have changed since.
+		const now = this.#records.get(record.hash)?.transaction ?? transaction;
+		const entry = this.#pooled({ record, transaction: now }, false);
+		if (!this.#pool.insert(entry)) this.#nonceIsTaken(entry);
+	}
+
+	/** The entry of one that comes (back) into the pool. `atStartup`: the process has just started. */
+	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
+		const { broadcaster } = this.#deps;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
 		const sentTo = new Map([...holders].map((name) => [name, null]));
-		if (this.#pool.insert({ transaction, gas: Number(gasLimit), durable: true, sentTo })) return;
+		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, sentTo };
+	}
+
+	/** It can't come back into the pool: another one replaces it. */
+	#nonceIsTaken({ transaction, sentTo }: PoolEntry): void {
+		const { hash, from, nonce } = transaction.tx;
 		const other = this.#pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
-		const block = record.block ?? 0;
-		const builders = [...holders];
-		this.#records.emit(record.hash, replacedBy(other, this.#now(), block, builders));
-		broadcaster.cancel(transaction, builders, block + 1);
+		const block = this.#records.get(hash)?.record.block ?? 0;
+		const builders = [...sentTo.keys()];
+		this.#records.emit(hash, replacedBy(other, this.#now(), block, builders));
+		this.#deps.broadcaster.cancel(transaction, builders, block + 1);
 	}
 
 	/**
