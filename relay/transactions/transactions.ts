@@ -16,10 +16,17 @@ import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
 import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
-import { type ChainLink, isOwner, type PrivateTransaction, type Requester } from "../domain/transaction.ts";
+import {
+	type ChainLink,
+	isOwner,
+	type PrivateTransaction,
+	type Requester,
+	withTx,
+} from "../domain/transaction.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
+import { TransactionPacker } from "./packedTransaction.ts";
 import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
@@ -80,6 +87,7 @@ export class Transactions {
 	readonly #pool: Pool;
 	readonly #records: TransactionRecords;
 	readonly #disk: TransactionDisk;
+	readonly #packer = new TransactionPacker();
 	readonly #turns = new NonceTurns();
 	readonly #deps: TransactionsDependencies;
 	/** Hashes of blob transactions whose cell proofs are being computed. */
@@ -102,6 +110,7 @@ export class Transactions {
 			pool,
 			records,
 			disk,
+			packer: this.#packer,
 			broadcaster,
 			tip,
 			clock,
@@ -146,7 +155,8 @@ export class Transactions {
 	/** Loads the transactions from disk; call once, before the first head is processed. */
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
-		for await (const entry of this.#disk.load()) entries.push(entry);
+		for await (const { transaction, record } of this.#disk.load())
+			entries.push({ transaction: withTx(transaction, this.#packer.pack(transaction.tx)), record });
 		const pooled: PoolEntry[] = [];
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
@@ -374,7 +384,7 @@ export class Transactions {
 	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
 		const { broadcaster } = this.#deps;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		const sentTo = new Map([...holders].map((name) => [name, null]));
+		const sentTo = this.#pool.sentOnce(holders);
 		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, sentTo };
 	}
 
@@ -415,7 +425,7 @@ export class Transactions {
 	#changeBytes(tx: DecodedTransaction): void {
 		const entry = this.#pool.get(tx.hash);
 		if (entry === undefined) return;
-		const transaction = { ...entry.transaction, tx };
+		const transaction = withTx(entry.transaction, this.#packer.pack(tx));
 		this.#records.setTransaction(transaction);
 		this.#pool.exchange(entry, transaction);
 		this.#deps.onChange(tx.from, false);
