@@ -67,7 +67,7 @@ export class ClientChanges {
 		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
 		const rejected = pool.at(from, nonce) === undefined ? this.cancelLimitRejection(from) : null;
 		if (rejected !== null) return rejected;
-		const transaction = withTx(admitted, packer.pack(admitted.tx));
+		const transaction = withTx(admitted, packer.pack(admitted.tx, pool.anyOf(from)));
 		const added = pool.add(transaction, account);
 		if (added.outcome === "rejected") return { outcome: "rejected", rejection: added.rejection };
 		const old = added.outcome === "replaced" ? added.old : null;

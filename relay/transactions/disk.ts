@@ -377,16 +377,43 @@ export function decodeRecord(key: string, bytes: Buffer, known?: readonly Owner[
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	const { events = [], deliveries = [], owners: stored, ...more } = record;
-	const { path, referrer, refundRecipient, origin, softCancellations: _, ...rest } = more;
+	const { path, referrer, refundRecipient, origin, ...rest } = more;
 	const owners =
 		stored === undefined
 			? (known ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
 			: readOwners(key, stored);
 	// Records of earlier versions lack `builders`.
-	const whole = events.map((event) =>
-		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
-	);
-	return { ...USUAL, ...rest, owners, events: whole, deliveries };
+	const life = events.some(isUserEnd)
+		? events.map((event) => (isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event))
+		: events;
+	const all = { ...USUAL, ...rest };
+	// One literal, as in newRecord.
+	const whole: TransactionRecord = {
+		hash: all.hash,
+		receivedAt: all.receivedAt,
+		from: all.from,
+		to: all.to,
+		gas: all.gas,
+		nonce: all.nonce,
+		value: all.value,
+		owners,
+		stage: all.stage,
+		ended: all.ended,
+		shared: all.shared,
+		behindHidden: all.behindHidden,
+		exposed: all.exposed,
+		simulationError: all.simulationError,
+		block: all.block,
+		blockHash: all.blockHash,
+		firstBlock: all.firstBlock,
+		passed: all.passed,
+		backruns: all.backruns,
+		refund: all.refund,
+		events: life,
+		deliveries,
+		omitted: all.omitted,
+	};
+	return all.settledAt === undefined ? whole : { ...whole, settledAt: all.settledAt };
 }
 
 function readable<T>(key: string, read: () => T): T {

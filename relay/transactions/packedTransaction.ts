@@ -20,14 +20,17 @@ export class TransactionPacker {
 	#used = 0;
 	#chainId = 0n;
 
-	/** The same transaction with a copy of its bytes. */
-	pack(tx: DecodedTransaction): DecodedTransaction {
+	/**
+	 * The same transaction with a copy of its bytes. `like`: another one of its sender that is kept, which in most fields has an
+	 * equal value to share.
+	 */
+	pack(tx: DecodedTransaction, like: DecodedTransaction | undefined): DecodedTransaction {
 		// All have one chain's id: equal numbers, but each its own object.
 		if (tx.chainId !== this.#chainId) this.#chainId = tx.chainId;
 		const { raw, size } = tx;
 		if (size > SMALL_BYTES) {
 			const isAlone = raw.buffer.byteLength === size;
-			return new PackedTransaction(tx, isAlone ? raw : copyAlone(raw), 0, this.#chainId);
+			return new PackedTransaction(tx, like, isAlone ? raw : copyAlone(raw), 0, this.#chainId);
 		}
 		if (this.#used + size > this.#block.length) {
 			this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
@@ -36,7 +39,7 @@ export class TransactionPacker {
 		const at = this.#used;
 		this.#used += size;
 		this.#block.set(raw, at);
-		return new PackedTransaction(tx, this.#block, at, this.#chainId);
+		return new PackedTransaction(tx, like, this.#block, at, this.#chainId);
 	}
 }
 
@@ -51,6 +54,11 @@ const NONE: readonly never[] = [];
 /** An empty list is the same one for all. */
 function shared<T>(list: readonly T[]): readonly T[] {
 	return list.length === 0 ? NONE : list;
+}
+
+/** `own`, or the object of equal value that is kept already. */
+function known<T extends string | bigint | null>(own: T, other: T | undefined): T {
+	return other === own ? other : own;
 }
 
 class PackedTransaction implements DecodedTransaction {
@@ -77,21 +85,27 @@ class PackedTransaction implements DecodedTransaction {
 	readonly #dataAt: number;
 	readonly #dataSize: number;
 
-	constructor(tx: DecodedTransaction, block: Buffer, at: number, chainId: bigint) {
+	constructor(
+		tx: DecodedTransaction,
+		like: DecodedTransaction | undefined,
+		block: Buffer,
+		at: number,
+		chainId: bigint,
+	) {
 		this.type = tx.type;
 		this.chainId = chainId;
 		this.nonce = tx.nonce;
-		this.gasLimit = tx.gasLimit;
-		this.to = tx.to;
-		this.value = tx.value;
+		this.gasLimit = known(tx.gasLimit, like?.gasLimit);
+		this.to = known(tx.to, like?.to);
+		this.value = known(tx.value, like?.value);
 		this.accessList = shared(tx.accessList);
-		this.maxFeePerGas = tx.maxFeePerGas;
-		this.maxPriorityFeePerGas = tx.maxPriorityFeePerGas;
-		this.maxFeePerBlobGas = tx.maxFeePerBlobGas;
+		this.maxFeePerGas = known(tx.maxFeePerGas, like?.maxFeePerGas);
+		this.maxPriorityFeePerGas = known(tx.maxPriorityFeePerGas, like?.maxPriorityFeePerGas);
+		this.maxFeePerBlobGas = known(tx.maxFeePerBlobGas, like?.maxFeePerBlobGas);
 		this.blobVersionedHashes = shared(tx.blobVersionedHashes);
 		this.authorizationList = shared(tx.authorizationList);
 		this.hash = tx.hash;
-		this.from = tx.from;
+		this.from = known(tx.from, like?.from);
 		this.size = tx.size;
 		this.zeroBytes = tx.zeroBytes;
 		this.sidecar = tx.sidecar;

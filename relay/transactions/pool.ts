@@ -24,7 +24,7 @@ export interface PoolEntry {
 	readonly sentTo: SentTo;
 }
 
-/** See {@link PoolEntry.sentTo}. It never changes: transactions that went the same way share one. */
+/** It never changes: transactions that went the same way share one. */
 export type SentTo = ReadonlyMap<string, number | null>;
 
 /** An entry as the pool itself changes it. */
@@ -156,6 +156,11 @@ export class Pool {
 		return this.#bySender.get(sender)?.entries.find((entry) => entry.transaction.tx.nonce === nonce);
 	}
 
+	/** One of the sender's, if there is any. */
+	anyOf(sender: string): DecodedTransaction | undefined {
+		return this.#bySender.get(sender)?.entries[0]?.transaction.tx;
+	}
+
 	/** All senders with pending transactions. */
 	senders(): IterableIterator<string> {
 		return this.#bySender.keys();
@@ -220,9 +225,8 @@ export class Pool {
 	 */
 	insert(entry: PoolEntry): boolean {
 		const sender = this.#place(entry);
-		if (sender === null) return false;
-		this.#updateParked(sender);
-		return true;
+		if (sender !== null) this.#updateParked(sender);
+		return sender !== null;
 	}
 
 	/** Inserts what was on disk, as {@link insert}; returns those whose nonce an earlier one of them has. */
@@ -257,8 +261,7 @@ export class Pool {
 		if (sender === undefined || !this.holds(entry)) return;
 		const { path, tx } = entry.transaction;
 		const isSame = transaction.path === path && transaction.tx === tx;
-		const { gas, durable, sentTo } = entry;
-		const changed: PoolEntry = { transaction, gas, durable, sentTo };
+		const changed: PoolEntry = { ...entry, transaction };
 		if (!isSame) this.markUnsent(changed);
 		this.#release(entry);
 		sender.entries[sender.entries.indexOf(entry)] = changed;
@@ -317,9 +320,8 @@ export class Pool {
 		for (const [name, at] of before) sentTo.set(name, at === block ? at : null);
 		const added = builders.filter((name) => sentTo.get(name) !== block);
 		for (const name of added) sentTo.set(name, block);
-		const change = { block, builders, sentTo, added };
-		this.#sentChanges.set(before, change);
-		return change;
+		this.#sentChanges.set(before, { block, builders, sentTo, added });
+		return { block, builders, sentTo, added };
 	}
 
 	/** Whether it was sent for `block`, and counts as sent. */

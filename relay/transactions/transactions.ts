@@ -14,7 +14,7 @@ import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
+import { holdersOf, isLive, isMined, shareTexts, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 import {
 	type ChainLink,
@@ -155,8 +155,14 @@ export class Transactions {
 	/** Loads the transactions from disk; call once, before the first head is processed. */
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
-		for await (const { transaction, record } of this.#disk.load())
-			entries.push({ transaction: withTx(transaction, this.#packer.pack(transaction.tx)), record });
+		const bySender = new Map<string, DecodedTransaction>();
+		for await (const { transaction, record } of this.#disk.load()) {
+			const { from } = transaction.tx;
+			const tx = this.#packer.pack(transaction.tx, bySender.get(from));
+			bySender.set(from, tx);
+			shareTexts(record, tx);
+			entries.push({ transaction: withTx(transaction, tx), record });
+		}
 		const pooled: PoolEntry[] = [];
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
@@ -425,7 +431,7 @@ export class Transactions {
 	#changeBytes(tx: DecodedTransaction): void {
 		const entry = this.#pool.get(tx.hash);
 		if (entry === undefined) return;
-		const transaction = withTx(entry.transaction, this.#packer.pack(tx));
+		const transaction = withTx(entry.transaction, this.#packer.pack(tx, entry.transaction.tx));
 		this.#records.setTransaction(transaction);
 		this.#pool.exchange(entry, transaction);
 		this.#deps.onChange(tx.from, false);

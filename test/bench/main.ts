@@ -8,12 +8,13 @@ import { benchHeads } from "./heads.ts";
 import type { Figure } from "./load.ts";
 import { plotOf } from "./plot.ts";
 import { benchScale } from "./scale.ts";
+import { benchStart } from "./start.ts";
 import { benchEngines, benchSubmissions } from "./submissions.ts";
 
 const DOCUMENTS = new URL("../../docs/", import.meta.url);
 
 const figures: Figure[] = [];
-for (const bench of [benchSubmissions, benchEngines, benchHeads, benchBoost, benchScale]) {
+for (const bench of [benchSubmissions, benchEngines, benchHeads, benchStart, benchBoost, benchScale]) {
 	for (const figure of await bench()) {
 		figures.push(figure);
 		process.stdout.write(`${figure.name.padEnd(64)} ${figure.value.padStart(10)}\n`);

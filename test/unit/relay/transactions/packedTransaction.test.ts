@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { withoutBytes } from "../../../../relay/domain/transaction.ts";
 import { TransactionPacker } from "../../../../relay/transactions/packedTransaction.ts";
-import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { privateTransaction, signedTransaction } from "../../../support/txFactory.ts";
 
 const ENTRY = { address: `0x${"11".repeat(20)}`, storageKeys: [`0x${"22".repeat(32)}`] };
@@ -23,19 +23,19 @@ const SHAPES: Readonly<Record<string, DecodedTransaction>> = {
 
 test("a packed transaction has every field that it had", () => {
 	const packer = new TransactionPacker();
-	const packed = Object.values(SHAPES).map((tx) => packer.pack(tx));
+	const packed = Object.values(SHAPES).map((tx, i, all) => packer.pack(tx, all[i - 1]));
 	for (const [i, [name, tx]] of Object.entries(SHAPES).entries()) {
 		const own = packed[i] as DecodedTransaction;
 		for (const field of Object.keys(tx) as (keyof DecodedTransaction)[])
 			assert.deepEqual(own[field], tx[field], `${name}: ${field}`);
-		assert.deepEqual(packer.pack(own).raw, tx.raw, name);
+		assert.deepEqual(packer.pack(own, tx).raw, tx.raw, name);
 	}
 });
 
 test("small ones stand in common blocks, large ones alone, and none in the memory that it came in", () => {
 	const packer = new TransactionPacker();
 	const small = Array.from({ length: 200 }, (_, nonce) => signedTransaction({ nonce, data: DATA }));
-	const packed = small.map((tx) => packer.pack(tx));
+	const packed = small.map((tx, i, all) => packer.pack(tx, all[i - 1]));
 	const blocks = new Set(packed.map(({ raw }) => raw.buffer));
 	const bytes = small.reduce((sum, { size }) => sum + size, 0);
 	const held = [...blocks].reduce((sum, { byteLength }) => sum + byteLength, 0);
@@ -44,20 +44,20 @@ test("small ones stand in common blocks, large ones alone, and none in the memor
 		assert.notEqual(raw.buffer, small[i]?.raw.buffer);
 		assert.deepEqual(raw, small[i]?.raw);
 	}
-	const inLarge = Buffer.concat([
-		Buffer.alloc(50_000),
-		signedTransaction({ data: Buffer.alloc(9_000, 7) }).raw,
-	]);
-	const large = packer.pack({
-		...signedTransaction({ data: Buffer.alloc(9_000, 7) }),
-		raw: inLarge.subarray(50_000),
-	});
+	const { raw } = signedTransaction({ data: Buffer.alloc(9_000, 7) });
+	const decoded = decodeTransaction(Buffer.concat([Buffer.alloc(50_000), raw]).subarray(50_000));
+	assert.ok(decoded.ok);
+	const large = packer.pack(decoded.tx, undefined);
+	assert.deepEqual(large.data, Buffer.alloc(9_000, 7));
 	assert.equal(large.raw.buffer.byteLength, large.size);
 });
 
 test("what is never sent again keeps neither bytes nor signature", () => {
 	const transaction = privateTransaction({ type: 4, data: DATA });
-	const { tx, ...rest } = withoutBytes({ ...transaction, tx: new TransactionPacker().pack(transaction.tx) });
+	const { tx, ...rest } = withoutBytes({
+		...transaction,
+		tx: new TransactionPacker().pack(transaction.tx, undefined),
+	});
 	const { tx: whole, ...others } = transaction;
 	assert.deepEqual(rest, others);
 	const empty = { raw: Buffer.alloc(0), data: Buffer.alloc(0), accessList: [], authorizationList: [] };
