@@ -198,7 +198,7 @@ function deliveryAt(event: Extract<TxEvent, { type: "delivered" }>, at: number):
 	const { block, builder, kind, answer, ms, backrun } = event;
 	return backrun === undefined
 		? { at, block, builder, kind, answer, ms }
-		: { at, block, builder, kind, answer, ms, backrun };
+		: { at, block, builder, kind, backrun, answer, ms };
 }
 
 /**
