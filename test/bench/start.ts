@@ -1,5 +1,5 @@
 // A relay starts with many pending transactions in its store, as another one left it that had sent them all: how long until it
-// is ready, and what memory they take when all are out again. The rows are written by the relay's own code, without a relay.
+// serves, and what memory they take when all are out again. The rows are written by the relay's own code, without a relay.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,9 +12,7 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevChain } from "../devnet/devChain.ts";
-import { readyStatus } from "../support/processes.ts";
 import type { TestAccount } from "../support/txFactory.ts";
-import { until } from "../support/until.ts";
 import {
 	benchAccounts,
 	benchTransaction,
@@ -31,7 +29,6 @@ const COUNTS = [0, 1_000, 10_000, 100_000] as const;
 const SENDERS = 2_000;
 /** Rows in one commit. */
 const BATCH = 1_000;
-const START_MS = 120_000;
 
 /** Runs it; takes about a minute. */
 export async function benchStart(): Promise<readonly Figure[]> {
@@ -46,9 +43,10 @@ export async function benchStart(): Promise<readonly Figure[]> {
 			const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
 			try {
 				await fill(join(folder, "relay"), accounts, count);
+				// A head of now: to write the rows took a while.
+				await chain.rpc("evm_mine");
 				const begun = performance.now();
 				const relay = await startRelay(chain, sink.url, { DATA_DIR: folder });
-				await until("it is ready", async () => (await readyStatus(relay.url)) === 200, START_MS);
 				const seconds = (performance.now() - begun) / 1_000;
 				const cpuSeconds = relay.process.cpuMicros() / 1_000_000;
 				await delivered(relay);
@@ -56,7 +54,13 @@ export async function benchStart(): Promise<readonly Figure[]> {
 				await relay.stop();
 				none ??= memory;
 				figures.push(
-					{ name: `a start with ${count} pending: ready after`, value: `${seconds.toFixed(1)} s` },
+					{
+						name: `a start with ${count} pending: it serves after`,
+						value: `${seconds.toFixed(1)} s`,
+						...(count > 0 && {
+							growth: { chart: "a start: it serves after, by pending transactions", at: count },
+						}),
+					},
 					{ name: "  CPU time until then, all threads", value: `${cpuSeconds.toFixed(1)} s` },
 				);
 				// What 1,000 take is lost in what warms up.
