@@ -59,7 +59,8 @@ export function withOwner<P extends OwnedPath>(
 		at = indexOf(owners, added);
 	}
 	const before = owners[at];
-	if (before === undefined) return [...owners, added];
+	// A spread would make room for sixteen more.
+	if (before === undefined) return owners.concat([added]);
 	const now = owner.signed ? owner : merged(before, added);
 	return isSame(before, now) ? owners : owners.with(at, now);
 }

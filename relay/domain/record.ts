@@ -8,6 +8,7 @@ import {
 	STAGES,
 	type Stage,
 } from "../../shared/ethereum/statusRecord.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
@@ -77,10 +78,7 @@ export interface TransactionRecord {
 }
 
 /** A record while {@link fold} changes it. */
-type Draft = { -readonly [Name in keyof TransactionRecord]: TransactionRecord[Name] } & {
-	readonly events: LifeEvent[];
-	readonly deliveries: Delivery[];
-};
+type Draft = { -readonly [Name in keyof TransactionRecord]: TransactionRecord[Name] };
 
 /** Events and deliveries kept per transaction: the first and the last ones; those in between are only counted. */
 export const MAX_EVENTS = 200;
@@ -132,16 +130,27 @@ export function fold(known: TransactionRecord, event: TxEvent): boolean {
 		return true;
 	}
 	if (event.type === "delivered") {
-		const { type: _, ...rest } = event;
 		// A delivery never precedes the last event, even if the machine's clock was set back.
-		const delivery = { ...rest, at: Math.max(rest.at, record.events.at(-1)?.at ?? 0) };
-		// Responses to cancels are never dropped.
-		record.omitted += keep(record.deliveries, delivery, MAX_DELIVERIES, ({ kind }) => kind !== "cancel");
+		const at = Math.max(event.at, record.events.at(-1)?.at ?? 0);
+		const delivery = deliveryAt(event, at);
+		const deliveries = kept(record.deliveries, delivery, MAX_DELIVERIES, isNoCancel);
+		record.omitted += record.deliveries.length + 1 - deliveries.length;
+		record.deliveries = deliveries;
 		return true;
 	}
-	record.omitted += keep(record.events, event, MAX_EVENTS, () => true);
+	const events = kept(record.events, event, MAX_EVENTS, isAny);
+	record.omitted += record.events.length + 1 - events.length;
+	record.events = events;
 	applyFields(record, event);
 	return true;
+}
+
+/** Has a record that was read from disk share the texts of its transaction, of which there is one each for as long as both live. */
+export function shareTexts(record: TransactionRecord, { hash, from, to }: DecodedTransaction): void {
+	const own = record as Draft;
+	own.hash = hash;
+	own.from = from;
+	own.to = to;
 }
 
 /** Gives the record other owners; the event that says so is applied apart. */
@@ -184,14 +193,33 @@ export function compacted(record: TransactionRecord): TransactionRecord {
 	};
 }
 
-/** Appends `item`; if the list is full, removes one from its middle. Returns how many were removed. */
-function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean): number {
-	list.push(item);
-	if (list.length <= most) return 0;
+/** As a literal: what spreads put together takes more memory, and there is one for each builder and block. */
+function deliveryAt(event: Extract<TxEvent, { type: "delivered" }>, at: number): Delivery {
+	const { block, builder, kind, answer, ms, backrun } = event;
+	return backrun === undefined
+		? { at, block, builder, kind, answer, ms }
+		: { at, block, builder, kind, backrun, answer, ms };
+}
+
+/**
+ * The list with `item` behind; if it is full then, without one of its middle that may go. A new list has no spare room, which
+ * in most records would be more than its items.
+ */
+function kept<T>(list: readonly T[], item: T, most: number, mayGo: (item: T) => boolean): readonly T[] {
+	const longer = list.concat([item]);
+	if (longer.length <= most) return longer;
 	const first = Math.floor(most * KEPT_FIRST);
-	const at = list.findIndex((one, i) => i >= first && mayGo(one));
-	if (at >= 0) list.splice(at, 1);
-	return at >= 0 ? 1 : 0;
+	const at = longer.findIndex((one, i) => i >= first && mayGo(one));
+	return at >= 0 ? longer.toSpliced(at, 1) : longer;
+}
+
+/** Responses to cancels are never dropped. */
+function isNoCancel({ kind }: Delivery): boolean {
+	return kind !== "cancel";
+}
+
+function isAny(): boolean {
+	return true;
 }
 
 /** Events that do not set the record's block, from which the wait of one that is not ready is counted (blockLoop.ts). */

@@ -43,6 +43,21 @@ export function ownedTransaction(
 	};
 }
 
+/** The transaction with the same one in another form, or with other bytes. */
+export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction): PrivateTransaction {
+	return {
+		tx,
+		owners: transaction.owners,
+		path: transaction.path,
+		sharing: transaction.sharing,
+		softCancellations: transaction.softCancellations,
+		refundRecipient: transaction.refundRecipient,
+		referrer: transaction.referrer,
+		submitterAddress: transaction.submitterAddress,
+		receivedAt: transaction.receivedAt,
+	};
+}
+
 /** The owner that a submission of `tx` makes of its client. */
 export function ownerOf(tx: DecodedTransaction, submission: SubmissionOptions & OwnerProof): Owner {
 	const { path, softCancellations, refundRecipient, referrer, requester } = submission;
@@ -71,10 +86,36 @@ const ONE_PATH: Readonly<Record<SubmissionPath, readonly SubmissionPath[]>> = {
 	nochecks: ["nochecks"],
 };
 
-/** The transaction without raw bytes, data and lists, to save memory for one that is never sent again. */
+/** The transaction without raw bytes, data, lists and signature, to save memory for one that is never sent again. */
 export function withoutBytes(transaction: PrivateTransaction): PrivateTransaction {
-	const tx = { ...transaction.tx, raw: NO_BYTES, data: NO_BYTES, accessList: [], authorizationList: [] };
-	return { ...transaction, tx };
+	const { tx } = transaction;
+	const bare: DecodedTransaction = {
+		type: tx.type,
+		chainId: tx.chainId,
+		nonce: tx.nonce,
+		gasLimit: tx.gasLimit,
+		to: tx.to,
+		value: tx.value,
+		data: NO_BYTES,
+		accessList: [],
+		gasPrice: tx.gasPrice,
+		maxFeePerGas: tx.maxFeePerGas,
+		maxPriorityFeePerGas: tx.maxPriorityFeePerGas,
+		maxFeePerBlobGas: tx.maxFeePerBlobGas,
+		blobVersionedHashes: tx.blobVersionedHashes,
+		authorizationList: [],
+		v: 0n,
+		yParity: 0,
+		r: 0n,
+		s: 0n,
+		hash: tx.hash,
+		from: tx.from,
+		raw: NO_BYTES,
+		size: tx.size,
+		zeroBytes: tx.zeroBytes,
+		sidecar: tx.sidecar,
+	};
+	return withTx(transaction, bare);
 }
 
 const NO_BYTES = Buffer.alloc(0);

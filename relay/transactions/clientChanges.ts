@@ -15,8 +15,10 @@ import {
 	MAX_CANCELLED,
 	type PrivateTransaction,
 	type SubmitOutcome,
+	withTx,
 } from "../domain/transaction.ts";
 import type { TransactionDisk } from "./disk.ts";
+import type { TransactionPacker } from "./packedTransaction.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
 import type { TransactionRecords } from "./records.ts";
 
@@ -24,6 +26,7 @@ export interface ClientChangesDependencies {
 	readonly pool: Pool;
 	readonly records: TransactionRecords;
 	readonly disk: TransactionDisk;
+	readonly packer: TransactionPacker;
 	readonly broadcaster: Pick<Broadcaster, "cancel">;
 	readonly tip: Tip;
 	readonly clock: Clock;
@@ -55,15 +58,16 @@ export class ClientChanges {
 	 * `isResubmitted`: it expired or was dropped before. Throws if the store fails.
 	 */
 	async add(
-		transaction: PrivateTransaction,
+		admitted: PrivateTransaction,
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { pool, onChange } = this.#deps;
-		const { hash, from, nonce } = transaction.tx;
+		const { pool, packer, onChange } = this.#deps;
+		const { hash, from, nonce } = admitted.tx;
 		// Each replacement must raise the fees, but submitting and cancelling costs nothing, so it is limited.
 		const rejected = pool.at(from, nonce) === undefined ? this.cancelLimitRejection(from) : null;
 		if (rejected !== null) return rejected;
+		const transaction = withTx(admitted, packer.pack(admitted.tx, pool.anyOf(from)));
 		const added = pool.add(transaction, account);
 		if (added.outcome === "rejected") return { outcome: "rejected", rejection: added.rejection };
 		const old = added.outcome === "replaced" ? added.old : null;
@@ -207,7 +211,7 @@ export class ClientChanges {
 		const held = records.get(hash)?.record;
 		const past = held ?? (isResubmitted ? await disk.archived(hash) : null);
 		if (!past) return newRecord(transaction);
-		const { events, deliveries, omitted, stage, behindHidden, exposed } = structuredClone(past);
+		const { events, deliveries, omitted, stage, behindHidden, exposed } = past;
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden, exposed };
 	}
 
@@ -225,7 +229,7 @@ export class ClientChanges {
 		const preview = this.#deps.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
 		// It is in the archive only, and the store writes what has a `settledAt` there.
-		const copy = structuredClone(record);
+		const copy = { ...record };
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
 	}
 

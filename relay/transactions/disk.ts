@@ -35,6 +35,8 @@ export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
 const PURGE_LEAST = 1_000;
 /** Records per commit of a purge. */
 const PURGE_BATCH = 200;
+/** Of so many submissions that are loaded one is hashed and its sender recovered, to check what is kept with them. */
+const SAMPLE_EVERY = 64;
 
 /** The error when a read or write of the store fails. */
 function storeUnavailable(): RpcError {
@@ -132,8 +134,10 @@ export class TransactionDisk {
 	async *load(): AsyncIterable<RecordEntry> {
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
 		let next = await records.next();
+		let count = 0;
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
-			const { transaction, block } = decodeStored(key, bytes);
+			const { transaction, block } = decodeStored(key, bytes, count % SAMPLE_EVERY === 0);
+			count += 1;
 			// Both ranges are ordered by hash, so they are merged in one pass.
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
@@ -258,19 +262,28 @@ function timeKey(ms: number, hash: string): string {
 }
 
 /**
- * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival.
- * Earlier versions wrote the only owner's options here, in place of `owners`.
+ * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival,
+ * `from` the sender, since to recover 100,000 of them takes a start ten seconds. Earlier versions did not write `from`, and wrote
+ * the only owner's options in place of `owners`.
  */
 type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly origin: string;
 	readonly block: number;
 	readonly owners: readonly object[];
+	readonly from?: string;
 };
 
 /** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
 export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
 	const { tx, owners, submitterAddress, receivedAt } = transaction;
-	const envelope: Envelope = { owners: owners.map(storedOwner), receivedAt, origin: submitterAddress, block };
+	const { from } = tx;
+	const envelope: Envelope = {
+		owners: owners.map(storedOwner),
+		receivedAt,
+		origin: submitterAddress,
+		block,
+		from,
+	};
 	const json = JSON.stringify(envelope);
 	const length = Buffer.byteLength(json);
 	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
@@ -280,17 +293,27 @@ export function encodeTransaction(transaction: PrivateTransaction, block: number
 	return bytes;
 }
 
-/** Decodes what {@link encodeTransaction} wrote. Throws {@link StoreFormatError}. */
-export function decodeStored(key: string, bytes: Buffer): { transaction: PrivateTransaction; block: number } {
+/**
+ * Decodes what {@link encodeTransaction} wrote. The hash in `key` and the sender beside the bytes are believed, unless
+ * `isChecked`. Throws {@link StoreFormatError}.
+ */
+export function decodeStored(
+	key: string,
+	bytes: Buffer,
+	isChecked: boolean,
+): { transaction: PrivateTransaction; block: number } {
 	const { envelope, raw } = readable(key, () => {
 		const length = bytes.readUInt32BE(0);
 		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope & OnlyOwner;
 		// A copy, since the engine may reuse its buffer.
 		return { envelope, raw: Buffer.from(bytes.subarray(4 + length)) };
 	});
-	const decoded = decodeTransaction(raw);
-	if (!decoded.ok || envelope === null) throw new StoreFormatError(key);
-	const { block, origin, receivedAt, owners } = envelope;
+	if (envelope === null) throw new StoreFormatError(key);
+	const { block, origin, receivedAt, owners, from } = envelope;
+	const hash = key.slice(SUBMISSION.length);
+	const decoded = decodeTransaction(raw, isChecked || from === undefined ? null : { hash, from });
+	if (!decoded.ok || decoded.tx.hash !== hash) throw new StoreFormatError(key);
+	if (from !== undefined && decoded.tx.from !== from) throw new StoreFormatError(key);
 	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
 	const basis = { tx: decoded.tx, submitterAddress: origin, receivedAt };
 	return { transaction: ownedTransaction(basis, readOwners(key, read)), block };
@@ -354,16 +377,43 @@ export function decodeRecord(key: string, bytes: Buffer, known?: readonly Owner[
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	const { events = [], deliveries = [], owners: stored, ...more } = record;
-	const { path, referrer, refundRecipient, origin, softCancellations: _, ...rest } = more;
+	const { path, referrer, refundRecipient, origin, ...rest } = more;
 	const owners =
 		stored === undefined
 			? (known ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
 			: readOwners(key, stored);
 	// Records of earlier versions lack `builders`.
-	const whole = events.map((event) =>
-		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
-	);
-	return { ...USUAL, ...rest, owners, events: whole, deliveries };
+	const life = events.some(isUserEnd)
+		? events.map((event) => (isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event))
+		: events;
+	const all = { ...USUAL, ...rest };
+	// One literal, as in newRecord.
+	const whole: TransactionRecord = {
+		hash: all.hash,
+		receivedAt: all.receivedAt,
+		from: all.from,
+		to: all.to,
+		gas: all.gas,
+		nonce: all.nonce,
+		value: all.value,
+		owners,
+		stage: all.stage,
+		ended: all.ended,
+		shared: all.shared,
+		behindHidden: all.behindHidden,
+		exposed: all.exposed,
+		simulationError: all.simulationError,
+		block: all.block,
+		blockHash: all.blockHash,
+		firstBlock: all.firstBlock,
+		passed: all.passed,
+		backruns: all.backruns,
+		refund: all.refund,
+		events: life,
+		deliveries,
+		omitted: all.omitted,
+	};
+	return all.settledAt === undefined ? whole : { ...whole, settledAt: all.settledAt };
 }
 
 function readable<T>(key: string, read: () => T): T {

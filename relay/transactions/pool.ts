@@ -21,15 +21,31 @@ export interface PoolEntry {
 	 * The builders that were ever sent it, which must receive its cancel, by name: each with the block that it was last sent for,
 	 * or null if it must be sent again.
 	 */
-	readonly sentTo: ReadonlyMap<string, number | null>;
+	readonly sentTo: SentTo;
 }
+
+/** It never changes: transactions that went the same way share one. */
+export type SentTo = ReadonlyMap<string, number | null>;
 
 /** An entry as the pool itself changes it. */
 interface OwnEntry extends PoolEntry {
 	gas: number;
 	durable: boolean;
-	readonly sentTo: Map<string, number | null>;
+	sentTo: SentTo;
 }
+
+/** What `builders` make of a {@link SentTo} when they are sent it for `block`; null: it must be sent again to all. */
+interface SentChange {
+	readonly block: number | null;
+	readonly builders: readonly string[];
+	readonly sentTo: SentTo;
+	/** Those that did not have it for that block. */
+	readonly added: readonly string[];
+}
+
+/** Sent to nobody. */
+const UNSENT: SentTo = new Map();
+const NOBODY: readonly string[] = [];
 
 /** The result of {@link Pool.add}. */
 export type AddOutcome =
@@ -97,6 +113,10 @@ export class Pool {
 	readonly #parkedBytes: Shares;
 	/** Those from a sender's first gap or too low fee on, which can't be in the next block, as last computed for the sender. */
 	readonly #parked = new Set<PoolEntry>();
+	/** The last change of each map of who was sent a transaction, so that the next one with that map shares the result. */
+	readonly #sentChanges = new WeakMap<SentTo, SentChange>();
+	/** The last one that {@link sentOnce} made. */
+	#sentOnce: SentTo = UNSENT;
 	#next: NextBlock | null = null;
 
 	constructor({ maxBytes }: PoolOptions) {
@@ -136,6 +156,11 @@ export class Pool {
 		return this.#bySender.get(sender)?.entries.find((entry) => entry.transaction.tx.nonce === nonce);
 	}
 
+	/** One of the sender's, if there is any. */
+	anyOf(sender: string): DecodedTransaction | undefined {
+		return this.#bySender.get(sender)?.entries[0]?.transaction.tx;
+	}
+
 	/** All senders with pending transactions. */
 	senders(): IterableIterator<string> {
 		return this.#bySender.keys();
@@ -150,7 +175,7 @@ export class Pool {
 			return rejectedFor("UNDERPRICED", PAYS_TOO_LITTLE);
 		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER)
 			return rejectedFor("SENDER_FULL", SENDER_IS_FULL, "sender");
-		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, sentTo: new Map() };
+		const entry: PoolEntry = { transaction, gas: Number(tx.gasLimit), durable: false, sentTo: UNSENT };
 		// Frees the old one's bytes for the check; they are counted again if the new one is rejected.
 		if (old !== undefined) this.#release(old);
 		const rejected = this.#rejectionIfFull(transaction, sender, account);
@@ -199,6 +224,20 @@ export class Pool {
 	 * is taken.
 	 */
 	insert(entry: PoolEntry): boolean {
+		const sender = this.#place(entry);
+		if (sender !== null) this.#updateParked(sender);
+		return sender !== null;
+	}
+
+	/** Inserts what was on disk, as {@link insert}; returns those whose nonce an earlier one of them has. */
+	restore(entries: readonly PoolEntry[]): readonly PoolEntry[] {
+		const late = entries.filter((entry) => this.#place(entry) === null);
+		for (const sender of this.#bySender.values()) this.#updateParked(sender);
+		return late;
+	}
+
+	/** Inserts an entry among its sender's, which are not fitted to the next block yet; null if its nonce is taken. */
+	#place(entry: PoolEntry): Sender | null {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
@@ -206,12 +245,11 @@ export class Pool {
 			this.#bySender.set(tx.from, sender);
 		} else if (!sender.isKnown && tx.nonce < sender.nonce) sender.nonce = tx.nonce;
 		const at = sender.entries.findIndex((other) => other.transaction.tx.nonce >= tx.nonce);
-		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
+		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return null;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
 		this.#count(entry);
-		this.#updateParked(sender);
-		return true;
+		return sender;
 	}
 
 	/**
@@ -223,8 +261,7 @@ export class Pool {
 		if (sender === undefined || !this.holds(entry)) return;
 		const { path, tx } = entry.transaction;
 		const isSame = transaction.path === path && transaction.tx === tx;
-		const { gas, durable } = entry;
-		const changed: PoolEntry = { transaction, gas, durable, sentTo: new Map(entry.sentTo) };
+		const changed: PoolEntry = { ...entry, transaction };
 		if (!isSame) this.markUnsent(changed);
 		this.#release(entry);
 		sender.entries[sender.entries.indexOf(entry)] = changed;
@@ -258,17 +295,33 @@ export class Pool {
 
 	/** It is sent to `builders` for `block`: returns those of them that did not have it for that block. */
 	markSent(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
-		const { sentTo } = entry as OwnEntry;
-		for (const [name, at] of sentTo) if (at !== block) sentTo.set(name, null);
-		const added = builders.filter((name) => sentTo.get(name) !== block);
-		for (const name of added) sentTo.set(name, block);
+		const { sentTo, added } = this.#sentChange(entry.sentTo, block, builders);
+		(entry as OwnEntry).sentTo = sentTo;
 		return added;
 	}
 
 	/** It must be sent again to all that have it, since it waits, fails its simulation, or has changed. */
 	markUnsent(entry: PoolEntry): void {
-		const { sentTo } = entry as OwnEntry;
-		for (const name of sentTo.keys()) sentTo.set(name, null);
+		(entry as OwnEntry).sentTo = this.#sentChange(entry.sentTo, null, NOBODY).sentTo;
+	}
+
+	/** `builders` were sent it before, and must be again. */
+	sentOnce(builders: ReadonlySet<string>): SentTo {
+		const last = this.#sentOnce;
+		if (last.size === builders.size && [...builders].every((name) => last.has(name))) return last;
+		this.#sentOnce = new Map([...builders].map((name) => [name, null]));
+		return this.#sentOnce;
+	}
+
+	#sentChange(before: SentTo, block: number | null, builders: readonly string[]): SentChange {
+		const known = this.#sentChanges.get(before);
+		if (known?.block === block && known.builders === builders) return known;
+		const sentTo = new Map<string, number | null>();
+		for (const [name, at] of before) sentTo.set(name, at === block ? at : null);
+		const added = builders.filter((name) => sentTo.get(name) !== block);
+		for (const name of added) sentTo.set(name, block);
+		this.#sentChanges.set(before, { block, builders, sentTo, added });
+		return { block, builders, sentTo, added };
 	}
 
 	/** Whether it was sent for `block`, and counts as sent. */

@@ -159,7 +159,7 @@ export class TransactionRecords {
 	preview(hash: string, event: TxEvent): TransactionRecord | null {
 		const record = this.#entries.get(hash)?.record;
 		if (record === undefined) return null;
-		const copy = structuredClone(record);
+		const copy = { ...record };
 		return fold(copy, event) ? copy : null;
 	}
 

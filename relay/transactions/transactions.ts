@@ -14,12 +14,19 @@ import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
+import { holdersOf, isLive, isMined, shareTexts, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
-import { type ChainLink, isOwner, type PrivateTransaction, type Requester } from "../domain/transaction.ts";
+import {
+	type ChainLink,
+	isOwner,
+	type PrivateTransaction,
+	type Requester,
+	withTx,
+} from "../domain/transaction.ts";
 import { ClientChanges, replacedBy } from "./clientChanges.ts";
 import { TransactionDisk } from "./disk.ts";
 import { NonceTurns, type SenderNonce } from "./nonceTurns.ts";
+import { TransactionPacker } from "./packedTransaction.ts";
 import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
@@ -80,6 +87,7 @@ export class Transactions {
 	readonly #pool: Pool;
 	readonly #records: TransactionRecords;
 	readonly #disk: TransactionDisk;
+	readonly #packer = new TransactionPacker();
 	readonly #turns = new NonceTurns();
 	readonly #deps: TransactionsDependencies;
 	/** Hashes of blob transactions whose cell proofs are being computed. */
@@ -102,6 +110,7 @@ export class Transactions {
 			pool,
 			records,
 			disk,
+			packer: this.#packer,
 			broadcaster,
 			tip,
 			clock,
@@ -146,12 +155,21 @@ export class Transactions {
 	/** Loads the transactions from disk; call once, before the first head is processed. */
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
-		for await (const entry of this.#disk.load()) entries.push(entry);
+		const bySender = new Map<string, DecodedTransaction>();
+		for await (const { transaction, record } of this.#disk.load()) {
+			const { from } = transaction.tx;
+			const tx = this.#packer.pack(transaction.tx, bySender.get(from));
+			bySender.set(from, tx);
+			shareTexts(record, tx);
+			entries.push({ transaction: withTx(transaction, tx), record });
+		}
+		const pooled: PoolEntry[] = [];
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
 			this.#records.add(entry);
-			this.revive(entry, true);
+			if (isLive(entry.record.stage)) pooled.push(this.#pooled(entry, true));
 		}
+		for (const entry of this.#pool.restore(pooled)) this.#nonceIsTaken(entry);
 	}
 
 	// What is known of the chain.
@@ -346,39 +364,45 @@ export class Transactions {
 			this.#deps.broadcaster.cancel(transaction, [...sentTo.keys()], head + 1);
 	}
 
-	/**
-	 * Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. `atStartup`: the process has
-	 * just started.
-	 */
-	revive(entry: RecordEntry, atStartup = false): void {
+	/** Puts a live transaction back into the pool, or marks it as replaced if its nonce is taken. */
+	revive(entry: RecordEntry): void {
 		const { record } = entry;
 		if (!this.#turns.isBusy(record)) {
-			this.#reviveNow(entry, atStartup);
+			this.#reviveNow(entry);
 			return;
 		}
 		// A submission or cancel of its nonce is running; whether the transaction is still live is checked after it.
 		void this.exclusively(record, async () => {
-			this.#reviveNow(entry, atStartup);
+			this.#reviveNow(entry);
 			this.#deps.onChange(record.from, true);
 		});
 	}
 
-	#reviveNow(entry: RecordEntry, atStartup: boolean): void {
-		const { broadcaster } = this.#deps;
-		const { record } = entry;
-		// Its owners may have changed since.
-		const { transaction } = this.#records.get(record.hash) ?? entry;
+	#reviveNow({ record, transaction }: RecordEntry): void {
 		if (!isLive(record.stage) || this.#pool.get(record.hash) !== undefined) return;
-		const { from, nonce, gasLimit } = transaction.tx;
+		// Its owners may have changed since.
+		const now = this.#records.get(record.hash)?.transaction ?? transaction;
+		const entry = this.#pooled({ record, transaction: now }, false);
+		if (!this.#pool.insert(entry)) this.#nonceIsTaken(entry);
+	}
+
+	/** The entry of one that comes (back) into the pool. `atStartup`: the process has just started. */
+	#pooled({ record, transaction }: RecordEntry, atStartup: boolean): PoolEntry {
+		const { broadcaster } = this.#deps;
 		const holders = holdersOf(record, () => broadcaster.eligible(transaction), atStartup);
-		const sentTo = new Map([...holders].map((name) => [name, null]));
-		if (this.#pool.insert({ transaction, gas: Number(gasLimit), durable: true, sentTo })) return;
+		const sentTo = this.#pool.sentOnce(holders);
+		return { transaction, gas: Number(transaction.tx.gasLimit), durable: true, sentTo };
+	}
+
+	/** It can't come back into the pool: another one replaces it. */
+	#nonceIsTaken({ transaction, sentTo }: PoolEntry): void {
+		const { hash, from, nonce } = transaction.tx;
 		const other = this.#pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
-		const block = record.block ?? 0;
-		const builders = [...holders];
-		this.#records.emit(record.hash, replacedBy(other, this.#now(), block, builders));
-		broadcaster.cancel(transaction, builders, block + 1);
+		const block = this.#records.get(hash)?.record.block ?? 0;
+		const builders = [...sentTo.keys()];
+		this.#records.emit(hash, replacedBy(other, this.#now(), block, builders));
+		this.#deps.broadcaster.cancel(transaction, builders, block + 1);
 	}
 
 	/**
@@ -407,7 +431,7 @@ export class Transactions {
 	#changeBytes(tx: DecodedTransaction): void {
 		const entry = this.#pool.get(tx.hash);
 		if (entry === undefined) return;
-		const transaction = { ...entry.transaction, tx };
+		const transaction = withTx(entry.transaction, this.#packer.pack(tx, entry.transaction.tx));
 		this.#records.setTransaction(transaction);
 		this.#pool.exchange(entry, transaction);
 		this.#deps.onChange(tx.from, false);

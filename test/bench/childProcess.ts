@@ -83,10 +83,19 @@ export class MeasuredProcess {
 		return microsIn(`/proc/${this.#child.pid}/task/${this.#child.pid}/stat`);
 	}
 
-	/** Resident memory in bytes. */
+	/** Resident memory in bytes, files that are mapped included. */
 	residentBytes(): number {
+		return this.#status("VmRSS");
+	}
+
+	/** Resident memory in bytes: its own, and pages of files that are mapped, which the system takes back where it needs them. */
+	memory(): { readonly own: number; readonly mapped: number } {
+		return { own: this.#status("RssAnon"), mapped: this.#status("RssFile") };
+	}
+
+	#status(name: string): number {
 		const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
-		return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+		return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
 	}
 
 	/** Ends it and waits for that. */

@@ -9,12 +9,18 @@ import { benchHeads } from "./heads.ts";
 import type { Figure } from "./load.ts";
 import { plotOf } from "./plot.ts";
 import { benchScale } from "./scale.ts";
+import { benchStart } from "./start.ts";
 import { benchEngines, benchSubmissions } from "./submissions.ts";
 
 const DOCUMENTS = new URL("../../docs/", import.meta.url);
 
+const BENCHES = [
+	...[benchSubmissions, benchEngines, benchHeads, benchHeadGrowth],
+	...[benchStart, benchBoost, benchScale],
+];
+
 const figures: Figure[] = [];
-for (const bench of [benchSubmissions, benchEngines, benchHeads, benchHeadGrowth, benchBoost, benchScale]) {
+for (const bench of BENCHES) {
 	for (const figure of await bench()) {
 		figures.push(figure);
 		process.stdout.write(`${figure.name.padEnd(64)} ${figure.value.padStart(10)}\n`);

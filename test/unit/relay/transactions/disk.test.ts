@@ -221,16 +221,54 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"no path": changed({ owners: [{ paths: [] }] }),
 	"an earlier version's path that is none": changed({ owners: undefined, path: "slow" }),
 };
+const KEY = `p/${TRANSACTION.tx.hash}`;
 
 test("a damaged entry is refused, and the error names only its key", () => {
-	const message = "the store's entry p/0xkey can't be read";
-	for (const [name, bytes] of Object.entries(DAMAGED)) {
-		assert.throws(
-			() => decodeStored("p/0xkey", bytes),
-			(thrown) => thrown instanceof StoreFormatError && thrown.message === message,
-			name,
-		);
+	const message = `the store's entry ${KEY} can't be read`;
+	for (const isChecked of [true, false]) {
+		assert.deepEqual(decodeStored(KEY, BYTES, isChecked).transaction, TRANSACTION);
+		for (const [name, bytes] of Object.entries(DAMAGED)) {
+			assert.throws(
+				() => decodeStored(KEY, bytes, isChecked),
+				(thrown) => thrown instanceof StoreFormatError && thrown.message === message,
+				name,
+			);
+		}
 	}
+});
+
+/** Entries that only recovering and hashing shows to be wrong. */
+const UNTRUE: Readonly<Record<string, readonly [string, Buffer]>> = {
+	"another sender": [KEY, changed({ from: testAccount(7).address })],
+	"another hash": [`p/0x${"ab".repeat(32)}`, BYTES],
+	"another signature": [KEY, Buffer.from(BYTES).fill(1, BYTES.length - 4)],
+};
+
+test("the hash and the sender beside the bytes are believed, but for a sample", async () => {
+	for (const [name, [key, bytes]] of Object.entries(UNTRUE)) {
+		assert.throws(() => decodeStored(key, bytes, true), StoreFormatError, name);
+		const { hash } = decodeStored(key, bytes, false).transaction.tx;
+		assert.equal(hash, key.slice(2), name);
+	}
+	// Of an earlier version's entry nothing is kept that could be believed.
+	const old = changed({ from: undefined });
+	assert.deepEqual(decodeStored(KEY, old, false).transaction, TRANSACTION);
+	assert.throws(() => decodeStored(`p/0x${"ab".repeat(32)}`, old, false), StoreFormatError);
+
+	const { store, kv } = onDisk();
+	const stored = Array.from({ length: 3 }, (_, nonce) => privateTransaction({ nonce }));
+	for (const one of stored) await store.insert(one, recordOf(one), [], 1);
+	const [first = "", second = ""] = [...kv.map.keys()].sort();
+	const lie = Buffer.from(testAccount(7).address);
+	const untrue = (key: string) => {
+		const bytes = Buffer.from(kv.map.get(key) ?? []);
+		lie.copy(bytes, bytes.indexOf(testAccount(0).address));
+		return bytes;
+	};
+	kv.map.set(second, untrue(second));
+	assert.equal((await loaded(store))[1]?.transaction.tx.from, testAccount(7).address);
+	kv.map.set(first, untrue(first));
+	await assert.rejects(loaded(store), StoreFormatError);
 });
 
 const AT = { at: 1, block: 101 } as const;

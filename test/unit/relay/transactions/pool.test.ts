@@ -214,3 +214,33 @@ test("the pending nonce ignores a node that lags behind, unless blocks were reor
 	pool.rewind(99);
 	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
 });
+
+test("those that went the same way share who has them, and each goes its own way from there", () => {
+	const pool = poolOf([0, 1, 2]);
+	const [a, b, c] = [0n, 1n, 2n].map((nonce) => pool.at(SENDER, nonce) as PoolEntry) as [
+		PoolEntry,
+		PoolEntry,
+		PoolEntry,
+	];
+	const BOTH = ["one", "two"];
+	for (const entry of [a, b, c]) assert.deepEqual(pool.markSent(entry, 101, BOTH), BOTH);
+	assert.equal(a.sentTo, b.sentTo, "one map for all");
+	assert.deepEqual(pool.markSent(a, 101, BOTH), [], "it has gone out for that block");
+
+	assert.deepEqual(pool.markSent(b, 102, ["one"]), ["one"]);
+	pool.markUnsent(c);
+	assert.deepEqual(
+		[a, b, c].map(({ sentTo }) => Object.fromEntries(sentTo)),
+		[
+			{ one: 101, two: 101 },
+			{ one: 102, two: null },
+			{ one: null, two: null },
+		],
+	);
+	// The same steps, the other way round.
+	assert.deepEqual(pool.markSent(a, 102, BOTH), BOTH);
+	assert.deepEqual(pool.markSent(b, 102, BOTH), ["two"]);
+	assert.deepEqual(pool.markSent(c, 101, BOTH), BOTH);
+	assert.deepEqual(pool.sentFor(b, 102), BOTH);
+	assert.ok(pool.isSentFor(c, 101) && !pool.isSentFor(a, 101));
+});

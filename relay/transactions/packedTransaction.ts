@@ -1,0 +1,151 @@
+// A pending transaction as it is kept: its bytes stand in blocks of many transactions, and what is rarely asked for is read from
+// them again. As it was decoded it would take three times its bytes in the heap, and keep alive what else was allocated beside them.
+
+import type { SidecarVersion } from "../../shared/ethereum/sidecar.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type {
+	AccessListEntry,
+	Authorization,
+	TransactionType,
+} from "../../shared/ethereum/transactionFields.ts";
+
+/** Bytes of one block. It is freed with the last of its transactions, so what one long wait keeps alive is bounded by it. */
+const BLOCK_BYTES = 8 * 1024;
+/** Transactions of more bytes stand alone. */
+const SMALL_BYTES = BLOCK_BYTES / 4;
+
+/** Packs transactions; each keeps its own bytes alive, and those of its block. */
+export class TransactionPacker {
+	#block: Buffer = Buffer.alloc(0);
+	#used = 0;
+	#chainId = 0n;
+
+	/**
+	 * The same transaction with a copy of its bytes. `like`: another one of its sender that is kept, which in most fields has an
+	 * equal value to share.
+	 */
+	pack(tx: DecodedTransaction, like: DecodedTransaction | undefined): DecodedTransaction {
+		// All have one chain's id: equal numbers, but each its own object.
+		if (tx.chainId !== this.#chainId) this.#chainId = tx.chainId;
+		const { raw, size } = tx;
+		if (size > SMALL_BYTES) {
+			const isAlone = raw.buffer.byteLength === size;
+			return new PackedTransaction(tx, like, isAlone ? raw : copyAlone(raw), 0, this.#chainId);
+		}
+		if (this.#used + size > this.#block.length) {
+			this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+			this.#used = 0;
+		}
+		const at = this.#used;
+		this.#used += size;
+		this.#block.set(raw, at);
+		return new PackedTransaction(tx, like, this.#block, at, this.#chainId);
+	}
+}
+
+function copyAlone(bytes: Buffer): Buffer {
+	const copy = Buffer.allocUnsafeSlow(bytes.length);
+	copy.set(bytes);
+	return copy;
+}
+
+const NONE: readonly never[] = [];
+
+/** An empty list is the same one for all. */
+function shared<T>(list: readonly T[]): readonly T[] {
+	return list.length === 0 ? NONE : list;
+}
+
+/** `own`, or the object of equal value that is kept already. */
+function known<T extends string | bigint | null>(own: T, other: T | undefined): T {
+	return other === own ? other : own;
+}
+
+class PackedTransaction implements DecodedTransaction {
+	readonly type: TransactionType;
+	readonly chainId: bigint;
+	readonly nonce: bigint;
+	readonly gasLimit: bigint;
+	readonly to: string | null;
+	readonly value: bigint;
+	readonly accessList: readonly AccessListEntry[];
+	readonly maxFeePerGas: bigint;
+	readonly maxPriorityFeePerGas: bigint;
+	readonly maxFeePerBlobGas: bigint | null;
+	readonly blobVersionedHashes: readonly string[];
+	readonly authorizationList: readonly Authorization[];
+	readonly hash: string;
+	readonly from: string;
+	readonly size: number;
+	readonly zeroBytes: number;
+	readonly sidecar: { readonly version: SidecarVersion; readonly blobCount: number } | null;
+	readonly #block: Buffer;
+	/** Where its bytes begin in the block, and in them its data. */
+	readonly #at: number;
+	readonly #dataAt: number;
+	readonly #dataSize: number;
+
+	constructor(
+		tx: DecodedTransaction,
+		like: DecodedTransaction | undefined,
+		block: Buffer,
+		at: number,
+		chainId: bigint,
+	) {
+		this.type = tx.type;
+		this.chainId = chainId;
+		this.nonce = tx.nonce;
+		this.gasLimit = known(tx.gasLimit, like?.gasLimit);
+		this.to = known(tx.to, like?.to);
+		this.value = known(tx.value, like?.value);
+		this.accessList = shared(tx.accessList);
+		this.maxFeePerGas = known(tx.maxFeePerGas, like?.maxFeePerGas);
+		this.maxPriorityFeePerGas = known(tx.maxPriorityFeePerGas, like?.maxPriorityFeePerGas);
+		this.maxFeePerBlobGas = known(tx.maxFeePerBlobGas, like?.maxFeePerBlobGas);
+		this.blobVersionedHashes = shared(tx.blobVersionedHashes);
+		this.authorizationList = shared(tx.authorizationList);
+		this.hash = tx.hash;
+		this.from = known(tx.from, like?.from);
+		this.size = tx.size;
+		this.zeroBytes = tx.zeroBytes;
+		this.sidecar = tx.sidecar;
+		this.#block = block;
+		this.#at = at;
+		this.#dataAt = at + tx.data.byteOffset - tx.raw.byteOffset;
+		this.#dataSize = tx.data.length;
+	}
+
+	get raw(): Buffer {
+		return this.#block.subarray(this.#at, this.#at + this.size);
+	}
+
+	get data(): Buffer {
+		return this.#block.subarray(this.#dataAt, this.#dataAt + this.#dataSize);
+	}
+
+	get gasPrice(): bigint | null {
+		return this.type <= 1 ? this.maxFeePerGas : null;
+	}
+
+	get v(): bigint {
+		return this.#decoded().v;
+	}
+
+	get yParity(): 0 | 1 {
+		return this.#decoded().yParity;
+	}
+
+	get r(): bigint {
+		return this.#decoded().r;
+	}
+
+	get s(): bigint {
+		return this.#decoded().s;
+	}
+
+	#decoded(): DecodedTransaction {
+		const decoded = decodeTransaction(this.raw, this);
+		if (!decoded.ok) throw new Error("a packed transaction can't be decoded");
+		return decoded.tx;
+	}
+}

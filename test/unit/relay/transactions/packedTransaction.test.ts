@@ -1,0 +1,65 @@
+// Tests that a packed transaction says what it said as it was decoded, and that its bytes stand densely and apart from those it came in.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { withoutBytes } from "../../../../relay/domain/transaction.ts";
+import { TransactionPacker } from "../../../../relay/transactions/packedTransaction.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { privateTransaction, signedTransaction } from "../../../support/txFactory.ts";
+
+const ENTRY = { address: `0x${"11".repeat(20)}`, storageKeys: [`0x${"22".repeat(32)}`] };
+const DATA = Buffer.from("60006001", "hex");
+
+const SHAPES: Readonly<Record<string, DecodedTransaction>> = {
+	legacy: signedTransaction({ type: 0, data: DATA }),
+	"with an access list": signedTransaction({ type: 1, accessList: [ENTRY] }),
+	"a creation": signedTransaction({ type: 2, to: null, data: DATA }),
+	"with a blob": signedTransaction({ type: 3 }),
+	"with an authorization": signedTransaction({ type: 4, data: DATA }),
+	"of another chain": signedTransaction({ chainId: 1n, nonce: 2n ** 64n - 2n }),
+	"of much data": signedTransaction({ data: Buffer.alloc(5_000, 7) }),
+	"of more than a block": signedTransaction({ data: Buffer.alloc(20_000, 7) }),
+};
+
+test("a packed transaction has every field that it had", () => {
+	const packer = new TransactionPacker();
+	const packed = Object.values(SHAPES).map((tx, i, all) => packer.pack(tx, all[i - 1]));
+	for (const [i, [name, tx]] of Object.entries(SHAPES).entries()) {
+		const own = packed[i] as DecodedTransaction;
+		for (const field of Object.keys(tx) as (keyof DecodedTransaction)[])
+			assert.deepEqual(own[field], tx[field], `${name}: ${field}`);
+		assert.deepEqual(packer.pack(own, tx).raw, tx.raw, name);
+	}
+});
+
+test("small ones stand in common blocks, large ones alone, and none in the memory that it came in", () => {
+	const packer = new TransactionPacker();
+	const small = Array.from({ length: 200 }, (_, nonce) => signedTransaction({ nonce, data: DATA }));
+	const packed = small.map((tx, i, all) => packer.pack(tx, all[i - 1]));
+	const blocks = new Set(packed.map(({ raw }) => raw.buffer));
+	const bytes = small.reduce((sum, { size }) => sum + size, 0);
+	const held = [...blocks].reduce((sum, { byteLength }) => sum + byteLength, 0);
+	assert.ok(blocks.size > 1 && held < bytes + 2 * 8_192, `${held} bytes are kept for ${bytes}`);
+	for (const [i, { raw }] of packed.entries()) {
+		assert.notEqual(raw.buffer, small[i]?.raw.buffer);
+		assert.deepEqual(raw, small[i]?.raw);
+	}
+	const { raw } = signedTransaction({ data: Buffer.alloc(9_000, 7) });
+	const decoded = decodeTransaction(Buffer.concat([Buffer.alloc(50_000), raw]).subarray(50_000));
+	assert.ok(decoded.ok);
+	const large = packer.pack(decoded.tx, undefined);
+	assert.deepEqual(large.data, Buffer.alloc(9_000, 7));
+	assert.equal(large.raw.buffer.byteLength, large.size);
+});
+
+test("what is never sent again keeps neither bytes nor signature", () => {
+	const transaction = privateTransaction({ type: 4, data: DATA });
+	const { tx, ...rest } = withoutBytes({
+		...transaction,
+		tx: new TransactionPacker().pack(transaction.tx, undefined),
+	});
+	const { tx: whole, ...others } = transaction;
+	assert.deepEqual(rest, others);
+	const empty = { raw: Buffer.alloc(0), data: Buffer.alloc(0), accessList: [], authorizationList: [] };
+	assert.deepEqual(tx, { ...whole, ...empty, v: 0n, yParity: 0, r: 0n, s: 0n });
+});
