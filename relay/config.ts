@@ -145,11 +145,12 @@ export const RELAY_SETTINGS = {
 		"60",
 		integer(1, 86_400),
 	),
-	SIGNATURE_THREAD: optional(
-		"whether signatures are made and recovered in a thread of their own; where there is a second core unless set",
+	SIGNATURE_THREAD: row(
+		"whether signatures are made and recovered in a thread of their own, where there is a second core to spare",
 		"true or false",
-		"false",
+		"true",
 		flag,
+		"false",
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,

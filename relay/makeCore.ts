@@ -97,7 +97,7 @@ export async function makeCore(
 	});
 	const simulations = new SimulationQueue({ slot: slots }, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ slot: slots }, { clock });
-	const threaded = config.SIGNATURE_THREAD ?? availableParallelism() > 1;
+	const threaded = config.SIGNATURE_THREAD && availableParallelism() > 1;
 	const work = new SignatureWork({ threaded }, { clock, log: log.child("signatures") });
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },

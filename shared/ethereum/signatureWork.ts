@@ -27,8 +27,8 @@ export type Result<T> = T | Promise<T>;
 /** A question: whether to sign or the parity of a recovery, the hash, r and s. An answer: 0 for none, and its bytes. */
 const LAYOUT = { INPUT_BYTES: 97, OUTPUT_BYTES: 65, SIGN: 2 } as const;
 const { INPUT_BYTES, OUTPUT_BYTES, SIGN } = LAYOUT;
-/** So few take no longer here than it takes to ask the thread. */
-const FEW = 2;
+/** So few are done here in half a millisecond: to wake the thread takes as long as two or three, and it may have to wait for a core. */
+const FEW = 8;
 /** Questions of one batch, which take the thread some 4 ms, and batches that it has at a time: one to go on with. */
 const BATCH = 64;
 const BATCHES = 2;
