@@ -113,6 +113,7 @@ it("dearer bids that come and go take no refund out of the record, and no proof"
 		const { blocks } = await auction.told(searcher, String(result));
 		return blocks.at(-1)?.status === "BEST";
 	});
+	await auction.onlyBehind(target, honest);
 	const { transactions } = await auction.nextBlock();
 	assert.equal(transactions[transactions.indexOf(target.hash) + 1], honest.hash);
 	const told = await until("what was paid", async () => {

@@ -2,7 +2,8 @@
 // how long until all are out, the CPU time of all threads and of the event loop's, and how long others wait meanwhile.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { startDevChain } from "../devnet/devChain.ts";
+import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import type { TestAccount } from "../support/txFactory.ts";
 import {
 	benchAccounts,
 	delivered,
@@ -31,8 +32,13 @@ const STEPS: readonly (readonly [number, readonly (readonly [number, number, num
 ];
 /** The first one of each size is not counted: the code is cold then, or new transactions are signed. */
 const HEADS = 4;
+/** Builders, each of which gets each of {@link FANNED_OUT} transactions at a head. */
+const BUILDERS = [1, 5, 20] as const;
+const FANNED_OUT = 1_000;
 /** Between two questions of somebody else, in ms. */
 const ASK_MS = 3;
+
+type Sink = Awaited<ReturnType<typeof startSink>>;
 
 /** Runs it; takes about two minutes. */
 export async function benchHeadGrowth(): Promise<readonly Figure[]> {
@@ -65,11 +71,41 @@ export async function benchHeadGrowth(): Promise<readonly Figure[]> {
 			);
 		}
 		await relay.stop();
+		for (const count of BUILDERS) figures.push(...(await fannedOut(chain, sink, accounts, count)));
 		return figures;
 	} finally {
 		await sink.stop();
 		await chain.stop();
 	}
+}
+
+/** A head with {@link FANNED_OUT} pending transactions that go to `count` builders. */
+async function fannedOut(
+	chain: DevChain,
+	sink: Sink,
+	accounts: readonly TestAccount[],
+	count: number,
+): Promise<readonly Figure[]> {
+	const rows = Array.from({ length: count }, (_, i) => ({ name: `sink${i}`, url: `${sink.url}/${i}` }));
+	const own = { ETH_WS_URL: chain.wsUrl, BUILDERS: JSON.stringify(rows) };
+	const relay = await startRelay(chain, sink.url, own);
+	await send(relay, accounts.slice(0, FANNED_OUT), 0, 1);
+	const sent = FANNED_OUT * count;
+	const heads: HeadFigures[] = [];
+	for (let head = 0; head < HEADS; head += 1) {
+		heads.push(await measureHead(relay, sent, sink, () => nextHead(chain)));
+	}
+	await relay.stop();
+	const [, ...warm] = heads;
+	const micros = median(warm.map(({ cpuMs }) => (1_000 * cpuMs) / sent));
+	return [
+		{
+			name: `${FANNED_OUT.toLocaleString("en")} pending at a head, ${count} ${count === 1 ? "builder" : "builders"}: CPU time of a delivery`,
+			value: `${micros.toFixed(0)} µs`,
+			growth: { chart: "CPU time of a delivery, by builders", at: count },
+		},
+		{ name: "  all are out after", value: `${median(warm.map(({ outMs }) => outMs)).toFixed(0)} ms` },
+	];
 }
 
 interface HeadFigures {
@@ -82,7 +118,7 @@ interface HeadFigures {
 async function measureHead(
 	relay: Relay,
 	pending: number,
-	sink: Awaited<ReturnType<typeof startSink>>,
+	sink: Sink,
 	mine: () => Promise<void>,
 ): Promise<HeadFigures> {
 	await delivered(relay);

@@ -168,7 +168,15 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 		const set = options.env.PORT ?? "0";
 		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)), READY_MS);
 		const url = `http://127.0.0.1:${port}`;
-		await until("it is ready", () => alive(async () => (await readyStatus(url)) === 200), READY_MS);
+		await until("it is ready", () => alive(async () => (await readyStatus(url)) === 200), READY_MS).catch(
+			async (thrown: Error) => {
+				const said = await fetch(`${url}/readyz`).then(
+					(answer) => answer.text(),
+					(fault: Error) => String(fault.cause ?? fault),
+				);
+				throw new Error(`${thrown.message}; it says ${said}; its log: ${launched.stdout.slice(-2000)}`);
+			},
+		);
 		return Object.assign(launched, { port, url, client: new RelayClient(url) });
 	} catch (thrown) {
 		await launched.kill();

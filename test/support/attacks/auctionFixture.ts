@@ -242,6 +242,19 @@ export class CheatAuction {
 		return this.#holds(target, backrun);
 	}
 
+	/** Waits until the builder has nothing but `backrun` behind `target`. */
+	async onlyBehind(target: Signed, backrun: Signed): Promise<void> {
+		const known = [target.hash, backrun.hash];
+		await until(`nothing but ${backrun.hash} with the builder`, () =>
+			this.builder.bundles().every(({ state, transactions }) => {
+				const hashes = transactions.map(({ hash }) => hash);
+				return (
+					state !== "live" || !hashes.includes(target.hash) || hashes.every((hash) => known.includes(hash))
+				);
+			}),
+		);
+	}
+
 	async #holds(...txs: readonly Signed[]): Promise<void> {
 		const next = (await this.head()).number + 1;
 		await until(`${txs.map(({ hash }) => hash).join()} with the builder`, () =>
