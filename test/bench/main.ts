@@ -27,11 +27,16 @@ for (const bench of BENCHES) {
 	}
 }
 if (process.argv.includes("--write")) {
-	const rows = figures.map(({ name, value }) => ({
-		name,
-		value: Number.parseFloat(value),
-		unit: unitOf(value),
-	}));
+	let group = "";
+	const rows = figures.map(({ name, value }) => {
+		const isPart = name.startsWith(" ");
+		if (!isPart) group = name;
+		return {
+			name: isPart ? `${group}: ${name.trim()}` : name,
+			value: Number.parseFloat(value),
+			unit: unitOf(value),
+		};
+	});
 	writeFileSync(new URL("benchmarks.json", DOCUMENTS), `${JSON.stringify(rows, null, "\t")}\n`);
 	const points = figures.flatMap(({ value, growth }) =>
 		growth === undefined ? [] : [{ ...growth, value: Number.parseFloat(value), unit: unitOf(value) }],
