@@ -30,6 +30,7 @@ export function plotOf(points: readonly GrowthPoint[]): string {
 	const style = "text{font:10px sans-serif;fill:#777}polyline{fill:none;stroke:#2a7de1;stroke-width:2}";
 	return [
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${COLUMNS * WIDTH} ${rows * HEIGHT}">`,
+		"<title>How the benchmark's figures grow</title>",
 		`<style>${style}path{stroke:#999;fill:none}circle{fill:#2a7de1}</style>`,
 		...drawn,
 		"</svg>\n",
