@@ -1,7 +1,6 @@
 // How long a process, which is run by meteredMain.ts, has kept its event loop.
 
 import type { RelayProcess } from "./processes.ts";
-import { until } from "./until.ts";
 
 /** A turn may keep the event loop for so long, in ms. */
 const LIMIT_MS = 20;
@@ -16,10 +15,7 @@ export function metered(entry: string): { readonly entry: string; readonly args:
 
 /** How long `one` has kept its event loop at the longest since it was asked last, in ms. */
 export async function heldSoFar(one: RelayProcess): Promise<number> {
-	const figures = () => one.logs().filter(({ msg }) => msg === "event loop");
-	const { length } = figures();
-	one.signal("SIGUSR2");
-	const { heldMs } = await until("it says how long", () => figures()[length], 30_000);
+	const { heldMs } = await one.figures("event loop");
 	return heldMs as number;
 }
 

@@ -47,6 +47,8 @@ export type RelayProcess = LaunchedRelay & {
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const READY_MS = 60_000;
+/** What it may take until a process has told its figures. */
+const FIGURES_MS = 30_000;
 const END_MS = 15_000;
 /** Maximum characters kept of a process's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
@@ -103,6 +105,14 @@ export class LaunchedRelay {
 				return [];
 			}
 		});
+	}
+
+	/** Asks by SIGUSR2 for what its log then tells under this message; see meteredMain.ts and countedMain.ts. */
+	async figures(message: string): Promise<LogLine> {
+		const told = () => this.logs().filter(({ msg }) => msg === message);
+		const { length } = told();
+		this.signal("SIGUSR2");
+		return until(`its log tells "${message}"`, () => told()[length], FIGURES_MS);
 	}
 
 	/** Waits for a log line with this message, and returns the first. */

@@ -56,10 +56,7 @@ function counted(entry: string, env: Readonly<Record<string, string>>): Promise<
 
 /** What a process has done since it was asked last. */
 async function countsOf(one: RelayProcess): Promise<Counts> {
-	const lines = () => one.logs().filter(({ msg }) => msg === "counts");
-	const { length } = lines();
-	one.signal("SIGUSR2");
-	const { msg: _, level: __, ...counts } = await until("it says its counts", () => lines()[length], 30_000);
+	const { msg: _, level: __, ...counts } = await one.figures("counts");
 	return counts as Counts;
 }
 
