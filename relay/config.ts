@@ -148,9 +148,9 @@ export const RELAY_SETTINGS = {
 	SIGNATURE_THREAD: row(
 		"whether signatures are made and recovered in a thread of their own, where there is a second core to spare",
 		"true or false",
-		"true",
-		flag,
 		"false",
+		flag,
+		"true",
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,

@@ -16,7 +16,7 @@ export interface BodySignaturesOptions {
 }
 
 export class BodySignatures {
-	readonly #work: Pick<SignatureWork, "sign">;
+	readonly #work: Pick<SignatureWork, "sign" | "hasTime">;
 	readonly #secret: Buffer;
 	readonly #address: string;
 	/** Where the signature for a body's hash is in `#bytes`. */
@@ -32,7 +32,7 @@ export class BodySignatures {
 
 	constructor(
 		{ key, kept }: BodySignaturesOptions,
-		dependencies: { readonly work: Pick<SignatureWork, "sign"> },
+		dependencies: { readonly work: Pick<SignatureWork, "sign" | "hasTime"> },
 	) {
 		this.#secret = keyBytes(key);
 		this.#address = addressOfKey(key);
@@ -57,6 +57,11 @@ export class BodySignatures {
 		});
 		this.#signing.set(name, signing);
 		return signing;
+	}
+
+	/** Has the body signed that `make` gives, if there is time for that before it is needed. */
+	ahead(make: () => Uint8Array): void {
+		if (this.#work.hasTime) void this.sign(make());
 	}
 
 	/** Keeps it in the place of the oldest; returns the place. */

@@ -37,7 +37,7 @@ export interface FanoutOptions {
 }
 
 export interface FanoutDependencies extends BuilderClientDependencies {
-	readonly work: Pick<SignatureWork, "sign">;
+	readonly work: Pick<SignatureWork, "sign" | "hasTime">;
 	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
 	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
@@ -96,6 +96,7 @@ export class Fanout {
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
 	/** The identifier of a bundle by its name. */
 	readonly #uuid: (name: string) => string;
+	readonly #signatures: BodySignatures;
 	readonly #delivered: FanoutDependencies["delivered"];
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
@@ -112,6 +113,7 @@ export class Fanout {
 		const { signingKey } = options;
 		this.#uuid = (name) => bundleUuid(name, signingKey);
 		const signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
+		this.#signatures = signatures;
 		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
@@ -146,7 +148,7 @@ export class Fanout {
 		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
 		const client = clientOf(transaction.submitterAddress);
 		for (const { row, lane } of this.#recipients(builders)) {
-			lane.push({
+			this.#push(lane, {
 				key: tx.from,
 				subject: tx.hash,
 				client,
@@ -202,7 +204,7 @@ export class Fanout {
 		const uuid = this.#uuid(key);
 		const sent = this.#sent;
 		for (const { row, lane } of recipients) {
-			lane.push({
+			this.#push(lane, {
 				key,
 				subject: name,
 				client,
@@ -283,6 +285,12 @@ export class Fanout {
 		const builders = [...this.#builders.values()];
 		await Promise.all(builders.map(({ lane }) => lane.close()));
 		await Promise.all(builders.map(({ client }) => client.close()));
+	}
+
+	/** Its signature is under way while it waits. */
+	#push(lane: Lane, item: LaneItem): void {
+		this.#signatures.ahead(item.make);
+		lane.push(item);
 	}
 
 	#recipients(names: readonly string[]): Builder[] {

@@ -43,11 +43,12 @@ export async function benchSubmissions(): Promise<readonly Figure[]> {
 		// The first ones find the code warm and the accounts known.
 		await send(relay, accounts, 0, PER_SENDER / 3);
 		await delivered(relay);
-		const before = relay.process.cpuMicros();
+		const [before, loopBefore] = [relay.process.cpuMicros(), relay.process.mainThreadMicros()];
 		const { seconds, count } = await send(relay, accounts, PER_SENDER / 3, PER_SENDER);
 		// Signing and posting to the builder go on behind the answers, and count.
 		await delivered(relay);
 		const micros = (relay.process.cpuMicros() - before) / count;
+		const loopMicros = (relay.process.mainThreadMicros() - loopBefore) / count;
 		await relay.stop();
 		const late = await measureParts(sink.url);
 		const parts = Object.fromEntries(
@@ -64,7 +65,9 @@ export async function benchSubmissions(): Promise<readonly Figure[]> {
 				value: `${value.toFixed(0)} µs`,
 			})),
 			{ name: "  a submission in all", value: `${micros.toFixed(0)} µs` },
+			{ name: "  by the thread with the event loop alone", value: `${loopMicros.toFixed(0)} µs` },
 			{ name: "durable submissions a second by the clock", value: (count / seconds).toFixed(0) },
+			{ name: "  that the event loop's thread has time for", value: rate(loopMicros) },
 			{
 				name: "resident memory per pending transaction, at 50,000",
 				value: kibibytes(perPending.own + perPending.mapped),

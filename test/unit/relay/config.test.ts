@@ -47,7 +47,7 @@ test("with nothing but what is required, everything else has its documented defa
 			RATE_LIMIT_RPS: 100,
 			POOL_MAX_BYTES: 268_435_456,
 			MAX_HEAD_AGE_S: undefined,
-			SIGNATURE_THREAD: false,
+			SIGNATURE_THREAD: true,
 			SIGNATURE_HIDING: "always",
 		},
 		...{ DRAIN_SECONDS: 20, LOG_LEVEL: "info" },

@@ -19,17 +19,25 @@ await threaded.start();
 after(() => threaded.stop());
 
 /** Those of `work`, and how many were made. */
-function counted(work: Pick<SignatureWork, "sign">) {
+function counted(work: Pick<SignatureWork, "sign" | "hasTime">) {
 	const made = { count: 0 };
 	const sign: SignatureWork["sign"] = (hash, secret) => {
 		made.count += 1;
 		return work.sign(hash, secret);
 	};
-	return { made, work: { sign } };
+	return {
+		made,
+		work: {
+			sign,
+			get hasTime() {
+				return work.hasTime;
+			},
+		},
+	};
 }
 
 for (const [how, real] of [
-	["at once", { sign: signHash }],
+	["at once", { sign: signHash, hasTime: false }],
 	["by a thread", threaded],
 ] as const) {
 	test(`${how}: one signature a body; the oldest are forgotten and made again`, async () => {
@@ -76,3 +84,23 @@ for (const [how, real] of [
 		assert.equal(made.count, 3);
 	});
 }
+
+test("while the thread is in use, and has time, bodies are signed before they are needed", async () => {
+	const { made, work } = counted(threaded);
+	const signatures = new BodySignatures({ key, kept: 100 }, { work });
+	const bodies = Array.from({ length: 90 }, (_, i) => Buffer.from(`ahead ${i}`));
+	const ahead = (from: number, to: number) => {
+		for (const body of bodies.slice(from, to)) signatures.ahead(() => body);
+	};
+	ahead(0, 1);
+	assert.equal(made.count, 0, "an idle thread");
+	// Nine at once: it is in use.
+	const first = bodies.slice(0, 9).map((body) => signatures.sign(body));
+	ahead(9, 12);
+	assert.equal(made.count, 12);
+	ahead(12, 90);
+	assert.equal(made.count, 64, "as many as a batch has wait");
+	await Promise.all(first);
+	await until("those ahead", () => typeof signatures.sign(bodies[63] ?? Buffer.alloc(0)) === "string");
+	assert.equal(made.count, 64);
+});

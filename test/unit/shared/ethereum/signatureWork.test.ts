@@ -5,7 +5,12 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { systemClock } from "../../../../shared/clock.ts";
-import { keyBytes, recoverAddress, signHash } from "../../../../shared/ethereum/signatures.ts";
+import {
+	type HashSignature,
+	keyBytes,
+	recoverAddress,
+	signHash,
+} from "../../../../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../../../../shared/ethereum/signatureWork.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -84,6 +89,29 @@ test("the thread's answers are the same, in the order of the questions, many or 
 	assert.deepEqual(await signature, signHash(hash, key));
 	assert.equal(told.length, 1);
 });
+
+for (const [what, asks, isThreads] of [
+	["eight at once", [8], false],
+	["nine at once", [9], true],
+	["nine within 4 ms", [3, 3, 3], true],
+	["one each ms", [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], false],
+	["eight, and eight more after 4 ms", [8, 0, 0, 0, 8], false],
+] as const) {
+	test(`${what} ${isThreads ? "go to the thread" : "are done without it"}`, async (t) => {
+		const { work, clock } = await threaded(t, "for (;;);");
+		const key = keyBytes(testAccount(1).keyHex);
+		const hash = randomBytes(32);
+		const answers: (HashSignature | Promise<HashSignature>)[] = [];
+		for (const count of asks) {
+			for (let i = 0; i < count; i += 1) answers.push(work.sign(hash, key));
+			await (clock as ManualClock).advance(1);
+		}
+		// It is given up after a while, so a timer is set while it has any.
+		assert.equal((clock as ManualClock).timers > 0, isThreads);
+		if (isThreads) await (clock as ManualClock).advance(2_000);
+		for (const answer of await Promise.all(answers)) assert.deepEqual(answer, signHash(hash, key));
+	});
+}
 
 for (const [how, fault] of [
 	["ends", "process.exit(1)"],
