@@ -4,6 +4,7 @@
 import { hash } from "node:crypto";
 import { addressOfKey, bodyHeader, keccak256, keyBytes, signedOf } from "../../shared/ethereum/signatures.ts";
 import type { SignatureWork } from "../../shared/ethereum/signatureWork.ts";
+import type { SignedBody } from "./builderClient.ts";
 
 /** A signature and its parity. */
 const SIGNATURE_BYTES = 65;
@@ -41,8 +42,20 @@ export class BodySignatures {
 		this.#work = dependencies.work;
 	}
 
-	/** The value of X-Flashbots-Signature for `body`; at once if it is kept, or made here. */
-	sign(body: Uint8Array): string | Promise<string> {
+	/** `body` with its signature; at once if that is kept, or made here. */
+	signed(body: Buffer): SignedBody | Promise<SignedBody> {
+		const signature = this.#sign(body);
+		if (typeof signature === "string") return { body, signature };
+		return signature.then((made) => ({ body, signature: made }));
+	}
+
+	/** Whether bodies may be signed before they are needed: the thread for it is in use, and has time. */
+	get hasTime(): boolean {
+		return this.#work.hasTime;
+	}
+
+	/** The value of X-Flashbots-Signature. */
+	#sign(body: Uint8Array): string | Promise<string> {
 		// A fifth of the time of the hash that is signed.
 		const name = hash("sha256", body, "binary");
 		const at = this.#places.get(name);
@@ -57,11 +70,6 @@ export class BodySignatures {
 		});
 		this.#signing.set(name, signing);
 		return signing;
-	}
-
-	/** Has the body signed that `make` gives, if there is time for that before it is needed. */
-	ahead(make: () => Uint8Array): void {
-		if (this.#work.hasTime) void this.sign(make());
 	}
 
 	/** Keeps it in the place of the oldest; returns the place. */

@@ -198,13 +198,13 @@ export class BuilderClient {
 	}
 
 	/**
-	 * Posts `body` with its signature. Never throws. An unreachable builder is tried a second time, because a connection
+	 * Posts a signed body. Never throws. An unreachable builder is tried a second time, because a connection
 	 * that it closed while idle fails once; sending a bundle twice does no harm.
 	 */
-	async send(body: Buffer, signature: string, checks: SendChecks): Promise<DeliveryAnswer> {
-		const answer = await this.#post(body, signature, checks);
+	async send(signed: SignedBody, checks: SendChecks): Promise<DeliveryAnswer> {
+		const answer = await this.#post(signed, checks);
 		if (answer !== "unreachable") return answer;
-		const second = checks.mayRepeat() ? await this.#post(body, signature, checks) : answer;
+		const second = checks.mayRepeat() ? await this.#post(signed, checks) : answer;
 		// Not `unsent`: the first attempt may have arrived.
 		return second === "unreachable" || second === "unsent" ? "failed" : second;
 	}
@@ -213,7 +213,7 @@ export class BuilderClient {
 		return this.#client.close();
 	}
 
-	async #post(body: Buffer, signature: string, checks: SendChecks): Promise<DeliveryAnswer | "unreachable"> {
+	async #post({ body, signature }: SignedBody, checks: SendChecks): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
 			const { status, text, symptom } = await this.#client.exchange(

@@ -123,7 +123,6 @@ export class Fanout {
 				const lane = new Lane(
 					{ capacity: options.laneCapacity, concurrency: BUILDER_CONNECTIONS },
 					{
-						sign: signatures.sign.bind(signatures),
 						send: client.send.bind(client),
 						maySend: dependencies.maySend,
 						clock: dependencies.clock,
@@ -143,6 +142,7 @@ export class Fanout {
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
+		const signatures = this.#signatures;
 		const kind = policyOf(transaction.path).form;
 		const bundle = kind === "bundle" ? targetBundle(dispatch) : null;
 		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
@@ -157,7 +157,9 @@ export class Fanout {
 				block,
 				urgent: false,
 				make() {
-					return bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid));
+					return signatures.signed(
+						bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid)),
+					);
 				},
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});
@@ -173,7 +175,7 @@ export class Fanout {
 		for (const { row, lane } of this.#recipients(builders)) {
 			lane.withdraw(tx.from, tx.hash);
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
-			pushCancels(lane, calls, {
+			pushCancels(lane, this.#signatures, calls, {
 				answered: this.#answered.bind(this, transaction, row.name, "cancel", block),
 				key: tx.from,
 				subject: tx.hash,
@@ -212,7 +214,7 @@ export class Fanout {
 				isPlain,
 				block,
 				urgent: false,
-				make: () => bodyOf(bundleCall(row, bundle, uuid)),
+				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
 				begins() {
 					sent.set(sentKey(row, name), { block, client, isPlain });
 					onSend();
@@ -233,7 +235,7 @@ export class Fanout {
 			const sent = this.#sent.get(sentKey(row, name));
 			if (sent === undefined) continue;
 			this.#sent.delete(sentKey(row, name));
-			pushCancels(lane, cancelBundleCalls(row, uuid, block), {
+			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
 				key,
 				subject: name,
@@ -287,9 +289,9 @@ export class Fanout {
 		await Promise.all(builders.map(({ client }) => client.close()));
 	}
 
-	/** Its signature is under way while it waits. */
+	/** Queues it; where there is time for that, it is signed while it waits. Its body is not kept, since thousands may wait. */
 	#push(lane: Lane, item: LaneItem): void {
-		this.#signatures.ahead(item.make);
+		if (this.#signatures.hasTime) void item.make();
 		lane.push(item);
 	}
 
@@ -325,10 +327,11 @@ export class Fanout {
 /** Queues cancels, which go before everything else of the same kind. */
 function pushCancels(
 	lane: Lane,
+	signatures: BodySignatures,
 	calls: readonly BuilderCall[],
 	item: Omit<LaneItem, "make" | "urgent">,
 ): void {
-	for (const call of calls) lane.push({ ...item, make: () => bodyOf(call), urgent: true });
+	for (const call of calls) lane.push({ ...item, make: () => signatures.signed(bodyOf(call)), urgent: true });
 }
 
 /** A bundle's lane key, from which its identifier is derived. It can't equal a sender's address or a target's name. */

@@ -8,7 +8,7 @@ import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
-import type { SendChecks } from "./builderClient.ts";
+import type { SendChecks, SignedBody } from "./builderClient.ts";
 
 export interface LaneItem {
 	/** The sender's address, or a bundle's name. Items with the same key are never in flight at the same time. */
@@ -25,8 +25,8 @@ export interface LaneItem {
 	readonly block: number;
 	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
-	/** Builds the body right before it is sent, so that waiting items use little memory. */
-	readonly make: () => Buffer;
+	/** Builds and signs the body right before it is sent, so that waiting items use little memory; it may take some turns. */
+	readonly make: () => SignedBody | Promise<SignedBody>;
 	/** Called right before it is sent. */
 	readonly begins?: () => void;
 	/** Called once; with `unsent` if it was never sent. */
@@ -44,9 +44,7 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
-	/** The signature of a body, which may take some turns of the event loop. */
-	readonly sign: (body: Buffer) => string | Promise<string>;
-	readonly send: (body: Buffer, signature: string, rights: SendChecks) => Promise<DeliveryAnswer>;
+	readonly send: (body: SignedBody, rights: SendChecks) => Promise<DeliveryAnswer>;
 	/** Checked before each item that is not urgent; if false, the item is answered `unsent`. */
 	readonly maySend: () => boolean;
 	readonly clock: Clock;
@@ -244,16 +242,16 @@ export class Lane {
 		queue.sending = sending;
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
-		const { sign, send, clock } = this.#deps;
-		const body = item.make();
-		const signed = sign(body);
-		const signature = typeof signed === "string" ? signed : await signed;
+		const { send, clock } = this.#deps;
+		const made = item.make();
+		const isAtOnce = !(made instanceof Promise);
+		const body = isAtOnce ? made : await made;
 		// It may have been withdrawn while it was signed.
-		const maySend = typeof signed === "string" || (!sending.isWithdrawn && this.#maySend(item));
+		const maySend = isAtOnce || (!sending.isWithdrawn && this.#maySend(item));
 		if (maySend) item.begins?.();
 		if (maySend && !item.urgent) this.#sentFor.set(item.subject, item.block);
 		const begun = clock.monotonic();
-		const answer = maySend ? await send(body, signature, sending) : "unsent";
+		const answer = maySend ? await send(body, sending) : "unsent";
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		queue.sending = null;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { BodySignatures } from "../../../../relay/broadcast/bodySignatures.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import { createBodySigner, signHash, verifyBody } from "../../../../shared/ethereum/signatures.ts";
+import { createBodySigner, keyBytes, signHash, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../../../../shared/ethereum/signatureWork.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
@@ -47,10 +47,10 @@ for (const [how, real] of [
 		const all = async (...indexes: readonly number[]): Promise<number> => {
 			const before = made.count;
 			const wanted = indexes.map((i) => bodies[i] ?? Buffer.alloc(0));
-			const headers = await Promise.all(wanted.map((body) => signatures.sign(body)));
+			const signed = await Promise.all(wanted.map((body) => signatures.signed(body)));
 			assert.deepEqual(
-				headers,
-				wanted.map((body) => createBodySigner(key).sign(body)),
+				signed,
+				wanted.map((body) => ({ body, signature: createBodySigner(key).sign(body) })),
 			);
 			return made.count - before;
 		};
@@ -85,22 +85,24 @@ for (const [how, real] of [
 	});
 }
 
-test("while the thread is in use, and has time, bodies are signed before they are needed", async () => {
+test("what waits for a builder is signed meanwhile, while the thread is in use and has time", async () => {
+	const builder = await startBuilder();
+	builder.answerWith(null);
 	const { made, work } = counted(threaded);
-	const signatures = new BodySignatures({ key, kept: 100 }, { work });
-	const bodies = Array.from({ length: 90 }, (_, i) => Buffer.from(`ahead ${i}`));
-	const ahead = (from: number, to: number) => {
-		for (const body of bodies.slice(from, to)) signatures.ahead(() => body);
-	};
-	ahead(0, 1);
-	assert.equal(made.count, 0, "an idle thread");
-	// Nine at once: it is in use.
-	const first = bodies.slice(0, 9).map((body) => signatures.sign(body));
-	ahead(9, 12);
-	assert.equal(made.count, 12);
-	ahead(12, 90);
-	assert.equal(made.count, 64, "as many as a batch has wait");
-	await Promise.all(first);
-	await until("those ahead", () => typeof signatures.sign(bodies[63] ?? Buffer.alloc(0)) === "string");
-	assert.equal(made.count, 64);
+	const { fanout } = fixture([builder.row("b")], { key, work });
+	const send = (account: number) =>
+		fanout.send(dispatch(privateTransaction({ by: testAccount(account), path: "nochecks" })), ["b"]);
+	const taken = [20, 21, 22, 23, 24, 25, 26, 27];
+	for (const account of taken) send(account);
+	await until("all its connections", () => builder.held === taken.length);
+	send(30);
+	assert.equal(made.count, taken.length, "the thread is idle");
+	const others = Array.from({ length: 62 }, (_, i) => threaded.sign(Buffer.alloc(32, i + 1), keyBytes(key)));
+	for (const account of [31, 32, 33, 34]) send(account);
+	assert.equal(made.count, taken.length + 2, "64 wait for the thread");
+	await Promise.all(others);
+	builder.release();
+	for (const { body, signature } of await seen(builder, taken.length + 5))
+		assert.deepEqual(verifyBody(signature, body), { ok: true, address: address.toLowerCase() });
+	assert.equal(made.count, taken.length + 5);
 });

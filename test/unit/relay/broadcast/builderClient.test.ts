@@ -43,6 +43,7 @@ const TABLE: readonly (readonly [number, string, DeliveryAnswer])[] = [
 ];
 
 const BODY = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_sendBundle","params":[]}');
+const SIGNED = { body: BODY, signature: "0xaddress:0xsignature" };
 const ALWAYS = { shouldSend: () => true, mayRepeat: () => true };
 
 const builder = await startFakeBuilder();
@@ -67,11 +68,11 @@ test("a body is sent unchanged with its signature, and answers are classified by
 	const client = new BuilderClient(builder.row("b"), { clock: systemClock, log: silentLogger });
 	for (const [status, text, expected] of TABLE) {
 		builder.answerWith({ status, text });
-		assert.equal(await client.send(BODY, "0xaddress:0xsignature", ALWAYS), expected, `${status} ${text}`);
+		assert.equal(await client.send(SIGNED, ALWAYS), expected, `${status} ${text}`);
 	}
 	for (const request of builder.seen) {
 		assert.ok(request.body.equals(BODY));
-		assert.equal(request.signature, "0xaddress:0xsignature");
+		assert.equal(request.signature, SIGNED.signature);
 		assert.equal(request.contentType, "application/json");
 	}
 	assert.equal(builder.seen.length, TABLE.length);
@@ -90,11 +91,11 @@ test("a connection that the builder closed while it was idle costs no delivery, 
 		request.resume();
 		response.end('{"result":1}');
 	});
-	assert.equal(await client.send(BODY, "s", ALWAYS), "accepted");
-	assert.equal(await client.send(BODY, "s", ALWAYS), "accepted");
+	assert.equal(await client.send(SIGNED, ALWAYS), "accepted");
+	assert.equal(await client.send(SIGNED, ALWAYS), "accepted");
 	assert.equal(requests, 3);
 	// Withdrawn while the first one was under way.
-	assert.equal(await client.send(BODY, "s", { ...ALWAYS, mayRepeat: () => false }), "failed");
+	assert.equal(await client.send(SIGNED, { ...ALWAYS, mayRepeat: () => false }), "failed");
 	assert.equal(requests, 4);
 });
 
@@ -106,13 +107,13 @@ test("a request that may no longer be sent when its connection is open is not wr
 	});
 	let may = true;
 	const rights = { shouldSend: () => may, mayRepeat: () => may };
-	const sending = client.send(BODY, "s", rights);
+	const sending = client.send(SIGNED, rights);
 	may = false;
 	assert.equal(await sending, "unsent");
-	assert.equal(await client.send(BODY, "s", rights), "unsent");
+	assert.equal(await client.send(SIGNED, rights), "unsent");
 	assert.equal(requests, 0);
 	may = true;
-	assert.equal(await client.send(BODY, "s", rights), "accepted");
+	assert.equal(await client.send(SIGNED, rights), "accepted");
 	assert.equal(requests, 1);
 });
 

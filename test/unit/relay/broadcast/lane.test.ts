@@ -21,13 +21,8 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const signing = new Map<string, (() => void) | null>();
 	const lane = new Lane(options, {
 		clock,
-		sign(body) {
-			const name = String(body);
-			if (!signing.has(name)) return `signed ${name}`;
-			return new Promise((resolve) => signing.set(name, () => resolve(`signed ${name}`)));
-		},
 		maySend: () => held.is,
-		send: (body, signature, rights) => {
+		send: ({ body, signature }, rights) => {
 			const name = String(body);
 			mayRepeat.set(name, () => rights.mayRepeat());
 			assert.equal(signature, `signed ${name}`);
@@ -42,7 +37,11 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 		const key = isPlain || subject.includes("/") ? subject : client;
 		lane.push({
 			...{ key, subject, client, isPlain, block, urgent: name.startsWith("cancel ") },
-			make: () => Buffer.from(name),
+			make() {
+				const signed = { body: Buffer.from(name), signature: `signed ${name}` };
+				if (!signing.has(name)) return signed;
+				return new Promise((resolve) => signing.set(name, () => resolve(signed)));
+			},
 			answered: (answer) => answers.push([name, answer]),
 			...more,
 		});
