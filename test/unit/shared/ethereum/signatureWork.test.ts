@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { systemClock } from "../../../../shared/clock.ts";
 import {
 	type HashSignature,
@@ -89,6 +90,33 @@ test("the thread's answers are the same, in the order of the questions, many or 
 	assert.deepEqual(await signature, signHash(hash, key));
 	assert.equal(told.length, 1);
 });
+
+test("a thread with nothing to do is not given up, however fast it was", async (t) => {
+	const clock = new ManualClock();
+	const told: string[] = [];
+	const log: Logger = { ...silentLogger, info: (message) => void told.push(message) };
+	const work = new SignatureWork({ threaded: true }, { clock, log });
+	await work.start();
+	t.after(() => work.stop());
+	await until("the thread", () => told.length === 1);
+	const key = keyBytes(testAccount(1).keyHex);
+	const ask = () => Promise.all(Array.from({ length: 9 }, () => work.sign(randomBytes(32), key)));
+	const first = ask();
+	await nextTurn();
+	// Both batches are answered before the event loop comes to give the thread the second one.
+	blockFor(50);
+	const second = ask();
+	await first.then(() => blockFor(50));
+	await second;
+	await nextTurn();
+	assert.equal(clock.timers, 0);
+});
+
+/** Holds up the event loop for so many ms, while the thread works. */
+function blockFor(ms: number): void {
+	const end = performance.now() + ms;
+	while (performance.now() < end);
+}
 
 for (const [what, asks, isThreads] of [
 	["eight at once", [8], false],
