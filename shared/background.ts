@@ -133,7 +133,7 @@ export class Loop {
 			const now = this.#dependencies.clock.monotonic();
 			this.#notBefore = now + Math.max(PAUSE_MS, SHARE * pass.scanMs);
 			const tickMs = this.#options.tickMs * (pass.left ? 1 : HEARTBEAT_TICKS);
-			this.#passAt(this.#again ? this.#notBefore : now + tickMs);
+			this.#passAt(this.#again ? this.#notBefore : Math.max(this.#notBefore, now + tickMs));
 		}
 	}
 }

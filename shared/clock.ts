@@ -118,15 +118,27 @@ export const SLICE_MS = 5;
 /** Items that {@link inSlices} visits before it reads the time, which takes as long as a small visit. */
 const ITEMS_A_READING = 8;
 
-/** Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. */
-export async function inSlices<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
+/**
+ * Calls `visit` for each of `items`, those added meanwhile included, and yields to other work in between. Resolves with the ms
+ * that it has worked itself.
+ */
+export async function inSlices<T>(
+	items: Iterable<T>,
+	clock: Clock,
+	visit: (item: T) => void,
+): Promise<number> {
 	let begun = clock.monotonic();
 	let visited = 0;
+	let workedMs = 0;
 	for (const item of items) {
 		visit(item);
 		visited += 1;
-		if (visited % ITEMS_A_READING !== 0 || clock.monotonic() - begun < SLICE_MS) continue;
+		if (visited % ITEMS_A_READING !== 0) continue;
+		const tookMs = clock.monotonic() - begun;
+		if (tookMs < SLICE_MS) continue;
+		workedMs += tookMs;
 		await nextTurn();
 		begun = clock.monotonic();
 	}
+	return workedMs + clock.monotonic() - begun;
 }

@@ -37,20 +37,24 @@ export class ChainObserver {
 		this.#relay = relay;
 	}
 
-	/** Asks about the accounts that were not checked the longest, then about recently mined rows. */
-	async ask(): Promise<void> {
+	/**
+	 * Asks about the accounts that were not checked the longest, then about recently mined rows. Resolves with the ms that it took
+	 * to go through all rows.
+	 */
+	async ask(): Promise<number> {
 		const { stopping } = this.#context;
-		const senders = await this.#dueSenders();
+		const { senders, scanMs } = await this.#dueSenders();
 		if (senders.length > 0 && !stopping.aborted) await this.#askForLive(senders);
 		if (!stopping.aborted) await this.#askForMined();
+		return scanMs;
 	}
 
 	/** Accounts with live rows that are due, at most one batch. Expires rows that are long overdue. */
-	async #dueSenders(): Promise<readonly DueSender[]> {
+	async #dueSenders(): Promise<{ readonly senders: readonly DueSender[]; readonly scanMs: number }> {
 		const { rows, clock, slot } = this.#context;
 		const now = clock.monotonic();
 		const senders = new Map<string, DueSender>();
-		await inSlices(rows.allLive(), clock, (row) => {
+		const scanMs = await inSlices(rows.allLive(), clock, (row) => {
 			if (row.requests > 0 || this.#relay.answersFor(row, now)) return;
 			this.#expire(row, EXPIRY_GRACE_MS);
 			const { checkedAt } = row.notes;
@@ -62,9 +66,9 @@ export class ChainObserver {
 			sender.since = Math.min(sender.since, checkedAt);
 		});
 		const all = [...senders.values()];
-		if (all.length <= MAX_CALLS) return all;
 		// Compared, not subtracted: both may be −∞.
-		return all.sort((a, b) => (a.since === b.since ? 0 : a.since < b.since ? -1 : 1)).slice(0, MAX_CALLS);
+		if (all.length > MAX_CALLS) all.sort((a, b) => (a.since === b.since ? 0 : a.since < b.since ? -1 : 1));
+		return { senders: all.slice(0, MAX_CALLS), scanMs };
 	}
 
 	async #askForLive(senders: readonly DueSender[]): Promise<void> {

@@ -1,6 +1,7 @@
 // Observes by the fallback's status pages which rows it no longer has, by its own word: those are handed over again, and end by
 // nothing that a third party says.
 
+import { inSlices } from "../../shared/clock.ts";
 import type { Upstream } from "../domain/ports.ts";
 import { isHolder, type Row } from "../domain/row.ts";
 import {
@@ -26,14 +27,24 @@ export class PageObserver {
 		this.#fallback = fallback;
 	}
 
-	/** Reads the pages of the rows whose pages were not read the longest, each at most once a slot. */
-	async ask(): Promise<void> {
-		const { rows, clock, slot, stopping } = this.#context;
-		if (this.#fallback.dialect?.pages !== "ours") return;
+	/**
+	 * Reads the pages of the rows whose pages were not read the longest, each at most once a slot. Resolves with the ms that it
+	 * took to go through all rows.
+	 */
+	async ask(): Promise<number> {
+		const { rows, clock, slot } = this.#context;
+		if (this.#fallback.dialect?.pages !== "ours") return 0;
 		const now = clock.monotonic();
 		const due: Row[] = [];
-		for (const row of rows.allLive())
+		const scanMs = await inSlices(rows.allLive(), clock, (row) => {
 			if (isOnlyAtFallback(row) && now - row.notes.pageReadAt >= slot.ms) due.push(row);
+		});
+		await this.#readPages(due, now);
+		return scanMs;
+	}
+
+	async #readPages(due: Row[], now: number): Promise<void> {
+		const { stopping } = this.#context;
 		if (due.length > MAX_QUESTIONS)
 			due.sort((one, other) => (one.notes.pageReadAt < other.notes.pageReadAt ? -1 : 1));
 		let questions = 0;

@@ -26,7 +26,7 @@ export interface Observer extends Component {
 
 /** However many requests are passed through, the relay is asked at most once in so many ms. */
 const PASSED_MS = 100;
-/** There is always a next pass. */
+/** There is always a next pass. It does not go through all rows. */
 const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
@@ -49,9 +49,8 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	});
 	// Separate, so that slow answers of the chain do not delay the relay's.
 	const chainLoop = new Loop({ task: "following the chain", tickMs }, dependencies, async () => {
-		await ofChain.ask();
-		await ofFallback?.ask();
-		return AGAIN;
+		const scanMs = (await ofChain.ask()) + ((await ofFallback?.ask()) ?? 0);
+		return { left: true, scanMs };
 	});
 	const trigger = (): void => {
 		relayLoop.trigger();

@@ -25,7 +25,6 @@ export class LiveRows {
 	readonly #bySender = new Map<string, readonly Row[]>();
 	readonly #counts: Shares;
 	readonly #bytes: Shares;
-	#changes = 0;
 
 	constructor(limits: LiveLimits) {
 		this.#limits = limits;
@@ -64,16 +63,14 @@ export class LiveRows {
 	/** All, those of a sender by nonce. One that is replaced or taken out meanwhile is left out. */
 	*all(): Generator<Row> {
 		for (const rows of this.#bySender.values()) {
-			// The look-up is most of the cost, so it is made only if something has changed since.
-			const begun = this.#changes;
+			// A list that is still there has all of them.
 			for (const row of rows)
-				if (begun === this.#changes || this.of(row.from, row.nonce).includes(row)) yield row;
+				if (this.of(row.from) === rows || this.of(row.from, row.nonce).includes(row)) yield row;
 		}
 	}
 
 	/** Puts `row` in the place of `before`; null: none. */
 	replace(before: Row | null, row: Row | null): void {
-		this.#changes += 1;
 		if (before !== null && row !== null && hasSamePlace(before, row)) {
 			const rows = this.of(row.from);
 			this.#bySender.set(row.from, rows.with(rows.lastIndexOf(before), row));
