@@ -14,7 +14,7 @@ import type { Broadcaster } from "../broadcast/fanout.ts";
 import { type AccountState, type Inclusion, laterTime, type NextBlock, type Tip } from "../domain/chain.ts";
 import { mustPass, policyOf } from "../domain/endpoints.ts";
 import type { QueueReason, Refund, TxEvent } from "../domain/events.ts";
-import { holdersOf, isLive, isMined, shareTexts, type TransactionRecord } from "../domain/record.ts";
+import { holdersOf, isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import type { SimulationError, SimulationErrorCode } from "../domain/simulation.ts";
 import {
 	type ChainLink,
@@ -156,13 +156,12 @@ export class Transactions {
 	async load(): Promise<void> {
 		const entries: RecordEntry[] = [];
 		const bySender = new Map<string, DecodedTransaction>();
-		for await (const { transaction, record } of this.#disk.load()) {
-			const { from } = transaction.tx;
-			const tx = this.#packer.pack(transaction.tx, bySender.get(from));
-			bySender.set(from, tx);
-			shareTexts(record, tx);
-			entries.push({ transaction: withTx(transaction, tx), record });
-		}
+		const keep = (decoded: DecodedTransaction) => {
+			const tx = this.#packer.pack(decoded, bySender.get(decoded.from));
+			bySender.set(decoded.from, tx);
+			return tx;
+		};
+		for await (const entry of this.#disk.load(keep)) entries.push(entry);
 		const pooled: PoolEntry[] = [];
 		// If two have the same nonce, the later one wins.
 		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {

@@ -202,6 +202,11 @@ function changed(fields: Readonly<Record<string, unknown>>): Buffer {
 	return withEnvelope(JSON.stringify({ ...envelope, ...fields }));
 }
 
+function read(key: string, bytes: Buffer, isChecked: boolean): PrivateTransaction {
+	const stored = decodeStored(key, bytes, isChecked);
+	return ownedTransaction(stored, stored.owners);
+}
+
 const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"no bytes": Buffer.alloc(0),
 	"half a length": Buffer.from([0, 0]),
@@ -226,7 +231,7 @@ const KEY = `p/${TRANSACTION.tx.hash}`;
 test("a damaged entry is refused, and the error names only its key", () => {
 	const message = `the store's entry ${KEY} can't be read`;
 	for (const isChecked of [true, false]) {
-		assert.deepEqual(decodeStored(KEY, BYTES, isChecked).transaction, TRANSACTION);
+		assert.deepEqual(read(KEY, BYTES, isChecked), TRANSACTION);
 		for (const [name, bytes] of Object.entries(DAMAGED)) {
 			assert.throws(
 				() => decodeStored(KEY, bytes, isChecked),
@@ -247,12 +252,12 @@ const UNTRUE: Readonly<Record<string, readonly [string, Buffer]>> = {
 test("the hash and the sender beside the bytes are believed, but for a sample", async () => {
 	for (const [name, [key, bytes]] of Object.entries(UNTRUE)) {
 		assert.throws(() => decodeStored(key, bytes, true), StoreFormatError, name);
-		const { hash } = decodeStored(key, bytes, false).transaction.tx;
+		const { hash } = decodeStored(key, bytes, false).tx;
 		assert.equal(hash, key.slice(2), name);
 	}
 	// Of an earlier version's entry nothing is kept that could be believed.
 	const old = changed({ from: undefined });
-	assert.deepEqual(decodeStored(KEY, old, false).transaction, TRANSACTION);
+	assert.deepEqual(read(KEY, old, false), TRANSACTION);
 	assert.throws(() => decodeStored(`p/0x${"ab".repeat(32)}`, old, false), StoreFormatError);
 
 	const { store, kv } = onDisk();
