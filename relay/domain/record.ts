@@ -8,7 +8,6 @@ import {
 	STAGES,
 	type Stage,
 } from "../../shared/ethereum/statusRecord.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent, TxEventType } from "./events.ts";
 import type { SimulationError } from "./simulation.ts";
@@ -143,14 +142,6 @@ export function fold(known: TransactionRecord, event: TxEvent): boolean {
 	record.events = events;
 	applyFields(record, event);
 	return true;
-}
-
-/** Has a record that was read from disk share the texts of its transaction, of which there is one each for as long as both live. */
-export function shareTexts(record: TransactionRecord, { hash, from, to }: DecodedTransaction): void {
-	const own = record as Draft;
-	own.hash = hash;
-	own.from = from;
-	own.to = to;
 }
 
 /** Gives the record other owners; the event that says so is applied apart. */

@@ -12,7 +12,6 @@ import {
 	fold,
 	isUserEnd,
 	newRecord,
-	shareTexts,
 	type TransactionRecord,
 } from "../domain/record.ts";
 import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
@@ -148,8 +147,7 @@ export class TransactionDisk {
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
-				const record = decodeRecord(own, next.value[1], owners);
-				shareTexts(record, basis.tx);
+				const record = decodeRecord(own, next.value[1], { tx: basis.tx, owners });
 				yield { transaction: ownedTransaction(basis, record.owners), record };
 				continue;
 			}
@@ -226,7 +224,7 @@ export class TransactionDisk {
 }
 
 function recordChange(record: TransactionRecord): Change {
-	return { key: RECORD + record.hash, value: encodeRecord(record) };
+	return { key: RECORD + record.hash, value: encodeRecord(record, true) };
 }
 
 /**
@@ -364,16 +362,19 @@ const USUAL = {
 	omitted: 0,
 };
 
-/** A record as JSON bytes, without fields that have their default. */
-export function encodeRecord(record: TransactionRecord): Buffer {
-	const { to, owners, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } = record;
+/**
+ * A record as JSON bytes, without fields that have their default; `isBeside`: nor its hash and addresses, which are in the
+ * submission beside it.
+ */
+export function encodeRecord(record: TransactionRecord, isBeside = false): Buffer {
+	const { owners, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } = record;
 	const { shared, behindHidden, passed, backruns, refund, events, deliveries, omitted } = record;
 	// A literal, since filtered entries take several times as long. JSON leaves out what is undefined.
 	const stored = {
-		hash: record.hash,
+		hash: isBeside ? undefined : record.hash,
 		receivedAt: record.receivedAt,
-		from: record.from,
-		to: unless(USUAL.to, to),
+		from: isBeside ? undefined : record.from,
+		to: isBeside ? undefined : unless(USUAL.to, record.to),
 		gas: record.gas,
 		nonce: record.nonce,
 		value: record.value,
@@ -407,28 +408,33 @@ type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | keyof
 	Partial<Omit<TransactionRecord, "owners"> & OnlyOwner & { readonly owners: readonly object[] }>;
 
 /**
- * Decodes what {@link encodeRecord} wrote; `known`: the owners in the submission, which is what a record of an earlier version
- * is about. Throws {@link StoreFormatError}.
+ * Decodes what {@link encodeRecord} wrote. `beside`: the submission, with which it shares its texts, and whose owners a record of
+ * an earlier version has. Throws {@link StoreFormatError}.
  */
-export function decodeRecord(key: string, bytes: Buffer, known?: readonly Owner[]): TransactionRecord {
+export function decodeRecord(
+	key: string,
+	bytes: Buffer,
+	beside?: Pick<PrivateTransaction, "tx" | "owners">,
+): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	const { events = [], deliveries = [], owners: stored, settledAt } = record;
 	const { path, referrer, refundRecipient, origin } = record;
 	const owners =
 		stored === undefined
-			? (known ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
+			? (beside?.owners ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
 			: readOwners(key, stored);
 	// Records of earlier versions lack `builders`.
 	const life = events.some(isUserEnd)
 		? events.map((event) => (isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event))
 		: events;
+	const { hash, from, to = USUAL.to } = beside?.tx ?? record;
 	// One literal, as in newRecord; what is spread first takes three times as long as to parse the JSON.
 	const whole: TransactionRecord = {
-		hash: record.hash,
+		hash,
 		receivedAt: record.receivedAt,
-		from: record.from,
-		to: record.to ?? USUAL.to,
+		from,
+		to,
 		gas: record.gas,
 		nonce: record.nonce,
 		value: record.value,

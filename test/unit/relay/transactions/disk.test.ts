@@ -321,6 +321,7 @@ test("changes that a restart could not find out again are written at once, other
 test("a record is read back exactly, also one of an earlier version", () => {
 	const record = recordOf(TRANSACTION, SENT, { type: "bid", at: 1, bundle: "0xb" }, INCLUDED, REFUNDED);
 	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record)), record);
+	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record, true), TRANSACTION), record);
 	const { backruns, refund, owners, ...rest } = recordOf(TRANSACTION, CANCELLED);
 	const events = rest.events.map((event) => ({ ...event, builders: undefined }));
 	const old = {
@@ -332,7 +333,10 @@ test("a record is read back exactly, also one of an earlier version", () => {
 		events,
 	};
 	const bytes = Buffer.from(JSON.stringify(old));
-	assert.deepEqual(decodeRecord("r/0xkey", bytes, owners), recordOf(TRANSACTION, CANCELLED));
+	assert.deepEqual(
+		decodeRecord("r/0xkey", bytes, { ...TRANSACTION, owners }),
+		recordOf(TRANSACTION, CANCELLED),
+	);
 	// Of one that is archived, all that is known is in its record.
 	const [kept] = decodeRecord("r/0xkey", bytes).owners;
 	assert.deepEqual(kept, { ...owners[0], softCancellations: false });
