@@ -40,7 +40,7 @@ export interface PostgresDependencies {
 }
 
 /** Rows per page of a range: first and maximum. */
-const [FIRST_PAGE, PAGE] = [64, 500];
+const [FIRST_PAGE, PAGE] = [64, 1_000];
 /** Target bytes of a page, estimated from the page before. */
 const PAGE_BYTES = 1024 * 1024;
 /** Deadline for one page, in ms; no request waits for it. */
@@ -151,23 +151,29 @@ class PostgresStore implements SharedStore {
 		return this.#reads.get(key);
 	}
 
+	/** The next page is read while the last one is worked on: else each of a start's hundreds waits for the database. */
 	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
-		let from = start;
-		let page = FIRST_PAGE;
-		for (let left = limit; left > 0; ) {
-			const count = Math.min(page, left);
-			const values = [this.#store, from, end, count];
-			const query = { name: "range", text: RANGE, values };
-			const rows = await this.#retried(() => query, this.#clock.monotonic() + PAGE_MS);
-			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
-			page = Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES * rows.length) / bytes)));
-			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
+		let left = limit;
+		let count = Math.min(FIRST_PAGE, left);
+		let reading = count > 0 ? this.#page(start, end, count) : null;
+		while (reading !== null) {
+			const rows = await reading;
 			const last = rows.at(-1);
-			if (last === undefined || rows.length < count) return;
 			left -= rows.length;
+			const isMore = last !== undefined && rows.length === count && left > 0;
+			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
+			count = Math.min(left, PAGE, Math.max(1, Math.floor((PAGE_BYTES * rows.length) / bytes)));
 			// The smallest key above the last one: PostgreSQL's text can't hold U+0000.
-			from = `${last.key}\u{0001}`;
+			reading = isMore ? this.#page(`${last.key}\u{0001}`, end, count) : null;
+			// It is thrown when its rows are wanted.
+			reading?.catch(() => {});
+			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
 		}
+	}
+
+	#page(from: string, end: string, count: number): Promise<Rows> {
+		const query = { name: "range", text: RANGE, values: [this.#store, from, end, count] };
+		return this.#retried(() => query, this.#clock.monotonic() + PAGE_MS);
 	}
 
 	write(changes: readonly Change[]): Promise<void> {
