@@ -127,7 +127,8 @@ export class ClientChanges {
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
 		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			await disk.insert(transaction, record, ended, timeToStore());
+			const past = records.get(record.hash)?.record ?? null;
+			await disk.insert(transaction, record, ended, timeToStore(), past);
 			records.addAndNotify({ transaction, record });
 		};
 		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
@@ -188,7 +189,7 @@ export class ClientChanges {
 		const replaced = replacedBy(transaction, at, block, builders);
 		const ended = [...this.#preview(replaced, oldRecord), ...this.#preview(replaced, expired)];
 		const begun = clock.monotonic();
-		await disk.insert(transaction, record, ended, timeToStore());
+		await disk.insert(transaction, record, ended, timeToStore(), records.get(record.hash)?.record ?? null);
 		onWritten((clock.monotonic() - begun) / 1000);
 		records.addAndNotify({ transaction, record });
 		pool.markDurable(entry);

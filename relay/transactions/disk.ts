@@ -17,12 +17,15 @@ import {
 import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 
-// Keys. A live transaction has a submission, written once, and a record from its first change on. A final one is archived: it
-// has only a record, plus an entry in the index by time, through which it is deleted after a week. A transaction that ended
-// before it was sent is archived at once, as a compact record. By sender and nonce one finds the last transaction with soft
-// cancellations, and an archived one that expired.
-const SUBMISSION = "p/";
-const RECORD = "s/";
+// Keys. A live transaction has a submission, written once, and a record from its first change on, both by the time at which it
+// came: what is written together then lies together on disk. A final one is archived: it has only a record, by its hash, plus an
+// entry in the index by time, through which it is deleted after a week. A transaction that ended before it was sent is archived at
+// once, as a compact record. By sender and nonce one finds the last transaction with soft cancellations, and an archived one that
+// expired.
+const SUBMISSION = "t/";
+const RECORD = "r/";
+/** Where earlier versions had them, by hash. */
+const [OLD_SUBMISSION, OLD_RECORD] = ["p/", "s/"];
 const ARCHIVED = "e/";
 const BY_TIME = "x/";
 const SOFT = "n/";
@@ -35,6 +38,8 @@ export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
 const PURGE_LEAST = 1_000;
 /** Records per commit of a purge. */
 const PURGE_BATCH = 200;
+/** Submissions per commit that are moved from where earlier versions had them. */
+const MOVE_BATCH = 1_000;
 /** Of so many submissions that are loaded one is hashed and its sender recovered, to check what is kept with them. */
 const SAMPLE_EVERY = 64;
 
@@ -67,19 +72,27 @@ export class TransactionDisk {
 		return !this.#failed;
 	}
 
-	/** Writes a new submission with its record, and in the same commit the records of the transactions that it ended. */
+	/**
+	 * Writes a new submission with its record, and in the same commit the records of the transactions that it ended. `past`: its
+	 * record from an earlier submission that is not archived yet, in whose place it comes.
+	 */
 	insert(
 		transaction: PrivateTransaction,
 		record: TransactionRecord,
 		ended: readonly TransactionRecord[],
 		now: number,
+		past: TransactionRecord | null = null,
 	): Promise<void> {
 		const { hash } = transaction.tx;
 		const changes: Change[] = ended.flatMap((one) => endChanges(one, now));
+		if (past !== null) changes.push(...removal(past));
 		if (mayCancelSoftly(transaction.owners))
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
 		if (endedUnsent(record)) return this.#write([...changes, ...archiveChanges(record, now)]);
-		changes.push({ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) });
+		changes.push({
+			key: liveKey(SUBMISSION, record),
+			value: encodeTransaction(transaction, record.block ?? 0),
+		});
 		// A fresh record can be rebuilt from the submission, so only one with earlier events is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
@@ -135,6 +148,7 @@ export class TransactionDisk {
 	 * Throws StoreFormatError on a damaged entry.
 	 */
 	async *load(keep: (tx: DecodedTransaction) => DecodedTransaction = (tx) => tx): AsyncIterable<RecordEntry> {
+		await this.#moveOld();
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
 		let next = await records.next();
 		let count = 0;
@@ -143,11 +157,11 @@ export class TransactionDisk {
 			const { submitterAddress, receivedAt, owners, block } = stored;
 			const basis = { tx: keep(stored.tx), submitterAddress, receivedAt };
 			count += 1;
-			// Both ranges are ordered by hash, so they are merged in one pass.
+			// Both ranges are in one order, so they are merged in one pass.
 			const own = RECORD + key.slice(SUBMISSION.length);
 			while (!next.done && next.value[0] < own) next = await records.next();
 			if (!next.done && next.value[0] === own) {
-				const record = decodeRecord(own, next.value[1], { tx: basis.tx, owners });
+				const record = decodeRecord(own, next.value[1], { ...basis, owners });
 				yield { transaction: ownedTransaction(basis, record.owners), record };
 				continue;
 			}
@@ -158,21 +172,53 @@ export class TransactionDisk {
 		}
 	}
 
+	/** Moves live transactions to where this version has them. */
+	async #moveOld(): Promise<void> {
+		for (;;) {
+			const rows: (readonly [string, Buffer])[] = [];
+			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION), MOVE_BATCH)) rows.push(row);
+			if (rows.length === 0) return;
+			const changes = await Promise.all(
+				rows.map(async ([key, bytes]): Promise<Change[]> => {
+					const hash = key.slice(OLD_SUBMISSION.length);
+					const at = { hash, receivedAt: envelopeOf(key, bytes).receivedAt };
+					const moved = [
+						{ key, value: null },
+						{ key: liveKey(SUBMISSION, at), value: bytes },
+					];
+					const record = await this.#get(OLD_RECORD + hash);
+					if (record === null) return moved;
+					return [
+						...moved,
+						{ key: OLD_RECORD + hash, value: null },
+						{ key: liveKey(RECORD, at), value: record },
+					];
+				}),
+			);
+			await this.#write(changes.flat());
+		}
+	}
+
 	/**
 	 * Deletes records that were archived more than a week before `now` (ms), oldest first: a thousand, plus as many as were
-	 * archived since the last call. Returns how many it deleted.
+	 * archived since the last call. `isLive`: whether the transaction with a hash was submitted again and has not ended. Returns how
+	 * many it deleted.
 	 */
-	async purge(now: number): Promise<number> {
+	async purge(now: number, isLive: (hash: string) => boolean): Promise<number> {
 		let left = PURGE_LEAST + this.#archived;
 		this.#archived = 0;
 		let purged = 0;
 		while (left > 0) {
 			const keys: string[] = [];
-			const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_ARCHIVED_MS, ""), Math.min(left, PURGE_BATCH));
+			const range = this.#kv.range(
+				BY_TIME,
+				timeKey(BY_TIME, now - KEEP_ARCHIVED_MS, ""),
+				Math.min(left, PURGE_BATCH),
+			);
 			for await (const [key] of range) keys.push(key);
 			if (keys.length === 0) break;
 			left -= keys.length;
-			const changes = await Promise.all(keys.map((key) => this.#forget(key, now)));
+			const changes = await Promise.all(keys.map((key) => this.#forget(key, now, isLive)));
 			purged += changes.filter((some) => some.length > 1).length;
 			await this.#write(changes.flat());
 		}
@@ -180,16 +226,16 @@ export class TransactionDisk {
 	}
 
 	/** The changes that delete an archived record, given its entry in the index by time. */
-	async #forget(key: string, now: number): Promise<Change[]> {
+	async #forget(key: string, now: number, isLive: (hash: string) => boolean): Promise<Change[]> {
 		const hash = key.slice(key.lastIndexOf("/") + 1);
 		const changes: Change[] = [{ key, value: null }];
 		// If it was admitted again and archived later, its later entry counts.
 		const record = await this.archived(hash);
 		if (record === null || (record.settledAt ?? 0) > now - KEEP_ARCHIVED_MS) return changes;
 		changes.push({ key: ARCHIVED + hash, value: null });
-		// It was submitted again and is live: keep the entries by nonce.
-		if ((await this.#get(SUBMISSION + hash)) !== null) return changes;
-		changes.push({ key: RECORD + hash, value: null });
+		// Keep the entries by nonce.
+		if (isLive(hash)) return changes;
+		changes.push({ key: liveKey(RECORD, record), value: null });
 		for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
 			if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
 		}
@@ -224,7 +270,7 @@ export class TransactionDisk {
 }
 
 function recordChange(record: TransactionRecord): Change {
-	return { key: RECORD + record.hash, value: encodeRecord(record, true) };
+	return { key: liveKey(RECORD, record), value: encodeRecord(record, true) };
 }
 
 /**
@@ -240,10 +286,14 @@ function endChanges(record: TransactionRecord, now: number): readonly Change[] {
 
 /** The changes that archive a record: the bytes are deleted, the record is kept. */
 function archiveChanges(record: TransactionRecord, now: number): Change[] {
+	return [...removal(record), ...keepChanges(record, now)];
+}
+
+/** The changes that remove a live transaction. */
+function removal(record: TransactionRecord): Change[] {
 	return [
-		{ key: SUBMISSION + record.hash, value: null },
-		{ key: RECORD + record.hash, value: null },
-		...keepChanges(record, now),
+		{ key: liveKey(SUBMISSION, record), value: null },
+		{ key: liveKey(RECORD, record), value: null },
 	];
 }
 
@@ -252,7 +302,7 @@ function keepChanges(record: TransactionRecord, now: number): Change[] {
 	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
 		{ key: ARCHIVED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
-		{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
+		{ key: timeKey(BY_TIME, now, record.hash), value: Buffer.alloc(0) },
 		...(record.stage === "EXPIRED"
 			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]
 			: []),
@@ -263,8 +313,15 @@ function nonceKey(prefix: string, { from, nonce }: Pick<TransactionRecord, "from
 	return `${prefix}${from}/${nonce}`;
 }
 
-function timeKey(ms: number, hash: string): string {
-	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
+function liveKey(
+	prefix: string,
+	{ receivedAt, hash }: Pick<TransactionRecord, "receivedAt" | "hash">,
+): string {
+	return timeKey(prefix, receivedAt, hash);
+}
+
+function timeKey(prefix: string, ms: number, hash: string): string {
+	return `${prefix}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }
 
 /**
@@ -310,19 +367,24 @@ interface StoredSubmission
  * `isChecked`. Throws {@link StoreFormatError}.
  */
 export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
-	const { envelope, raw } = readable(key, () => {
-		const length = bytes.readUInt32BE(0);
-		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope & OnlyOwner;
-		return { envelope, raw: bytes.subarray(4 + length) };
-	});
-	if (envelope === null) throw new StoreFormatError(key);
+	const envelope = envelopeOf(key, bytes);
+	const raw = bytes.subarray(4 + bytes.readUInt32BE(0));
 	const { block, origin, receivedAt, owners, from } = envelope;
-	const hash = key.slice(SUBMISSION.length);
+	const hash = key.slice(key.lastIndexOf("/") + 1);
 	const decoded = decodeTransaction(raw, isChecked || from === undefined ? null : { hash, from });
 	if (!decoded.ok || decoded.tx.hash !== hash) throw new StoreFormatError(key);
 	if (from !== undefined && decoded.tx.from !== from) throw new StoreFormatError(key);
 	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
 	return { tx: decoded.tx, owners: readOwners(key, read), submitterAddress: origin, receivedAt, block };
+}
+
+function envelopeOf(key: string, bytes: Buffer): Envelope & OnlyOwner {
+	const envelope = readable(
+		key,
+		() => JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0))) as (Envelope & OnlyOwner) | null,
+	);
+	if (envelope === null) throw new StoreFormatError(key);
+	return envelope;
 }
 
 /** What earlier versions kept of the only owner of a transaction. */
@@ -414,7 +476,7 @@ type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | keyof
 export function decodeRecord(
 	key: string,
 	bytes: Buffer,
-	beside?: Pick<PrivateTransaction, "tx" | "owners">,
+	beside?: Pick<PrivateTransaction, "tx" | "owners" | "receivedAt">,
 ): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
@@ -432,7 +494,8 @@ export function decodeRecord(
 	// One literal, as in newRecord; what is spread first takes three times as long as to parse the JSON.
 	const whole: TransactionRecord = {
 		hash,
-		receivedAt: record.receivedAt,
+		// By which it is found.
+		receivedAt: beside?.receivedAt ?? record.receivedAt,
 		from,
 		to,
 		gas: record.gas,

@@ -101,6 +101,7 @@ export class RecordKeeper {
 
 	/** Forgets what was archived more than a week before `now`, in ms; see {@link TransactionDisk.purge}. */
 	async purge(now: number): Promise<void> {
-		await this.#deps.disk.purge(now);
+		const { pool, records, disk } = this.#deps;
+		await disk.purge(now, (hash) => pool.get(hash) !== undefined || records.get(hash) !== undefined);
 	}
 }

@@ -62,17 +62,22 @@ export async function databaseOf(dataDir: string): Promise<string> {
 	return url;
 }
 
-/** Reads `key` directly from the store of `process`; null if it is absent. */
-export async function peek(env: Env, process: "relay" | "boost", key: string): Promise<Buffer | null> {
+/** Reads the value of the key that begins and ends so directly from the store of `process`; null if there is none. */
+export async function peek(
+	env: Env,
+	process: "relay" | "boost",
+	{ prefix, end }: { readonly prefix: string; readonly end: string },
+): Promise<Buffer | null> {
 	const { DATA_DIR = "", DATABASE_URL } = onEngine(env);
 	if (DATABASE_URL === undefined) {
 		const disk = open<Buffer, string>({ path: join(DATA_DIR, process), readOnly: true, encoding: "binary" });
-		const value = disk.get(key);
+		const rows = [...disk.getRange({ start: prefix, end: `${prefix}\u{7f}` })];
 		await disk.close();
-		return value ?? null;
+		return rows.find(({ key }) => key.endsWith(end))?.value ?? null;
 	}
-	const text = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
-	const [row] = await query(DATABASE_URL, text, [process, key]);
+	const text =
+		"SELECT value FROM leeward_store WHERE store = $1 AND starts_with(key, $2) AND key LIKE '%' || $3";
+	const [row] = await query(DATABASE_URL, text, [process, prefix, end]);
 	return (row as { value: Buffer } | undefined)?.value ?? null;
 }
 

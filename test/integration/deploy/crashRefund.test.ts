@@ -112,7 +112,8 @@ test("killed before the bundle is on disk, and its successor before it has read 
 
 /** Waits until the record of `target` that is on disk has `text` in it. */
 async function written(target: string, text: string): Promise<void> {
-	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(text) === true;
+	const key = { prefix: "r/", end: target };
+	const isTold = async () => (await peek(env, "relay", key))?.toString().includes(text) === true;
 	await until(`${text} on disk`, isTold, WRITTEN_MS);
 }
 

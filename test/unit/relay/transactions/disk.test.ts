@@ -26,6 +26,9 @@ function onDisk(kv = new FakeDisk()) {
 	return { kv, store, restart: () => onDisk(kv) };
 }
 
+/** Nothing was submitted again. */
+const ENDED = () => false;
+
 async function loaded(store: TransactionDisk): Promise<RecordEntry[]> {
 	const all: RecordEntry[] = [];
 	for await (const one of store.load()) all.push(one);
@@ -78,10 +81,41 @@ test("a resubmitted transaction is live again with its history, and is archived 
 	// Its first end is a week ago; its second one is not.
 	assert.ok(fold(record, { type: "expired", at: 30_000, block: 226 }));
 	await again.store.archive([record], 40_000);
-	assert.equal(await again.store.purge(10_000 + KEEP_ARCHIVED_MS + 1), 0);
+	assert.equal(await again.store.purge(10_000 + KEEP_ARCHIVED_MS + 1, ENDED), 0);
 	assert.equal((await again.store.archived(record.hash))?.settledAt, 40_000);
-	assert.equal(await again.store.purge(40_000 + KEEP_ARCHIVED_MS + 1), 1);
+	assert.equal(await again.store.purge(40_000 + KEEP_ARCHIVED_MS + 1, ENDED), 1);
 	assert.deepEqual([...again.kv.map.keys()], []);
+});
+
+test("submitted again before its end is archived, it is there once, and its end does not come back", async () => {
+	for (const [name, isCancel] of [
+		["pending again", false],
+		["cancelled at once", true],
+	] as const) {
+		const first = onDisk();
+		const earlier = privateTransaction({ receivedAt: 5 });
+		const record = recordOf(earlier, SENT, EXPIRED);
+		await first.store.insert(earlier, recordOf(earlier), [], 1);
+		await first.store.update([record], 1);
+		const later = privateTransaction({ receivedAt: 20_000 });
+		const now = recordOf(later, ...(isCancel ? [CANCELLED] : []));
+		await first.store.insert(later, now, [], 1, record);
+		const found = await loaded(first.restart().store);
+		assert.deepEqual(found, isCancel ? [] : [{ transaction: later, record: now }], name);
+	}
+});
+
+test("what is purged of an earlier end leaves the marks of one that is live again", async () => {
+	for (const isLive of [false, true]) {
+		const { store } = onDisk();
+		const transaction = privateTransaction({ softCancellations: true });
+		const record = recordOf(transaction, SENT, EXPIRED);
+		await store.insert(transaction, record, [], 1);
+		await store.archive([record], 1);
+		assert.equal(await store.purge(2 + KEEP_ARCHIVED_MS, () => isLive), 1);
+		const { hash, from, nonce } = transaction.tx;
+		assert.equal(await store.lastSoftCancellable(from, nonce), isLive ? hash : null);
+	}
 });
 
 test("a purge deletes the oldest records: a thousand, plus as many as were archived since the last one", async () => {
@@ -94,12 +128,12 @@ test("a purge deletes the oldest records: a thousand, plus as many as were archi
 	};
 	const now = 5_000 + KEEP_ARCHIVED_MS + 1;
 	await archive(0, 1_500);
-	assert.equal(await store.purge(3_500), 0);
+	assert.equal(await store.purge(3_500, ENDED), 0);
 	await archive(1_500, 100);
-	assert.equal(await store.purge(now), 1_100);
+	assert.equal(await store.purge(now, ENDED), 1_100);
 	assert.deepEqual([await store.archived(hashOf(500)), await store.archived(hashOf(1_599))], [null, null]);
 	assert.notEqual(await store.archived(hashOf(499)), null);
-	assert.deepEqual([await store.purge(now), await store.purge(now)], [500, 0]);
+	assert.deepEqual([await store.purge(now, ENDED), await store.purge(now, ENDED)], [500, 0]);
 	assert.deepEqual([...kv.map.keys()], []);
 });
 
@@ -179,7 +213,7 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	});
 	// What each block does where there is nothing to write touches no disk, and proves nothing.
 	await store.update([], 1);
-	await store.purge(1);
+	await store.purge(1, ENDED);
 	assert.ok(!(await store.check()));
 	kv.broken = false;
 	assert.ok(await store.check(), "its own small write finds out that the disk is back");
@@ -354,8 +388,16 @@ test("a submission of an earlier version is of its only owner, and so is its rec
 	assert.deepEqual(await loaded(store), [{ transaction: TRANSACTION, record: recordOf(TRANSACTION) }]);
 	const { owners: _, ...record } = recordOf(TRANSACTION, SENT);
 	const old = { ...record, path: "noreverts", referrer: "é", refundRecipient: null, origin: "127.0.0.1" };
-	kv.map.set(`s/${hash}`, Buffer.from(JSON.stringify(old)));
-	assert.deepEqual(await loaded(store), [{ transaction: TRANSACTION, record: recordOf(TRANSACTION, SENT) }]);
+	const both = onDisk();
+	both.kv.map.set(`p/${hash}`, withEnvelope(JSON.stringify(envelope)));
+	both.kv.map.set(`s/${hash}`, Buffer.from(JSON.stringify(old)));
+	const found = [{ transaction: TRANSACTION, record: recordOf(TRANSACTION, SENT) }];
+	for (const start of ["the first", "the next"]) assert.deepEqual(await loaded(both.store), found, start);
+	// It ends as one of this version does.
+	await both.store.archive([recordOf(TRANSACTION, SENT, CANCELLED)], 1);
+	assert.deepEqual(await loaded(both.restart().store), []);
+	assert.equal(await both.store.purge(2 + KEEP_ARCHIVED_MS, ENDED), 1);
+	assert.deepEqual([...both.kv.map.keys()], []);
 });
 
 test("owners come back as they were, and so does what holds", async () => {
