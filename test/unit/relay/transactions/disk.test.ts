@@ -6,15 +6,14 @@ import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { ownedTransaction, type PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { KEEP_ARCHIVED_MS, TransactionDisk } from "../../../../relay/transactions/disk.ts";
+import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
 import {
 	decodeRecord,
 	decodeStored,
 	encodeRecord,
 	encodeTransaction,
-	KEEP_ARCHIVED_MS,
-	TransactionDisk,
-} from "../../../../relay/transactions/disk.ts";
-import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
+} from "../../../../relay/transactions/storedFormat.ts";
 import { StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type Owner, withOwner, withoutWish } from "../../../../shared/ownership.ts";
@@ -26,6 +25,8 @@ function onDisk(kv = new FakeDisk()) {
 	return { kv, store, restart: () => onDisk(kv) };
 }
 
+/** What stays in every store, for earlier versions. */
+const LATER = "p/of a later version";
 /** Nothing was submitted again. */
 const ENDED = () => false;
 
@@ -84,7 +85,7 @@ test("a resubmitted transaction is live again with its history, and is archived 
 	assert.equal(await again.store.purge(10_000 + KEEP_ARCHIVED_MS + 1, ENDED), 0);
 	assert.equal((await again.store.archived(record.hash))?.settledAt, 40_000);
 	assert.equal(await again.store.purge(40_000 + KEEP_ARCHIVED_MS + 1, ENDED), 1);
-	assert.deepEqual([...again.kv.map.keys()], []);
+	assert.deepEqual([...again.kv.map.keys()], [LATER]);
 });
 
 test("submitted again before its end is archived, it is there once, and its end does not come back", async () => {
@@ -397,7 +398,10 @@ test("a submission of an earlier version is of its only owner, and so is its rec
 	await both.store.archive([recordOf(TRANSACTION, SENT, CANCELLED)], 1);
 	assert.deepEqual(await loaded(both.restart().store), []);
 	assert.equal(await both.store.purge(2 + KEEP_ARCHIVED_MS, ENDED), 1);
-	assert.deepEqual([...both.kv.map.keys()], []);
+	assert.deepEqual([...both.kv.map.keys()], [LATER]);
+	// The version before reads it as a submission, and stops.
+	const mark = both.kv.map.get(LATER) ?? BYTES;
+	assert.throws(() => decodeStored(LATER, mark, false), StoreFormatError);
 });
 
 test("owners come back as they were, and so does what holds", async () => {

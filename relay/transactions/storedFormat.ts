@@ -1,0 +1,214 @@
+// The stored format of a transaction: a submission is an envelope with the raw bytes, and a record is JSON. Reads what earlier
+// versions wrote, and refuses what is damaged.
+
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { StoreFormatError } from "../../shared/kv/port.ts";
+import { type Owner, readOwner, storedOwner } from "../../shared/ownership.ts";
+import { isUserEnd, type TransactionRecord } from "../domain/record.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+
+/**
+ * What is stored beside the raw bytes; `origin` is the address that is charged, `block` the head at the submission's arrival,
+ * `from` the sender, since to recover 100,000 of them takes a start ten seconds. Earlier versions did not write `from`, and wrote
+ * the only owner's options in place of `owners`.
+ */
+type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
+	readonly origin: string;
+	readonly block: number;
+	readonly owners: readonly object[];
+	readonly from?: string;
+};
+
+/** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
+export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
+	const { tx, owners, submitterAddress, receivedAt } = transaction;
+	const { from } = tx;
+	const envelope: Envelope = {
+		owners: owners.map(storedOwner),
+		receivedAt,
+		origin: submitterAddress,
+		block,
+		from,
+	};
+	const json = JSON.stringify(envelope);
+	const length = Buffer.byteLength(json);
+	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
+	bytes.writeUInt32BE(length, 0);
+	bytes.write(json, 4, "utf8");
+	bytes.set(tx.raw, 4 + length);
+	return bytes;
+}
+
+/** A submission as it was written; `block`: the head at its arrival. */
+interface StoredSubmission
+	extends Pick<PrivateTransaction, "tx" | "owners" | "submitterAddress" | "receivedAt"> {
+	readonly block: number;
+}
+
+/**
+ * Decodes what {@link encodeTransaction} wrote; its bytes are a view of `bytes`. The hash in `key` and the sender beside the bytes are believed, unless
+ * `isChecked`. Throws {@link StoreFormatError}.
+ */
+export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
+	const envelope = envelopeOf(key, bytes);
+	const raw = bytes.subarray(4 + bytes.readUInt32BE(0));
+	const { block, origin, receivedAt, owners, from } = envelope;
+	const hash = key.slice(key.lastIndexOf("/") + 1);
+	const decoded = decodeTransaction(raw, isChecked || from === undefined ? null : { hash, from });
+	if (!decoded.ok || decoded.tx.hash !== hash) throw new StoreFormatError(key);
+	if (from !== undefined && decoded.tx.from !== from) throw new StoreFormatError(key);
+	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
+	return { tx: decoded.tx, owners: readOwners(key, read), submitterAddress: origin, receivedAt, block };
+}
+
+/** What stands before its bytes. Throws {@link StoreFormatError}. */
+export function envelopeOf(key: string, bytes: Buffer): Envelope & OnlyOwner {
+	const envelope = readable(
+		key,
+		() => JSON.parse(bytes.toString("utf8", 4, 4 + bytes.readUInt32BE(0))) as (Envelope & OnlyOwner) | null,
+	);
+	if (envelope === null) throw new StoreFormatError(key);
+	return envelope;
+}
+
+/** What earlier versions kept of the only owner of a transaction. */
+interface OnlyOwner {
+	readonly path?: string | undefined;
+	readonly softCancellations?: boolean | undefined;
+	readonly refundRecipient?: string | null | undefined;
+	readonly referrer?: string | null | undefined;
+	readonly origin?: string | null | undefined;
+}
+
+/** The only owner as {@link storedOwner} would have written it. */
+function onlyOwner({ path, softCancellations: soft, refundRecipient, referrer, origin }: OnlyOwner): object {
+	return { paths: [path], soft, refundRecipient, referrer, address: origin };
+}
+
+function readOwners(key: string, stored: readonly object[]): readonly Owner[] {
+	const owners = stored.map(readOwner);
+	if (owners.length === 0 || owners.includes(null)) throw new StoreFormatError(key);
+	return owners as readonly Owner[];
+}
+
+/** The default values of fields, which are not stored. */
+const USUAL = {
+	to: null,
+	simulationError: null,
+	ended: null,
+	block: null,
+	blockHash: null,
+	firstBlock: null,
+	shared: false,
+	behindHidden: false,
+	exposed: null,
+	passed: false,
+	backruns: 0,
+	refund: "0",
+	omitted: 0,
+};
+
+/**
+ * A record as JSON bytes, without fields that have their default; `isBeside`: nor its hash and addresses, which are in the
+ * submission beside it.
+ */
+export function encodeRecord(record: TransactionRecord, isBeside = false): Buffer {
+	const { owners, simulationError, ended, block, blockHash, firstBlock, exposed, settledAt } = record;
+	const { shared, behindHidden, passed, backruns, refund, events, deliveries, omitted } = record;
+	// A literal, since filtered entries take several times as long. JSON leaves out what is undefined.
+	const stored = {
+		hash: isBeside ? undefined : record.hash,
+		receivedAt: record.receivedAt,
+		from: isBeside ? undefined : record.from,
+		to: isBeside ? undefined : unless(USUAL.to, record.to),
+		gas: record.gas,
+		nonce: record.nonce,
+		value: record.value,
+		owners: owners.length === 0 ? undefined : owners.map(storedOwner),
+		stage: record.stage,
+		ended: unless(USUAL.ended, ended),
+		shared: unless(USUAL.shared, shared),
+		behindHidden: unless(USUAL.behindHidden, behindHidden),
+		exposed: unless(USUAL.exposed, exposed),
+		simulationError: unless(USUAL.simulationError, simulationError),
+		block: unless(USUAL.block, block),
+		blockHash: unless(USUAL.blockHash, blockHash),
+		firstBlock: unless(USUAL.firstBlock, firstBlock),
+		passed: unless(USUAL.passed, passed),
+		backruns: unless(USUAL.backruns, backruns),
+		refund: unless(USUAL.refund, refund),
+		events: events.length === 0 ? undefined : events,
+		deliveries: deliveries.length === 0 ? undefined : deliveries,
+		omitted: unless(USUAL.omitted, omitted),
+		settledAt,
+	};
+	return Buffer.from(JSON.stringify(stored), "utf8");
+}
+
+function unless<T>(usual: T, value: T): T | undefined {
+	return value === usual ? undefined : value;
+}
+
+/** A record as stored: without fields that have their default. Records of earlier versions are of one owner. */
+type Stored = Omit<TransactionRecord, "events" | "deliveries" | "owners" | keyof typeof USUAL> &
+	Partial<Omit<TransactionRecord, "owners"> & OnlyOwner & { readonly owners: readonly object[] }>;
+
+/**
+ * Decodes what {@link encodeRecord} wrote. `beside`: the submission, with which it shares its texts, and whose owners a record of
+ * an earlier version has. Throws {@link StoreFormatError}.
+ */
+export function decodeRecord(
+	key: string,
+	bytes: Buffer,
+	beside?: Pick<PrivateTransaction, "tx" | "owners" | "receivedAt">,
+): TransactionRecord {
+	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
+	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
+	const { events = [], deliveries = [], owners: stored, settledAt } = record;
+	const { path, referrer, refundRecipient, origin } = record;
+	const owners =
+		stored === undefined
+			? (beside?.owners ?? readOwners(key, [onlyOwner({ path, referrer, refundRecipient, origin })]))
+			: readOwners(key, stored);
+	// Records of earlier versions lack `builders`.
+	const life = events.some(isUserEnd)
+		? events.map((event) => (isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event))
+		: events;
+	const { hash, from, to = USUAL.to } = beside?.tx ?? record;
+	// One literal, as in newRecord; what is spread first takes three times as long as to parse the JSON.
+	const whole: TransactionRecord = {
+		hash,
+		// By which it is found.
+		receivedAt: beside?.receivedAt ?? record.receivedAt,
+		from,
+		to,
+		gas: record.gas,
+		nonce: record.nonce,
+		value: record.value,
+		owners,
+		stage: record.stage,
+		ended: record.ended ?? USUAL.ended,
+		shared: record.shared ?? USUAL.shared,
+		behindHidden: record.behindHidden ?? USUAL.behindHidden,
+		exposed: record.exposed ?? USUAL.exposed,
+		simulationError: record.simulationError ?? USUAL.simulationError,
+		block: record.block ?? USUAL.block,
+		blockHash: record.blockHash ?? USUAL.blockHash,
+		firstBlock: record.firstBlock ?? USUAL.firstBlock,
+		passed: record.passed ?? USUAL.passed,
+		backruns: record.backruns ?? USUAL.backruns,
+		refund: record.refund ?? USUAL.refund,
+		events: life,
+		deliveries,
+		omitted: record.omitted ?? USUAL.omitted,
+	};
+	return settledAt === undefined ? whole : { ...whole, settledAt };
+}
+
+function readable<T>(key: string, read: () => T): T {
+	try {
+		return read();
+	} catch {
+		throw new StoreFormatError(key);
+	}
+}
