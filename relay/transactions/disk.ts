@@ -56,6 +56,8 @@ export class TransactionDisk {
 	#failed = false;
 	/** Records archived since the last purge. */
 	#archived = 0;
+	/** Goes with the first write, since a start must not need one: the disk may be full. */
+	#mark: readonly Change[] = [];
 
 	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
 		this.#kv = dependencies.kv;
@@ -168,9 +170,9 @@ export class TransactionDisk {
 		}
 	}
 
-	/** Moves live transactions to where this version has them, and keeps earlier versions out. */
+	/** Moves live transactions to where this version has them. */
 	async #moveOld(): Promise<void> {
-		if ((await this.#get(LATER.key)) === null) await this.#write([LATER]);
+		if ((await this.#get(LATER.key)) === null) this.#mark = [LATER];
 		for (;;) {
 			const rows: (readonly [string, Buffer])[] = [];
 			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION), MOVE_BATCH)) rows.push(row);
@@ -239,7 +241,8 @@ export class TransactionDisk {
 	async #write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return;
 		try {
-			await this.#kv.write(changes);
+			await this.#kv.write(this.#mark.concat(changes));
+			this.#mark = [];
 		} catch (thrown) {
 			throw this.#fault(thrown);
 		}
