@@ -121,6 +121,8 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const files =
 	asked.length === 0 ? all().filter((file) => !file.startsWith("test/metamask/")) : asked.flatMap(below);
 process.chdir(root);
+// Packages are put together by the first process that needs one, and these are many at once: see loader/hooks.mjs.
+await import("zod");
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
