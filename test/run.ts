@@ -24,39 +24,37 @@ const ALONE = [
 	"test/integration/auction/auctionCrowd.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];
-/**
- * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
- * Their limits leave room for that.
+/*
+ * Which round a file is in goes by what it judges.
+ * - What happens, in which order, how often, how many bytes: in the first, CONCURRENCY processes at a time. That is the rule.
+ * - How long one process takes for something while others do all they can to it, without the time that it waited for a
+ *   processor, or the shortest of some rounds: in MEASURED.
+ * - How long a whole system takes, by the clock: in TIMED.
+ * The longest come first, so that none is left alone at the end.
  */
-const FLOODS = [
-	"trust",
-	"bundles",
-	"requests",
-	"pages",
-	"pool",
-	"boost",
-	"owners",
-	"connections",
-	"bids",
-].map((name) => `test/attacks/${name}.test.ts`);
-/**
- * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
- * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.
- */
-const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
-/**
- * They keep the machine busy, by which the others would judge wrongly, and are judged by it themselves: how much memory a process
- * has left to be collected depends on the time that it gets. After all others, one at a time.
- */
-const LAST = [
-	"test/attacks/logs.test.ts",
-	"test/attacks/authorizations.test.ts",
-	"test/integration/transport/eventLoop.test.ts",
+const MEASURED = [
+	"test/attacks/trust.test.ts",
 	"test/integration/transport/eventLoopRecoveries.test.ts",
+	"test/attacks/bundles.test.ts",
+	"test/integration/transport/eventLoop.test.ts",
+	"test/attacks/logs.test.ts",
 	"test/integration/transport/eventLoopBlobs.test.ts",
-	"test/scale/takeover.test.ts",
+	"test/attacks/boost.test.ts",
+	"test/attacks/requests.test.ts",
+	"test/attacks/pages.test.ts",
+	"test/attacks/pool.test.ts",
+	"test/attacks/owners.test.ts",
+	"test/attacks/authorizations.test.ts",
+	"test/attacks/connections.test.ts",
+	"test/attacks/bids.test.ts",
+];
+/** A fault is tried again where the machine was too busy for it. */
+const TIMED = [
+	"test/faults/matrix.test.ts",
 	"test/scale/chaos.test.ts",
 	"test/scale/rollingRestart.test.ts",
+	"test/integration/deploy/rolling.test.ts",
+	"test/scale/takeover.test.ts",
 ];
 /**
  * Run a second time before an edge, the longest first: what an edge passes on, follows and waits for. The others do so in the long
@@ -77,8 +75,11 @@ const NO_EDGE: Readonly<Record<string, string>> = {
 	"test/integration/submit/unusableBuilders.test.ts": "resolver in the test",
 	"test/integration/auction/publishedRandomness.test.ts": "one reader of the consensus node",
 };
-/** Processes at a time, each of which starts more: two cores are busy with them all the time. */
-const CONCURRENCY = 4;
+/**
+ * Processes at a time, each of which starts more. Each waits for something a third of the time, the measured ones as long, the
+ * timed ones for half of it: so many keep two cores busy.
+ */
+const CONCURRENCY = { first: 6, measured: 3, timed: 2 };
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
@@ -126,15 +127,12 @@ await import("zod");
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
-const rest = files.filter(
-	(file) => ![...FLOODS, ...TIMED, ...LAST].includes(file) && !(isEdge && file in NO_EDGE),
-);
+const rest = files.filter((file) => ![...MEASURED, ...TIMED].includes(file) && !(isEdge && file in NO_EDGE));
 const edges = asked.length === 0 && !isEdge ? EDGES : [];
 const rounds: readonly Round[] = [
-	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
-	{ files: each("flood", FLOODS), concurrency: 2, options: own },
-	{ files: each("timed", TIMED), concurrency: 2, options: own },
-	{ files: each("last", LAST), concurrency: 1, options: own },
+	{ files: processes(rest), concurrency: CONCURRENCY.first, options: `${own} ${MORE_ROOM}` },
+	{ files: each("measured", MEASURED), concurrency: CONCURRENCY.measured, options: own },
+	{ files: each("timed", TIMED), concurrency: CONCURRENCY.timed, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
