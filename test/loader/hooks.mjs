@@ -15,12 +15,13 @@ import {
 	statSync,
 	writeFileSync,
 } from "node:fs";
+import { isBuiltin } from "node:module";
 import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = new URL("../../", import.meta.url);
 const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
-/** What was kept longer ago is removed when more is put together: each change of a source keeps 9 MB more. */
+/** What was kept longer ago is removed when more is put together: each change of a source keeps 13 MB more. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
 const PRODUCT = ["relay", "boost-proxy", "shared"];
@@ -32,6 +33,9 @@ const ENTRIES = new Map([
 ]);
 /** Packages of hundreds of files each. They share what they have in common, such as a package that two of them import. */
 const PACKAGES = [...["ethers", "viem", "viem/accounts", "viem/chains", "web3"], ...["undici", "zod"]];
+const START = new URL("start.mjs", import.meta.url).href;
+/** Around what processes begin with. */
+const FUNCTION = ['(async (require, importMetaUrl) => { "use strict";', "})"];
 /** Those that load native code from files beside them. */
 const NATIVE = ["lmdb", "secp256k1", "keccak"];
 const BUNDLED = {
@@ -114,17 +118,18 @@ async function file(path) {
 	return read(kept) ?? write(kept, await compiled(path, source));
 }
 
-/** The file with all that it imports. The others are put together with it: who starts one will start them, too. */
+/**
+ * Runs the file with all that it imports, see start.mjs. The others are put together with it: who starts one will start them,
+ * too.
+ */
 async function entry(place) {
 	const kept = keptEntry(place);
-	const code = read(kept);
-	if (code !== null) return code;
-	await bundle([...ENTRIES.keys()].filter((one) => !existsSync(keptEntry(one))));
-	return read(kept);
+	if (!existsSync(kept)) await bundle([...ENTRIES.keys()].filter((one) => !existsSync(keptEntry(one))));
+	return `import { start } from "${START}"; await start(${JSON.stringify(fileURLToPath(kept))});`;
 }
 
 function keptEntry(place) {
-	return placeOf(BUNDLED, fileURLToPath(place), allSources(ENTRIES.get(place)));
+	return placeOf([BUNDLED, FUNCTION], fileURLToPath(place), allSources(ENTRIES.get(place)));
 }
 
 function read(place) {
@@ -150,15 +155,29 @@ async function bundle(places) {
 				const own = JSON.stringify(pathToFileURL(file).href);
 				return { loader: "ts", contents: readFileSync(file, "utf8").replaceAll("import.meta.url", own) };
 			});
+			// A function has no imports.
+			building.onResolve({ filter: /.*/ }, ({ path, kind }) =>
+				kind === "import-statement" && isOutside(path) ? { path, namespace: "outside" } : undefined,
+			);
+			building.onLoad({ filter: /.*/, namespace: "outside" }, ({ path }) => ({
+				contents: `module.exports = require("${path}");`,
+			}));
 		},
 	};
 	const entryPoints = places.map((place) => ({
 		in: fileURLToPath(place),
 		out: basename(keptEntry(place).href, ".mjs"),
 	}));
-	const { outputFiles } = await build({ ...BUNDLED, entryPoints, plugins: [ownPlaces] });
+	const { outputFiles } = await build({
+		...{ ...BUNDLED, banner: {}, define: { "import.meta.url": "importMetaUrl" }, entryPoints },
+		plugins: [ownPlaces],
+	});
 	removeOld();
-	for (const { path, text } of outputFiles) write(pathToFileURL(path), text);
+	for (const { path, text } of outputFiles) write(pathToFileURL(path), FUNCTION.join(`${text}\n`));
+}
+
+function isOutside(name) {
+	return isBuiltin(name) || NATIVE.includes(name);
 }
 
 function removeOld() {
