@@ -1,6 +1,6 @@
 // `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but
-// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes over a second to load
-// what most tests need, so files share some; those that measure their process or load the machine have their own.
+// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes a second to load what most
+// tests need, so files share some; those that measure have their own. In which round a file is, and why, is said below.
 // With RELAY_AS=edge the relays of whole systems are edges, each with a core in another process (see support/systems.ts).
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -16,21 +16,20 @@ import { report } from "./support/report.ts";
 const SHARED = { integration: 16, edge: 4, unit: 36 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
-	"test/integration/deploy/demo.test.ts",
-	"test/integration/deploy/start.test.ts",
-	"test/integration/deploy/startSeveral.test.ts",
-	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
+	"test/integration/deploy/procfile.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",
+	"test/integration/deploy/start.test.ts",
+	"test/integration/deploy/demo.test.ts",
+	"test/integration/deploy/startSeveral.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];
-/*
- * Which round a file is in goes by what it judges.
- * - What happens, in which order, how often, how many bytes: in the first, CONCURRENCY processes at a time. That is the rule.
- * - How long one process takes for something while others do all they can to it, without the time that it waited for a
- *   processor, or the shortest of some rounds: in MEASURED.
- * - How long a whole system takes, by the clock: in TIMED.
- * The longest come first, so that none is left alone at the end.
+// The round of a file goes by what it judges. What happens, in which order, how often, how many bytes: the first round, where a
+// busy machine changes nothing. Most files are there, and none is listed. The two others begin when it has ended.
+
+/**
+ * How long one process takes, or what memory, while others do all they can to it: without the time that it waited for a processor,
+ * or the shortest of some rounds, so that they may share the cores, the longest first.
  */
 const MEASURED = [
 	"test/attacks/trust.test.ts",
@@ -48,7 +47,10 @@ const MEASURED = [
 	"test/attacks/connections.test.ts",
 	"test/attacks/bids.test.ts",
 ];
-/** A fault is tried again where the machine was too busy for it. */
+/**
+ * How long a whole system takes by the clock. One for each core, the longest first; a fault is tried again where the machine was
+ * too busy for it.
+ */
 const TIMED = [
 	"test/faults/matrix.test.ts",
 	"test/scale/chaos.test.ts",
@@ -176,11 +178,12 @@ function processes(files: readonly string[]): readonly string[] {
 	const shared = suites.filter(({ file }) => !ALONE.includes(file));
 	return [
 		...alone.map((suite, i) => written(`alone${i}`, [suite])),
-		...grouped("integration", shared),
 		...grouped(
 			"edge",
 			edges.map((file) => ({ file, onPostgres: false, asEdge: true })),
 		),
+		...grouped("integration", shared),
+		// The shortest, so that no core is left with one of the others at the end.
 		...grouped(
 			"unit",
 			unit.map((file) => ({ file, onPostgres: false })),
