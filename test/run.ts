@@ -78,10 +78,10 @@ const NO_EDGE: Readonly<Record<string, string>> = {
 	"test/integration/auction/publishedRandomness.test.ts": "one reader of the consensus node",
 };
 /**
- * Processes at a time, each of which starts more. Each waits for something more than half of the time, the measured ones for a
- * third, the timed ones for half of it: so many keep two cores busy.
+ * Processes at a time, each of which starts more. Each waits for something more than half of the time: so many keep two
+ * cores busy. The others have a core each.
  */
-const CONCURRENCY = { first: 5, measured: 3, timed: 2 };
+const CONCURRENCY = { first: 5, measured: 2, timed: 2 };
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
