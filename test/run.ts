@@ -25,7 +25,7 @@ const ALONE = [
 	"test/integration/deploy/shutdown.test.ts",
 ];
 // The round of a file goes by what it judges. What happens, in which order, how often, how many bytes: the first round, where a
-// busy machine changes nothing. Most files are there, and none is listed. The two others begin when it has ended.
+// busy machine changes nothing. Most files are there, and none is listed. Each round begins when the one before it has ended.
 
 /**
  * How long one process takes, or what memory, while others do all they can to it: without the time that it waited for a processor,
@@ -51,11 +51,11 @@ const MEASURED = [
  * How long a whole system takes by the clock. One for each core, the longest first; a fault is tried again where the machine was
  * too busy for it.
  */
-const TIMED = [
-	"test/faults/matrix.test.ts",
+const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
+/** The same of several relays with a lease between them, which a busy machine loses: one at a time. */
+const CLUSTERS = [
 	"test/scale/chaos.test.ts",
 	"test/scale/rollingRestart.test.ts",
-	"test/integration/deploy/rolling.test.ts",
 	"test/scale/takeover.test.ts",
 ];
 /**
@@ -79,9 +79,9 @@ const NO_EDGE: Readonly<Record<string, string>> = {
 };
 /**
  * Processes at a time, each of which starts more. Each waits for something more than half of the time: so many keep two
- * cores busy. The others have a core each.
+ * cores busy. The measured and the timed ones have a core each.
  */
-const CONCURRENCY = { first: 5, measured: 2, timed: 2 };
+const CONCURRENCY = { first: 5, measured: 2, timed: 2, clusters: 1 };
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
@@ -129,12 +129,15 @@ await import("zod");
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
-const rest = files.filter((file) => ![...MEASURED, ...TIMED].includes(file) && !(isEdge && file in NO_EDGE));
+const rest = files.filter(
+	(file) => ![...MEASURED, ...TIMED, ...CLUSTERS].includes(file) && !(isEdge && file in NO_EDGE),
+);
 const edges = asked.length === 0 && !isEdge ? EDGES : [];
 const rounds: readonly Round[] = [
 	{ files: processes(rest), concurrency: CONCURRENCY.first, options: `${own} ${MORE_ROOM}` },
 	{ files: each("measured", MEASURED), concurrency: CONCURRENCY.measured, options: own },
 	{ files: each("timed", TIMED), concurrency: CONCURRENCY.timed, options: own },
+	{ files: each("cluster", CLUSTERS), concurrency: CONCURRENCY.clusters, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
