@@ -1,6 +1,6 @@
 // `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but
-// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes over a second to load
-// what most tests need, so files share some; those that measure their process or load the machine have their own.
+// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes a second to load what most
+// tests need, so files share some; those that measure have their own. In which round a file is, and why, is said below.
 // With RELAY_AS=edge the relays of whole systems are edges, each with a core in another process (see support/systems.ts).
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -16,47 +16,47 @@ import { report } from "./support/report.ts";
 const SHARED = { integration: 16, edge: 4, unit: 36 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
-	"test/integration/deploy/demo.test.ts",
-	"test/integration/deploy/start.test.ts",
-	"test/integration/deploy/startSeveral.test.ts",
-	"test/integration/deploy/procfile.test.ts",
 	"test/integration/deploy/crash.test.ts",
+	"test/integration/deploy/procfile.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",
+	"test/integration/deploy/start.test.ts",
+	"test/integration/deploy/demo.test.ts",
+	"test/integration/deploy/startSeveral.test.ts",
 	"test/integration/deploy/shutdown.test.ts",
 ];
+// The round of a file goes by what it judges. What happens, in which order, how often, how many bytes: the first round, where a
+// busy machine changes nothing. Most files are there, and none is listed. Each round begins when the one before it has ended.
+
 /**
- * Floods of a relay that is measured meanwhile: one for each of two cores, when all others have ended, the longest first.
- * Their limits leave room for that.
+ * How long one process takes, or what memory, while others do all they can to it: without the time that it waited for a processor,
+ * or the shortest of some rounds, so that they may share the cores, the longest first.
  */
-const FLOODS = [
-	"trust",
-	"bundles",
-	"requests",
-	"pages",
-	"pool",
-	"boost",
-	"owners",
-	"connections",
-	"bids",
-].map((name) => `test/attacks/${name}.test.ts`);
+const MEASURED = [
+	"test/attacks/trust.test.ts",
+	"test/integration/transport/eventLoopRecoveries.test.ts",
+	"test/attacks/bundles.test.ts",
+	"test/integration/transport/eventLoop.test.ts",
+	"test/attacks/logs.test.ts",
+	"test/integration/transport/eventLoopBlobs.test.ts",
+	"test/attacks/boost.test.ts",
+	"test/attacks/requests.test.ts",
+	"test/attacks/pages.test.ts",
+	"test/attacks/pool.test.ts",
+	"test/attacks/owners.test.ts",
+	"test/attacks/authorizations.test.ts",
+	"test/attacks/connections.test.ts",
+	"test/attacks/bids.test.ts",
+];
 /**
- * They judge how long things take, and are idle half of the time: two at a time, at the end, the longest first. A fault is
- * tried again where the machine was too busy for it, and of a body the shortest of some rounds counts.
+ * How long a whole system takes by the clock. One for each core, the longest first; a fault is tried again where the machine was
+ * too busy for it.
  */
 const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
-/**
- * They keep the machine busy, by which the others would judge wrongly, and are judged by it themselves: how much memory a process
- * has left to be collected depends on the time that it gets. After all others, one at a time.
- */
-const LAST = [
-	"test/attacks/logs.test.ts",
-	"test/attacks/authorizations.test.ts",
-	"test/integration/transport/eventLoop.test.ts",
-	"test/integration/transport/eventLoopRecoveries.test.ts",
-	"test/integration/transport/eventLoopBlobs.test.ts",
-	"test/scale/takeover.test.ts",
+/** The same of several relays with a lease between them, which a busy machine loses: one at a time. */
+const CLUSTERS = [
 	"test/scale/chaos.test.ts",
 	"test/scale/rollingRestart.test.ts",
+	"test/scale/takeover.test.ts",
 ];
 /**
  * Run a second time before an edge, the longest first: what an edge passes on, follows and waits for. The others do so in the long
@@ -77,8 +77,11 @@ const NO_EDGE: Readonly<Record<string, string>> = {
 	"test/integration/submit/unusableBuilders.test.ts": "resolver in the test",
 	"test/integration/auction/publishedRandomness.test.ts": "one reader of the consensus node",
 };
-/** Processes at a time, each of which starts more: two cores are busy with them all the time. */
-const CONCURRENCY = 4;
+/**
+ * Processes at a time, each of which starts more. Each waits for something more than half of the time: so many keep two
+ * cores busy. The measured and the timed ones have a core each.
+ */
+const CONCURRENCY = { first: 5, measured: 2, timed: 2, clusters: 1 };
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
@@ -121,18 +124,20 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const files =
 	asked.length === 0 ? all().filter((file) => !file.startsWith("test/metamask/")) : asked.flatMap(below);
 process.chdir(root);
+// Packages are put together by the first process that needs one, and these are many at once: see loader/hooks.mjs.
+await import("zod");
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
 const rest = files.filter(
-	(file) => ![...FLOODS, ...TIMED, ...LAST].includes(file) && !(isEdge && file in NO_EDGE),
+	(file) => ![...MEASURED, ...TIMED, ...CLUSTERS].includes(file) && !(isEdge && file in NO_EDGE),
 );
 const edges = asked.length === 0 && !isEdge ? EDGES : [];
 const rounds: readonly Round[] = [
-	{ files: processes(rest), concurrency: CONCURRENCY, options: `${own} ${MORE_ROOM}` },
-	{ files: each("flood", FLOODS), concurrency: 2, options: own },
-	{ files: each("timed", TIMED), concurrency: 2, options: own },
-	{ files: each("last", LAST), concurrency: 1, options: own },
+	{ files: processes(rest), concurrency: CONCURRENCY.first, options: `${own} ${MORE_ROOM}` },
+	{ files: each("measured", MEASURED), concurrency: CONCURRENCY.measured, options: own },
+	{ files: each("timed", TIMED), concurrency: CONCURRENCY.timed, options: own },
+	{ files: each("cluster", CLUSTERS), concurrency: CONCURRENCY.clusters, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
@@ -176,11 +181,12 @@ function processes(files: readonly string[]): readonly string[] {
 	const shared = suites.filter(({ file }) => !ALONE.includes(file));
 	return [
 		...alone.map((suite, i) => written(`alone${i}`, [suite])),
-		...grouped("integration", shared),
 		...grouped(
 			"edge",
 			edges.map((file) => ({ file, onPostgres: false, asEdge: true })),
 		),
+		...grouped("integration", shared),
+		// The shortest, so that no core is left with one of the others at the end.
 		...grouped(
 			"unit",
 			unit.map((file) => ({ file, onPostgres: false })),

@@ -101,7 +101,8 @@ export async function startNodeProxy(first: string) {
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
 		if (gated === undefined || list.some(({ method }) => gated?.includes(method))) await gate;
 		const isDelayed = delayed === undefined || list.some(({ method }) => delayed?.includes(method));
-		if (delayMs > 0 && isDelayed) await new Promise((resolve) => setTimeout(resolve, delayMs));
+		// It keeps no process that has nothing else to do.
+		if (delayMs > 0 && isDelayed) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
 		const met = faultFor(list);
 		if (met !== null) {
 			answerFault(met, list, Array.isArray(parsed), response);

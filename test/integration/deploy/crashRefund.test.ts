@@ -58,6 +58,9 @@ for (const [i, [when, isWritten]] of CASES.entries()) {
 		await arrival;
 		if (isWritten) await written(target.hash, backrun.hash);
 		await relay.kill();
+		// On a busy machine it may be on disk all the same: then its bids are counted.
+		const bids = (await isWrittenIn(target.hash, backrun.hash)) ? 1 : 0;
+		assert.ok(bids === 1 || !isWritten);
 
 		const built = when === "while no relay runs" ? await system.builder.buildBlock() : null;
 		relay = await system.start(env);
@@ -82,7 +85,7 @@ for (const [i, [when, isWritten]] of CASES.entries()) {
 		assert.deepEqual(
 			[status.refund, status.refundRecipient, status.backruns],
 			// How many bids there were is not in the block.
-			[Number(formatEther(paid)), recipient, isWritten ? 1 : 0],
+			[Number(formatEther(paid)), recipient, bids],
 		);
 	});
 }
@@ -112,9 +115,12 @@ test("killed before the bundle is on disk, and its successor before it has read 
 
 /** Waits until the record of `target` that is on disk has `text` in it. */
 async function written(target: string, text: string): Promise<void> {
-	const key = { prefix: "r/", end: target };
-	const isTold = async () => (await peek(env, "relay", key))?.toString().includes(text) === true;
-	await until(`${text} on disk`, isTold, WRITTEN_MS);
+	await until(`${text} on disk`, () => isWrittenIn(target, text), WRITTEN_MS);
+}
+
+async function isWrittenIn(target: string, text: string): Promise<boolean> {
+	const record = await peek(env, "relay", { prefix: "r/", end: target });
+	return record?.toString().includes(text) === true;
 }
 
 function fixtureOf({ client }: RelayProcess): AuctionFixture {

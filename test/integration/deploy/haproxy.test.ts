@@ -203,6 +203,7 @@ test("a real relay and boost behind it know each client by its address", {
  */
 async function addressSeen(port: number, address: string, headers: Record<string, string> = {}) {
 	const dispatcher = new Agent({ localAddress: address });
+	let last = "";
 	const ask = async (): Promise<string | undefined> => {
 		const answer = await request(`http://127.0.0.1:${port}/`, {
 			...{ dispatcher, method: "POST" },
@@ -210,11 +211,14 @@ async function addressSeen(port: number, address: string, headers: Record<string
 			body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "service_client", params: [] }),
 		});
 		const text = await answer.body.text();
+		last = `${answer.statusCode} ${text.slice(0, 200)}`;
 		if (!String(answer.headers["content-type"]).includes("json")) return undefined;
 		return (JSON.parse(text) as { result?: { address?: string } }).result?.address;
 	};
 	try {
 		return await until(`who ${address} is at port ${port}`, ask);
+	} catch (thrown) {
+		throw new Error(`${(thrown as Error).message}; the last answer: ${last}`);
 	} finally {
 		await dispatcher.close();
 	}
