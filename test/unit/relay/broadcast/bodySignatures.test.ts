@@ -7,6 +7,7 @@ import { systemClock } from "../../../../shared/clock.ts";
 import { createBodySigner, keyBytes, signHash, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../../../../shared/ethereum/signatureWork.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { dispatch, fanoutFixtures, seen } from "./fanoutFixture.ts";
@@ -85,10 +86,19 @@ for (const [how, real] of [
 	});
 }
 
-test("what waits for a builder is signed meanwhile, while the thread is in use and has time", async () => {
+test("what waits for a builder is signed meanwhile, while the thread is in use and has time", async (t) => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { made, work } = counted(threaded);
+	const ready: string[] = [];
+	// Whether it is in use depends on the time, which stands still.
+	const real = new SignatureWork(
+		{ threaded: true },
+		{ clock: new ManualClock(), log: { ...silentLogger, info: (message) => void ready.push(message) } },
+	);
+	await real.start();
+	t.after(() => real.stop());
+	await until("the thread", () => ready.length === 1);
+	const { made, work } = counted(real);
 	const { fanout } = fixture([builder.row("b")], { key, work });
 	const send = (account: number) =>
 		fanout.send(dispatch(privateTransaction({ by: testAccount(account), path: "nochecks" })), ["b"]);
@@ -97,7 +107,7 @@ test("what waits for a builder is signed meanwhile, while the thread is in use a
 	await until("all its connections", () => builder.held === taken.length);
 	send(30);
 	assert.equal(made.count, taken.length, "the thread is idle");
-	const others = Array.from({ length: 62 }, (_, i) => threaded.sign(Buffer.alloc(32, i + 1), keyBytes(key)));
+	const others = Array.from({ length: 62 }, (_, i) => real.sign(Buffer.alloc(32, i + 1), keyBytes(key)));
 	for (const account of [31, 32, 33, 34]) send(account);
 	assert.equal(made.count, taken.length + 2, "64 wait for the thread");
 	await Promise.all(others);
