@@ -43,7 +43,6 @@ const MEASURED = [
 	"test/attacks/pages.test.ts",
 	"test/attacks/pool.test.ts",
 	"test/attacks/owners.test.ts",
-	"test/attacks/authorizations.test.ts",
 	"test/attacks/connections.test.ts",
 	"test/attacks/bids.test.ts",
 ];
@@ -52,8 +51,12 @@ const MEASURED = [
  * too busy for it.
  */
 const TIMED = ["test/faults/matrix.test.ts", "test/integration/deploy/rolling.test.ts"];
-/** The same of several relays with a lease between them, which a busy machine loses: one at a time. */
-const CLUSTERS = [
+/**
+ * The same where both cores have enough to do: several relays with a lease between them, which a busy machine loses, and a node that
+ * simulates all the time. One at a time.
+ */
+const WHOLE_MACHINE = [
+	"test/attacks/authorizations.test.ts",
 	"test/scale/chaos.test.ts",
 	"test/scale/rollingRestart.test.ts",
 	"test/scale/takeover.test.ts",
@@ -81,7 +84,7 @@ const NO_EDGE: Readonly<Record<string, string>> = {
  * Processes at a time, each of which starts more. Each waits for something more than half of the time: so many keep two
  * cores busy. The measured and the timed ones have a core each.
  */
-const CONCURRENCY = { first: 5, measured: 2, timed: 2, clusters: 1 };
+const CONCURRENCY = { first: 5, measured: 2, timed: 2, wholeMachine: 1 };
 
 /** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
 const FILE_MS = 5 * 60_000;
@@ -130,14 +133,14 @@ const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 const { NODE_OPTIONS: own = "" } = process.env;
 const rest = files.filter(
-	(file) => ![...MEASURED, ...TIMED, ...CLUSTERS].includes(file) && !(isEdge && file in NO_EDGE),
+	(file) => ![...MEASURED, ...TIMED, ...WHOLE_MACHINE].includes(file) && !(isEdge && file in NO_EDGE),
 );
 const edges = asked.length === 0 && !isEdge ? EDGES : [];
 const rounds: readonly Round[] = [
 	{ files: processes(rest), concurrency: CONCURRENCY.first, options: `${own} ${MORE_ROOM}` },
 	{ files: each("measured", MEASURED), concurrency: CONCURRENCY.measured, options: own },
 	{ files: each("timed", TIMED), concurrency: CONCURRENCY.timed, options: own },
-	{ files: each("cluster", CLUSTERS), concurrency: CONCURRENCY.clusters, options: own },
+	{ files: each("whole", WHOLE_MACHINE), concurrency: CONCURRENCY.wholeMachine, options: own },
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;

@@ -36,6 +36,8 @@ const folder = mkdtempSync(join(tmpdir(), "leeward-haproxy-"));
 const containers: Container[] = [];
 let names: NameServer;
 let haproxy: ChildProcess;
+/** Its log. */
+let told = "";
 /** Where the balancer listens, and containers too, each at its own address: compose has 8080 and 8081. */
 let relayPort = 0;
 let boostPort = 0;
@@ -61,7 +63,8 @@ before(async () => {
 		["bind :8080", `bind 127.0.0.1:${relayPort}`],
 	);
 	writeFileSync(file, config.replaceAll(":8080", `:${relayPort}`).replaceAll(":8081", `:${boostPort}`));
-	haproxy = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore" });
+	haproxy = spawn("haproxy", ["-db", "-f", file], { stdio: ["ignore", "pipe", "ignore"] });
+	haproxy.stdout?.on("data", (text) => (told = `${told}${text}`.slice(-4_000)));
 	await until("both kinds are found", async () => {
 		const found = await Promise.all([asked(relayPort), asked(boostPort)]);
 		return found.every(({ status }) => status === 200);
@@ -185,9 +188,16 @@ test("a real relay and boost behind it know each client by its address", {
 	const patient = { RELAY_URL: `http://127.0.0.1:${relayPort}`, PROBE_TIMEOUT_MS: "10000" };
 	await until("the others are gone", async () => (await asked(relayPort)).status === 503);
 	// Readiness is asked at HAProxy, which has the same port at another address.
-	await system.start({ ...common, PORT: String(relayPort) });
+	const relay = await system.start({ ...common, PORT: String(relayPort) });
 	const boost = await startBoostProcess({
 		env: { ...common, ...patient, PORT: String(boostPort), FALLBACK_URL: "none" },
+	}).catch(async (thrown: Error) => {
+		const own = await request(`http://127.0.0.4:${relayPort}/readyz`).then(
+			({ body }) => body.text(),
+			(fault: Error) => fault.message,
+		);
+		const of = `the relay itself says ${own}; its log: ${relay.stdout.slice(-2_000)}; HAProxy: ${told}`;
+		throw new Error(`${thrown.message}; ${of}`);
 	});
 	t.after(() => boost.kill());
 	for (const port of [relayPort, boostPort]) {
