@@ -17,7 +17,7 @@ export interface BodySignaturesOptions {
 }
 
 export class BodySignatures {
-	readonly #work: Pick<SignatureWork, "sign" | "hasTime">;
+	readonly #work: Pick<SignatureWork, "sign">;
 	readonly #secret: Buffer;
 	readonly #address: string;
 	/** Where the signature for a body's hash is in `#bytes`. */
@@ -33,7 +33,7 @@ export class BodySignatures {
 
 	constructor(
 		{ key, kept }: BodySignaturesOptions,
-		dependencies: { readonly work: Pick<SignatureWork, "sign" | "hasTime"> },
+		dependencies: { readonly work: Pick<SignatureWork, "sign"> },
 	) {
 		this.#secret = keyBytes(key);
 		this.#address = addressOfKey(key);
@@ -47,11 +47,6 @@ export class BodySignatures {
 		const signature = this.#sign(body);
 		if (typeof signature === "string") return { body, signature };
 		return signature.then((made) => ({ body, signature: made }));
-	}
-
-	/** Whether bodies may be signed before they are needed: the thread for it is in use, and has time. */
-	get hasTime(): boolean {
-		return this.#work.hasTime;
 	}
 
 	/** The value of X-Flashbots-Signature. */

@@ -37,7 +37,7 @@ export interface FanoutOptions {
 }
 
 export interface FanoutDependencies extends BuilderClientDependencies {
-	readonly work: Pick<SignatureWork, "sign" | "hasTime">;
+	readonly work: Pick<SignatureWork, "sign">;
 	/** Called with each answer to a transaction that was sent alone, or to its cancel. */
 	readonly delivered: (hash: string, event: Extract<TxEvent, { type: "delivered" }>) => void;
 	/** Checked before each request: false while another relay may be the active one. Cancels are sent anyway. */
@@ -148,7 +148,7 @@ export class Fanout {
 		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
 		const client = clientOf(transaction.submitterAddress);
 		for (const { row, lane } of this.#recipients(builders)) {
-			this.#push(lane, {
+			lane.push({
 				key: tx.from,
 				subject: tx.hash,
 				client,
@@ -206,7 +206,7 @@ export class Fanout {
 		const uuid = this.#uuid(key);
 		const sent = this.#sent;
 		for (const { row, lane } of recipients) {
-			this.#push(lane, {
+			lane.push({
 				key,
 				subject: name,
 				client,
@@ -287,12 +287,6 @@ export class Fanout {
 		const builders = [...this.#builders.values()];
 		await Promise.all(builders.map(({ lane }) => lane.close()));
 		await Promise.all(builders.map(({ client }) => client.close()));
-	}
-
-	/** Queues it; where there is time for that, it is signed while it waits. Its body is not kept, since thousands may wait. */
-	#push(lane: Lane, item: LaneItem): void {
-		if (this.#signatures.hasTime) void item.make();
-		lane.push(item);
 	}
 
 	#recipients(names: readonly string[]): Builder[] {

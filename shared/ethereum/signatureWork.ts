@@ -28,11 +28,11 @@ export type Result<T> = T | Promise<T>;
 const LAYOUT = { INPUT_BYTES: 97, OUTPUT_BYTES: 65, SIGN: 2 } as const;
 const { INPUT_BYTES, OUTPUT_BYTES, SIGN } = LAYOUT;
 /**
- * So few within so many ms are done here: they take half a millisecond, and to wake the thread takes as long as two or three, which
- * may have to wait for a core. While the thread has a batch it is given another one only of more.
+ * So few are done here in half a millisecond: to wake the thread takes as long as two or three, and it may have to wait for a core. A
+ * builder's connections ask for no more at a time, so what goes out with a head is signed here, too. While the thread has a batch it
+ * is given another one only of more.
  */
 const FEW = 8;
-const FEW_MS = 4;
 /** Questions of one batch, which take the thread some 4 ms, and batches that it has at a time: one to go on with. */
 const BATCH = 64;
 const BATCHES = 2;
@@ -64,10 +64,6 @@ export class SignatureWork implements Component {
 	/** The batches that the thread has, oldest first. */
 	readonly #batches: (readonly Question[])[] = [];
 	#isFlushDue = false;
-	/** When the last {@link FEW_MS} began in which anything was asked, how much was in them, and in those right before. */
-	#since = 0;
-	#asked = 0;
-	#askedBefore = 0;
 	/** Gives the thread up; null while it has nothing to do. */
 	#patience: Timer | null = null;
 	/** Starts another one. */
@@ -127,14 +123,8 @@ export class SignatureWork implements Component {
 		return !this.#isReady && this.#waiting.length === 0;
 	}
 
-	/** Whether more may be asked for before it is needed: the thread is in use, and has time. */
-	get hasTime(): boolean {
-		return this.#isReady && this.#waiting.length < BATCH && !this.#areFew;
-	}
-
 	#ask(question: Question): void {
 		this.#waiting.push(question);
-		this.#count();
 		this.#flushSoon();
 	}
 
@@ -149,7 +139,7 @@ export class SignatureWork implements Component {
 
 	/** Gives the thread what waits, as much as it may have. */
 	#flush(): void {
-		if (!this.#isReady || (this.#batches.length === 0 && this.#areFew)) {
+		if (!this.#isReady || (this.#batches.length === 0 && this.#waiting.length <= FEW)) {
 			for (const { answer } of this.#waiting.splice(0, BATCH)) answer();
 			if (this.#waiting.length > 0) this.#flushSoon();
 			return;
@@ -166,24 +156,6 @@ export class SignatureWork implements Component {
 		// A thread without work keeps no process up.
 		this.#worker?.ref();
 		this.#patience ??= this.#deps.clock.after(PATIENCE_MS, () => void this.#worker?.terminate());
-	}
-
-	/** Whether little is asked for at this time. */
-	get #areFew(): boolean {
-		const passed = this.#deps.clock.monotonic() - this.#since;
-		if (passed >= 2 * FEW_MS) return true;
-		return Math.max(this.#asked, passed >= FEW_MS ? 0 : this.#askedBefore) <= FEW;
-	}
-
-	/** Counts a question. */
-	#count(): void {
-		const passed = this.#deps.clock.monotonic() - this.#since;
-		if (passed >= FEW_MS) {
-			this.#since += passed;
-			this.#askedBefore = passed < 2 * FEW_MS ? this.#asked : 0;
-			this.#asked = 0;
-		}
-		this.#asked += 1;
 	}
 
 	#onOutputs(bytes: Uint8Array): void {

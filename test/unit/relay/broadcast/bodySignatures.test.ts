@@ -4,10 +4,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { BodySignatures } from "../../../../relay/broadcast/bodySignatures.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import { createBodySigner, keyBytes, signHash, verifyBody } from "../../../../shared/ethereum/signatures.ts";
+import { createBodySigner, signHash, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import { SignatureWork } from "../../../../shared/ethereum/signatureWork.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { dispatch, fanoutFixtures, seen } from "./fanoutFixture.ts";
@@ -20,25 +19,17 @@ await threaded.start();
 after(() => threaded.stop());
 
 /** Those of `work`, and how many were made. */
-function counted(work: Pick<SignatureWork, "sign" | "hasTime">) {
+function counted(work: Pick<SignatureWork, "sign">) {
 	const made = { count: 0 };
 	const sign: SignatureWork["sign"] = (hash, secret) => {
 		made.count += 1;
 		return work.sign(hash, secret);
 	};
-	return {
-		made,
-		work: {
-			sign,
-			get hasTime() {
-				return work.hasTime;
-			},
-		},
-	};
+	return { made, work: { sign } };
 }
 
 for (const [how, real] of [
-	["at once", { sign: signHash, hasTime: false }],
+	["at once", { sign: signHash }],
 	["by a thread", threaded],
 ] as const) {
 	test(`${how}: one signature a body; the oldest are forgotten and made again`, async () => {
@@ -85,34 +76,3 @@ for (const [how, real] of [
 		assert.equal(made.count, 3);
 	});
 }
-
-test("what waits for a builder is signed meanwhile, while the thread is in use and has time", async (t) => {
-	const builder = await startBuilder();
-	builder.answerWith(null);
-	const ready: string[] = [];
-	// Whether it is in use depends on the time, which stands still.
-	const real = new SignatureWork(
-		{ threaded: true },
-		{ clock: new ManualClock(), log: { ...silentLogger, info: (message) => void ready.push(message) } },
-	);
-	await real.start();
-	t.after(() => real.stop());
-	await until("the thread", () => ready.length === 1);
-	const { made, work } = counted(real);
-	const { fanout } = fixture([builder.row("b")], { key, work });
-	const send = (account: number) =>
-		fanout.send(dispatch(privateTransaction({ by: testAccount(account), path: "nochecks" })), ["b"]);
-	const taken = [20, 21, 22, 23, 24, 25, 26, 27];
-	for (const account of taken) send(account);
-	await until("all its connections", () => builder.held === taken.length);
-	send(30);
-	assert.equal(made.count, taken.length, "the thread is idle");
-	const others = Array.from({ length: 62 }, (_, i) => real.sign(Buffer.alloc(32, i + 1), keyBytes(key)));
-	for (const account of [31, 32, 33, 34]) send(account);
-	assert.equal(made.count, taken.length + 2, "64 wait for the thread");
-	await Promise.all(others);
-	builder.release();
-	for (const { body, signature } of await seen(builder, taken.length + 5))
-		assert.deepEqual(verifyBody(signature, body), { ok: true, address: address.toLowerCase() });
-	assert.equal(made.count, taken.length + 5);
-});

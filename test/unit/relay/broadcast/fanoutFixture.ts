@@ -47,7 +47,7 @@ export function fanoutFixtures() {
 			{
 				delivered: () => {},
 				...{ clock: systemClock, log: silentLogger, maySend: () => true },
-				work: options.work ?? { sign: signHash, hasTime: false },
+				work: options.work ?? { sign: signHash },
 				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
 			},
 		);
