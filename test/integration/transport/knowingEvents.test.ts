@@ -41,7 +41,7 @@ function eventOf({ data: { stage: _, cancels: __, ...event } }: Pick<StreamMessa
 	return event;
 }
 
-/** The order of an event's fields says nothing: one that is read from disk has another. */
+/** The order of an event's fields says nothing: a delivery is kept with another one than it is told with. */
 const inOrder = (events: readonly object[]): string[] =>
 	events.map((event) => JSON.stringify(Object.entries(event).sort())).sort();
 
