@@ -112,8 +112,7 @@ export class Fanout {
 		};
 		const { signingKey } = options;
 		this.#uuid = (name) => bundleUuid(name, signingKey);
-		const signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
-		this.#signatures = signatures;
+		this.#signatures = new BodySignatures({ key: signingKey, kept: KEPT_SIGNATURES }, dependencies);
 		this.#delivered = dependencies.delivered;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
@@ -142,7 +141,6 @@ export class Fanout {
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block, lastBlock, worth } = dispatch;
 		const { tx } = transaction;
-		const signatures = this.#signatures;
 		const kind = policyOf(transaction.path).form;
 		const bundle = kind === "bundle" ? targetBundle(dispatch) : null;
 		const uuid = bundle === null ? "" : this.#uuid(bundle.name);
@@ -156,11 +154,10 @@ export class Fanout {
 				isPlain: false,
 				block,
 				urgent: false,
-				make() {
-					return signatures.signed(
+				make: () =>
+					this.#signatures.signed(
 						bodyOf(bundle === null ? privateCall(row, tx, lastBlock) : bundleCall(row, bundle, uuid)),
-					);
-				},
+					),
 				answered: this.#answered.bind(this, transaction, row.name, kind, block),
 			});
 		}

@@ -144,6 +144,8 @@ export class SignatureWork implements Component {
 			if (this.#waiting.length > 0) this.#flushSoon();
 			return;
 		}
+		// A thread without work keeps no process up.
+		this.#worker?.ref();
 		while (this.#batches.length < BATCHES && this.#waiting.length > (this.#batches.length > 0 ? FEW : 0)) {
 			const batch = this.#waiting.splice(0, BATCH);
 			const inputs = Buffer.from(new ArrayBuffer(batch.length * INPUT_BYTES));
@@ -152,9 +154,6 @@ export class SignatureWork implements Component {
 			this.#batches.push(batch);
 			this.#worker?.postMessage(inputs, [inputs.buffer as ArrayBuffer]);
 		}
-		if (this.#batches.length === 0) return;
-		// A thread without work keeps no process up.
-		this.#worker?.ref();
 		this.#patience ??= this.#deps.clock.after(PATIENCE_MS, () => void this.#worker?.terminate());
 	}
 

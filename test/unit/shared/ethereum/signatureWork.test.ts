@@ -21,9 +21,12 @@ import { until } from "../../../support/until.ts";
 /** More than the thread has at a time. */
 const COUNT = 300;
 
-/** One with a thread at hand, which ends with the test: the real one, or one that does `fault` with its first batch. */
+/**
+ * One with a thread at hand, which ends with the test: the real one, or one that does `fault` with its first batch. Its time is moved by
+ * hand.
+ */
 async function threaded(t: TestContext, fault?: string) {
-	const clock = fault === undefined ? systemClock : new ManualClock();
+	const clock = new ManualClock();
 	const told: string[] = [];
 	const tell = (message: string) => void told.push(message);
 	const log: Logger = { ...silentLogger, info: tell, warn: tell, error: tell };
@@ -92,13 +95,7 @@ test("the thread's answers are the same, in the order of the questions, many or 
 });
 
 test("a thread with nothing to do is not given up, however fast it was", async (t) => {
-	const clock = new ManualClock();
-	const told: string[] = [];
-	const log: Logger = { ...silentLogger, info: (message) => void told.push(message) };
-	const work = new SignatureWork({ threaded: true }, { clock, log });
-	await work.start();
-	t.after(() => work.stop());
-	await until("the thread", () => told.length === 1);
+	const { work, clock } = await threaded(t);
 	const key = keyBytes(testAccount(1).keyHex);
 	const ask = () => Promise.all(Array.from({ length: 9 }, () => work.sign(randomBytes(32), key)));
 	const first = ask();
@@ -121,7 +118,7 @@ function blockFor(ms: number): void {
 for (const [what, asks, isThreads] of [
 	["eight at once", [8], false],
 	["nine at once", [9], true],
-	["one each ms", [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], false],
+	["one in each turn", [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], false],
 	["eight, and eight more in the next turn", [8, 8], false],
 ] as const) {
 	test(`${what} ${isThreads ? "go to the thread" : "are done without it"}`, async (t) => {
@@ -131,11 +128,11 @@ for (const [what, asks, isThreads] of [
 		const answers: (HashSignature | Promise<HashSignature>)[] = [];
 		for (const count of asks) {
 			for (let i = 0; i < count; i += 1) answers.push(work.sign(hash, key));
-			await (clock as ManualClock).advance(1);
+			await clock.advance(1);
 		}
 		// It is given up after a while, so a timer is set while it has any.
-		assert.equal((clock as ManualClock).timers > 0, isThreads);
-		if (isThreads) await (clock as ManualClock).advance(2_000);
+		assert.equal(clock.timers > 0, isThreads);
+		if (isThreads) await clock.advance(2_000);
 		for (const answer of await Promise.all(answers)) assert.deepEqual(answer, signHash(hash, key));
 	});
 }
@@ -149,14 +146,14 @@ for (const [how, fault] of [
 		const { work, told, clock } = await threaded(t, fault);
 		const answered = asked(work);
 		if (how === "hangs") {
-			await until("a batch is under way", () => (clock as ManualClock).timers > 0);
-			await (clock as ManualClock).advance(2_000);
+			await until("a batch is under way", () => clock.timers > 0);
+			await clock.advance(2_000);
 		}
 		await answered;
 		assert.equal(told.at(-1), "the thread for signatures has ended: they are made without it for now");
 		assert.equal(work.recover(randomBytes(32), 0, 5n, 1n), null);
 		const before = told.length;
-		await (clock as ManualClock).advance(10_000);
+		await clock.advance(10_000);
 		await until("another thread", () => told.length > before);
 		assert.equal(told.at(-1), "signatures have a thread of their own");
 	});
