@@ -102,13 +102,21 @@ function showLife({ events }) {
 	);
 }
 
-async function refresh() {
+let turn = Promise.resolve();
+
+/** One at a time, so that no older answer is drawn over a newer one. */
+function refresh() {
+	turn = turn.catch(() => {}).then(readAndShow);
+	return turn;
+}
+
+async function readAndShow() {
+	// The record is asked for last and drawn with the life, so that it knows of all that the life tells.
+	const life = await get(`/tx/${hash}/events`).catch(() => null);
 	const record = await get(`/tx/${hash}`);
 	show(record);
 	isKnown = record.stage !== undefined;
-	if (!isKnown) return;
-	const life = await get(`/tx/${hash}/events`).catch(() => null);
-	if (life !== null) showLife(life);
+	if (isKnown && life !== null) showLife(life);
 }
 
 /** Refreshes the page at each event. If the stream fails, the polls below go on. */
