@@ -18,8 +18,8 @@ export interface Endpoint {
 }
 
 const BUILDERS: Readonly<Record<Endpoint["builders"], string>> = {
-	all: "all builders: everything",
-	fullPrivacy: "chosen builders only: everything",
+	all: "everything",
+	fullPrivacy: "everything, but only chosen builders get it",
 };
 const SEARCHERS: Readonly<Record<Endpoint["sharing"], string>> = {
 	never: "nothing",

@@ -147,7 +147,7 @@ export function drawTimes({ record, life, journal, head, info }) {
 function soonText({ number, timestamp }, { slotMs }) {
 	const ms = timestamp * 1000 + slotMs - now();
 	if (ms > 0) return `${number + 1}, in about ${span(ms)}`;
-	return `${number + 1}, due for ${span(-ms)}`;
+	return `${number + 1}, was due ${span(-ms)} ago`;
 }
 
 function expiryText({ record, life, journal, head, info }) {

@@ -97,10 +97,10 @@ async function totals() {
 	const { transactions, refundedWei, lastDay } = await get("/totals");
 	say("total-transactions", transactions.toLocaleString("en"));
 	say("total-refunded", ether(refundedWei));
-	say(
-		"total-day",
-		`${lastDay.transactions.toLocaleString("en")} ${lastDay.transactions === 1 ? "transaction" : "transactions"}, ${ether(lastDay.refundedWei)}`,
-	);
+	const count = lastDay.transactions;
+	say("total-day", count.toLocaleString("en"));
+	const refunded = ether(lastDay.refundedWei);
+	say("total-day-refunded", `${count === 1 ? "transaction" : "transactions"}, ${refunded} refunded`);
 	element("totals").hidden = false;
 }
 

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
@@ -85,6 +86,18 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		},
 		close: (): Promise<void> => context.close(),
 	};
+}
+
+/** In which every page is looked at. */
+export const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+
+/** The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself there. */
+export async function fits({ page }: Pick<OpenPage, "page">, name: string): Promise<void> {
+	const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
+	assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} is ${width} wide`);
+	const { SCREENSHOTS } = process.env;
+	if (SCREENSHOTS === undefined) return;
+	await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
 /** The page is as everybody can use it, and asks nobody else. */

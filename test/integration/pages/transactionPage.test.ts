@@ -6,7 +6,7 @@ import { after, before, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { isSound, openPage, startBrowser } from "../../support/browser.ts";
+import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { GWEI } from "../../support/relayFixture.ts";
 
@@ -96,7 +96,7 @@ it("a pending one: who sees it, that its fields are hidden and why, until when i
 		assert.equal(await page.locator(`#${id}`).isVisible(), false, id);
 	}
 	await row(page, "expires", new RegExp(`^after block ${next + 24}, in about \\d+ (seconds|minutes)$`));
-	await row(page, "soon", new RegExp(`^${next}, (in about|due for) \\d+ seconds?$`));
+	await row(page, "soon", new RegExp(`^${next}, (in about \\d+ seconds?|was due \\d+ seconds? ago)$`));
 	// An explorer that is asked about it would be told of it.
 	assert.deepEqual(await outside(page), []);
 	await isSound(opened);
@@ -154,6 +154,13 @@ it("bids are counted while they come; the refund stands out, and what is public 
 	assert.equal(await page.locator("#row-expires").isVisible(), false);
 	await isSound(opened);
 	await opened.close();
+	for (const [look, options] of Object.entries(LOOKS)) {
+		const seen = await open(target.hash, options);
+		await seen.page.getByText(`paid to ${target.user.address}`).waitFor();
+		await isSound(seen);
+		await fits(seen, `transaction-${look}`);
+		await seen.close();
+	}
 });
 
 it("one that was replaced leads to what replaced it, and that leads back for who came from there", async () => {

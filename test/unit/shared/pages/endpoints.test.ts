@@ -11,11 +11,11 @@ test("each path has a row: which builders see it, what searchers see and when, a
 	assert.deepEqual(
 		rows.map((row) => row.replace(/<\/t[hd]>/g, "|").replace(/<[^>]+>/g, "")),
 		[
-			"/fast|all builders: everything|all but the signature, once its simulation emits an event: a swap does, a plain transfer does not|may be mined and cost gas|",
-			"/noreverts|all builders: everything|all but the signature, once its simulation emits an event: a swap does, a plain transfer does not|is not mined|",
-			"/fullprivacy|chosen builders only: everything|nothing|is not mined|",
-			"/maxbackruns|all builders: everything|all but the signature, at once|may be mined and cost gas|",
-			"/nochecks|all builders: everything|nothing|may be mined and cost gas|",
+			"/fast|everything|all but the signature, once its simulation emits an event: a swap does, a plain transfer does not|may be mined and cost gas|",
+			"/noreverts|everything|all but the signature, once its simulation emits an event: a swap does, a plain transfer does not|is not mined|",
+			"/fullprivacy|everything, but only chosen builders get it|nothing|is not mined|",
+			"/maxbackruns|everything|all but the signature, at once|may be mined and cost gas|",
+			"/nochecks|everything|nothing|may be mined and cost gas|",
 		],
 	);
 });
