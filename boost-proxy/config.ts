@@ -135,6 +135,7 @@ export const BOOST_SETTINGS = {
 	PROBE_SUCCESSES: count("successful probes in a row that close a breaker", 100, "3"),
 	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
+	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;

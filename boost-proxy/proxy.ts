@@ -22,9 +22,11 @@ import {
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
+import type { Pages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
+import { boostPages } from "./ingress/pages.ts";
 import { ToldChain } from "./ingress/toldChain.ts";
 import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
@@ -75,7 +77,11 @@ async function assemble(
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
 	// While the journal can't be opened, requests are held as long as there is time to answer them.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
-	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs };
+	const pages = boostPages(config);
+	const place = {
+		...{ ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs },
+		...{ assets: pages.routes, errorPage: pages.error },
+	};
 	const standby = new Standby(place, { clock, log });
 	let kv: SharedStore | null = null;
 	try {
@@ -86,7 +92,7 @@ async function assemble(
 			onWait: (reason) => standby.start(reason),
 			log: log.child("store"),
 		});
-		return await connect(config, { ...overrides, standby }, kv);
+		return await connect(config, { ...overrides, standby, pages }, kv);
 	} catch (thrown) {
 		await standby.stop();
 		await kv?.close();
@@ -103,7 +109,8 @@ async function connect(
 		drainMs = config.DRAIN_SECONDS * 1_000,
 		lookup = createLookup({}, { clock }),
 		standby,
-	}: ProxyOverrides & { standby: Standby },
+		pages,
+	}: ProxyOverrides & { standby: Standby; pages: Pages },
 	kv: SharedStore,
 ): Promise<Assembly> {
 	const metrics = boostMetrics(registry, clock);
@@ -201,6 +208,7 @@ async function connect(
 		log,
 		drainMs,
 		standby,
+		pages,
 		others: others ?? NO_OTHERS,
 		part: others,
 		chainId,

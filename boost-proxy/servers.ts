@@ -21,10 +21,10 @@ import { RpcWebsocket } from "../shared/http/websocket.ts";
 import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
-import { createPages } from "../shared/pages/pages.ts";
+import type { Pages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
-import { type ChainReads, type OtherBoosts, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
+import type { ChainReads, OtherBoosts, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { BoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, type PartStatus, partCheck, upstreamCheck } from "./ingress/operators.ts";
@@ -69,6 +69,7 @@ export interface ServersParts {
 	readonly drainMs: number;
 	/** Holds the port until the server starts. */
 	readonly standby: Standby;
+	readonly pages: Pages;
 	readonly others: OtherBoosts;
 	/** Null without a database. */
 	readonly part: PartStatus | null;
@@ -84,17 +85,15 @@ export interface Servers extends Component {
 
 /** Paths whose JSON-RPC boost serves itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
-/** For the home page. */
-const ENDPOINTS = [
-	{ path: "/fast", about: "searchers may bid to run behind you, and you get the refund" },
-	{ path: "/noreverts", about: "mined only if it succeeds" },
-];
 /** Methods that may poll for a transaction of the journal once a second without counting in the rate limit. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
+const NO_HASH = jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
+const NOT_TAKEN = jsonAnswer(404, { error: "no transaction with this hash was taken by boost" });
+
 /** Makes the servers; nothing listens yet. */
 export function createServers(config: BoostConfig, parts: ServersParts): Servers {
-	const { clock, log, drainMs, standby, rows, others, upstreams, metrics, clientTrust } = parts;
+	const { clock, log, drainMs, standby, pages, rows, others, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = withVia(addressReader({ trustProxy: config.TRUST_PROXY }));
 	const isOwn = (hash: string): boolean => rows.has(hash);
@@ -129,7 +128,6 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });
-	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN === undefined ? null : TRIP_REASONS);
 	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET, via: parts.via },
@@ -189,8 +187,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		weight: 1,
 		async handle({ params }) {
 			const hash = parseHash(params.hash ?? "");
-			if (hash === null)
-				return jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
+			if (hash === null) return NO_HASH;
 			const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
 			const { status, body, by } = await views.status(hash, routing);
 			if (by !== "boost") routing.answeredBy.add(by);
@@ -200,9 +197,20 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			});
 		},
 	};
+	const journal: Route = {
+		path: "/tx/{hash}/journal",
+		weight: 1,
+		async handle({ params }) {
+			const hash = parseHash(params.hash ?? "");
+			if (hash === null) return NO_HASH;
+			const report = await views.journal(hash);
+			return report === null ? NOT_TAKEN : jsonAnswer(200, report);
+		},
+	};
 	const checks = [upstreamCheck(upstreams), ...(parts.part === null ? [] : [partCheck(parts.part)])];
 	const routes: readonly Route[] = [
 		status,
+		journal,
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN, metricsToken: config.METRICS_TOKEN },
 			{
@@ -237,6 +245,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 			routes,
 			headersFor,
 			pages: pages.find,
+			errorPage: pages.error,
 		},
 		{ ...deps, post: (request) => ingress.post(request), proxy: pass, websocket, standby },
 	);

@@ -162,5 +162,6 @@ export function doorOf(config: RelayConfig): DoorOptions {
 		maxBodyBytes: config.MAX_BODY_BYTES,
 		maxBatch: config.MAX_BATCH,
 		rateLimitRps: config.RATE_LIMIT_RPS,
+		explorerUrl: config.EXPLORER_URL,
 	};
 }

@@ -217,6 +217,13 @@ export function url(...schemes: readonly string[]): (text: string) => string | u
 	};
 }
 
+/** The URL to which an explorer's paths are added, without a slash at its end. It is public: pages show it. */
+function explorerUrl(value: string): string | undefined {
+	const given = url("http:", "https:")(value);
+	if (given === undefined || /[?#]/.test(given) || new URL(given).username !== "") return undefined;
+	return new URL(given).password === "" ? given.replace(/\/+$/, "") : undefined;
+}
+
 /** Any nonempty text. */
 export function text(value: string): string | undefined {
 	return value === "" ? undefined : value;
@@ -275,6 +282,12 @@ export const SERVER_ROWS = {
 	),
 	SLOT_SECONDS: optional("the same in seconds", "seconds, 1 to 60", "12", integer(1, 60)),
 	TX_TTL_BLOCKS: numberRow("life of a transaction", "blocks", 1, 1000, 25),
+	EXPLORER_URL: optional(
+		"a block explorer that the pages link to: /tx/HASH, /address/A and /block/N are added",
+		"an http or https URL without credentials and query",
+		"https://etherscan.io",
+		explorerUrl,
+	),
 	TRUST_PROXY: numberRow("proxies in front whose X-Forwarded-For entry is believed", "a number", 0, 10, 0, 1),
 	MAX_CONNECTIONS_PER_CLIENT: numberRow(
 		"connections of one client at most; behind proxies its requests and websockets under way",

@@ -53,6 +53,8 @@ export interface Notes {
 	missingReceipts: number;
 	/** When the fallback's status page was last read. */
 	pageReadAt: number;
+	/** Since when the fallback has it, in ms since the epoch; 0: it has not, or since before this process. */
+	fallbackSince: number;
 	/** Mined, and the relay has no record: only the chain shows a reorganisation. */
 	byChain: boolean;
 }
@@ -173,6 +175,7 @@ export function newNotes(monotonic: number, aliveUntil = monotonic): Notes {
 		checkedAt: never,
 		missingReceipts: 0,
 		pageReadAt: never,
+		fallbackSince: 0,
 		byChain: false,
 	};
 }

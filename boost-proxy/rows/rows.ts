@@ -438,6 +438,11 @@ export class Rows {
 		else this.#rows.set(hash, row);
 		const wasLive = before !== null && isLive(before);
 		const isNowLive = row !== null && isLive(row);
+		if (before !== null && isNowLive && row.at !== before.at) {
+			const has = row.at.fallback.presence === "has";
+			if (has && before.at.fallback.presence !== "has")
+				row.notes.fallbackSince = this.#dependencies.clock.now();
+		}
 		if (wasLive || isNowLive) this.#live.replace(wasLive ? before : null, isNowLive ? row : null);
 		const ended = isNowLive ? null : row;
 		if (ended !== null || (before !== null && !wasLive)) this.#putEnded(hash, ended);

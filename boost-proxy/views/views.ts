@@ -23,6 +23,7 @@ import {
 } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { unavailable, verdictError } from "../requests/failover.ts";
+import { type JournalReport, readJournal } from "./journalView.ts";
 import { findAnywhere, readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
@@ -42,6 +43,11 @@ export class Views {
 	/** The answer of `GET /tx/{hash}`; `hash` in lower case. Requests to upstreams are counted in `routing`. */
 	status(hash: string, routing?: RoutingInfo): Promise<StatusAnswer> {
 		return readStatus(hash, routing, this.#dependencies);
+	}
+
+	/** The answer of `GET /tx/{hash}/journal`; null for what boost did not take. */
+	journal(hash: string): Promise<JournalReport | null> {
+		return readJournal(hash, this.#dependencies);
 	}
 
 	/** False if the relay's answer alone is the pending nonce of `address` (lower case). */

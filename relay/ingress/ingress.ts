@@ -131,7 +131,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null);
+	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null, options.explorerUrl);
 	const main = createHttpServer(
 		{
 			...common,
@@ -147,6 +147,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...pages.routes,
 			],
 			pages: pages.find,
+			errorPage: pages.error,
 		},
 		{
 			...deps,

@@ -21,7 +21,9 @@ import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { createPages, type Endpoint } from "../../shared/pages/pages.ts";
+import type { Endpoint } from "../../shared/pages/endpoints.ts";
+import { createPages } from "../../shared/pages/pages.ts";
+import { ENDPOINTS, type SubmissionPath } from "../domain/endpoints.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 
 /** The relay's ports, and the limits of what comes in by them. */
@@ -38,6 +40,7 @@ export interface DoorOptions {
 	readonly maxBodyBytes: number;
 	readonly maxBatch: number;
 	readonly rateLimitRps: number;
+	readonly explorerUrl: string | undefined;
 }
 
 interface WaitingDependencies {
@@ -46,14 +49,20 @@ interface WaitingDependencies {
 	readonly log: Logger;
 }
 
-/** Shown on the home page. */
-export const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
-	{ path: "/fast", about: "the usual one: searchers may bid to run behind you, and you get the refund" },
-	{ path: "/noreverts", about: "mined only if it succeeds; searchers may bid, and you get the refund" },
-	{ path: "/fullprivacy", about: "mined only if it succeeds; nobody but trusted builders sees it" },
-	{ path: "/maxbackruns", about: "shown to all searchers at once, for the most bids" },
-	{ path: "/nochecks", about: "sent at once, without a simulation; nobody but builders sees it" },
-];
+const ABOUT: Readonly<Record<SubmissionPath, string>> = {
+	fast: "the usual one: searchers may bid for the place behind you, and you get the refund",
+	noreverts: "mined only if it succeeds; searchers may bid, and you get the refund",
+	fullprivacy: "mined only if it succeeds, by chosen builders; searchers are shown nothing",
+	maxbackruns: "shown to all searchers at once, for the most bids",
+	nochecks: "sent without a simulation; searchers are shown nothing",
+};
+
+/** The submission paths, for the home page. */
+export const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = Object.entries(ENDPOINTS).map(([name, policy]) => ({
+	...policy,
+	path: `/${name}`,
+	about: ABOUT[name as SubmissionPath],
+}));
 
 /** The answer to every call before the first head: nothing can be judged yet. */
 export const NOT_READY = new RpcError("unavailable", "internal error: not ready yet, try again");
@@ -126,7 +135,7 @@ export class WaitingServers {
 		const dispatcher = createDispatcher({ maxBatch }, { methods: new Map(), limiter, clock, log });
 		const post = rpcOverHttp({ dispatcher, limiter, unavailable: () => NOT_READY });
 		const node = { name: "node", check: () => ({ ok: false, reason: this.#reason }) as const };
-		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null);
+		const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null, this.#options.explorerUrl);
 		const common = {
 			...connections,
 			host,
@@ -143,6 +152,7 @@ export class WaitingServers {
 				port,
 				rpcPaths: RPC_PATHS,
 				pages: pages.find,
+				errorPage: pages.error,
 				routes: [
 					...opsRoutes({ checks: [node], draining: () => false }, { clock, log }),
 					guardedMetricsRoute(registry, metricsToken),

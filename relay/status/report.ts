@@ -62,11 +62,13 @@ function toEther(wei: string): number {
 
 /**
  * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or replacement how many builders
- * have confirmed it (`cancels`). `omitted` counts events that were not kept. publicEvents.ts decides what is public.
+ * have confirmed it (`cancels`). `omitted` counts events that were not kept. `bids` are counted while it is pending, too, which
+ * the status record must not say then; `firstBlock` is the one from which its life is counted, null while it waits for its turn.
+ * publicEvents.ts decides what is public.
  */
 export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
-	const { hash, stage, omitted } = record;
+	const { hash, stage, omitted, backruns: bids, firstBlock } = record;
 	const cancels = cancelsReport(record);
 	const events = publicEvents(record, isPublic).map(({ view }) => view);
-	return { hash, stage, omitted, ...(cancels === null ? {} : { cancels }), events };
+	return { hash, stage, omitted, bids, firstBlock, ...(cancels === null ? {} : { cancels }), events };
 }

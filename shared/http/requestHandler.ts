@@ -54,6 +54,8 @@ export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions
 	readonly refuse?: (from: ClientAddress) => HttpAnswer | null;
 	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
+	/** Makes an error a page for a browser that navigates. Without it such errors are JSON. */
+	readonly errorPage?: (answer: HttpAnswer) => HttpAnswer;
 	/**
 	 * Default headers of every answer that is not proxied and not a preflight, in lower case. `answer` is null for raw
 	 * answers (invalid requests, CONNECT, refused upgrades). Undefined if there are none to add.
@@ -395,10 +397,19 @@ export class RequestHandler {
 		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
 	}
 
+	/** An error as a page, where a browser navigates and there are pages; any other answer as it is. */
+	#forReader({ request }: Exchange, answer: HttpAnswer): HttpAnswer {
+		const { errorPage } = this.#options;
+		if (answer.status < 400 || errorPage === undefined) return answer;
+		const isRead = request.method === "GET" || request.method === "HEAD";
+		return isRead && asksForPage(request.headers.accept) ? errorPage(answer) : answer;
+	}
+
 	/** Sends a complete answer. The request's body was read, or is short enough for Node to discard it. */
-	#send(exchange: Exchange, answer: HttpAnswer): void {
+	#send(exchange: Exchange, given: HttpAnswer): void {
 		const { response, from, releaseSlot } = exchange;
 		if (response.headersSent || response.destroyed) return;
+		const answer = this.#forReader(exchange, given);
 		this.#writeHead(exchange, answer, this.#draining);
 		const { body } = answer;
 		// Node sends text together with the head, but bytes separately. Latin-1 keeps every byte unchanged.

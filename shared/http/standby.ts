@@ -7,7 +7,7 @@ import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { readTarget } from "./callContext.ts";
 import type { ConnectionsOptions } from "./connections.ts";
-import { jsonAnswer, notServingAnswer } from "./messages.ts";
+import { type HttpAnswer, jsonAnswer, notServingAnswer } from "./messages.ts";
 import type { RequestProxy, Route } from "./routes.ts";
 import { createHttpServer, type Handover, type HttpServer, startListening } from "./server.ts";
 
@@ -16,6 +16,9 @@ export interface StandbyOptions extends ConnectionsOptions {
 	readonly port: number;
 	/** How long a request is held before it is refused, in ms, so that its client can try another server. */
 	readonly holdMs: number;
+	/** What its error pages are made with, and of. Without them errors are JSON. */
+	readonly errorPage?: (answer: HttpAnswer) => HttpAnswer;
+	readonly assets?: readonly Route[];
 }
 
 type HeldRequest = Handover["requests"][number];
@@ -66,7 +69,7 @@ export class Standby {
 				...this.#options,
 				name: "standby",
 				rpcPaths: [],
-				routes: this.#routes,
+				routes: [...this.#routes, ...(this.#options.assets ?? [])],
 				maxBodyBytes: 0,
 				announcement: "listening, not ready yet",
 			},

@@ -16,15 +16,39 @@ export function say(id, text) {
 export async function call(method, params = [], path = "/") {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 	const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body });
+	noteTime(answer);
 	const { result, error } = await answer.json();
 	if (error !== undefined) throw new Error(error.message);
 	return result;
 }
 
 export async function get(path, headers = {}) {
+	return (await ask(path, headers)).json;
+}
+
+/** As {@link get}; and who answered, where boost says so: `relay`, `fallback`, `journal` or `boost`. */
+export async function ask(path, headers = {}) {
 	const answer = await fetch(path, { headers: { accept: "application/json", ...headers } });
-	if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `HTTP ${answer.status}`);
-	return answer.json();
+	noteTime(answer);
+	if (!answer.ok) {
+		const { error = `HTTP ${answer.status}` } = await answer.json().catch(() => ({}));
+		throw Object.assign(new Error(error), { status: answer.status });
+	}
+	return { json: await answer.json(), by: answer.headers.get("x-boost-upstream") };
+}
+
+/** How far the browser's clock is behind the server's, in ms; seconds are all that an answer's `Date` has. */
+let behindMs = 0;
+const CLOSE_ENOUGH_MS = 3_000;
+
+function noteTime({ headers }) {
+	const ms = Date.parse(headers.get("date") ?? "") - Date.now();
+	if (Math.abs(ms - behindMs) > CLOSE_ENOUGH_MS) behindMs = ms;
+}
+
+/** The server's time in ms since the epoch. It goes on by the browser's own clock while nobody answers. */
+export function now() {
+	return Date.now() + behindMs;
 }
 
 /** Calls `found` once for each wallet with its name and provider. https://eips.ethereum.org/EIPS/eip-6963 */

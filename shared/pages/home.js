@@ -1,21 +1,22 @@
 // The home page: builds the RPC URL from the chosen options, adds it to a wallet, and shows the state of the service.
 
-import { call, element, get, repeat, say, walletButtons } from "./common.js";
+import { call, element, ether, get, now, repeat, say, walletButtons } from "./common.js";
+import { copies, everySecond, explorerLink, heard, span, watchSilence } from "./live.js";
 
 const CHAINS = { 1: "Ethereum", 17000: "Holesky", 31337: "Anvil", 560048: "Hoodi", 11155111: "Sepolia" };
-/** Paths with soft cancellations. */
-const SOFT = ["/noreverts", "/fullprivacy"];
 const FIGURES_MS = 4_000;
+const TOTALS_MS = 60_000;
+const IS_BOOST = document.body.dataset.service === "boost";
 
 function chosen() {
-	return document.querySelector("input[name=endpoint]:checked").value;
+	return document.querySelector("input[name=endpoint]:checked");
 }
 
 /** The URL, or the problem with the options. */
 function build() {
 	const query = new URLSearchParams();
-	const path = chosen();
-	const isSoft = SOFT.includes(path);
+	const { value: path, dataset } = chosen();
+	const isSoft = dataset.soft !== undefined;
 	element("soft-label").hidden = !isSoft;
 	if (isSoft && element("soft").checked) query.set("softCancellations", "true");
 	const refund = element("refund").value.trim();
@@ -33,7 +34,7 @@ function show() {
 	const { url = "", problem = "" } = build();
 	say("url", url);
 	say("url-problem", problem);
-	say("copied", "");
+	element("copy").hidden = url === "";
 }
 
 async function add(provider) {
@@ -53,34 +54,68 @@ async function add(provider) {
 	}
 }
 
-async function figures() {
+/** When the last block was made, in ms since the epoch; null until it is known. */
+let blockAt = null;
+
+function drawAge() {
+	if (blockAt !== null) say("block-age", `${span(now() - blockAt)} ago`);
+}
+
+async function chainFigures() {
 	const [chainId, block] = await Promise.all([
 		call("eth_chainId"),
 		call("eth_getBlockByNumber", ["latest", false]),
 	]);
 	const name = CHAINS[Number(chainId)];
 	say("chain", name === undefined ? `${Number(chainId)}` : `${name} (${Number(chainId)})`);
-	const age = Math.max(0, Math.round(Date.now() / 1000 - Number(block.timestamp)));
-	say("block", `${Number(block.number)}, ${age} seconds ago`);
+	const number = String(Number(block.number));
+	if (element("block").textContent !== number)
+		element("block").replaceChildren(explorerLink("block", number));
+	blockAt = Number(block.timestamp) * 1000;
+	drawAge();
 	say("fee", `${Number((Number(block.baseFeePerGas ?? 0) / 1e9).toPrecision(3))} gwei`);
-	if (document.body.dataset.service === "relay") {
-		say("service", "the relay takes transactions");
-		return;
-	}
-	const status = await get("/status");
-	if (status.relay.state === "closed") say("service", "the relay is well");
-	else say("service", "the relay is out: another private relay stands in, and nothing is lost");
+}
+
+/** Boost's own word, which it has also while nobody can say anything of the chain. */
+async function serviceState() {
+	if (!IS_BOOST) return "the relay takes transactions";
+	const { relay, fallback } = await get("/status");
+	if (relay.state === "closed") return "the relay is well";
+	return fallback?.state === "closed"
+		? "the relay is out: another private relay stands in, and nothing is lost"
+		: "nothing can be sent now: the relay is out, and nobody stands in. What was acknowledged is kept";
+}
+
+async function figures() {
+	const [state, chain] = await Promise.allSettled([serviceState(), chainFigures()]);
+	if (state.status === "fulfilled" && (IS_BOOST || chain.status === "fulfilled")) say("service", state.value);
+	else say("service", "it does not answer now");
+	heard(chain.status === "fulfilled");
+}
+
+async function totals() {
+	const { transactions, refundedWei, lastDay } = await get("/totals");
+	say("total-transactions", transactions.toLocaleString("en"));
+	say("total-refunded", ether(refundedWei));
+	const count = lastDay.transactions;
+	say("total-day", count.toLocaleString("en"));
+	const refunded = ether(lastDay.refundedWei);
+	say("total-day-refunded", `${count === 1 ? "transaction" : "transactions"}, ${refunded} refunded`);
+	element("totals").hidden = false;
 }
 
 element("builder").addEventListener("input", show);
-element("copy").addEventListener("click", async () => {
-	await navigator.clipboard.writeText(element("url").textContent);
-	say("copied", "Copied.");
-});
+element("builder").addEventListener("submit", (event) => event.preventDefault());
+copies("copy", "url");
 element("follow").addEventListener("submit", (event) => {
 	event.preventDefault();
 	location.assign(`/tx/${element("hash").value.trim()}`);
 });
 walletButtons("wallets", (name) => `Add to ${name}`, add);
+element("stand-in").hidden = !IS_BOOST;
 show();
-void repeat(FIGURES_MS, figures, () => say("service", "it does not answer now"));
+watchSilence();
+everySecond(drawAge);
+void repeat(FIGURES_MS, figures, () => {});
+// A relay that counts none has no such path, and one that is out does not say: nothing is shown then.
+void repeat(TOTALS_MS, totals, () => {});

@@ -2,17 +2,15 @@
 // client.
 
 import { readFileSync } from "node:fs";
+import { STATUS_CODES } from "node:http";
 import { type HttpAnswer, jsonAnswer, type PageFinder } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
-
-export interface Endpoint {
-	/** "/fast" */
-	readonly path: string;
-	readonly about: string;
-}
+import { choices, type Endpoint, visibilityRows } from "./endpoints.ts";
 
 export interface Pages {
 	readonly find: PageFinder;
+	/** The page of an error for those who ask for pages; any other answer as it is. */
+	readonly error: (answer: HttpAnswer) => HttpAnswer;
 	/** `/` for those who ask for no page, such as load balancers, which check it unless told otherwise: always 200. */
 	readonly root: Route;
 	/** Scripts and styles. */
@@ -21,7 +19,7 @@ export interface Pages {
 
 const POLICY = [
 	"default-src 'none'",
-	...["script-src", "style-src", "connect-src"].map((source) => `${source} 'self'`),
+	...["script-src", "style-src", "img-src", "connect-src"].map((source) => `${source} 'self'`),
 	...["base-uri", "frame-ancestors"].map((source) => `${source} 'none'`),
 	"form-action 'self'",
 ].join("; ");
@@ -32,30 +30,32 @@ const HEADERS = {
 	// The same path answers JSON to other clients.
 	vary: "accept",
 };
-const ASSETS = ["style.css", "common.js", "keccak.js", "home.js", "transaction.js", "operator.js"];
+const ASSETS = [
+	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "keccak.js"],
+	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "operator.js"],
+];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
 	js: "text/javascript; charset=utf-8",
+	svg: "image/svg+xml",
 	html: "text/html; charset=utf-8",
 };
 
-/** `reasons`: for the operator's page, the words for each reason that a breaker opens for; null: that page is not served. */
+/**
+ * `reasons`: for the operator's page, the words for each reason that a breaker opens for; null: that page is not served.
+ * `explorerUrl`: where the pages link to what is public, without a slash at its end.
+ */
 export function createPages(
 	service: "relay" | "boost",
 	endpoints: readonly Endpoint[],
 	reasons: Readonly<Record<string, string>> | null,
+	explorerUrl: string | undefined,
 ): Pages {
-	const choices = endpoints.map(({ path, about }, i) => {
-		const checked = i === 0 ? " checked" : "";
-		return `<label><input type="radio" name="endpoint" value="${path}"${checked}> <code>${path}</code>: ${about}</label>`;
-	});
-	const home = page(
-		textOf("home.html").replace("{{choices}}", choices.join("\n")).replace("{{service}}", service),
-	);
-	const transaction = page(textOf("transaction.html"));
-	const operator = page(
-		textOf("operator.html").replace("{{reasons}}", JSON.stringify(reasons).replaceAll('"', "&quot;")),
-	);
+	const common = { service, explorer: escaped(explorerUrl ?? "") };
+	const rows = { choices: choices(endpoints), visibility: visibilityRows(endpoints) };
+	const home = page(filled("home.html", { ...common, ...rows }));
+	const transaction = page(filled("transaction.html", common));
+	const operator = page(filled("operator.html", { reasons: escaped(JSON.stringify(reasons)) }));
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
 	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
 	return {
@@ -64,12 +64,54 @@ export function createPages(
 			if (path === "/operator") return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
+		error: errorPage,
 		root: { path: "/", handle: () => root },
 		routes: ASSETS.map((name) => {
 			const answer = { ...file(name), headers: { ...HEADERS, "cache-control": "no-cache" } };
 			return { path: `/pages/${name}`, handle: () => answer };
 		}),
 	};
+}
+
+/** What an error's status means to somebody in front of a browser, and what to do. */
+const ERRORS: Readonly<Record<number, readonly [title: string, advice: string]>> = {
+	400: [
+		"That is not right",
+		"Check the address: a transaction's hash is 0x and 64 digits or letters a to f.",
+	],
+	404: ["Nothing is here", "Check the address, or begin at the home page."],
+	405: [
+		"This address is for wallets",
+		"An RPC URL has nothing to show in a browser: give it to your wallet, which the home page does for you.",
+	],
+	429: ["Too many requests", "Wait a moment, then load the page again."],
+	503: ["Not available now", "Load the page again in a moment. What was sent and acknowledged is kept."],
+};
+const ERROR = textOf("error.html");
+
+function errorPage(answer: HttpAnswer): HttpAnswer {
+	const { status, body, contentType, headers } = answer;
+	if (typeof body !== "string" || contentType !== undefined) return answer;
+	const { error } = JSON.parse(body) as { error?: unknown };
+	// Other JSON, such as that of /readyz, says more than a page of ours could.
+	if (typeof error !== "string") return answer;
+	const [title, advice] = ERRORS[status] ?? [STATUS_CODES[status] ?? "Error", ""];
+	const words = { status: String(status), title, advice, error: escaped(error) };
+	const shown = page(fill(ERROR, words));
+	return { ...shown, status, headers: { ...HEADERS, ...headers } };
+}
+
+/** The file `name` with its `{{placeholders}}` filled in by HTML. */
+function filled(name: string, words: Readonly<Record<string, string>>): string {
+	return fill(textOf(name), words);
+}
+
+function fill(text: string, words: Readonly<Record<string, string>>): string {
+	return text.replace(/\{\{(\w+)\}\}/g, (_whole, name: string) => words[name] ?? "");
+}
+
+function escaped(text: string): string {
+	return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
 function textOf(name: string): string {

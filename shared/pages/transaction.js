@@ -1,106 +1,20 @@
-// The page of one transaction: its state, its events as they happen, and what the user can do.
+// The page of one transaction: reads its record, its events as they happen and the head of the chain, and has them drawn.
 
-import { element, ether, get, repeat, say, walletButtons } from "./common.js";
-import { hexOf, keccak256 } from "./keccak.js";
+import { cancel } from "./cancel.js";
+import { ask, call, element, get, repeat, say, walletButtons } from "./common.js";
+import { drawFacts, drawTimes, isLive } from "./facts.js";
+import { builderAnswers, builderLines, lifeLines } from "./life.js";
+import { copies, everySecond, explorerLink, hasExplorer, heard, watchSilence } from "./live.js";
 
-const hash = location.pathname.split("/")[2] ?? "";
+const hash = (location.pathname.split("/")[2] ?? "").toLowerCase();
 const POLL_MS = 3_000;
-const LIVE = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST", "HELD"];
-const GOOD = ["INCLUDED"];
-const BAD = ["SIMULATION_FAILED", "REVERTED", "EXPIRED", "DROPPED"];
+const IS_BOOST = document.body.dataset.service === "boost";
 
-/** The text of each event; others are not listed. */
-const EVENT_TEXTS = {
-	received: () => "Received",
-	queued: () => "Waits for an earlier transaction of the sender",
-	ready: ({ block }) => `Its turn has come: it may go into block ${block}`,
-	simulated: () => "Simulated: it passes",
-	notSimulated: ({ error }) => `Sent unsimulated (${error?.message ?? error?.code})`,
-	simulationFailed: ({ error }) => `Simulated: it fails (${error?.message ?? error?.code})`,
-	shared: () => "Shown to searchers, without its signature",
-	bundled: ({ block, bid }) =>
-		`Sent to builders for block ${block} with a bid behind it${bid === undefined ? "" : `: ${ether(bid)}`}`,
-	broadcast: ({ block }) => `Sent to builders for block ${block}`,
-	included: ({ block, reverted }) =>
-		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
-	reorged: () => "Its block has left the chain",
-	exposed: ({ block }) => `Public now: it was seen in block ${block}, which is gone`,
-	refunded: ({ paid, owed, cost }) =>
-		paid === "0" && owed === "0" && cost !== "0"
-			? `No refund: paying it would have cost ${ether(cost)}, which is more`
-			: `Refund paid: ${ether(paid)}`,
-	replaced: () => "Replaced by another transaction of the sender",
-	cancelled: () => "Cancelled",
-	expired: () => "Expired: no block took it in time",
-	dropped: () => "Dropped: another transaction with its nonce was mined",
-};
-const ANSWERS = {
-	accepted: "took it",
-	rejected: "refused it",
-	failed: "could not be reached",
-	timeout: "did not answer",
-	unsent: "was not sent it",
-};
-
-let last = "";
-let isLive = true;
-let isKnown = false;
-
-function show(record) {
-	const { stage, state = "not known here", reason, nextStep, exposed } = record;
-	const { blockNumber, refundWei, transaction } = record;
-	isLive = stage === undefined || LIVE.includes(stage);
-	const shown = JSON.stringify(record);
-	if (shown === last) return;
-	last = shown;
-	const line = element("state");
-	line.textContent = state.charAt(0).toUpperCase() + state.slice(1);
-	line.className = `state ${GOOD.includes(stage) ? "good" : BAD.includes(stage) ? "bad" : ""}`;
-	for (const [id, text] of [
-		["reason", reason && `Why: ${reason}.`],
-		["next", nextStep && `What you can do: ${nextStep}.`],
-		["exposed", exposed && `Note: ${exposed.message}.`],
-	]) {
-		element(id).hidden = !text;
-		say(id, text || "");
-	}
-	say("block", blockNumber == null ? "–" : String(blockNumber));
-	say("refund", refundWei === undefined || refundWei === "0" ? "–" : ether(refundWei));
-	for (const name of ["from", "to", "nonce"]) say(name, transaction[name] || "–");
-	say("shared", record.shared ? "yes" : "no");
-	say("bids", String(record.backruns));
-	element("cancelling").hidden = stage === undefined || !isLive;
-}
-
-function item(at, text) {
-	const time = document.createElement("time");
-	const date = new Date(at);
-	time.dateTime = date.toISOString();
-	time.textContent = date.toLocaleTimeString([], { hour12: false });
-	const line = document.createElement("li");
-	line.append(time, text);
-	return line;
-}
-
-/** Redraws all events, since earlier ones may have more details by now. */
-function showLife({ events }) {
-	const lines = [];
-	const builders = new Map();
-	for (const event of events) {
-		const text = EVENT_TEXTS[event.type]?.(event);
-		if (text !== undefined) lines.push(item(event.at, text));
-		if (event.type === "delivered" && event.kind !== "cancel") builders.set(event.builder, event.answer);
-	}
-	element("life").replaceChildren(...lines);
-	element("delivered").hidden = builders.size === 0;
-	element("builders").replaceChildren(
-		...[...builders].map(([name, answer]) => {
-			const line = document.createElement("li");
-			line.textContent = `${name} ${ANSWERS[answer] ?? answer}`;
-			return line;
-		}),
-	);
-}
+/** What is known: `record` and `by` of the status, `life` of the relay's events, `journal` of boost's report. */
+const known = { record: null, by: null, life: null, journal: null, earlier: null, head: null, info: null };
+/** The journal does not have it: not asked again. */
+let isOutsideJournal = !IS_BOOST;
+let drawn = "";
 
 let turn = Promise.resolve();
 
@@ -111,15 +25,92 @@ function refresh() {
 }
 
 async function readAndShow() {
+	if (known.record?.stage === undefined) {
+		await readRecord();
+		if (known.record.stage === undefined) {
+			const receipt = await call("eth_getTransactionReceipt", [hash]).catch(() => null);
+			drawUnknown(receipt === null ? null : Number(receipt.blockNumber));
+			return;
+		}
+	}
 	// The record is asked for last and drawn with the life, so that it knows of all that the life tells.
-	const life = await get(`/tx/${hash}/events`).catch(() => null);
-	const record = await get(`/tx/${hash}`);
-	show(record);
-	isKnown = record.stage !== undefined;
-	if (isKnown && life !== null) showLife(life);
+	if (!IS_BOOST || known.by === "relay") {
+		known.life = await get(`/tx/${hash}/events`).catch(() => known.life);
+	}
+	if (!isOutsideJournal) {
+		known.journal = await get(`/tx/${hash}/journal`).catch((fault) => {
+			isOutsideJournal = fault.status === 404;
+			return known.journal;
+		});
+	}
+	await readRecord();
+	draw();
 }
 
-/** Refreshes the page at each event. If the stream fails, the polls below go on. */
+async function readRecord() {
+	const { json, by } = await ask(`/tx/${hash}`);
+	known.record = json;
+	known.by = by;
+}
+
+function draw() {
+	const { record, life, journal, by, earlier } = known;
+	const shown = JSON.stringify({ record, life, journal, by, earlier });
+	if (shown === drawn) return;
+	drawn = shown;
+	element("unknown").hidden = true;
+	drawFacts(known);
+	tick();
+	const lines = lifeLines(life, journal, record.blockNumber ?? null);
+	element("history").hidden = lines.length === 0;
+	element("life").replaceChildren(...lines);
+	const answers = builderAnswers(life);
+	element("delivered").hidden = answers.size === 0;
+	element("builders").replaceChildren(...builderLines(answers));
+}
+
+function tick() {
+	if (known.record?.stage !== undefined) drawTimes(known);
+}
+
+/** `block`: the block of the chain that has it all the same, or null. */
+function drawUnknown(block) {
+	say("state", block === null ? "Not known here" : "Not sent through here");
+	element("unknown").hidden = false;
+	say("check-url", location.origin);
+	const elsewhere = element("check-elsewhere");
+	const text =
+		block === null
+			? "Was it sent elsewhere, by another RPC URL or in public? Then only others know of it"
+			: `It was sent elsewhere, and mined in block ${block}`;
+	elsewhere.replaceChildren(`${text}${hasExplorer ? ": " : "."}`);
+	if (hasExplorer) elsewhere.append(explorerLink("tx", hash, "look in the explorer"), ".");
+}
+
+/** What another transaction's page says that this one replaced, if it does: only who has that hash is told. */
+async function readEarlier() {
+	const from = new URLSearchParams(location.search).get("replaced") ?? "";
+	if (!/^0x[0-9a-f]{64}$/.test(from)) return;
+	const { events } = await get(`/tx/${from}/events`);
+	if (events.some(({ type, by }) => type === "replaced" && by === hash)) known.earlier = from;
+}
+
+/** The head and the length of a slot, for what ticks. */
+async function readHead() {
+	if (known.record !== null && known.record.stage !== undefined && !isLive(known.record)) return;
+	const block = await call("eth_getBlockByNumber", ["latest", false]);
+	known.head = { number: Number(block.number), timestamp: Number(block.timestamp) };
+	if (known.info?.txTtlBlocks === undefined && (!IS_BOOST || known.by === "relay")) {
+		known.info = await get("/info").catch(() => known.info);
+	}
+	// While the relay is out, boost itself says how long a slot is.
+	if (known.info === null && IS_BOOST) known.info = await get("/status").catch(() => null);
+	tick();
+	const chain = await call("eth_chainId");
+	say("check-chain", `Is it on the right network? This is chain ${Number(chain)}.`);
+}
+
+/** Refreshes the page at each event. If the stream fails, the polls go on. */
 function listen() {
 	const source = new EventSource(`/tx/${hash}/events`);
 	let due = false;
@@ -135,37 +126,43 @@ function listen() {
 	return source;
 }
 
-async function cancel(provider) {
-	try {
-		const [account] = await provider.request({ method: "eth_requestAccounts" });
-		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [hash] });
-		const utf8 = (text) => new TextEncoder().encode(text);
-		// Made here: whoever answered for it could choose what the wallet signs.
-		const digest = keccak256(utf8(body));
-		const message = hexOf(utf8(digest));
-		const signature = await provider.request({ method: "personal_sign", params: [message, account] });
-		const headers = {
-			"content-type": "application/json",
-			"x-flashbots-signature": `${account}:${signature}`,
-		};
-		const { error } = await (await fetch("/", { method: "POST", headers, body })).json();
-		say("cancelled", error === undefined ? "Cancelled." : `Not cancelled: ${error.message}`);
-	} catch (fault) {
-		say("cancelled", `Not cancelled: ${fault.message}`);
-	}
-	await refresh().catch(() => {});
-}
-
 say("hash", hash);
 document.title = `${hash.slice(0, 10)}…: Leeward`;
-walletButtons("wallets", (name) => `Cancel with ${name}`, cancel);
+for (const [id, of] of [
+	["copy", "hash"],
+	["copy-from", "from"],
+	["copy-to", "to"],
+]) {
+	copies(id, of);
+}
+walletButtons(
+	"wallets",
+	(name) => `Cancel with ${name}`,
+	(provider) =>
+		cancel(hash, provider, {
+			done: () => refresh().catch(() => {}),
+			isLive: () => known.record !== null && isLive(known.record),
+		}),
+);
+watchSilence();
+everySecond(tick);
+void readEarlier().catch(() => {});
+void repeat(POLL_MS, readHead, () => {});
 let source = null;
 void repeat(
 	POLL_MS,
 	async () => {
 		await refresh();
-		if (!isLive) source?.close();
-		else if (isKnown && (source === null || source.readyState === EventSource.CLOSED)) source = listen();
+		heard(true);
+		const pending = isLive(known.record);
+		if (!pending && known.record.stage !== undefined) source?.close();
+		else if (
+			pending &&
+			known.life !== null &&
+			(source === null || source.readyState === EventSource.CLOSED)
+		) {
+			source = listen();
+		}
 	},
-	(fault) => say("state", `No answer: ${fault.message}`),
+	() => heard(false),
 );

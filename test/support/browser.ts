@@ -1,8 +1,10 @@
 // A real Chromium from its npm package, one page at a time. Collects errors in the console and requests to other hosts, which
 // a test must not find. A page can have a wallet (EIP-6963) with a test's key.
 
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import type { Wallet } from "ethers";
 import { type Browser, chromium as engine } from "playwright-core";
@@ -12,6 +14,12 @@ export type OpenPage = Awaited<ReturnType<typeof openPage>>;
 interface PageOptions {
 	/** A wallet that signs with this key, and approves every request at once. */
 	readonly wallet?: Wallet;
+	/** The accounts that it offers, the chosen one first. Default: that of the key. */
+	readonly accounts?: readonly string[];
+	/** JSON that paths answer in the place of the server. */
+	readonly answers?: Readonly<Record<string, unknown>>;
+	/** How far the browser's clock is ahead, in ms. If given, `page.clock` moves it. */
+	readonly aheadMs?: number;
 	/** Called for each request to the wallet. */
 	readonly onRequest?: (method: string, params: unknown) => void;
 	readonly dark?: boolean;
@@ -29,12 +37,16 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /** Opens a page at `url`, and waits until it is loaded. */
 export async function openPage(browser: Browser, url: string, options: PageOptions = {}) {
-	const { wallet, onRequest, dark = false, width = 900 } = options;
+	const { wallet, onRequest, accounts, answers = {}, aheadMs, dark = false, width = 900 } = options;
 	const context = await browser.newContext({
 		colorScheme: dark ? "dark" : "light",
 		viewport: { width, height: 900 },
 	});
 	const page = await context.newPage();
+	if (aheadMs !== undefined) await page.clock.install({ time: Date.now() + aheadMs });
+	for (const [path, json] of Object.entries(answers)) {
+		await page.route(`**${path}`, (route) => route.fulfill({ json }));
+	}
 	const faults: string[] = [];
 	page.on("console", (message) => {
 		if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
@@ -47,7 +59,7 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 	if (wallet !== undefined) {
 		await page.exposeFunction("askWallet", async (method: string, params: unknown) => {
 			onRequest?.(method, params);
-			if (method === "eth_requestAccounts") return [wallet.address.toLowerCase()];
+			if (method === "eth_requestAccounts") return accounts ?? [wallet.address.toLowerCase()];
 			if (method === "personal_sign") {
 				const [message = ""] = params as string[];
 				return wallet.signMessage(Buffer.from(message.slice(2), "hex"));
@@ -74,6 +86,24 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
 		},
 		close: (): Promise<void> => context.close(),
 	};
+}
+
+/** In which every page is looked at. */
+export const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+
+/** The page is not wider than its window. With SCREENSHOTS=FOLDER it leaves a picture of itself there. */
+export async function fits({ page }: Pick<OpenPage, "page">, name: string): Promise<void> {
+	const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
+	assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} is ${width} wide`);
+	const { SCREENSHOTS } = process.env;
+	if (SCREENSHOTS === undefined) return;
+	await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+/** The page is as everybody can use it, and asks nobody else. */
+export async function isSound({ faults, violations }: OpenPage): Promise<void> {
+	assert.deepEqual(await violations(), []);
+	assert.deepEqual(faults, []);
 }
 
 /** https://eips.ethereum.org/EIPS/eip-6963 */

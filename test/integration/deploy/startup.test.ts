@@ -93,6 +93,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	MAX_HEAD_AGE_S: ["0", "86401"],
 	SIGNATURE_THREAD: ["yes", "1"],
 	SIGNATURE_HIDING: ["never", "Always"],
+	EXPLORER_URL: ["etherscan.io", "ftp://etherscan.io", "https://key@etherscan.io", "https://etherscan.io/?a"],
 	LOG_LEVEL: ["verbose", "INFO"],
 };
 

@@ -55,6 +55,8 @@ const ANSWERS: readonly (readonly [string, number, RegExp, Readonly<Record<strin
 	["GET /metrics", 200, /^process_cpu_seconds_total /m, AUTHORIZED],
 	["GET /metrics", 404, /unknown path/],
 	["GET /info", 503, /"error":"not ready yet, try again"/],
+	["GET /info", 503, /<h1>Not available now<\/h1>/, { accept: "text/html" }],
+	["GET /pages/wallet.css", 200, /^\.top \{$/m],
 	[`GET /tx/0x${"12".repeat(32)}`, 503, /"error":"not ready yet, try again"/],
 	["OPTIONS /fast", 204, /^$/],
 ];

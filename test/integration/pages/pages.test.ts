@@ -1,32 +1,30 @@
 // The pages of relay and boost in a real browser: the RPC URL and the wallet, transactions followed as they happen, the
 // operator's page, and a failover as its operator and a user see it.
-// With SCREENSHOTS=FOLDER it leaves a picture of each of boost's pages there, light, dark and on a phone.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
+import { fits, isSound, LOOKS, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
-const { SCREENSHOTS } = process.env;
 const JSON_TYPE = "content-type: application/json";
-const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+/** In the place of GET /totals, where a test is about something else. */
+const TOTALS = {
+	"/totals": {
+		...{ since: "2026-01-01T00:00:00.000Z", transactions: 12_345, refundedWei: "1230000000000000000" },
+		lastDay: { transactions: 1, refundedWei: "40000000000000000" },
+	},
+};
 
 let browser: Browser;
 before(async () => {
 	browser = await startBrowser();
 });
 after(() => browser.close());
-
-async function isSound({ faults, violations }: OpenPage): Promise<void> {
-	assert.deepEqual(await violations(), []);
-	assert.deepEqual(faults, []);
-}
 
 async function logIn({ page }: Pick<OpenPage, "page">, token = ADMIN_TOKEN): Promise<void> {
 	await page.getByLabel("ADMIN_TOKEN").fill(token);
@@ -43,12 +41,13 @@ describe("the relay's", () => {
 	after(() => fixture.system.stop());
 
 	it("builds the RPC URL from what is chosen, and says what is wrong with it", async () => {
-		const opened = await openPage(browser, `${url}/`);
+		const opened = await openPage(browser, `${url}/`, { answers: TOTALS });
 		const { page } = opened;
-		await page.getByText("0 seconds ago").or(page.getByText("seconds ago")).waitFor();
+		await page.getByText(/^\d+ seconds? ago$/).waitFor();
 		const built = () => page.locator("#url").textContent();
 		assert.equal(await built(), `${url}/fast`);
 		await page.getByLabel("/noreverts").check();
+		await page.getByText("More options").click();
 		await page.getByLabel("Cancel for free").check();
 		await page.getByLabel("Pay refunds to").fill(`0x${"12".repeat(20)}`);
 		await page.getByLabel("Referrer").fill("my app");
@@ -70,6 +69,7 @@ describe("the relay's", () => {
 		const wallet = new Wallet(`0x${"7".repeat(64)}`);
 		const opened = await openPage(browser, `${url}/`, {
 			wallet,
+			answers: TOTALS,
 			onRequest: (...one) => void asked.push(one),
 		});
 		const { page } = opened;
@@ -95,12 +95,85 @@ describe("the relay's", () => {
 		await opened.close();
 	});
 
-	it("can be used by the keyboard alone", async () => {
-		const opened = await openPage(browser, `${url}/`);
+	it("says first how to add it, and what each path shows to whom; it promises no more", async () => {
+		const opened = await openPage(browser, `${url}/`, { answers: TOTALS });
 		const { page } = opened;
+		await page.locator("#block-age").getByText(/ ago$/).waitFor();
+		assert.deepEqual(await page.getByRole("heading", { level: 2 }).allTextContents(), [
+			...["Add to your wallet", "Choose how it is sent", "Who sees what", "So far"],
+			...["Follow a transaction", "Now"],
+		]);
+		const rows = await page.locator(".sees tbody tr").allTextContents();
+		assert.equal(rows.length, 5);
+		assert.match(rows[2] ?? "", /^\/fullprivacyeverything, but only chosen builders get itnothing/);
+		const text = ((await page.locator("main").textContent()) ?? "").replace(/\s+/g, " ");
+		assert.doesNotMatch(text, /nobody can|never be|guarante/i);
+		assert.match(text, /Who sees them can act on them: a searcher could send a transaction of their own/);
+		await page.getByRole("img", { name: /Your wallet sends to Leeward, which sends to builders/ }).waitFor();
+		assert.equal(await page.locator("#stand-in").isVisible(), false);
+		await isSound(opened);
+		await opened.close();
+	});
+
+	it("shows what was protected and refunded, in all and in the last day, as GET /totals counts it", async () => {
+		const opened = await openPage(browser, `${url}/`, { answers: TOTALS });
+		const figure = (id: string, text: string) =>
+			opened.page.locator(`#total-${id}`).getByText(text, { exact: true }).waitFor();
+		await figure("transactions", "12,345");
+		await figure("refunded", "1.23 ETH");
+		await figure("day", "1");
+		await figure("day-refunded", "transaction, 0.04 ETH refunded");
+		await isSound(opened);
+		await opened.close();
+		const real = await fetch(`${url}/totals`);
+		const { page, close } = await openPage(browser, `${url}/`);
+		await page.locator("#block-age").getByText(/ ago$/).waitFor();
+		if (real.ok) {
+			await page
+				.locator("#total-transactions")
+				.getByText(/^[\d,]+$/)
+				.waitFor();
+			await page
+				.locator("#total-refunded")
+				.getByText(/^[\d.]+ ETH$/)
+				.waitFor();
+		} else assert.equal(await page.locator("#totals").isVisible(), false);
+		await close();
+	});
+
+	it("has an icon of its own, which the browser may show", async () => {
+		const icon = await fetch(`${url}/pages/icon.svg`);
+		assert.deepEqual([icon.status, icon.headers.get("content-type")], [200, "image/svg+xml"]);
+		for (const path of ["/", `/tx/0x${"ab".repeat(32)}`]) {
+			const { page, close, faults } = await openPage(browser, `${url}${path}`, { answers: TOTALS });
+			assert.equal(await page.locator("link[rel=icon]").getAttribute("href"), "/pages/icon.svg");
+			assert.ok(Number(await page.evaluate("document.querySelector('.brand img').naturalWidth")) > 0);
+			assert.deepEqual(faults, []);
+			await close();
+		}
+	});
+
+	it("can be used by the keyboard alone", async () => {
+		const opened = await openPage(browser, `${url}/`, {
+			wallet: new Wallet(`0x${"7".repeat(64)}`),
+			answers: TOTALS,
+		});
+		const { page } = opened;
+		const focused = () => page.evaluate("document.activeElement.textContent.trim()");
+		const reached = [];
+		for (let i = 0; i < 3; i++) {
+			await page.keyboard.press("Tab");
+			reached.push(await focused());
+		}
+		assert.deepEqual(reached, ["Leeward", "Add to Test Wallet", "Copy"]);
 		await page.keyboard.press("Tab");
 		await page.keyboard.press("ArrowDown");
 		assert.equal(await page.locator("#url").textContent(), `${url}/noreverts`);
+		await page.keyboard.press("Tab");
+		await page.keyboard.press("Enter");
+		await page.keyboard.press("Tab");
+		await page.keyboard.press("Space");
+		assert.equal(await page.locator("#url").textContent(), `${url}/noreverts?softCancellations=true`);
 		await page.getByLabel("Transaction hash").focus();
 		await page.keyboard.type(`0x${"ab".repeat(32)}`);
 		await page.keyboard.press("Enter");
@@ -151,19 +224,6 @@ describe("the relay's", () => {
 		assert.equal(await page.locator("#cancelling").isVisible(), false);
 		await isSound(opened);
 		await opened.close();
-	});
-
-	it("one wallet does not cancel another one's transaction", async () => {
-		const actor = await fixture.actor();
-		await fixture.passBlock();
-		const tx = actor.sign();
-		await fixture.submit("/fast", tx);
-		const wallet = new Wallet(`0x${"6".repeat(64)}`);
-		const { page, close } = await openPage(browser, `${url}/tx/${tx.hash}`, { wallet });
-		await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
-		await page.getByText("Not cancelled: transaction not found or no longer pending").waitFor();
-		await close();
-		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
 	});
 
 	it("other routes are JSON, indented for browsers only", async () => {
@@ -312,28 +372,23 @@ describe("boost's", () => {
 	});
 
 	it("no page has a serious accessibility violation, in any colour scheme and width", async () => {
-		const { users, boost } = fixture;
+		const { boost } = fixture;
 		await fixture.recovers();
-		const actor = await users.actor();
-		await users.passBlock();
-		const tx = actor.sign();
-		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
-		await users.waitUntilSent(tx);
-		await users.system.nextBlock();
-		const pages = { home: "/", transaction: `/tx/${tx.hash}`, operator: "/operator" };
+		const wallet = new Wallet(`0x${"7".repeat(64)}`);
+		const pages = { home: "/", operator: "/operator" };
 		for (const [name, path] of Object.entries(pages)) {
 			for (const [look, options] of Object.entries(LOOKS)) {
-				const opened = await openPage(browser, `${boost.url}${path}`, options);
+				const opened = await openPage(browser, `${boost.url}${path}`, {
+					...options,
+					wallet,
+					answers: TOTALS,
+				});
 				const { page } = opened;
 				if (name === "home") await page.getByText("the relay is well").waitFor();
-				if (name === "transaction") await page.getByText("Included", { exact: true }).waitFor();
 				if (name === "operator") await logIn(opened);
 				if (name === "operator") await page.getByText("relay: closed: it serves").first().waitFor();
 				await isSound(opened);
-				const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
-				assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} ${look} is ${width} wide`);
-				if (SCREENSHOTS !== undefined)
-					await page.screenshot({ path: join(SCREENSHOTS, `${name}-${look}.png`), fullPage: true });
+				await fits(opened, `${name}-${look}`);
 				await opened.close();
 			}
 		}

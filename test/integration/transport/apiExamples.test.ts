@@ -240,9 +240,10 @@ test("boost: its status, its headers, and its answers while no upstream answers"
 	await fixture.wires.fallback.set({ kind: "refuse" });
 	await fixture.fails();
 	real.statusHeld = (await boost.get(`/tx/${tx.hash}`)).json;
+	real.journal = (await boost.get(`/tx/${tx.hash}/journal`)).json;
 	const other = (await auction.actor()).sign();
 	real.errorUnavailable = (await boost.call("eth_sendRawTransaction", [other.raw])).json;
-	agree("boostStatus", "boostPublicStatus", "statusHeld", "errorUnavailable");
+	agree("boostStatus", "boostPublicStatus", "statusHeld", "journal", "errorUnavailable");
 	for (const name of BOOST_HEADERS) assert.ok(api.includes(`\`${name}\``), name);
 });
 

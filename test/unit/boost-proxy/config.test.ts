@@ -37,7 +37,13 @@ test("every optional setting has its documented default", () => {
 		...{ MAX_CONNECTIONS_PER_CLIENT: 256, METRICS_TOKEN: undefined },
 		...{ RATE_LIMIT_RPS: 100, BREAKER_FAULTS: 3, BREAKER_STORM: 5, BREAKER_HOLD_MS: 2_000 },
 		...{ BREAKER_HOLD_MAX_MS: 60_000, PROBE_INTERVAL_MS: 1_000, PROBE_TIMEOUT_MS: 500, PROBE_SUCCESSES: 3 },
-		...{ MAX_HEAD_LAG: 3, SIGNATURE_HIDING: "always", DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
+		...{
+			MAX_HEAD_LAG: 3,
+			SIGNATURE_HIDING: "always",
+			EXPLORER_URL: undefined,
+			DRAIN_SECONDS: 20,
+			LOG_LEVEL: "info",
+		},
 		fallback: {
 			...{ dialect: "mevblocker", baseUrl: "https://rpc.example", statusUrl: null },
 			...{ wholeUrls: { fast: null, noreverts: null }, isPrivate: true, isRevertProtected: true },
@@ -75,6 +81,7 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	...{ BREAKER_FAULTS: ["0", "101"], BREAKER_STORM: ["0", "1001"], PROBE_SUCCESSES: ["0", "101"] },
 	...{ BREAKER_HOLD_MS: ["4", "2s"], BREAKER_HOLD_MAX_MS: ["4", "2s"], MAX_HEAD_LAG: ["0", "1001"] },
 	...{ PROBE_INTERVAL_MS: ["4", "1s"], PROBE_TIMEOUT_MS: ["4", "60001"], LOG_LEVEL: ["Info", MARK] },
+	...{ EXPLORER_URL: ["etherscan.io", "https://key@etherscan.io", "https://etherscan.io/?a", MARK] },
 	...{ SIGNATURE_HIDING: ["never", MARK], DRAIN_SECONDS: ["-1", "301", "0.5", MARK] },
 };
 

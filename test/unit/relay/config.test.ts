@@ -49,6 +49,7 @@ test("with nothing but what is required, everything else has its documented defa
 			MAX_HEAD_AGE_S: undefined,
 			SIGNATURE_THREAD: true,
 			SIGNATURE_HIDING: "always",
+			EXPLORER_URL: undefined,
 		},
 		...{ DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
 	});

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Ending } from "../../../../boost-proxy/domain/row.ts";
+import { type Ending, markHeld, markNotHeld } from "../../../../boost-proxy/domain/row.ts";
 import {
 	diskKey,
 	fixture,
@@ -243,4 +243,19 @@ test("expired and dropped are overwritten by another ending, others are not", as
 		assert.equal((await journal.ended(hashOf(1)))?.ending, stays ? first : later, `${first}, ${later}`);
 		await journal.close();
 	}
+});
+
+test("since when the fallback has it is noted once, at the time when it took it", async () => {
+	const { journal, clock } = await fixture();
+	await journal.add(newEntry(1), "relay");
+	const since = () => journal.rows.get(hashOf(1))?.notes.fallbackSince;
+	assert.equal(since(), 0);
+	await clock.advance(5_000);
+	const taken = clock.now();
+	journal.rows.changeLive(hashOf(1), (row) => markHeld(row, "fallback"));
+	assert.equal(since(), taken);
+	await clock.advance(5_000);
+	journal.rows.changeLive(hashOf(1), (row) => markNotHeld(row, "relay"));
+	assert.equal(since(), taken);
+	await journal.close();
 });

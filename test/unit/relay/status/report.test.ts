@@ -227,3 +227,22 @@ test("a refund is shown as the nearest number of ETH", () => {
 		assert.equal(statusReport(withBids(mined, refunded(wei))).refund, Number(ether), wei);
 	}
 });
+
+test("bids are counted while it is pending, and its life from its first block, which begins again", () => {
+	const told = (one: TransactionRecord) => {
+		const { bids, firstBlock } = eventsReport(one, () => false) as {
+			bids: number;
+			firstBlock: number | null;
+		};
+		return [bids, firstBlock];
+	};
+	const one = newRecord(privateTransaction());
+	assert.ok(fold(one, { type: "received", at, block: 100 }));
+	assert.deepEqual(told(one), [0, null]);
+	assert.ok(fold(one, { type: "ready", at, block: 101 }));
+	assert.ok(fold(one, { type: "bid", at, bundle: "0xb" }));
+	assert.equal(statusReport(one).status, "UNKNOWN");
+	assert.deepEqual([told(one), statusReport(one).backruns], [[1, 101], 0]);
+	assert.ok(fold(one, { type: "queued", at, block: 102, reason: "nonceGap" }));
+	assert.deepEqual(told(one), [1, null]);
+});

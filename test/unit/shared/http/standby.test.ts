@@ -144,3 +144,17 @@ async function stopped(standby: Standby, clock: ManualClock): Promise<void> {
 function pick({ status, body }: { status: number; body: string }): [number, unknown] {
 	return [status, JSON.parse(body)];
 }
+
+test("with a page for errors a browser gets that, and what it is made of is served", async () => {
+	const { open, held, clock } = await fixture({
+		errorPage: (answer) => ({ ...answer, body: "<p>a page</p>", contentType: "text/html" }),
+		assets: [{ path: "/pages/a.css", handle: () => ({ status: 200, body: "p{}", contentType: "text/css" }) }],
+	});
+	const browser = await held(requestText("GET", "/tx/0x12", { accept: "text/html" }));
+	await clock.advance(HOLD_MS);
+	const { status, body } = await browser.answer();
+	assert.deepEqual([status, body], [503, "<p>a page</p>"]);
+	const asset = await open();
+	asset.write(requestText("GET", "/pages/a.css"));
+	assert.equal((await asset.answer()).body, "p{}");
+});

@@ -1,0 +1,27 @@
+// Boost's web pages: the paths that it serves itself, as the home page shows them, and the operator's page where there is a token.
+
+import type { Endpoint } from "../../shared/pages/endpoints.ts";
+import { createPages, type Pages } from "../../shared/pages/pages.ts";
+import { TRIP_REASONS } from "../domain/ports.ts";
+
+/** As the relay's own of these names; a test holds that. */
+export const ENDPOINTS: readonly Endpoint[] = [
+	{
+		path: "/fast",
+		about: "the usual one: searchers may bid for the place behind you, and you get the refund",
+		...{ builders: "all", sharing: "likely", mayRevert: true, softCancellations: false },
+	},
+	{
+		path: "/noreverts",
+		about: "mined only if it succeeds; searchers may bid, and you get the refund",
+		...{ builders: "all", sharing: "likely", mayRevert: false, softCancellations: true },
+	},
+];
+
+export function boostPages(config: {
+	readonly ADMIN_TOKEN: string | undefined;
+	readonly EXPLORER_URL: string | undefined;
+}): Pages {
+	const reasons = config.ADMIN_TOKEN === undefined ? null : TRIP_REASONS;
+	return createPages("boost", ENDPOINTS, reasons, config.EXPLORER_URL);
+}

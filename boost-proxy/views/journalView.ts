@@ -1,0 +1,48 @@
+// Answers `GET /tx/{hash}/journal`: what boost itself knows of a transaction that it took, wherever that is now. The page of a
+// transaction tells its life by it while the relay can't.
+
+import { isLive, type Presence, UNDATED } from "../domain/row.ts";
+import { findAnywhere, type ViewsDependencies } from "./statusView.ts";
+
+/** Times are ISO 8601, or null where they are not known (any more). */
+export interface JournalReport {
+	readonly hash: string;
+	/** When boost took it. */
+	readonly receivedAt: string | null;
+	/** While it is live: when it expires, by the chain's time. */
+	readonly aliveUntil: string | null;
+	/** What each upstream has of it, as far as boost knows. */
+	readonly relay: Presence;
+	readonly fallback: Presence;
+	/** Since when the fallback has it; null where it has not, and after a restart. */
+	readonly fallbackSince: string | null;
+	/** How it ended: `mined`, `replaced`, `cancelled`, `expired` or `dropped`; null while it is live. */
+	readonly ended: string | null;
+	readonly endedAt: string | null;
+}
+
+/** Null for what this boost and the others on its database did not take. */
+export async function readJournal(
+	hash: string,
+	dependencies: Pick<ViewsDependencies, "rows" | "others">,
+): Promise<JournalReport | null> {
+	const row = (await findAnywhere(hash, dependencies))?.row ?? null;
+	// As in the status: a transaction whose client got an error is observed, but not shown.
+	if (row === null || (isLive(row) && !row.acknowledged)) return null;
+	const { receivedAt, aliveUntil, at, notes, desired, endedAt } = row;
+	return {
+		hash,
+		receivedAt: timeOf(receivedAt),
+		aliveUntil: isLive(row) && aliveUntil !== UNDATED ? timeOf(aliveUntil) : null,
+		relay: at.relay.presence,
+		fallback: at.fallback.presence,
+		fallbackSince: at.fallback.presence === "has" ? timeOf(notes.fallbackSince) : null,
+		ended: isLive(row) ? null : desired,
+		endedAt: timeOf(endedAt),
+	};
+}
+
+/** `ms`: since the epoch, 0 for unknown. */
+function timeOf(ms: number): string | null {
+	return ms === 0 ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,119 @@
+// The life of a transaction, as lines with their times: the relay's events, and what boost's journal knows beside them or instead
+// of them; and what each builder answered.
+
+import { ether } from "./common.js";
+import { clockTime } from "./live.js";
+
+/** The text of each event; others are not listed. */
+const EVENT_TEXTS = {
+	received: () => "Received",
+	queued: () => "Waits for an earlier transaction of the sender",
+	ready: ({ block }) => `Its turn has come: it may go into block ${block}`,
+	simulated: () => "Simulated: it passes",
+	notSimulated: ({ error }) => `Sent unsimulated (${error?.message ?? error?.code})`,
+	simulationFailed: ({ error }) => `Simulated: it fails (${error?.message ?? error?.code})`,
+	shared: () => "Shown to searchers, without its signature",
+	bundled: ({ block, bid }) =>
+		`Sent to builders for block ${block} with a bid behind it${bid === undefined ? "" : `: ${ether(bid)}`}`,
+	broadcast: ({ block }) => `Sent to builders for block ${block}`,
+	included: ({ block, reverted }) =>
+		reverted ? `Mined in block ${block}, and reverted` : `Mined in block ${block}`,
+	reorged: () => "Its block has left the chain",
+	exposed: ({ block }) => `Public now: it was seen in block ${block}, which is gone`,
+	refunded: ({ paid, owed, cost }) =>
+		paid === "0" && owed === "0" && cost !== "0"
+			? `No refund: paying it would have cost ${ether(cost)}, which is more`
+			: `Refund paid: ${ether(paid)}`,
+	replaced: () => "Replaced by another transaction of the sender",
+	cancelled: () => "Cancelled",
+	expired: () => "Expired: no block took it in time",
+	dropped: () => "Dropped: another transaction with its nonce was mined",
+};
+/** What the fallback has of it, by the journal's word; others say nothing of interest. */
+const FALLBACK_TEXTS = {
+	has: "The fallback, another private relay, has taken it",
+	given: "Handed to the fallback, another private relay, which has not answered yet",
+	unanswered: "Handed to the fallback, another private relay, which has not answered yet",
+	lost: "The fallback has no record of it any more, and gets it again",
+	rejected: "The fallback does not take it now",
+	abandoned: "The fallback has given it up",
+};
+const ENDINGS = {
+	mined: "Mined",
+	replaced: "Replaced by another transaction of the sender",
+	cancelled: "Cancelled",
+	expired: "Expired: no block took it in time",
+	dropped: "Dropped: another transaction with its nonce was mined",
+};
+const ANSWERS = {
+	accepted: "took it",
+	rejected: "refused it",
+	failed: "could not be reached",
+	timeout: "did not answer",
+	unsent: "was not sent it",
+};
+
+/**
+ * The lines, each a list item, by time. `life`: the relay's events, `journal`: boost's report; null for none. `block`: the block that
+ * has it, or null.
+ */
+export function lifeLines(life, journal, block) {
+	const own = (life?.events ?? []).flatMap((event) => {
+		const text = EVENT_TEXTS[event.type]?.(event);
+		return text === undefined ? [] : [{ at: Date.parse(event.at), text }];
+	});
+	const lines = [...own, ...journalLines(journal, life === null, block)];
+	return lines.sort((one, other) => (one.order ?? one.at) - (other.order ?? other.at)).map(item);
+}
+
+/** `at`: ms since the epoch, null where boost does not know (any more); `order`: its place among the others then. */
+function journalLines(journal, isAlone, block) {
+	if (journal === null) return [];
+	const { relay, fallback } = journal;
+	// The chain's word may come before the journal's.
+	const ended = journal.ended ?? (block === null ? null : "mined");
+	const [taken, given, over] = [journal.receivedAt, journal.fallbackSince, journal.endedAt].map((time) =>
+		time === null ? null : Date.parse(time),
+	);
+	const begin = taken ?? 0;
+	const lines = [];
+	if (isAlone && taken !== null) lines.push({ at: taken, text: "Taken by boost, and kept on its disk" });
+	if (isAlone && relay === "has") lines.push({ at: null, order: begin, text: "The relay has it" });
+	const text = FALLBACK_TEXTS[fallback];
+	if (text !== undefined) lines.push({ at: given, order: given ?? begin, text });
+	if (isAlone && ended !== null) {
+		const where = ended === "mined" && block !== null ? ` in block ${block}` : "";
+		lines.push({ at: over, order: over ?? Number.MAX_VALUE, text: `${ENDINGS[ended] ?? ended}${where}` });
+	}
+	return lines;
+}
+
+function item({ at, text }) {
+	const time = document.createElement("time");
+	if (at === null) time.textContent = "–";
+	else {
+		time.dateTime = new Date(at).toISOString();
+		time.textContent = clockTime(at);
+		time.title = new Date(at).toLocaleString();
+	}
+	const line = document.createElement("li");
+	line.append(time, text);
+	return line;
+}
+
+/** The last answer of each builder that was sent it. */
+export function builderAnswers(life) {
+	const answers = new Map();
+	for (const { type, kind, builder, answer } of life?.events ?? []) {
+		if (type === "delivered" && kind !== "cancel") answers.set(builder, answer);
+	}
+	return answers;
+}
+
+export function builderLines(answers) {
+	return [...answers].map(([name, answer]) => {
+		const line = document.createElement("li");
+		line.textContent = `${name} ${ANSWERS[answer] ?? answer}`;
+		return line;
+	});
+}

@@ -1,0 +1,257 @@
+// The relay's page of a transaction in a real browser, state by state: what is not known, who can see a pending one, its times, its
+// bids, what replaced it, and who may cancel it.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { Wallet } from "ethers";
+import type { Browser, Page } from "playwright-core";
+import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
+import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
+import { REVERTS } from "../../support/contracts.ts";
+import { GWEI } from "../../support/relayFixture.ts";
+
+const EXPLORER = "https://explorer.example";
+const HOUR_MS = 3_600_000;
+const UNKNOWN = `0x${"ab".repeat(32)}`;
+
+let browser: Browser;
+let fixture: AuctionFixture;
+let url: string;
+before(async () => {
+	browser = await startBrowser();
+	fixture = await startAuction({ env: { EXPLORER_URL: `${EXPLORER}/` } });
+	({ url } = fixture.system.client);
+});
+after(async () => {
+	await browser?.close();
+	await fixture?.system.stop();
+});
+
+const open = (hash: string, options: Parameters<typeof openPage>[2] = {}) =>
+	openPage(browser, `${url}/tx/${hash}`, options);
+
+/** The links of the page that lead elsewhere. */
+async function outside(page: Page): Promise<readonly string[]> {
+	const links = (await page.evaluate("[...document.links].map(({ href }) => href)")) as string[];
+	return links.filter((href) => !href.startsWith(url));
+}
+
+/** Waits until the row of this name says so. */
+async function row(page: Page, name: string, text: string | RegExp): Promise<void> {
+	await page.locator(`#row-${name} dd`).filter({ hasText: text }).waitFor();
+}
+
+it("of an unknown hash it says so and what to check, and nothing of searchers and bids", async () => {
+	const opened = await open(UNKNOWN);
+	const { page } = opened;
+	await page.getByText("Not known here", { exact: true }).waitFor();
+	await page.getByText("Is it on the right network? This is chain 31337.").waitFor();
+	await page.getByText(`Its RPC URL begins with ${url}.`).waitFor();
+	await page.getByText("A transaction that has ended is kept for seven days.").waitFor();
+	const elsewhere = page.getByText("Was it sent elsewhere, by another RPC URL or in public?");
+	await elsewhere.getByRole("link", { name: "look in the explorer" }).waitFor();
+	assert.deepEqual(await outside(page), [`${EXPLORER}/tx/${UNKNOWN}`]);
+	for (const id of ["facts", "visibility", "cancelling", "history", "delivered"]) {
+		assert.equal(await page.locator(`#${id}`).isVisible(), false, id);
+	}
+	await isSound(opened);
+	await opened.close();
+});
+
+it("one that was mined without us is said to be; one that comes later is found", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const other = actor.sign();
+	const { page, close } = await open(other.hash);
+	await page.getByText("Not known here", { exact: true }).waitFor();
+	await fixture.system.chain.rpc("eth_sendRawTransaction", [other.raw]);
+	const block = await fixture.passBlock();
+	await page.getByText("Not sent through here", { exact: true }).waitFor();
+	await page.getByText(`It was sent elsewhere, and mined in block ${block}`).waitFor();
+	await close();
+	const own = actor.sign({ nonce: 1 });
+	const later = await open(own.hash);
+	await later.page.getByText("Not known here", { exact: true }).waitFor();
+	await fixture.submit("/fast", own);
+	await later.page.getByText("Sent to builders", { exact: true }).waitFor();
+	assert.equal(await later.page.locator("#unknown").isVisible(), false);
+	await later.close();
+});
+
+it("a pending one: who sees it, that its fields are hidden and why, until when it lives, and when the next block is due", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const tx = actor.sign();
+	await fixture.submit("/fast", tx);
+	const next = (await fixture.head()) + 1;
+	const opened = await open(tx.hash);
+	const { page } = opened;
+	const seen = page.locator("#visible");
+	await seen.getByText("Builders (dev): everything, so that they can put it into a block").waitFor();
+	await seen.getByText("Searchers: nothing").waitFor();
+	await page
+		.getByText("Sender, recipient and amount are not shown here until it is mined or fails")
+		.waitFor();
+	for (const id of ["row-from", "row-to", "row-nonce", "row-bids", "refund-card"]) {
+		assert.equal(await page.locator(`#${id}`).isVisible(), false, id);
+	}
+	await row(page, "expires", new RegExp(`^after block ${next + 24}, in about \\d+ (seconds|minutes)$`));
+	await row(page, "soon", new RegExp(`^${next}, (in about \\d+ seconds?|was due \\d+ seconds? ago)$`));
+	// An explorer that is asked about it would be told of it.
+	assert.deepEqual(await outside(page), []);
+	await isSound(opened);
+	await opened.close();
+});
+
+it("one that has not gone out is seen by nobody, failing or waiting for its turn", async () => {
+	const actor = await fixture.actor();
+	const to = await fixture.placeCode(REVERTS);
+	await fixture.passBlock();
+	const failing = actor.sign({ to });
+	const waiting = actor.sign({ nonce: 2 });
+	await fixture.submit("/fast", failing, waiting);
+	const opened = await open(failing.hash);
+	await opened.page.getByText("Failing", { exact: true }).waitFor();
+	await opened.page.getByText("Nobody yet: it has not left this service.").waitFor();
+	// What fails is told whole, so that its sender sees why.
+	assert.equal(await opened.page.locator("#hidden-fields").isVisible(), false);
+	assert.equal(await opened.page.locator("#from").textContent(), actor.address);
+	await isSound(opened);
+	await opened.close();
+	const queued = await open(waiting.hash);
+	await queued.page.getByText("Waiting", { exact: true }).waitFor();
+	await queued.page.getByText("Nobody yet: it has not left this service.").waitFor();
+	await row(queued.page, "expires", "its 25 blocks are counted from when its turn comes");
+	await queued.close();
+});
+
+it("bids are counted while they come; the refund stands out, and what is public leads to the explorer", async () => {
+	const target = await fixture.target();
+	const opened = await open(target.hash);
+	const { page } = opened;
+	await page
+		.locator("#visible")
+		.getByText("Searchers: sender, recipient, amount and call data without the signature")
+		.waitFor();
+	await row(page, "bids", /^0$/);
+	for (const [count, value] of [
+		[1, 10n ** 16n],
+		[2, 10n ** 15n],
+	] as const) {
+		await fixture.offer(target, value);
+		await row(page, "bids", new RegExp(`^${count}$`));
+	}
+	const block = await fixture.system.nextBlock();
+	await page.getByText("You got back").waitFor();
+	assert.match((await page.locator("#refund").textContent()) ?? "", /^0\.\d+ ETH$/);
+	await page.getByText(`paid to ${target.user.address}`).waitFor();
+	await row(page, "bids", /^2$/);
+	await row(page, "shared", "yes");
+	const { to = "" } = (await fixture.status(target)).transaction;
+	const expected = [`tx/${target.hash}`, `address/${target.user.address}`, `block/${block}`];
+	expected.push(`address/${target.user.address}`, `address/${to}`);
+	assert.deepEqual([...(await outside(page))].sort(), expected.map((path) => `${EXPLORER}/${path}`).sort());
+	assert.equal(await page.locator("#row-expires").isVisible(), false);
+	await isSound(opened);
+	await opened.close();
+	for (const [look, options] of Object.entries(LOOKS)) {
+		const seen = await open(target.hash, options);
+		await seen.page.getByText(`paid to ${target.user.address}`).waitFor();
+		await isSound(seen);
+		await fits(seen, `transaction-${look}`);
+		await seen.close();
+	}
+});
+
+it("one that was replaced leads to what replaced it, and that leads back for who came from there", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const first = actor.sign();
+	const second = actor.sign({ maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
+	await fixture.submit("/fast", first);
+	await fixture.submit("/fast", second);
+	const opened = await open(first.hash);
+	const { page } = opened;
+	await page.getByText(`Replaced by ${second.hash}.`).waitFor();
+	await isSound(opened);
+	await page.getByRole("link", { name: second.hash }).click();
+	await page.getByText(`It replaced ${first.hash}.`).waitFor();
+	await isSound(opened);
+	// Who has the second hash alone is not told of the first, and a made-up one is not believed.
+	await page.goto(`${url}/tx/${second.hash}`);
+	await page.getByText("Sent to builders", { exact: true }).waitFor();
+	assert.equal(await page.locator("#linked").isVisible(), false);
+	const other = (await fixture.actor()).sign();
+	await fixture.passBlock();
+	await fixture.submit("/fast", other);
+	const asked = page.waitForResponse(`${url}/tx/${other.hash}/events`);
+	await page.goto(`${url}/tx/${second.hash}?replaced=${other.hash}`);
+	await asked;
+	// What it is told is drawn with the next answer.
+	await page.waitForResponse(`${url}/tx/${second.hash}/events`);
+	await page.waitForResponse(`${url}/tx/${second.hash}`);
+	await page.getByText("Sent to builders", { exact: true }).waitFor();
+	assert.equal(await page.locator("#linked").isVisible(), false);
+	await opened.close();
+});
+
+it("a cancel by another account says which one may; of several the wallet's right one is asked", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const tx = actor.sign();
+	await fixture.submit("/fast", tx);
+	const stranger = new Wallet(`0x${"6".repeat(64)}`);
+	const opened = await open(tx.hash, { wallet: stranger });
+	await opened.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+	const asked = stranger.address.toLowerCase();
+	await opened.page
+		.getByText(
+			`Not cancelled: only the account that sent it may cancel it, ${actor.address}. You asked with ${asked}.`,
+		)
+		.waitFor();
+	await isSound(opened);
+	await opened.close();
+	assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+	const wallet = new Wallet(actor.account.keyHex);
+	const own = await open(tx.hash, { wallet, accounts: [asked, wallet.address] });
+	await own.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+	await own.page.getByText("Cancelled", { exact: true }).waitFor();
+	await own.close();
+});
+
+it("copies the hash; where the browser gives no clipboard it selects it", async () => {
+	const { page, close } = await open(UNKNOWN);
+	await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+	await page.getByRole("button", { name: "Copy the hash" }).click();
+	await page.getByText("Copied.").waitFor();
+	assert.equal(await page.evaluate("navigator.clipboard.readText()"), UNKNOWN);
+	await page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))");
+	await page
+		.getByRole("button", { name: "Copy the hash" })
+		.or(page.getByText("Copied", { exact: true }))
+		.click();
+	await page.getByText("Selected: copy it with your keyboard.").waitFor();
+	assert.equal(await page.evaluate("getSelection().toString()"), UNKNOWN);
+	await close();
+});
+
+it("ages and times go on by the browser's clock while nobody answers, and the server's time counts where that is wrong", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const tx = actor.sign();
+	await fixture.submit("/fast", tx);
+	await fixture.waitUntilSent(tx);
+	const { page, close } = await open(tx.hash, { aheadMs: HOUR_MS });
+	await page.getByText(/^Last news \d+ seconds? ago, at /).waitFor();
+	await row(page, "expires", /in about/);
+	assert.equal(await page.locator("#silence").isVisible(), false);
+	await page.route("**/*", (route) => route.abort());
+	await page.getByText("No answer since").waitFor();
+	await page.clock.fastForward(10 * 60_000);
+	await page.getByText(/^10 minutes ago$/).waitFor();
+	await page.getByText(/^Last news 10 minutes ago, at /).waitFor();
+	await page.unroute("**/*");
+	await page.locator("#silence").waitFor({ state: "hidden" });
+	await page.getByText(/^Last news \d+ seconds? ago, at /).waitFor();
+	await close();
+});

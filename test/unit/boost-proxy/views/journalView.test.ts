@@ -1,0 +1,56 @@
+// GET /tx/{hash}/journal: what boost tells of its own row, and that it tells nothing of one whose client got an error.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newNotes, statesAt, UNDATED } from "../../../../boost-proxy/domain/row.ts";
+import { readJournal } from "../../../../boost-proxy/views/journalView.ts";
+import { viewFixtures } from "./viewFixture.ts";
+
+const viewFixture = viewFixtures();
+const RECEIVED = Date.UTC(2026, 0, 1);
+const iso = (ms: number) => new Date(ms).toISOString();
+
+test("a live row: when it came, until when it lives, and who has it since when", async () => {
+	const fixture = await viewFixture();
+	const notes = { ...newNotes(0), fallbackSince: RECEIVED + 2_000 };
+	const times = { receivedAt: RECEIVED, aliveUntil: RECEIVED + 300_000 };
+	const tx = fixture.holds(5, ["fallback"], { ...times, notes });
+	const told = {
+		...{ hash: tx.hash, receivedAt: iso(RECEIVED), aliveUntil: iso(RECEIVED + 300_000) },
+		...{ relay: "absent", fallback: "has", fallbackSince: iso(RECEIVED + 2_000) },
+		...{ ended: null, endedAt: null },
+	};
+	assert.deepEqual(await readJournal(tx.hash, fixture.dependencies), told);
+	// Behind a restart it is not known since when.
+	const later = fixture.holds(6, ["fallback"], { ...times, aliveUntil: UNDATED });
+	assert.deepEqual(await readJournal(later.hash, fixture.dependencies), {
+		...told,
+		...{ hash: later.hash, aliveUntil: null, fallbackSince: null },
+	});
+	const { at } = fixture.rows.live(tx.hash) ?? assert.fail();
+	const lost = fixture.holds(7, [], {
+		...times,
+		notes,
+		at: statesAt(at.relay, { ...at.fallback, presence: "lost" }),
+	});
+	assert.deepEqual(await readJournal(lost.hash, fixture.dependencies), {
+		...told,
+		...{ hash: lost.hash, fallback: "lost", fallbackSince: null },
+	});
+});
+
+test("one that has ended says how and when, and no more where no more is kept", async () => {
+	const fixture = await viewFixture();
+	const tx = fixture.ended(5, "cancelled", { receivedAt: RECEIVED });
+	assert.deepEqual(await readJournal(tx.hash, fixture.dependencies), {
+		...{ hash: tx.hash, receivedAt: null, aliveUntil: null, relay: "absent", fallback: "absent" },
+		...{ fallbackSince: null, ended: "cancelled", endedAt: iso(fixture.clock.now()) },
+	});
+});
+
+test("nothing is told of what boost did not take, or refused", async () => {
+	const fixture = await viewFixture();
+	const refused = fixture.holds(5, ["relay"], { acknowledged: false });
+	assert.equal(await readJournal(refused.hash, fixture.dependencies), null);
+	assert.equal(await readJournal(`0x${"1".repeat(64)}`, fixture.dependencies), null);
+});
