@@ -32,7 +32,15 @@ const HEADERS = {
 	// The same path answers JSON to other clients.
 	vary: "accept",
 };
-const ASSETS = ["style.css", "common.js", "keccak.js", "home.js", "transaction.js", "operator.js"];
+const ASSETS = [
+	"style.css",
+	"common.js",
+	"keccak.js",
+	"home.js",
+	"transaction.js",
+	"refunds.js",
+	"operator.js",
+];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
 	js: "text/javascript; charset=utf-8",
@@ -53,6 +61,7 @@ export function createPages(
 		textOf("home.html").replace("{{choices}}", choices.join("\n")).replace("{{service}}", service),
 	);
 	const transaction = page(textOf("transaction.html"));
+	const refunds = page(textOf("refunds.html"));
 	const operator = page(
 		textOf("operator.html").replace("{{reasons}}", JSON.stringify(reasons).replaceAll('"', "&quot;")),
 	);
@@ -62,6 +71,7 @@ export function createPages(
 		find(path) {
 			if (path === "/") return home;
 			if (path === "/operator") return reasons === null ? null : operator;
+			if (/^\/refunds(\/0x[0-9a-fA-F]{40})?$/.test(path)) return refunds;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
 		root: { path: "/", handle: () => root },

@@ -3,14 +3,16 @@
 // With SCREENSHOTS=FOLDER it leaves a picture of each of boost's pages there, light, dark and on a phone.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
+import { formatEther, hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
+import { readCsv } from "../../support/csv.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const { SCREENSHOTS } = process.env;
@@ -164,6 +166,55 @@ describe("the relay's", () => {
 		await page.getByText("Not cancelled: transaction not found or no longer pending").waitFor();
 		await close();
 		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+	});
+
+	it("shows the refunds of an account to its wallet alone, and saves them as CSV", async () => {
+		const target = await fixture.target();
+		await fixture.offerOut(target, 10n ** 16n);
+		await fixture.system.nextBlock();
+		const { paid, block } = await fixture.event(target, "refunded");
+		const wallet = new Wallet(target.user.account.keyHex);
+		const signed: unknown[] = [];
+		const onRequest = (method: string, params: unknown) => {
+			if (method === "personal_sign") signed.push(params);
+		};
+		const home = await openPage(browser, `${url}/`, { wallet, onRequest });
+		const { page } = home;
+		await page.getByRole("link", { name: "The refunds of your account" }).click();
+		await page.getByRole("button", { name: "Show with Test Wallet" }).click();
+		await page.getByText("1 refund since").waitFor();
+		const text = (await page.locator("#text").textContent()) ?? "";
+		assert.match(text, new RegExp(`^refunds of ${target.user.address} until \\d+$`));
+		assert.deepEqual(signed, [[hexlify(toUtf8Bytes(keccak256(toUtf8Bytes(text)))), target.user.address]]);
+		assert.equal(await page.locator("#paid").textContent(), `${formatEther(String(paid))} ETH`);
+		const cells = await page.locator("#rows tr td").allTextContents();
+		assert.deepEqual(cells.slice(0, 3), [
+			String(block),
+			`${target.hash.slice(0, 8)}…${target.hash.slice(-4)}`,
+			`${formatEther(String(paid))} ETH`,
+		]);
+		await isSound(home);
+		await page.setViewportSize({ width: 390, height: 800 });
+		await isSound(home);
+		assert.ok(((await page.evaluate("document.documentElement.scrollWidth")) as number) <= 390);
+		const [download] = await Promise.all([
+			page.waitForEvent("download"),
+			page.getByRole("button", { name: "Save as CSV" }).click(),
+		]);
+		assert.equal(download.suggestedFilename(), `refunds-${target.user.address}.csv`);
+		const [columns, row] = readCsv(readFileSync(await download.path(), "utf8"));
+		assert.deepEqual([row?.[columns?.indexOf("hash") ?? 0], row?.length], [target.hash, columns?.length]);
+		await page.locator("#rows a").click();
+		await page.getByText("Included", { exact: true }).waitFor();
+		await home.close();
+
+		const stranger = new Wallet(`0x${"8".repeat(64)}`);
+		const other = await openPage(browser, `${url}/refunds/${target.user.address}`, { wallet: stranger });
+		await other.page.getByRole("button", { name: "Show with Test Wallet" }).click();
+		const refusal = `Not shown: expected a signature by ${target.user.address}`;
+		await other.page.getByText(refusal).waitFor();
+		assert.equal(await other.page.locator("#found").isVisible(), false);
+		await other.close();
 	});
 
 	it("other routes are JSON, indented for browsers only", async () => {
@@ -320,7 +371,7 @@ describe("boost's", () => {
 		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
 		await users.waitUntilSent(tx);
 		await users.system.nextBlock();
-		const pages = { home: "/", transaction: `/tx/${tx.hash}`, operator: "/operator" };
+		const pages = { home: "/", transaction: `/tx/${tx.hash}`, refunds: "/refunds", operator: "/operator" };
 		for (const [name, path] of Object.entries(pages)) {
 			for (const [look, options] of Object.entries(LOOKS)) {
 				const opened = await openPage(browser, `${boost.url}${path}`, options);
