@@ -84,7 +84,7 @@ function judge(
 	const wanted = `"${signedText(address, until ?? "<until>")}"`;
 	if (header === undefined || until === null) {
 		const how = "expected ?until=<seconds since 1970> and X-Flashbots-Signature: <address>:<signature>";
-		return refused(401, `${how} over ${wanted}`);
+		return refused(401, `${how}, by personal_sign over the hex keccak256 of ${wanted}`);
 	}
 	const now = Math.floor(clock.now() / 1_000);
 	if (!SECONDS.test(until) || Number(until) > now + MOST_S)

@@ -67,7 +67,7 @@ function line({ block, hash, wei, owed, recipient, payer }) {
 	const link = document.createElement("a");
 	link.href = `/tx/${hash}`;
 	link.append(shortened(hash));
-	for (const content of [block, link, ether(wei), ether(owed), shortened(recipient), shortened(payer)]) {
+	for (const content of [block, link, ether(wei), ether(owed), shortened(payer), shortened(recipient)]) {
 		const cell = document.createElement("td");
 		cell.append(content);
 		row.append(cell);
@@ -75,11 +75,11 @@ function line({ block, hash, wei, owed, recipient, payer }) {
 	return row;
 }
 
-/** The ends of a hash or an address; the whole one is shown above it. */
+/** The ends of a hash or an address; the whole one is its title. */
 function shortened(hex) {
 	const code = document.createElement("code");
 	code.title = hex;
-	code.textContent = `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+	code.textContent = `${hex.slice(0, 6)}…${hex.slice(-4)}`;
 	return code;
 }
 

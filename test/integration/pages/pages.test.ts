@@ -190,7 +190,7 @@ describe("the relay's", () => {
 		const cells = await page.locator("#rows tr td").allTextContents();
 		assert.deepEqual(cells.slice(0, 3), [
 			String(block),
-			`${target.hash.slice(0, 8)}…${target.hash.slice(-4)}`,
+			`${target.hash.slice(0, 6)}…${target.hash.slice(-4)}`,
 			`${formatEther(String(paid))} ETH`,
 		]);
 		await isSound(home);
