@@ -126,7 +126,7 @@ export class RefundTable {
 		for await (const [key, bytes] of this.#deps.kv.range(start, end)) {
 			const row = parsed<RefundRow>(key, bytes);
 			const isEnough = read >= PAGE_ROWS && row.block !== last;
-			if (!found.has(row.hash)) found.set(row.hash, row);
+			found.set(row.hash, row);
 			// One more than it can need, by which is seen that there is more.
 			if (isEnough) break;
 			read += 1;
