@@ -193,3 +193,16 @@ test("a damaged entry is refused by its key", async () => {
 	kv.map.set("h/000000480000", Buffer.from("{"));
 	await assert.rejects(tableOn(kv), /the store's entry h\/000000480000 can't be read/);
 });
+
+test("a record is among the mined ones as long as it is in a block", () => {
+	const records = new TransactionRecords({ log: silentLogger });
+	const record = mined(0, 1);
+	records.add({ transaction: privateTransaction({ nonce: 0, by: testAccount(1) }), record });
+	const included = record.events[0];
+	assert.ok(included);
+	assert.deepEqual([...records.mined()], [record]);
+	records.emit(record.hash, { type: "reorged", at: BEGIN, block: 1 });
+	assert.deepEqual([...records.mined()], []);
+	records.emit(record.hash, included);
+	assert.deepEqual([...records.mined()], [record]);
+});
