@@ -291,6 +291,8 @@ export async function makeCore(
 		routes: recordRoutes({
 			records: transactions,
 			bundles: market,
+			refunds: transactions.refunds,
+			clock,
 			followers,
 			views: {
 				status: statusReport,

@@ -73,6 +73,7 @@ const EDGES = [
 	"test/integration/auction/auctionRules.test.ts",
 	"test/integration/auction/feed.test.ts",
 	"test/integration/pages/pages.test.ts",
+	"test/integration/auction/refunds.test.ts",
 	"test/integration/cancel/cancel.test.ts",
 	"test/integration/cancel/controlAbuse.test.ts",
 	"test/integration/submit/sendSync.test.ts",

@@ -29,6 +29,11 @@ const SILENCE_MS = 35_000;
 const EVENTS = /^text\/event-stream/i;
 /** Headers of a request that the routes read. */
 const PASSED = ["accept", "last-event-id", "x-flashbots-signature", "origin"] as const;
+/** Headers of an answer that are about its content; the server adds the others anew. */
+const KEPT = [
+	...["vary", "cache-control", "retry-after", "x-accel-buffering"],
+	...["content-disposition", "link"],
+] as const;
 const JSON_TYPE = "application/json";
 const UNANSWERED = jsonAnswer(503, { error: "no core answered, try again" }, { "retry-after": "1" });
 
@@ -126,10 +131,9 @@ export class CoreRequests {
 	}
 }
 
-/** Of its headers those about the content; the server adds the others anew. */
 function answerOf({ status, headers }: HttpHead, body: string | null): HttpAnswer {
 	const kept: Record<string, string> = {};
-	for (const name of ["vary", "cache-control", "retry-after", "x-accel-buffering"]) {
+	for (const name of KEPT) {
 		const value = firstOf(headers[name]);
 		if (value !== undefined) kept[name] = value;
 	}

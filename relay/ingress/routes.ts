@@ -1,5 +1,5 @@
 // The relay's GET routes: a transaction's status, its events (as JSON, or live for clients that accept `text/event-stream`), a
-// bundle's status, and information about the relay.
+// bundle's status, an address's refunds and the totals.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
@@ -17,6 +17,7 @@ import type { TransactionRecord } from "../domain/record.ts";
 import type { Followers } from "../status/followers.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
+import { REFUNDS_WEIGHT, type RefundRouteDependencies, refundsRoute, totalsRoute } from "./refundViews.ts";
 
 /** How a record is shown. */
 export interface RecordViews extends EventViews {
@@ -24,11 +25,14 @@ export interface RecordViews extends EventViews {
 	readonly unknown: (hash: string) => unknown;
 }
 
-export interface RecordRouteDependencies extends BundleRouteDependencies, TransactionEventsDependencies {
+export interface RecordRouteDependencies
+	extends BundleRouteDependencies,
+		RefundRouteDependencies,
+		TransactionEventsDependencies {
 	readonly views: RecordViews;
 }
 
-/** The routes of transactions and bundles. */
+/** The routes of transactions, bundles and refunds. */
 export function recordRoutes(dependencies: RecordRouteDependencies): readonly Route[] {
 	const { records, views } = dependencies;
 	return [
@@ -43,6 +47,8 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 		},
 		transactionEventsRoute(dependencies),
 		bundleRoute(dependencies),
+		refundsRoute(dependencies),
+		totalsRoute(dependencies),
 	];
 }
 
@@ -51,9 +57,11 @@ const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	{ path: "/tx/{hash}" },
 	{ path: "/tx/{hash}/events" },
 	{ path: "/bundle/{hash}", weight: 1 },
+	{ path: "/refunds/{address}", weight: REFUNDS_WEIGHT },
+	{ path: "/totals", weight: 1 },
 ];
 
-/** The routes of transactions and bundles on a relay that may or may not be the core. */
+/** These routes on a relay that may or may not be the core. */
 export function recordRoutesOf(
 	/** Null while this process is not the core. */
 	local: () => readonly Route[] | null,

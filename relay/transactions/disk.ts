@@ -56,8 +56,8 @@ export class TransactionDisk {
 	#failed = false;
 	/** Records archived since the last purge. */
 	#archived = 0;
-	/** Goes with the first write, since a start must not need one: the disk may be full. */
-	#mark: readonly Change[] = [];
+	/** Goes with the next write. */
+	#later: readonly Change[] = [];
 
 	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
 		this.#kv = dependencies.kv;
@@ -111,11 +111,17 @@ export class TransactionDisk {
 		return this.#write(soft ? [recordChange(record), index] : [recordChange(record)]);
 	}
 
-	/** Archives final records in one commit: deletes the raw bytes, keeps the record for a week. */
-	archive(records: readonly TransactionRecord[], now: number): Promise<void> {
-		return this.#write(
-			records.flatMap((record) => archiveChanges({ ...record, owners: pastOwners(record.owners) }, now)),
+	/** Archives final records in one commit, with what else is in `more`: deletes the raw bytes, keeps the record for a week. */
+	archive(records: readonly TransactionRecord[], now: number, more: readonly Change[] = []): Promise<void> {
+		const changes = records.flatMap((record) =>
+			archiveChanges({ ...record, owners: pastOwners(record.owners) }, now),
 		);
+		return this.#write([...changes, ...more]);
+	}
+
+	/** Writes these with the next write, since a start must not need one: the disk may be full. */
+	writeLater(changes: readonly Change[]): void {
+		this.#later = this.#later.concat(changes);
 	}
 
 	/** The record of an archived transaction, or null. */
@@ -172,7 +178,7 @@ export class TransactionDisk {
 
 	/** Moves live transactions to where this version has them. */
 	async #moveOld(): Promise<void> {
-		if ((await this.#get(LATER.key)) === null) this.#mark = [LATER];
+		if ((await this.#get(LATER.key)) === null) this.writeLater([LATER]);
 		for (;;) {
 			const rows: (readonly [string, Buffer])[] = [];
 			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION), MOVE_BATCH)) rows.push(row);
@@ -241,8 +247,8 @@ export class TransactionDisk {
 	async #write(changes: readonly Change[]): Promise<void> {
 		if (changes.length === 0) return;
 		try {
-			await this.#kv.write(this.#mark.concat(changes));
-			this.#mark = [];
+			await this.#kv.write(this.#later.concat(changes));
+			this.#later = [];
 		} catch (thrown) {
 			throw this.#fault(thrown);
 		}

@@ -8,11 +8,13 @@ import type { TransactionDisk } from "./disk.ts";
 import type { NonceTurns } from "./nonceTurns.ts";
 import type { PoolReader } from "./pool.ts";
 import type { RecordEntry, TransactionRecords } from "./records.ts";
+import type { RefundTable } from "./refundTable.ts";
 
 export interface RecordKeeperDependencies {
 	readonly pool: PoolReader;
 	readonly records: TransactionRecords;
 	readonly disk: TransactionDisk;
+	readonly refunds: Pick<RefundTable, "settling">;
 	readonly turns: NonceTurns;
 	/** When something is stored, in ms; see laterTime. */
 	readonly timeToStore: () => number;
@@ -77,7 +79,7 @@ export class RecordKeeper {
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
-		const { records, disk, timeToStore } = this.#deps;
+		const { records, disk, refunds, timeToStore } = this.#deps;
 		for (let i = 0; i < entries.length; i += BATCH_SIZE) {
 			// Some may have been revived by now.
 			const batch = entries
@@ -85,7 +87,9 @@ export class RecordKeeper {
 				.map(({ record }) => record)
 				.filter((record) => isOver(record) && this.#isAtRest(record));
 			const stages = batch.map(({ stage }) => stage);
-			await disk.archive(batch, timeToStore());
+			const settling = refunds.settling(batch);
+			await disk.archive(batch, timeToStore(), settling.changes);
+			settling.done();
 			// A record that changed during the write is archived later.
 			batch.forEach((record, at) => {
 				if (record.stage === stages[at] && this.#isAtRest(record)) records.remove(record);

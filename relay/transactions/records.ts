@@ -6,7 +6,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { Owner } from "../../shared/ownership.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
-import { fold, isEndedByUser, isLive, setOwners, type TransactionRecord } from "../domain/record.ts";
+import { fold, isEndedByUser, isLive, isMined, setOwners, type TransactionRecord } from "../domain/record.ts";
 import { ownedTransaction, type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 import { senderNonceKey } from "./nonceTurns.ts";
 
@@ -38,6 +38,8 @@ export class TransactionRecords {
 	readonly #cancelled = new Map<string, Set<TransactionRecord>>();
 	/** Expired ones by sender and nonce: at most one each, since the next transaction with the nonce makes it REPLACED. */
 	readonly #expired = new Map<string, TransactionRecord>();
+	/** Those that are in a block. */
+	readonly #mined = new Set<TransactionRecord>();
 	/** Records with changes since the last flush that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
 	/** Records with minor changes only (such as deliveries): written with the next important change, or at stop. */
@@ -58,6 +60,11 @@ export class TransactionRecords {
 
 	entries(): IterableIterator<RecordEntry> {
 		return this.#entries.values();
+	}
+
+	/** The records of those that are in a block. */
+	mined(): Iterable<TransactionRecord> {
+		return this.#mined;
 	}
 
 	/** Adds a record without notifying listeners. Returns the one with the same hash that it replaces. */
@@ -85,6 +92,7 @@ export class TransactionRecords {
 		if (others?.size === 0) this.#cancelled.delete(record.from);
 		if (this.#expired.get(senderNonceKey(record)) === record) this.#expired.delete(senderNonceKey(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
+		this.#mined.delete(record);
 		this.#changed.delete(record);
 		this.#annotated.delete(record);
 	}
@@ -140,6 +148,8 @@ export class TransactionRecords {
 
 	/** Updates the indexes by stage, and drops the bytes of a transaction that is never sent again. */
 	#reindex({ transaction, record }: RecordEntry): void {
+		if (isMined(record.stage)) this.#mined.add(record);
+		else this.#mined.delete(record);
 		const key = senderNonceKey(record);
 		if (record.stage === "EXPIRED") this.#expired.set(key, record);
 		else if (this.#expired.get(key) === record) this.#expired.delete(key);

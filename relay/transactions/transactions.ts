@@ -30,6 +30,7 @@ import { TransactionPacker } from "./packedTransaction.ts";
 import { Pool, type PoolEntry, type PoolReader } from "./pool.ts";
 import { RecordKeeper } from "./recordKeeper.ts";
 import { type RecordEntry, type RecordsReader, TransactionRecords } from "./records.ts";
+import { RefundTable } from "./refundTable.ts";
 
 export interface TransactionsOptions {
 	/** Most bytes of pending transactions. */
@@ -84,6 +85,9 @@ export class Transactions {
 	readonly changes: ClientChanges;
 	/** Keeps the records on disk. */
 	readonly keeper: RecordKeeper;
+	/** What was refunded, to whom and in all. */
+	readonly refunds: RefundTable;
+	readonly #timeToStore: () => number;
 	readonly #pool: Pool;
 	readonly #records: TransactionRecords;
 	readonly #disk: TransactionDisk;
@@ -105,7 +109,10 @@ export class Transactions {
 		this.pool = this.#pool = pool;
 		this.records = this.#records = records;
 		this.#disk = disk;
-		this.keeper = new RecordKeeper({ pool, records, disk, turns, timeToStore, clock, background });
+		this.#timeToStore = timeToStore;
+		const refunds = new RefundTable({ kv, records });
+		this.refunds = refunds;
+		this.keeper = new RecordKeeper({ pool, records, disk, refunds, turns, timeToStore, clock, background });
 		this.changes = new ClientChanges({
 			pool,
 			records,
@@ -169,6 +176,7 @@ export class Transactions {
 			if (isLive(entry.record.stage)) pooled.push(this.#pooled(entry, true));
 		}
 		for (const entry of this.#pool.restore(pooled)) this.#nonceIsTaken(entry);
+		this.#disk.writeLater(await this.refunds.load(this.#timeToStore()));
 	}
 
 	// What is known of the chain.

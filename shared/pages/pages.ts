@@ -32,7 +32,7 @@ const HEADERS = {
 };
 const ASSETS = [
 	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "keccak.js"],
-	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "operator.js"],
+	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "refunds.js", "operator.js"],
 ];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
@@ -55,6 +55,7 @@ export function createPages(
 	const rows = { choices: choices(endpoints), visibility: visibilityRows(endpoints) };
 	const home = page(filled("home.html", { ...common, ...rows }));
 	const transaction = page(filled("transaction.html", common));
+	const refunds = page(textOf("refunds.html"));
 	const operator = page(filled("operator.html", { reasons: escaped(JSON.stringify(reasons)) }));
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
 	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
@@ -62,6 +63,7 @@ export function createPages(
 		find(path) {
 			if (path === "/") return home;
 			if (path === "/operator") return reasons === null ? null : operator;
+			if (/^\/refunds(\/0x[0-9a-fA-F]{40})?$/.test(path)) return refunds;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
 		error: errorPage,

@@ -2,17 +2,19 @@
 // operator's page, and a failover as its operator and a user see it.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
+import { formatEther, hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
+import { readCsv } from "../../support/csv.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const JSON_TYPE = "content-type: application/json";
-/** In the place of GET /totals, where a test is about something else. */
+/** In the place of GET /totals, of a relay that has served for long. */
 const TOTALS = {
 	"/totals": {
 		...{ since: "2026-01-01T00:00:00.000Z", transactions: 12_345, refundedWei: "1230000000000000000" },
@@ -41,7 +43,7 @@ describe("the relay's", () => {
 	after(() => fixture.system.stop());
 
 	it("builds the RPC URL from what is chosen, and says what is wrong with it", async () => {
-		const opened = await openPage(browser, `${url}/`, { answers: TOTALS });
+		const opened = await openPage(browser, `${url}/`);
 		const { page } = opened;
 		await page.getByText(/^\d+ seconds? ago$/).waitFor();
 		const built = () => page.locator("#url").textContent();
@@ -96,7 +98,7 @@ describe("the relay's", () => {
 	});
 
 	it("says first how to add it, and what each path shows to whom; it promises no more", async () => {
-		const opened = await openPage(browser, `${url}/`, { answers: TOTALS });
+		const opened = await openPage(browser, `${url}/`);
 		const { page } = opened;
 		await page.locator("#block-age").getByText(/ ago$/).waitFor();
 		assert.deepEqual(await page.getByRole("heading", { level: 2 }).allTextContents(), [
@@ -125,27 +127,31 @@ describe("the relay's", () => {
 		await figure("day-refunded", "transaction, 0.04 ETH refunded");
 		await isSound(opened);
 		await opened.close();
-		const real = await fetch(`${url}/totals`);
-		const { page, close } = await openPage(browser, `${url}/`);
-		await page.locator("#block-age").getByText(/ ago$/).waitFor();
-		if (real.ok) {
-			await page
-				.locator("#total-transactions")
-				.getByText(/^[\d,]+$/)
-				.waitFor();
-			await page
-				.locator("#total-refunded")
-				.getByText(/^[\d.]+ ETH$/)
-				.waitFor();
-		} else assert.equal(await page.locator("#totals").isVisible(), false);
-		await close();
+		const target = await fixture.target();
+		await fixture.offerOut(target, 10n ** 16n);
+		await fixture.system.nextBlock();
+		await fixture.event(target, "refunded");
+		const totals = (await (await fetch(`${url}/totals`)).json()) as {
+			transactions: number;
+			refundedWei: string;
+			lastDay: { transactions: number };
+		};
+		assert.ok(totals.transactions > 0 && BigInt(totals.refundedWei) > 0n);
+		const real = await openPage(browser, `${url}/`);
+		const seen = (id: string, text: string) =>
+			real.page.locator(`#total-${id}`).getByText(text, { exact: true }).waitFor();
+		await seen("transactions", String(totals.transactions));
+		await seen("day", String(totals.lastDay.transactions));
+		const refunded = Number((await real.page.locator("#total-refunded").textContent())?.split(" ")[0]);
+		assert.ok(Math.abs(refunded - Number(formatEther(totals.refundedWei))) < 0.001);
+		await real.close();
 	});
 
 	it("has an icon of its own, which the browser may show", async () => {
 		const icon = await fetch(`${url}/pages/icon.svg`);
 		assert.deepEqual([icon.status, icon.headers.get("content-type")], [200, "image/svg+xml"]);
 		for (const path of ["/", `/tx/0x${"ab".repeat(32)}`]) {
-			const { page, close, faults } = await openPage(browser, `${url}${path}`, { answers: TOTALS });
+			const { page, close, faults } = await openPage(browser, `${url}${path}`);
 			assert.equal(await page.locator("link[rel=icon]").getAttribute("href"), "/pages/icon.svg");
 			assert.ok(Number(await page.evaluate("document.querySelector('.brand img').naturalWidth")) > 0);
 			assert.deepEqual(faults, []);
@@ -156,7 +162,6 @@ describe("the relay's", () => {
 	it("can be used by the keyboard alone", async () => {
 		const opened = await openPage(browser, `${url}/`, {
 			wallet: new Wallet(`0x${"7".repeat(64)}`),
-			answers: TOTALS,
 		});
 		const { page } = opened;
 		const focused = () => page.evaluate("document.activeElement.textContent.trim()");
@@ -224,6 +229,55 @@ describe("the relay's", () => {
 		assert.equal(await page.locator("#cancelling").isVisible(), false);
 		await isSound(opened);
 		await opened.close();
+	});
+
+	it("shows the refunds of an account to its wallet alone, and saves them as CSV", async () => {
+		const target = await fixture.target();
+		await fixture.offerOut(target, 10n ** 16n);
+		await fixture.system.nextBlock();
+		const { paid, block } = await fixture.event(target, "refunded");
+		const wallet = new Wallet(target.user.account.keyHex);
+		const signed: unknown[] = [];
+		const onRequest = (method: string, params: unknown) => {
+			if (method === "personal_sign") signed.push(params);
+		};
+		const home = await openPage(browser, `${url}/`, { wallet, onRequest });
+		const { page } = home;
+		await page.getByRole("link", { name: "The refunds of your account" }).click();
+		await page.getByRole("button", { name: "Show with Test Wallet" }).click();
+		await page.getByText("1 refund since").waitFor();
+		const text = (await page.locator("#text").textContent()) ?? "";
+		assert.match(text, new RegExp(`^refunds of ${target.user.address} until \\d+$`));
+		assert.deepEqual(signed, [[hexlify(toUtf8Bytes(keccak256(toUtf8Bytes(text)))), target.user.address]]);
+		assert.equal(await page.locator("#paid").textContent(), `${formatEther(String(paid))} ETH`);
+		const cells = await page.locator("#rows tr td").allTextContents();
+		assert.deepEqual(cells.slice(0, 3), [
+			String(block),
+			`${target.hash.slice(0, 6)}…${target.hash.slice(-4)}`,
+			`${formatEther(String(paid))} ETH`,
+		]);
+		await isSound(home);
+		await page.setViewportSize({ width: 390, height: 800 });
+		await isSound(home);
+		assert.ok(((await page.evaluate("document.documentElement.scrollWidth")) as number) <= 390);
+		const [download] = await Promise.all([
+			page.waitForEvent("download"),
+			page.getByRole("button", { name: "Save as CSV" }).click(),
+		]);
+		assert.equal(download.suggestedFilename(), `refunds-${target.user.address}.csv`);
+		const [columns, row] = readCsv(readFileSync(await download.path(), "utf8"));
+		assert.deepEqual([row?.[columns?.indexOf("hash") ?? 0], row?.length], [target.hash, columns?.length]);
+		await page.locator("#rows a").click();
+		await page.getByText("Included", { exact: true }).waitFor();
+		await home.close();
+
+		const stranger = new Wallet(`0x${"8".repeat(64)}`);
+		const other = await openPage(browser, `${url}/refunds/${target.user.address}`, { wallet: stranger });
+		await other.page.getByRole("button", { name: "Show with Test Wallet" }).click();
+		const refusal = `Not shown: expected a signature by ${target.user.address}`;
+		await other.page.getByText(refusal).waitFor();
+		assert.equal(await other.page.locator("#found").isVisible(), false);
+		await other.close();
 	});
 
 	it("other routes are JSON, indented for browsers only", async () => {
@@ -375,7 +429,7 @@ describe("boost's", () => {
 		const { boost } = fixture;
 		await fixture.recovers();
 		const wallet = new Wallet(`0x${"7".repeat(64)}`);
-		const pages = { home: "/", operator: "/operator" };
+		const pages = { home: "/", refunds: "/refunds", operator: "/operator" };
 		for (const [name, path] of Object.entries(pages)) {
 			for (const [look, options] of Object.entries(LOOKS)) {
 				const opened = await openPage(browser, `${boost.url}${path}`, {

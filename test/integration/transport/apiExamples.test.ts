@@ -10,6 +10,7 @@ import { after, before, test } from "node:test";
 import type { PublicStatus } from "../../../boost-proxy/ingress/operators.ts";
 import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
 import { METHODS } from "../../../relay/ingress/methods/index.ts";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { openRpc } from "../../../shared/jsonrpc/method.ts";
 import { AuctionFixture, type Bidder } from "../../support/bidder.ts";
 import { EMITTER, MISER, prepareBidding, REASONER } from "../../support/biddingFixture.ts";
@@ -146,6 +147,13 @@ test("a transaction with a bid on it, from its submission to its block", async (
 		{ bundleHash: bundle, blockNumber: block },
 	]);
 	real.userStatsV2 = await feed.ask("flashbots_getUserStatsV2", [{ blockNumber: block }]);
+	const { account } = user;
+	const end = Math.floor(Date.now() / 1_000) + 60;
+	const signature = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until ${end}`);
+	const refunds = `${fixture.system.client.url}/refunds/${account.address}?until=${end}`;
+	const signed = { headers: { "x-flashbots-signature": signature } };
+	real.refunds = await (await fetch(refunds, signed)).json();
+	real.totals = await page("/totals");
 	real.transactionStatus = await notification(statusId, ({ status }) => status === "INCLUDED");
 	real.newHeads = await notification(headsId);
 	real.transactionStatuses = await ask("service_transactionStatuses", [[tx.hash, UNKNOWN]]);
@@ -168,6 +176,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 		"mevSendBundle",
 	);
 	agree("bundles", "searcherStats", "bundleStatsV2", "userStatsV2");
+	agree("refunds", "totals");
 	agree("statusIncluded", "eventsIncluded", "bundle", "transactionStatus", "newHeads");
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
 });

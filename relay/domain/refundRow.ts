@@ -1,0 +1,55 @@
+// What follows from the record of a mined transaction for the list of refunds and for the totals. Pure.
+
+import type { Refund, TxEvent } from "./events.ts";
+import { isMined, type TransactionRecord } from "./record.ts";
+
+type Of<T extends TxEvent["type"]> = Extract<TxEvent, { type: T }>;
+
+/** A refund as the block has it. Amounts are wei as decimal strings; hashes and addresses are lower case. */
+export interface RefundRow extends Pick<Refund, "payer" | "recipient" | "owed" | "paid"> {
+	readonly block: number;
+	readonly blockHash: string;
+	/** The transaction that was refunded. */
+	readonly hash: string;
+	/** Who sent it. */
+	readonly sender: string;
+}
+
+/** The refund of a transaction in the block that contains it now; null if there is no block, or none was due behind it. */
+export function refundRowOf(record: TransactionRecord): RefundRow | null {
+	const included = inclusionOf(record);
+	const told = record.events.findLast((event): event is Of<"refunded"> => event.type === "refunded");
+	if (included === null || told === undefined) return null;
+	if (record.events.lastIndexOf(told) < record.events.lastIndexOf(included)) return null;
+	const { payer, recipient, owed, paid } = told;
+	const { block, blockHash } = included;
+	return { block, blockHash, hash: record.hash, sender: record.from, recipient, payer, owed, paid };
+}
+
+/** The addresses that may ask for a refund: who sent the transaction, and who got the refund. */
+export function partiesOf({ sender, recipient }: RefundRow): readonly string[] {
+	return sender === recipient ? [sender] : [sender, recipient];
+}
+
+/** What a mined transaction adds to the totals. */
+export interface Counted {
+	/** When its block was seen, in ms since the epoch. */
+	readonly at: number;
+	/** 1 for one that is in a block, did not revert, and was in no block before that has left the chain; else 0. */
+	readonly transactions: number;
+	/** Wei that was paid for it. */
+	readonly refunded: bigint;
+}
+
+/** What a record adds to the totals; null if it is in no block. */
+export function countedOf(record: TransactionRecord): Counted | null {
+	const included = inclusionOf(record);
+	if (included === null) return null;
+	const isProtected = record.stage === "INCLUDED" && record.exposed === null;
+	return { at: included.at, transactions: isProtected ? 1 : 0, refunded: BigInt(record.refund) };
+}
+
+function inclusionOf({ stage, events }: TransactionRecord): Of<"included"> | null {
+	if (!isMined(stage)) return null;
+	return events.findLast((event): event is Of<"included"> => event.type === "included") ?? null;
+}

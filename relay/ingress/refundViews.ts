@@ -1,0 +1,180 @@
+// `GET /refunds/{address}`: the refunds of an address, as JSON or CSV, for whoever has its key. `GET /totals`: what was sent and
+// refunded through the relay in all, for everybody. Both tell of blocks alone. Wei are decimal strings, times ISO 8601.
+
+import type { VerifySignature } from "../../shared/client.ts";
+import type { Clock } from "../../shared/clock.ts";
+import { parseAddress } from "../../shared/ethereum/hex.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
+import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { RefundRow } from "../domain/refundRow.ts";
+import type { RefundPage, RefundTable, Sums, Totals } from "../transactions/refundTable.ts";
+
+export interface RefundRouteDependencies {
+	readonly refunds: Pick<RefundTable, "refundsOf" | "totals" | "since">;
+	/** Verifies `X-Flashbots-Signature`, which signs {@link signedText}, because a GET has no body. */
+	readonly verifySignature: VerifySignature;
+	readonly clock: Clock;
+}
+
+/** As much as 1,000 rows take: like `eth_getLogs`. */
+export const REFUNDS_WEIGHT = 10;
+/** How long a signature may be good for, in seconds: who gets hold of it reads the refunds until then. */
+const MOST_S = 24 * 3_600;
+const SECONDS = /^\d{1,12}$/;
+const BLOCK = /^\d{1,12}$/;
+/** They are for one client alone. */
+const PRIVATE = { "cache-control": "no-store", vary: "accept" };
+const COLUMNS = [
+	"block",
+	"blockHash",
+	"hash",
+	"sender",
+	"recipient",
+	"wei",
+	"payer",
+	"owed",
+	"paid",
+] as const satisfies readonly (keyof RefundView)[];
+
+/** A refund as it is shown. `wei` is what came, by which it goes in lists of payments. */
+interface RefundView extends RefundRow {
+	readonly wei: string;
+}
+
+/** What the key of `address` (lower case) signs so that its refunds are shown until `until`, in seconds since the epoch. */
+function signedText(address: string, until: string): string {
+	return `refunds of ${address} until ${until}`;
+}
+
+export function refundsRoute(dependencies: RefundRouteDependencies): Route {
+	return {
+		path: "/refunds/{address}",
+		weight: REFUNDS_WEIGHT,
+		async handle(request) {
+			const address = parseAddress(request.params.address ?? "");
+			if (address === null) return refused(400, "expected an address of 20 bytes as 0x hex");
+			const { query } = request;
+			const format =
+				query.get("format") ?? (/\btext\/csv\b/i.test(request.headers.accept ?? "") ? "csv" : "json");
+			if (format !== "json" && format !== "csv") return refused(400, "format: expected json or csv");
+			const blocks = [query.get("fromBlock") ?? "0", query.get("toBlock") ?? "999999999999"] as const;
+			if (!blocks.every((one) => BLOCK.test(one)))
+				return refused(400, "fromBlock, toBlock: expected a block's number in decimal digits");
+			const [fromBlock, toBlock] = blocks.map(Number) as [number, number];
+			if (fromBlock > toBlock) return refused(400, "fromBlock: expected no block behind toBlock");
+			const refusal = judge(address, request, dependencies);
+			if (refusal !== null) return refusal;
+			const page = await dependencies.refunds.refundsOf(address, fromBlock, toBlock);
+			const next = page.nextToBlock === null ? null : nextPath(address, query, page.nextToBlock);
+			return format === "csv"
+				? csvAnswer(address, page, next)
+				: jsonAnswer(200, refundsView(address, dependencies.refunds.since, page, next), PRIVATE);
+		},
+	};
+}
+
+/** Why the refunds of `address` are not shown to whoever asks; null: they are. */
+function judge(
+	address: string,
+	{ query, headers }: RouteRequest,
+	{ verifySignature, clock }: RefundRouteDependencies,
+): HttpAnswer | null {
+	const header = headers["x-flashbots-signature"];
+	const until = query.get("until");
+	const wanted = `"${signedText(address, until ?? "<until>")}"`;
+	if (header === undefined || until === null) {
+		const how = "expected ?until=<seconds since 1970> and X-Flashbots-Signature: <address>:<signature>";
+		return refused(401, `${how}, by personal_sign over the hex keccak256 of ${wanted}`);
+	}
+	const now = Math.floor(clock.now() / 1_000);
+	if (!SECONDS.test(until) || Number(until) > now + MOST_S)
+		return refused(400, `until: expected seconds since 1970, at most ${MOST_S} from now; it is ${now} here`);
+	if (Number(until) < now)
+		return refused(401, `until: the signature is over since ${until}; it is ${now} here`);
+	const check = verifySignature(String(header), signedText(address, until));
+	if (!check.ok)
+		return refused(
+			400,
+			`X-Flashbots-Signature does not verify: ${check.reason}: expected one over ${wanted}`,
+		);
+	if (check.address === address) return null;
+	return refused(403, `expected a signature by ${address}; this one is by ${check.address}`);
+}
+
+function refused(status: number, error: string): HttpAnswer {
+	return jsonAnswer(status, { error }, PRIVATE);
+}
+
+/** Where the next part is: the same question, up to an earlier block. */
+function nextPath(address: string, query: URLSearchParams, toBlock: number): string {
+	const next = new URLSearchParams(query);
+	next.set("toBlock", String(toBlock));
+	return `/refunds/${address}?${next}`;
+}
+
+function refundsView(address: string, since: number, { rows }: RefundPage, next: string | null) {
+	return {
+		address,
+		since: isoTime(since),
+		owed: sumOf(rows, "owed"),
+		paid: sumOf(rows, "paid"),
+		refunds: rows.map(refundView),
+		next,
+	};
+}
+
+function refundView(row: RefundRow): RefundView {
+	const { block, blockHash, hash, sender, recipient, payer, owed, paid } = row;
+	return { block, blockHash, hash, sender, recipient, wei: paid, payer, owed, paid };
+}
+
+function sumOf(rows: readonly RefundRow[], name: "owed" | "paid"): string {
+	return rows.reduce((sum, row) => sum + BigInt(row[name]), 0n).toString();
+}
+
+/** As RFC 4180 has it. No value has a comma, a quote or a line break in it. */
+function csvAnswer(address: string, { rows }: RefundPage, next: string | null): HttpAnswer {
+	const lines = rows.map(refundView).map((row) => COLUMNS.map((name) => row[name]).join(","));
+	return {
+		status: 200,
+		body: `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`,
+		contentType: "text/csv; charset=utf-8; header=present",
+		headers: {
+			...PRIVATE,
+			"content-disposition": `attachment; filename="refunds-${address}.csv"`,
+			...(next === null ? {} : { link: `<${next}>; rel="next"` }),
+		},
+	};
+}
+
+/** For how long the same answer is given, in ms: many may ask, and counting goes through all that was mined lately. */
+const SHOWN_MS = 1_000;
+
+export function totalsRoute({ refunds, clock }: RefundRouteDependencies): Route {
+	let shown: HttpAnswer | null = null;
+	let until = 0;
+	return {
+		path: "/totals",
+		weight: 1,
+		handle() {
+			const now = clock.monotonic();
+			if (shown === null || now >= until) {
+				shown = jsonAnswer(200, totalsView(refunds.totals(clock.now())));
+				until = now + SHOWN_MS;
+			}
+			return shown;
+		},
+	};
+}
+
+function totalsView({ since, lastDay, ...all }: Totals) {
+	return { since: isoTime(since), ...sumsView(all), lastDay: sumsView(lastDay) };
+}
+
+function sumsView({ transactions, refunded }: Sums) {
+	return { transactions, refundedWei: String(refunded) };
+}
+
+function isoTime(ms: number): string {
+	return new Date(ms).toISOString();
+}

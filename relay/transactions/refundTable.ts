@@ -1,0 +1,189 @@
+// The refunds of each address, and the totals of all. What may still leave the chain is worked out from the records in memory, so
+// that a refund goes with its block. What is final is on disk, written in the commit that archives its record: a row for each
+// address that a refund concerns, and sums by the hour. Both are kept for ever.
+
+import type { Change, KeyValueStore } from "../../shared/kv/port.ts";
+import { StoreFormatError } from "../../shared/kv/port.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+import { type Counted, countedOf, partiesOf, type RefundRow, refundRowOf } from "../domain/refundRow.ts";
+import type { TransactionRecords } from "./records.ts";
+
+/** A part of an address's refunds. */
+export interface RefundPage {
+	/** The latest first; blocks are whole. */
+	readonly rows: readonly RefundRow[];
+	/** The block up to which the next part goes; null: there is none. */
+	readonly nextToBlock: number | null;
+}
+
+/** What was counted. */
+export interface Sums {
+	readonly transactions: number;
+	/** Wei. */
+	readonly refunded: bigint;
+}
+
+/** All that was counted, and what of it in the last 24 hours, from the full hour on. */
+export interface Totals extends Sums {
+	/** Since when, in ms since the epoch. */
+	readonly since: number;
+	readonly lastDay: Sums;
+}
+
+interface RefundTableDependencies {
+	readonly kv: KeyValueStore;
+	readonly records: Pick<TransactionRecords, "mined">;
+}
+
+// Keys: the rows of an address from the last block down, each as JSON; the sums of an hour; and since when both are kept.
+const ROW = "f/";
+const HOUR = "h/";
+const SINCE = "m/refunds-since";
+/** Above every block's number. */
+const LAST_BLOCK = 999_999_999_999;
+const DIGITS = 12;
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+/** Refunds in one part, unless its last block has more. */
+export const PAGE_ROWS = 1_000;
+const NOTHING: Sums = { transactions: 0, refunded: 0n };
+
+/** Answers which refunds an address had, and how much was refunded in all. */
+export class RefundTable {
+	readonly #deps: RefundTableDependencies;
+	/** What is final, by the number of its hour. */
+	readonly #hours = new Map<number, Sums>();
+	/** Records that are on disk and may still be in memory, since somebody was at work on them. */
+	readonly #written = new WeakSet<TransactionRecord>();
+	#since = 0;
+
+	constructor(dependencies: RefundTableDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/**
+	 * Reads what is final; call once, before anything is archived. Returns what must be written with the first write: since when refunds are
+	 * kept, `now` (ms) where none were. Throws StoreFormatError on a damaged entry.
+	 */
+	async load(now: number): Promise<readonly Change[]> {
+		const { kv } = this.#deps;
+		for await (const [key, bytes] of kv.range(HOUR, `${HOUR}\u{7f}`)) {
+			const { transactions, refunded } = parsed<{ transactions: number; refunded: string }>(key, bytes);
+			this.#hours.set(Number(key.slice(HOUR.length)), { transactions, refunded: BigInt(refunded) });
+		}
+		const since = await kv.get(SINCE);
+		this.#since = since === null ? now : Number(since.toString("utf8"));
+		return since === null ? [{ key: SINCE, value: Buffer.from(String(now)) }] : [];
+	}
+
+	/** When it began to keep refunds, in ms since the epoch. */
+	get since(): number {
+		return this.#since;
+	}
+
+	/** What is written when these records are archived; `done` is to be called once it is on disk. */
+	settling(records: readonly TransactionRecord[]): {
+		readonly changes: readonly Change[];
+		readonly done: () => void;
+	} {
+		const fresh = records.filter((record) => !this.#written.has(record));
+		const hours = new Map<number, Sums>();
+		for (const record of fresh) {
+			const counted = countedOf(record);
+			if (counted === null) continue;
+			const hour = hourOf(counted.at);
+			hours.set(hour, plus(hours.get(hour) ?? this.#hours.get(hour), counted));
+		}
+		const changes = [
+			...fresh.flatMap((record) => rowChanges(refundRowOf(record))),
+			...[...hours].map(([hour, { transactions, refunded }]) => ({
+				key: `${HOUR}${String(hour).padStart(DIGITS, "0")}`,
+				value: Buffer.from(JSON.stringify({ transactions, refunded: String(refunded) })),
+			})),
+		];
+		const done = (): void => {
+			for (const record of fresh) this.#written.add(record);
+			for (const [hour, sums] of hours) this.#hours.set(hour, sums);
+		};
+		return { changes, done };
+	}
+
+	/**
+	 * The refunds of transactions that `address` sent, and those that were paid to it, in blocks from `fromBlock` to `toBlock`. `address` in
+	 * lower case.
+	 */
+	async refundsOf(address: string, fromBlock = 0, toBlock = LAST_BLOCK): Promise<RefundPage> {
+		const found = new Map<string, RefundRow>();
+		// Before the disk is read: what is archived meanwhile is found twice, and not never.
+		for (const record of this.#deps.records.mined()) {
+			const row = refundRowOf(record);
+			if (row === null || row.block < fromBlock || row.block > toBlock) continue;
+			if (partiesOf(row).includes(address)) found.set(row.hash, row);
+		}
+		let read = 0;
+		let last = 0;
+		const [start, end] = [`${rowKey(address, toBlock)}/`, `${rowKey(address, fromBlock)}/\u{7f}`];
+		for await (const [key, bytes] of this.#deps.kv.range(start, end)) {
+			const row = parsed<RefundRow>(key, bytes);
+			const isEnough = read >= PAGE_ROWS && row.block !== last;
+			found.set(row.hash, row);
+			// One more than it can need, by which is seen that there is more.
+			if (isEnough) break;
+			read += 1;
+			last = row.block;
+		}
+		const rows = [...found.values()].sort(
+			(one, other) => other.block - one.block || (one.hash < other.hash ? -1 : 1),
+		);
+		const block = rows[PAGE_ROWS - 1]?.block ?? -1;
+		const isOver = (row: RefundRow): boolean => row.block < block;
+		const cut = rows.findIndex(isOver);
+		if (cut < 0) return { rows, nextToBlock: null };
+		return { rows: rows.slice(0, cut), nextToBlock: rows[cut]?.block ?? null };
+	}
+
+	/** What was counted up to `now`, in ms since the epoch. */
+	totals(now: number): Totals {
+		const last = hourOf(now);
+		const first = last - DAY_HOURS;
+		let [all, lastDay] = [NOTHING, NOTHING];
+		const add = (hour: number, sums: Sums): void => {
+			all = plus(all, sums);
+			// What a clock that went ahead has counted comes into the day when that has come.
+			if (hour >= first && hour <= last) lastDay = plus(lastDay, sums);
+		};
+		for (const [hour, sums] of this.#hours) add(hour, sums);
+		for (const record of this.#deps.records.mined()) {
+			const counted = this.#written.has(record) ? null : countedOf(record);
+			if (counted !== null) add(hourOf(counted.at), counted);
+		}
+		return { since: this.#since, ...all, lastDay };
+	}
+}
+
+function hourOf(ms: number): number {
+	return Math.floor(ms / HOUR_MS);
+}
+
+function plus(sums: Sums = NOTHING, { transactions, refunded }: Sums | Counted): Sums {
+	return { transactions: sums.transactions + transactions, refunded: sums.refunded + refunded };
+}
+
+/** So that the last block comes first. */
+function rowKey(address: string, block: number): string {
+	return `${ROW}${address}/${String(LAST_BLOCK - block).padStart(DIGITS, "0")}`;
+}
+
+function rowChanges(row: RefundRow | null): readonly Change[] {
+	if (row === null) return [];
+	const value = Buffer.from(JSON.stringify(row));
+	return partiesOf(row).map((address) => ({ key: `${rowKey(address, row.block)}/${row.hash}`, value }));
+}
+
+function parsed<T>(key: string, bytes: Buffer): T {
+	try {
+		return JSON.parse(bytes.toString("utf8")) as T;
+	} catch {
+		throw new StoreFormatError(key);
+	}
+}

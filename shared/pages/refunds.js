@@ -1,0 +1,103 @@
+// The refunds of the wallet's account: asked for with its signature, shown as a table, and saved as CSV.
+
+import { element, ether, say, walletButtons } from "./common.js";
+import { hexOf, keccak256 } from "./keccak.js";
+
+/** How long what the wallet signs is good for, in seconds. */
+const SIGNED_S = 3_600;
+/** The address in the page's path; without one it is the wallet's account. */
+const [, , asked] = location.pathname.split("/");
+/** How the refunds on the page were asked for. */
+let question = null;
+
+/** The answer to each part of the question, one after another. `nextOf` finds the path of the next part. */
+async function parts({ path, signature }, accept, nextOf) {
+	const answers = [];
+	for (let next = path; next; ) {
+		const headers = { accept, "x-flashbots-signature": signature };
+		const answer = await fetch(next, { headers });
+		const text = await answer.text();
+		if (!answer.ok) throw new Error(JSON.parse(text).error);
+		answers.push(text);
+		next = nextOf(answer, text);
+	}
+	return answers;
+}
+
+async function sign(provider) {
+	const [account] = await provider.request({ method: "eth_requestAccounts" });
+	const address = (asked ?? account).toLowerCase();
+	const until = Math.floor(Date.now() / 1000) + SIGNED_S;
+	const text = `refunds of ${address} until ${until}`;
+	element("signed").hidden = false;
+	say("text", text);
+	const utf8 = (value) => new TextEncoder().encode(value);
+	const message = hexOf(utf8(keccak256(utf8(text))));
+	const signature = await provider.request({ method: "personal_sign", params: [message, account] });
+	return { path: `/refunds/${address}?until=${until}`, signature: `${account}:${signature}` };
+}
+
+async function show(provider) {
+	say("told", "Your wallet asks you to sign.");
+	try {
+		question = await sign(provider);
+		const answers = await parts(question, "application/json", (_, text) => JSON.parse(text).next);
+		draw(answers.map((text) => JSON.parse(text)));
+	} catch (fault) {
+		say("told", `Not shown: ${fault.message}`);
+	}
+}
+
+function draw(pages) {
+	const [{ address, since }] = pages;
+	const refunds = pages.flatMap((page) => page.refunds);
+	const sum = (name) => ether(pages.reduce((all, page) => all + BigInt(page[name]), 0n));
+	say("address", address);
+	say("paid", sum("paid"));
+	say("owed", sum("owed"));
+	const count = refunds.length === 1 ? "1 refund" : `${refunds.length || "No"} refunds`;
+	say("told", `${count} since ${new Date(since).toLocaleDateString([], { dateStyle: "long" })}.`);
+	element("rows").replaceChildren(...refunds.map(line));
+	element("found").hidden = false;
+	element("list").hidden = refunds.length === 0;
+}
+
+function line({ block, hash, wei, owed, recipient, payer }) {
+	const row = document.createElement("tr");
+	const link = document.createElement("a");
+	link.href = `/tx/${hash}`;
+	link.append(shortened(hash));
+	for (const content of [block, link, ether(wei), ether(owed), shortened(payer), shortened(recipient)]) {
+		const cell = document.createElement("td");
+		cell.append(content);
+		row.append(cell);
+	}
+	return row;
+}
+
+/** The ends of a hash or an address; the whole one is its title. */
+function shortened(hex) {
+	const code = document.createElement("code");
+	code.title = hex;
+	code.textContent = `${hex.slice(0, 6)}…${hex.slice(-4)}`;
+	return code;
+}
+
+async function save() {
+	try {
+		const nextOf = (answer) => /^<([^>]+)>; rel="next"$/.exec(answer.headers.get("link") ?? "")?.[1];
+		const texts = await parts(question, "text/csv", nextOf);
+		// One header line for all.
+		const whole = texts.map((text, i) => (i === 0 ? text : text.slice(text.indexOf("\n") + 1))).join("");
+		const link = document.createElement("a");
+		link.href = URL.createObjectURL(new Blob([whole], { type: "text/csv" }));
+		link.download = `refunds-${element("address").textContent}.csv`;
+		link.click();
+		URL.revokeObjectURL(link.href);
+	} catch (fault) {
+		say("told", `Not saved: ${fault.message}`);
+	}
+}
+
+element("save").addEventListener("click", save);
+walletButtons("wallets", (name) => `Show with ${name}`, show);

@@ -1,0 +1,496 @@
+// The refunds of an address, as JSON and CSV, and the totals: what they say is what the blocks of the chain hold, over random
+// reorganisations, restarts and long after; and who may ask.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { ethers, Wallet } from "ethers";
+import fc from "fast-check";
+import { WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import { freePort } from "../../devnet/freePort.ts";
+import { AuctionFixture, DEV_COINBASE, startAuction, type Target } from "../../support/bidder.ts";
+import { prepareBidding } from "../../support/biddingFixture.ts";
+import { startBoostFixture } from "../../support/boostFixture.ts";
+import { REVERTS } from "../../support/contracts.ts";
+import { readCsv } from "../../support/csv.ts";
+import { snippet } from "../../support/documents.ts";
+import { isEdge } from "../../support/engine.ts";
+import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
+import { readyStatus } from "../../support/processes.ts";
+import { RelayClient } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
+import { seesHead, startProcessSystem, type TestSystem } from "../../support/systems.ts";
+import { type TestAccount, testAccount } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+const HOUR_S = 3_600;
+/** Who gets refunds of others' transactions. */
+const RECIPIENTS = [testAccount(7_101), testAccount(7_102)];
+const COLUMNS = ["block", "blockHash", "hash", "sender", "recipient", "wei", "payer", "owed", "paid"];
+
+interface Row extends Readonly<Record<string, string | number>> {
+	readonly block: number;
+	readonly hash: string;
+	readonly paid: string;
+}
+
+interface Refunds {
+	readonly address: string;
+	readonly since: string;
+	readonly owed: string;
+	readonly paid: string;
+	readonly refunds: readonly Row[];
+	readonly next: string | null;
+}
+
+interface Totals {
+	readonly since: string;
+	readonly transactions: number;
+	readonly refundedWei: string;
+	readonly lastDay: { readonly transactions: number; readonly refundedWei: string };
+}
+
+let fixture: AuctionFixture;
+let url: string;
+let postgres: PostgresServer;
+before(async () => {
+	fixture = await startAuction({ proxied: true });
+	({ url } = fixture.system.client);
+	postgres = await startPostgres();
+});
+after(async () => {
+	await fixture.system.stop();
+	await postgres.stop();
+});
+
+function soon(seconds = HOUR_S): string {
+	return String(Math.floor(Date.now() / 1_000) + seconds);
+}
+
+/** Asks the server at `base` for an account's refunds as its owner does; `query` is more of the query. */
+function get(
+	account: TestAccount,
+	query = "",
+	{ accept = "application/json", base = url } = {},
+): Promise<Response> {
+	const end = soon();
+	const signature = createBodySigner(account.keyHex).sign(`refunds of ${account.address} until ${end}`);
+	return fetch(`${base}/refunds/${account.address}?until=${end}${query}`, {
+		headers: { accept, "x-flashbots-signature": signature },
+	});
+}
+
+async function refundsOf(account: TestAccount, query = ""): Promise<Refunds> {
+	const answer = await get(account, query);
+	assert.equal(answer.status, 200);
+	return (await answer.json()) as Refunds;
+}
+
+async function totals(base = url): Promise<Totals> {
+	return (await (await fetch(`${base}/totals`)).json()) as Totals;
+}
+
+/** Every target that was submitted, by hash, with the backrun behind it. */
+const submitted = new Map<
+	string,
+	{ readonly target: Target; readonly backrun: Signed; readonly to: string }
+>();
+/** Those that were in a block that has left the chain. */
+const exposed = new Set<string>();
+
+/** A target with a backrun that pays `value` wei behind it. */
+async function bidOn(path = "/fast", value = 10n ** 16n): Promise<Target> {
+	const target = await fixture.target(path);
+	const { backrun } = await fixture.offerOut(target, value);
+	const to = path.split("refundRecipient=")[1] ?? target.user.address;
+	submitted.set(target.hash, { target, backrun, to });
+	return target;
+}
+
+/** The same in a block, with its refund. */
+async function refunded(path?: string): Promise<Target> {
+	const target = await bidOn(path);
+	await fixture.system.nextBlock();
+	await fixture.event(target, "refunded");
+	return target;
+}
+
+/** So many blocks that what was mined is final; few enough at a time for the relay to read each. */
+async function becomeFinal(): Promise<void> {
+	for (let left = WATCH_BLOCKS; left > 0; left -= 32) {
+		await fixture.system.chain.rpc("anvil_mine", [`0x${Math.min(32, left).toString(16)}`, "0xc"]);
+		await fixture.seesHead(await fixture.head());
+	}
+}
+
+/**
+ * What each recipient got in the blocks of the chain, read from the chain alone: for each backrun right behind its target the transfer
+ * from the coinbase behind it.
+ */
+async function paidByBlocks(): Promise<
+	ReadonlyMap<string, { readonly block: number; readonly wei: bigint }[]>
+> {
+	const head = await fixture.head();
+	const blocks = await Promise.all(Array.from({ length: head + 1 }, (_, number) => fixture.block(number)));
+	const paid = new Map<string, { block: number; wei: bigint }[]>();
+	for (const [block, { transactions }] of blocks.entries()) {
+		for (const [at, { hash }] of transactions.entries()) {
+			const bid = submitted.get(hash);
+			if (bid === undefined || transactions[at + 1]?.hash !== bid.backrun.hash) continue;
+			const payment = transactions.find(
+				({ from, to }, i) => i > at + 1 && from === DEV_COINBASE && to === bid.to,
+			);
+			if (payment !== undefined)
+				paid.set(bid.to, [...(paid.get(bid.to) ?? []), { block, wei: payment.value }]);
+		}
+	}
+	return paid;
+}
+
+describe("the refunds of an address", () => {
+	it("are told to its owner, as JSON and as CSV: those it was paid, and those of what it sent", async () => {
+		const recipient = testAccount(7_001);
+		const target = await refunded(`/fast?refundRecipient=${recipient.address}`);
+		const event = await fixture.event(target, "refunded");
+		const { hash: blockHash } = await fixture.block(Number(event.block));
+		const row = {
+			...{ block: event.block, blockHash, hash: target.hash, sender: target.user.address },
+			...{ recipient: recipient.address, wei: event.paid, payer: DEV_COINBASE },
+			...{ owed: event.owed, paid: event.paid },
+		};
+		const told = await refundsOf(recipient);
+		const { since, ...rest } = told;
+		assert.deepEqual(rest, {
+			...{ address: recipient.address, owed: event.owed, paid: event.paid },
+			...{ refunds: [row], next: null },
+		});
+		assert.ok(Date.parse(since) <= Date.now());
+		assert.equal(await fixture.balance(recipient.address), BigInt(told.paid));
+		assert.deepEqual((await refundsOf(target.user.account)).refunds, [row], "its sender sees it, too");
+		for (const [query, accept] of [
+			["&format=csv", "application/json"],
+			["", "text/csv"],
+		] as const) {
+			const csv = await get(recipient, query, { accept });
+			assert.equal(csv.headers.get("content-type"), "text/csv; charset=utf-8; header=present");
+			assert.equal(
+				csv.headers.get("content-disposition"),
+				`attachment; filename="refunds-${recipient.address}.csv"`,
+			);
+			assert.equal(csv.headers.get("cache-control"), "no-store");
+			const [head, ...lines] = readCsv(await csv.text());
+			assert.deepEqual(head, COLUMNS);
+			assert.deepEqual(lines, [Object.values(row).map(String)]);
+		}
+		await fixture.passBlock();
+		const later = `&fromBlock=${Number(event.block) + 1}`;
+		assert.deepEqual((await refundsOf(recipient, later)).refunds, []);
+		assert.deepEqual((await refundsOf(recipient, `&toBlock=${event.block}`)).refunds, [row]);
+	});
+
+	it("are asked for as docs/wallets.md has it", async () => {
+		const target = await refunded();
+		const wallet = new Wallet(target.user.account.keyHex);
+		const run = new Function(
+			"ethers",
+			"wallet",
+			"base",
+			`return (async () => {${snippetWithoutImports()}})()`,
+		);
+		const told = (await run(ethers, wallet, url)) as Refunds;
+		assert.deepEqual(
+			told.refunds.map(({ hash }) => hash),
+			[target.hash],
+		);
+	});
+
+	it("are told to nobody else, and each refusal says what was expected", async () => {
+		const target = await refunded();
+		const { account } = target.user;
+		const other = testAccount(7_002);
+		const end = soon();
+		const sign = (by: TestAccount, text: string) => createBodySigner(by.keyHex).sign(text);
+		const path = `/refunds/${account.address}`;
+		const text = `refunds of ${account.address} until ${end}`;
+		const own = sign(account, text);
+		const stale = soon(-2);
+		const long = soon(25 * HOUR_S);
+		const verifies = "X-Flashbots-Signature does not verify: mismatch: expected one over";
+		const cases: readonly (readonly [string, string | null, number, string])[] = [
+			[
+				path,
+				null,
+				401,
+				`expected ?until=<seconds since 1970> and X-Flashbots-Signature: <address>:<signature>, by personal_sign over the hex keccak256 of "refunds of ${account.address} until <until>"`,
+			],
+			[path, own, 401, "expected ?until=<seconds since 1970>"],
+			[
+				`${path}?until=${end}`,
+				sign(other, text),
+				403,
+				`expected a signature by ${account.address}; this one is by ${other.address}`,
+			],
+			[`${path}?until=${end}`, sign(account, account.address), 400, `${verifies} "${text}"`],
+			[`${path}?until=${Number(end) - 1}`, own, 400, verifies],
+			[`/refunds/${other.address}?until=${end}`, own, 400, verifies],
+			[`${path}?until=${end}`, "0x12", 400, "X-Flashbots-Signature does not verify: malformed"],
+			[
+				`${path}?until=${stale}`,
+				sign(account, `refunds of ${account.address} until ${stale}`),
+				401,
+				`until: the signature is over since ${stale}; it is `,
+			],
+			[
+				`${path}?until=${long}`,
+				sign(account, `refunds of ${account.address} until ${long}`),
+				400,
+				"until: expected seconds since 1970, at most 86400 from now; it is ",
+			],
+			[`${path}?until=tomorrow`, own, 400, "until: expected seconds since 1970"],
+			["/refunds/0x12", own, 400, "expected an address of 20 bytes as 0x hex"],
+			[`${path}?until=${end}&format=xml`, own, 400, "format: expected json or csv"],
+			[
+				`${path}?until=${end}&fromBlock=0x10`,
+				own,
+				400,
+				"fromBlock, toBlock: expected a block's number in decimal digits",
+			],
+			[`${path}?until=${end}&fromBlock=2&toBlock=1`, own, 400, "fromBlock: expected no block behind toBlock"],
+		];
+		for (const [asked, signature, status, error] of cases) {
+			const headers = signature === null ? {} : { "x-flashbots-signature": signature };
+			const answer = await fetch(`${url}${asked}`, { headers });
+			const body = (await answer.json()) as { error: string };
+			assert.equal(answer.status, status, `${asked}: ${body.error}`);
+			assert.ok(body.error.startsWith(error), `${body.error} begins with ${error}`);
+		}
+		const headers = { "x-flashbots-signature": own };
+		const capitals = `/refunds/0x${account.address.slice(2).toUpperCase()}?until=${end}`;
+		assert.equal((await fetch(`${url}${capitals}`, { headers })).status, 200);
+	});
+
+	it("that is pending is in no answer, and in no count, until it is mined", async () => {
+		const actor = await fixture.actor();
+		await fixture.submit("/fast", actor.sign({ nonce: 1 }));
+		const before = await totals();
+		const target = await bidOn();
+		assert.deepEqual((await refundsOf(target.user.account)).refunds, []);
+		await fixture.system.nextBlock();
+		const { paid } = await fixture.event(target, "refunded");
+		const sum = String(BigInt(before.refundedWei) + BigInt(String(paid)));
+		const now = await until("it is counted", async () => {
+			const all = await totals();
+			return all.refundedWei === sum && all;
+		});
+		assert.equal(now.transactions, before.transactions + 1, "the one that waits for another is not");
+	});
+});
+
+/** The block of the documents, with what it imports given. */
+function snippetWithoutImports(): string {
+	return snippet("docs/wallets.md", "const address = wallet.address").replace(
+		"console.log(await answer.json());",
+		"return answer.json();",
+	);
+}
+
+/** Two targets of new users, with backruns; the second one's refund goes to somebody else. */
+async function twoBids(value: bigint, which: number): Promise<void> {
+	for (const path of ["/fast", `/noreverts?refundRecipient=${RECIPIENTS[which]?.address}`])
+		await bidOn(path, value);
+	await fixture.system.nextBlock();
+}
+
+/** The last blocks go; in the new ones is what the old ones had, with the refunds or without them, or nothing. */
+async function reorganise(depth: number, again: "nothing" | "unpaid" | "whole"): Promise<void> {
+	const { chain, node } = fixture.system;
+	const head = await fixture.head();
+	const pairs: [string, number][] = [];
+	for (let number = head - depth + 1; number <= head; number += 1) {
+		for (const { hash, from } of (await fixture.block(number)).transactions) {
+			if (submitted.has(hash)) exposed.add(hash);
+			if (again === "nothing" || (again === "unpaid" && from === DEV_COINBASE)) continue;
+			const raw = await chain.rpc("eth_getRawTransactionByHash", [hash]);
+			pairs.push([String(raw), number - head + depth - 1]);
+		}
+	}
+	const release = node?.hold();
+	await chain.rpc("anvil_reorg", [depth, pairs]).finally(release);
+	await fixture.passBlock();
+}
+
+/** Waits until the relay tells of each address what the chain's blocks hold, and of all what they hold in all. */
+async function agrees(): Promise<void> {
+	const paid = await paidByBlocks();
+	const users = [...submitted.values()].map(({ target }) => target.user.account);
+	for (const account of [...users, ...RECIPIENTS]) {
+		const wanted = (paid.get(account.address) ?? []).map(({ block, wei }) => `${block} ${wei}`);
+		let told: Refunds | null = null;
+		await until(`the refunds of ${account.address}`, async () => {
+			told = await refundsOf(account);
+			const rows = told.refunds.filter((row) => row.recipient === account.address && row.paid !== "0");
+			const found = rows.map((row) => `${row.block} ${row.paid}`);
+			return found.sort().join() === wanted.sort().join();
+		}).catch((thrown: Error) => {
+			throw new Error(`${thrown.message}: ${wanted.join()} and not ${JSON.stringify(told)}`);
+		});
+	}
+	const sum = [...paid.values()].flat().reduce((all, { wei }) => all + wei, 0n);
+	let count = 0;
+	for (const [hash, { target }] of submitted)
+		if (!exposed.has(hash) && (await fixture.receipt(target))?.ok === true) count += 1;
+	let last: Totals | null = null;
+	await until("the totals", async () => {
+		last = await totals();
+		return last.refundedWei === String(sum) && last.transactions === count;
+	}).catch((thrown: Error) => {
+		throw new Error(`${thrown.message}: ${count} and ${sum}, and not ${JSON.stringify(last)}`);
+	});
+}
+
+const step = fc.oneof(
+	{
+		weight: 4,
+		arbitrary: fc.record({
+			kind: fc.constant("bids" as const),
+			value: fc.bigInt(1n, 10n ** 16n),
+			which: fc.nat(1),
+		}),
+	},
+	{
+		weight: 4,
+		arbitrary: fc.record({
+			kind: fc.constant("reorg" as const),
+			depth: fc.integer({ min: 1, max: 4 }),
+			again: fc.constantFrom("nothing" as const, "unpaid" as const, "whole" as const),
+		}),
+	},
+	{ weight: 1, arbitrary: fc.record({ kind: fc.constant("restart" as const) }) },
+	{ weight: 1, arbitrary: fc.record({ kind: fc.constant("final" as const) }) },
+);
+
+describe("over random reorganisations, restarts and the time after which a block is final", () => {
+	it("the refunds of each address, and the totals, are those of the chain's blocks", async () => {
+		const { since } = await totals();
+		await fc.assert(
+			fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 8 }), async (steps) => {
+				for (const one of steps) {
+					if (one.kind === "bids") await twoBids(one.value, one.which);
+					else if (one.kind === "reorg") await reorganise(one.depth, one.again);
+					else if (one.kind === "restart") await fixture.system.restart();
+					else await becomeFinal();
+					await agrees();
+				}
+				await becomeFinal();
+				await agrees();
+				await fixture.system.restart();
+				await agrees();
+				assert.equal((await totals()).since, since);
+			}),
+			{ numRuns: isEdge ? 1 : 3, endOnFailure: true },
+		);
+	});
+});
+
+describe("the totals", () => {
+	it("count what is in a block and did not revert, and the last day of it", async () => {
+		await becomeFinal();
+		const before = await until("the totals", async () => totals());
+		await refunded();
+		const tx = (await fixture.actor()).sign({ to: await fixture.placeCode(REVERTS) });
+		await fixture.submit("/nochecks", tx);
+		await fixture.waitUntilSent(tx);
+		await fixture.system.nextBlock();
+		await fixture.reaches(tx, "REVERTED");
+		const now = await until("the new ones", async () => {
+			const all = await totals();
+			return all.transactions > before.transactions && all;
+		});
+		assert.equal(now.transactions, before.transactions + 1);
+		assert.deepEqual(now.lastDay, { transactions: now.transactions, refundedWei: now.refundedWei });
+		assert.equal(now.since, before.since);
+	});
+});
+
+describe("through boost", () => {
+	it("refunds and totals are the relay's, and 503 while that is out", async (t) => {
+		const whole = await startBoostFixture({ system: { env: { TRUST_PROXY: "1" } } });
+		t.after(() => whole.stop());
+		await prepareBidding(whole.system);
+		const auction = new AuctionFixture(whole.system);
+		const target = await auction.target();
+		await auction.offerOut(target, 10n ** 16n);
+		await whole.system.nextBlock();
+		await auction.event(target, "refunded");
+		const { account } = target.user;
+		const [relay, boost] = [whole.system.client.url, whole.boost.url];
+		const told = (await (await get(account, "", { base: boost })).json()) as Refunds;
+		assert.deepEqual(told, await (await get(account, "", { base: relay })).json());
+		assert.deepEqual(
+			told.refunds.map(({ hash }) => hash),
+			[target.hash],
+		);
+		const csv = await get(account, "&format=csv", { base: boost });
+		assert.match(csv.headers.get("content-disposition") ?? "", /^attachment; filename="refunds-0x/);
+		assert.equal(readCsv(await csv.text())[1]?.[2], target.hash);
+		assert.equal((await totals(boost)).transactions, 1);
+		const strange = await fetch(`${boost}/refunds/${account.address}?until=${soon()}`);
+		assert.equal(strange.status, 401);
+		await whole.fails();
+		for (const answer of [await get(account, "", { base: boost }), await fetch(`${boost}/totals`)]) {
+			const { error } = (await answer.json()) as { error: string };
+			assert.deepEqual([answer.status, error], [503, "no relay available: the relay is out"]);
+		}
+	});
+});
+
+const OWN_RELAYS = isEdge && "its relays are an edge and a core anyhow";
+
+describe("when the core of several relays is killed", { skip: OWN_RELAYS }, () => {
+	it("the next one tells the same refunds and totals, those that are final and those that are not", async (t) => {
+		const system = await startProcessSystem({ env: { TRUST_PROXY: "1" } });
+		t.after(() => system.stop());
+		await prepareBidding(system);
+		const database = await postgres.newDatabase();
+		const start = async () => {
+			const port = await freePort();
+			const base = `http://127.0.0.1:${port}`;
+			const env = { PORT: String(port), INTERNAL_URL: base, DATABASE_URL: database };
+			const relay = system.launch(env);
+			await until("it is ready", async () => (await readyStatus(base)) === 200);
+			return { base, relay, client: new RelayClient(base) };
+		};
+		const core = await start();
+		const edge = await start();
+		// The fixture uses no more of a relay than its client.
+		const auction = new AuctionFixture({
+			...system,
+			client: edge.client,
+			seesHead: (number: number) => seesHead(core.client, number),
+		} as unknown as TestSystem);
+		const recipient = testAccount(7_201);
+		const mine = async () => {
+			const target = await auction.target(`/fast?refundRecipient=${recipient.address}`);
+			await auction.offerOut(target, 10n ** 16n);
+			await system.builder.buildBlock();
+			await auction.event(target, "refunded");
+		};
+		await mine();
+		for (let left = WATCH_BLOCKS; left > 0; left -= 1) await auction.passBlock();
+		await mine();
+		const [refunds, sums] = [await get(recipient, "", edge), await totals(edge.base)];
+		const told = (await refunds.json()) as Refunds;
+		assert.equal(told.refunds.length, 2);
+		assert.equal(String(await auction.balance(recipient.address)), told.paid);
+		assert.deepEqual([sums.transactions, sums.refundedWei], [2, told.paid]);
+		await core.relay.kill();
+		await until("the edge is the core", async () => {
+			const info = (await (await fetch(`${edge.base}/info`)).json()) as { role: string };
+			return info.role === "core";
+		});
+		// What the killed one had not written of its last block is read from the chain again.
+		const again = async () => [await (await get(recipient, "", edge)).json(), await totals(edge.base)];
+		await until("all is there again", async () => isDeepStrictEqual(await again(), [told, sums]));
+	});
+});

@@ -1,0 +1,208 @@
+// Tests the table of refunds and the totals on both engines: parts of long lists, what is final beside what may still leave the
+// chain, writes that fail or are repeated, and a restart.
+
+import assert from "node:assert/strict";
+import { after, describe, it, test } from "node:test";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import { refundRowOf } from "../../../../relay/domain/refundRow.ts";
+import { TransactionDisk } from "../../../../relay/transactions/disk.ts";
+import { NonceTurns } from "../../../../relay/transactions/nonceTurns.ts";
+import { Pool } from "../../../../relay/transactions/pool.ts";
+import { RecordKeeper } from "../../../../relay/transactions/recordKeeper.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
+import { PAGE_ROWS, RefundTable } from "../../../../relay/transactions/refundTable.ts";
+import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { StorePlaces } from "../../../support/storeEngines.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
+import { FakeDisk } from "../fakeDisk.ts";
+
+const HOUR_MS = 3_600_000;
+const BEGIN = 480_000 * HOUR_MS;
+const RECIPIENT = `0x${"fe".repeat(20)}`;
+const OTHER = `0x${"fd".repeat(20)}`;
+const NONE = { transactions: 0, refunded: 0n };
+const places = new StorePlaces();
+after(() => places.remove());
+
+/** The record of a transaction with nonce `nonce` in `block`, for which `paid` wei were paid; seen `at`, in ms. */
+function mined(nonce: number, block: number, { paid = 1n, recipient = RECIPIENT, at = BEGIN } = {}) {
+	const record = newRecord(privateTransaction({ nonce, by: testAccount(1) }));
+	const events: TxEvent[] = [
+		{ type: "included", at, block, blockHash: `0x${block.toString(16)}`, index: 0, reverted: false },
+		{
+			...{ type: "refunded", at, block, bundle: "0x1", backrun: "0x2", bid: "3", brought: "3", cost: "0" },
+			...{ owed: "2", paid: String(paid), payer: OTHER, recipient },
+		},
+	];
+	for (const event of events) assert.ok(fold(record, event));
+	return record;
+}
+
+/** A table whose records in memory are `live`. */
+async function tableOn(kv: KeyValueStore, live: readonly TransactionRecord[] = [], now = BEGIN) {
+	const table = new RefundTable({ kv, records: { mined: () => live } });
+	return { table, mark: await table.load(now) };
+}
+
+async function archive(kv: KeyValueStore, table: RefundTable, records: readonly TransactionRecord[]) {
+	const { changes, done } = table.settling(records);
+	await kv.write(changes);
+	done();
+}
+
+async function allOf(table: RefundTable, address: string) {
+	const parts: (readonly number[])[] = [];
+	let toBlock: number | undefined;
+	for (;;) {
+		const { rows, nextToBlock } = await table.refundsOf(address, 0, toBlock);
+		parts.push(rows.map(({ block }) => block));
+		if (nextToBlock === null) return parts;
+		toBlock = nextToBlock;
+	}
+}
+
+for (const engine of places.engines) {
+	describe(`on ${engine.name}`, () => {
+		it("a list of two thousand comes in parts of whole blocks, the latest first, each refund once", async (t) => {
+			const kv = await engine.open(await engine.newPlace());
+			t.after(() => kv.close());
+			const blockOf = (i: number): number => 100 + Math.floor(i / 3);
+			const records = Array.from({ length: 2_100 }, (_, i) => mined(i, blockOf(i)));
+			// The last ones may still leave the chain; and one that is final is late to be forgotten in memory.
+			const live = [...records.slice(2_000), ...records.slice(5, 6)];
+			const { table } = await tableOn(kv, live);
+			await archive(kv, table, records.slice(0, 2_000));
+			const parts = await allOf(table, RECIPIENT);
+			assert.deepEqual(
+				parts.map(({ length }) => length),
+				[1_002, 1_002, 96],
+			);
+			const blocks = records.map((_, i) => blockOf(i)).reverse();
+			assert.deepEqual(parts.flat(), blocks);
+			assert.deepEqual((await allOf(table, testAccount(1).address)).flat(), blocks, "and its sender's");
+			assert.deepEqual(await allOf(table, OTHER), [[]], "who paid is told nothing");
+			const [from, to] = [200, 202];
+			const { rows, nextToBlock } = await table.refundsOf(RECIPIENT, from, to);
+			assert.deepEqual([rows.length, nextToBlock], [9, null]);
+			assert.deepEqual([...new Set(rows.map(({ block }) => block))], [202, 201, 200]);
+		});
+
+		it("a part that is just full is the last one", async (t) => {
+			const kv = await engine.open(await engine.newPlace());
+			t.after(() => kv.close());
+			const { table } = await tableOn(kv);
+			await archive(
+				kv,
+				table,
+				Array.from({ length: PAGE_ROWS }, (_, i) => mined(i, i)),
+			);
+			const { rows, nextToBlock } = await table.refundsOf(RECIPIENT);
+			assert.deepEqual([rows.length, nextToBlock], [PAGE_ROWS, null]);
+		});
+
+		it("rows and totals are the same after a restart, and since is when it began", async (t) => {
+			const kv = await engine.open(await engine.newPlace());
+			t.after(() => kv.close());
+			const record = mined(0, 9, { paid: 5n, recipient: OTHER });
+			const first = await tableOn(kv);
+			await kv.write(first.mark);
+			await archive(kv, first.table, [record]);
+			const again = await tableOn(kv, [], BEGIN + HOUR_MS);
+			assert.deepEqual(again.mark, []);
+			assert.deepEqual(await again.table.refundsOf(OTHER), {
+				rows: [refundRowOf(record)],
+				nextToBlock: null,
+			});
+			const sums = { transactions: 1, refunded: 5n };
+			assert.deepEqual(again.table.totals(BEGIN), { since: BEGIN, ...sums, lastDay: sums });
+			assert.equal(again.table.since, BEGIN);
+		});
+	});
+}
+
+test("the last day goes by full hours; what is older stays in the sum", async () => {
+	const kv = new FakeDisk();
+	const live = mined(3, 30, { paid: 4n, at: BEGIN + 25 * HOUR_MS });
+	const { table } = await tableOn(kv, [live]);
+	const ages = [mined(0, 1, { at: BEGIN + HOUR_MS - 1 }), mined(1, 2, { paid: 2n, at: BEGIN + HOUR_MS })];
+	await archive(kv, table, ages);
+	const day = (hours: number) => table.totals(BEGIN + hours * HOUR_MS).lastDay;
+	assert.deepEqual(day(24.5), { transactions: 2, refunded: 3n }, "what is to come is not of it");
+	assert.deepEqual(day(25), { transactions: 2, refunded: 6n });
+	assert.deepEqual(day(26), { transactions: 1, refunded: 4n });
+	assert.deepEqual(day(50), NONE);
+	const { transactions, refunded } = table.totals(BEGIN + 50 * HOUR_MS);
+	assert.deepEqual({ transactions, refunded }, { transactions: 3, refunded: 7n });
+});
+
+test("what could not be written counts once when it is written with more", async () => {
+	const kv = new FakeDisk();
+	const [one, other] = [mined(0, 1, { paid: 3n }), mined(1, 2, { paid: 4n })];
+	const live = [one, other];
+	const { table } = await tableOn(kv, live);
+	const { changes } = table.settling([one]);
+	// It came to the disk, but nobody was told so.
+	await kv.write(changes);
+	await archive(kv, table, [one, other]);
+	live.length = 0;
+	assert.equal(table.totals(BEGIN).refunded, 7n);
+	assert.equal((await tableOn(kv)).table.totals(BEGIN).refunded, 7n);
+	assert.equal((await table.refundsOf(RECIPIENT)).rows.length, 2);
+});
+
+test("a record that somebody works on while it is archived, and is archived again, counts once", async () => {
+	const kv = new FakeDisk();
+	const [clock, log, turns] = [new ManualClock(), silentLogger, new NonceTurns()];
+	const records = new TransactionRecords({ log });
+	const disk = new TransactionDisk({ kv, log });
+	const refunds = new RefundTable({ kv, records });
+	const keeper = new RecordKeeper({
+		...{ records, disk, refunds, turns, clock, pool: new Pool({ maxBytes: 1_000 }) },
+		timeToStore: () => BEGIN,
+		background: { run: () => {} },
+	});
+	const transaction = privateTransaction({ nonce: 0, by: testAccount(1) });
+	const record = mined(0, 1, { paid: 3n });
+	records.add({ transaction, record });
+	assert.deepEqual([...records.mined()], [record]);
+	kv.hold = true;
+	const archiving = keeper.archive([{ transaction, record }], () => true);
+	let release = () => {};
+	const work = turns.exclusively(
+		{ from: record.from, nonce: record.nonce },
+		() => new Promise<void>((resolve) => (release = resolve)),
+	);
+	kv.hold = false;
+	kv.finish(true);
+	await archiving;
+	assert.equal(records.size, 1);
+	assert.deepEqual(refunds.totals(BEGIN).refunded, 3n);
+	release();
+	await work;
+	await keeper.archive([{ transaction, record }], () => true);
+	assert.deepEqual([records.size, [...records.mined()]], [0, []]);
+	assert.equal(refunds.totals(BEGIN).refunded, 3n);
+	assert.equal((await refunds.refundsOf(RECIPIENT)).rows.length, 1);
+});
+
+test("a damaged entry is refused by its key", async () => {
+	const kv = new FakeDisk();
+	kv.map.set("h/000000480000", Buffer.from("{"));
+	await assert.rejects(tableOn(kv), /the store's entry h\/000000480000 can't be read/);
+});
+
+test("a record is among the mined ones as long as it is in a block", () => {
+	const records = new TransactionRecords({ log: silentLogger });
+	const record = mined(0, 1);
+	records.add({ transaction: privateTransaction({ nonce: 0, by: testAccount(1) }), record });
+	const included = record.events[0];
+	assert.ok(included);
+	assert.deepEqual([...records.mined()], [record]);
+	records.emit(record.hash, { type: "reorged", at: BEGIN, block: 1 });
+	assert.deepEqual([...records.mined()], []);
+	records.emit(record.hash, included);
+	assert.deepEqual([...records.mined()], [record]);
+});
