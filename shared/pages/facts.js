@@ -77,7 +77,7 @@ function drawState(record, { life, journal, by, earlier }) {
 function carriedText(journal, by) {
 	const has = HOLDERS.includes(journal?.fallback ?? "");
 	if (by === "fallback") {
-		return "Our relay does not know it or is out: the fallback, another private relay, tells this.";
+		return "The relay is out: the fallback, another private relay, knows it, and tells this.";
 	}
 	if (by === "journal" && has) {
 		return "The fallback, another private relay, carries it: its builders and its rules hold. Our searchers are not shown it there, so no refund of ours comes of it.";
@@ -106,7 +106,7 @@ function visible({ shared, exposed, stage }, { life, journal, by }) {
 	if (exposed) add("Everybody", "everything, since it was in a block that is gone");
 	const names = [...builders(life)].join(", ");
 	if (names !== "") add(`Builders (${names})`, "everything, so that they can put it into a block");
-	else if (stage === "BROADCAST") add("Builders", "everything; which ones have it is not told yet");
+	else if (stage === "BROADCAST") add("Builders", "everything; which ones have it is not told");
 	if (shared) {
 		add(
 			"Searchers",

@@ -5,6 +5,7 @@ import { after, before, it } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
+import { RelayClient } from "../../support/relayClient.ts";
 
 let browser: Browser;
 let fixture: BoostFixture;
@@ -91,6 +92,24 @@ it("the relay that takes over again tells its own life, and that the fallback ha
 	await isSoundInAnOutage(opened);
 	await opened.close();
 	await fixture.recovers();
+});
+
+it("what the fallback alone knows is said to be told by it", async () => {
+	const { users, boost } = fixture;
+	await fixture.recovers();
+	const actor = await users.actor();
+	await users.passBlock();
+	await fixture.fails();
+	const tx = actor.sign();
+	await new RelayClient(fixture.fallbackUrl).send(tx.raw, "/fast");
+	const opened = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
+	const { page } = opened;
+	await page
+		.getByText("The relay is out: the fallback, another private relay, knows it, and tells this.")
+		.waitFor();
+	await page.getByText("The fallback, another private relay, and its builders: everything").waitFor();
+	await isSoundInAnOutage(opened);
+	await opened.close();
 });
 
 it("when all is out the home page says that nothing can be sent, and no age stands still", async () => {

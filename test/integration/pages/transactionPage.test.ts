@@ -6,6 +6,7 @@ import { after, before, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser, Page } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
+import { EMITTER } from "../../support/biddingFixture.ts";
 import { fits, isSound, LOOKS, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { GWEI } from "../../support/relayFixture.ts";
@@ -161,6 +162,22 @@ it("bids are counted while they come; the refund stands out, and what is public 
 		await fits(seen, `transaction-${look}`);
 		await seen.close();
 	}
+});
+
+it("which builders have a shared one behind a hidden one is not told", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const hidden = actor.sign();
+	await fixture.submit("/fullprivacy", hidden);
+	const shared = actor.sign({ nonce: 1, to: EMITTER });
+	await fixture.submit("/maxbackruns", shared);
+	await fixture.open(shared);
+	const opened = await open(shared.hash);
+	const seen = opened.page.locator("#visible");
+	await seen.getByText("Searchers: sender, recipient, amount and call data").waitFor();
+	await seen.getByText("Builders: everything; which ones have it is not told", { exact: true }).waitFor();
+	await isSound(opened);
+	await opened.close();
 });
 
 it("one that was replaced leads to what replaced it, and that leads back for who came from there", async () => {
