@@ -112,7 +112,7 @@ function coreComponents(parts: CoreParts, { background }: EdgeParts, log: Logger
 			name: "pool",
 			async start() {
 				await transactions.load();
-				await market.ledger.load();
+				await market.load();
 				log.info("pending transactions restored", { count: transactions.pool.size });
 			},
 			async stop() {

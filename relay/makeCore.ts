@@ -32,6 +32,7 @@ import { readBehind } from "./ingress/ownReads.ts";
 import { createReceiptWaits } from "./ingress/receiptWaits.ts";
 import { recordRoutes } from "./ingress/routes.ts";
 import { createTopics } from "./ingress/topics.ts";
+import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
@@ -139,7 +140,7 @@ export async function makeCore(
 			bidding: () => abilities.bidding,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
-			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
+			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS, figures: FIGURES_LIMITS },
 		},
 		{
 			transactions,
@@ -243,6 +244,7 @@ export async function makeCore(
 		statusView: statusReport,
 		receipts,
 		market,
+		bundles: market,
 		sharedTransaction: (hash) => market.simulation.shared(hash),
 		readBehind: readBehind({
 			known: transactions,

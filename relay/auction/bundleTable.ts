@@ -5,7 +5,7 @@ import type { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { Shares } from "../../shared/shares/shares.ts";
-import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleDelivery, BundleRecord, BundleStage } from "../domain/bundleStatus.ts";
 import { bundleTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
 
@@ -20,6 +20,8 @@ export interface BundleEntry {
 	readonly owner: string;
 	/** Null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;
+	/** When it came, in ms since the epoch. */
+	readonly receivedAt: number;
 	/** Set when its owner withdrew it before it was accepted. */
 	withdrawn: Withdrawal | null;
 	/** Aborted when it is withdrawn. */
@@ -29,13 +31,18 @@ export interface BundleEntry {
 }
 
 /** What may change of a bundle in one block. */
-export type BlockChange = Partial<Omit<BundleBlockStatus, "block" | "at" | "deliveries">>;
+export type BlockChange = Partial<
+	Pick<BundleBlockStatus, "stage" | "reason" | "bid" | "winner" | "paid" | "blockHash">
+>;
 
 /** The fields of a record that are known when the bundle is accepted. */
 export type NewBundle = Pick<
 	BundleRecord,
-	"owner" | "hash" | "bidder" | "target" | "firstBlock" | "lastBlock"
->;
+	"owner" | "client" | "hash" | "bidder" | "target" | "receivedAt" | "firstBlock" | "lastBlock"
+> & {
+	/** Whether its simulation has ended. */
+	readonly isSimulated: boolean;
+};
 
 export interface BundleTableOptions {
 	/** Most records, in all and of one client; the least recently changed one is evicted first. */
@@ -48,12 +55,16 @@ export interface BundleTableDependencies {
 	readonly publisher: Publisher;
 	/** How a change is shown to subscribers. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus) => unknown;
+	/** Told of each bundle in a block as it stands (1), and before that changes (-1). */
+	readonly count: (record: BundleRecord, status: BundleBlockStatus, by: 1 | -1) => void;
 }
 
 export const TABLE_LIMITS: BundleTableOptions = { maxRecords: 40_000, maxPerClient: 5_000 };
 
 /** Deliveries kept of one bundle: a bid may be sent to the same builder many times. */
 const MAX_DELIVERIES = 100;
+/** In which builders are to have it. */
+const WITH_BUILDERS: ReadonlySet<BundleStage> = new Set(["BEST", "RUNNER_UP", "SENT"]);
 /** Blocks kept of one bundle; a bundle that is submitted again and again loses its oldest ones. */
 const MAX_BLOCKS = 64;
 
@@ -63,12 +74,14 @@ export class BundleTable {
 	/** By owner and uuid, in the order of arrival. */
 	readonly #entries = new Map<string, BundleEntry[]>();
 	readonly #shares: Shares;
-	readonly #records: LRUCache<string, { readonly client: string; readonly record: BundleRecord }>;
+	readonly #records: LRUCache<string, BundleRecord>;
+	/** The same by owner and hash, in the order of arrival. */
+	readonly #byOwner = new Map<string, Map<string, BundleRecord>>();
 
 	constructor(options: BundleTableOptions, dependencies: BundleTableDependencies) {
 		this.#deps = dependencies;
 		this.#shares = new Shares({ total: options.maxRecords, perClient: options.maxPerClient });
-		this.#records = recentlyUsed(options.maxRecords, ({ client }) => this.#shares.release(client, 1));
+		this.#records = recentlyUsed(options.maxRecords, (record) => this.#forgotten(record));
 	}
 
 	/** Registers an arriving bundle. {@link freeUuid} must be called when it ends. */
@@ -77,6 +90,7 @@ export class BundleTable {
 			kind,
 			owner,
 			uuid,
+			receivedAt: this.#deps.clock.now(),
 			withdrawn: null,
 			stop: new AbortController(),
 			end: null,
@@ -118,38 +132,56 @@ export class BundleTable {
 
 	/** The bundle that `owner` sent, or null. */
 	bundle(owner: string, hash: string): BundleRecord | null {
-		return this.#records.get(keyOf(owner, hash))?.record ?? null;
+		return this.#records.get(keyOf(owner, hash)) ?? null;
 	}
 
-	/** The record of a bundle that `client` sent: a new one, or the existing one with its range extended. */
-	open(bundle: NewBundle, client: string): BundleRecord {
-		const key = keyOf(bundle.owner, bundle.hash);
-		const known = this.#records.get(key)?.record;
+	/**
+	 * At most `limit` bundles of `owner`, the last to arrive first; where `before` is given those that arrived before the one with
+	 * that hash. Null if that one is not known.
+	 */
+	bundles(owner: string, limit: number, before: string | null): readonly BundleRecord[] | null {
+		const own = [...(this.#byOwner.get(owner)?.values() ?? [])].reverse();
+		const start = before === null ? 0 : own.findIndex(({ hash }) => hash === before) + 1;
+		return before !== null && start === 0 ? null : own.slice(start, start + limit);
+	}
+
+	/** The record of an accepted bundle: a new one, or the existing one with its range extended. */
+	open({ isSimulated, ...bundle }: NewBundle): BundleRecord {
+		const { owner, client, hash } = bundle;
+		const key = keyOf(owner, hash);
+		const simulatedAt = isSimulated ? this.#deps.clock.now() : null;
+		const known = this.#records.get(key);
 		if (known !== undefined) {
 			known.firstBlock = Math.min(known.firstBlock, bundle.firstBlock);
 			known.lastBlock = Math.max(known.lastBlock, bundle.lastBlock);
+			known.simulatedAt ??= simulatedAt;
 			return known;
 		}
-		const record = { ...bundle, receivedAt: this.#deps.clock.now(), blocks: [] };
+		const record: BundleRecord = { ...bundle, simulatedAt, blocks: [] };
 		if (this.#shares.exceeded(client, 1) === "client") this.#forgetOneOf(client);
-		this.#records.set(key, { client, record });
+		this.#records.set(key, record);
+		this.#byOwner.set(owner, (this.#byOwner.get(owner) ?? new Map()).set(hash, record));
 		this.#shares.takeAnyway(client, 1);
 		return record;
 	}
 
 	/** Changes the status in `block`; publishes it only if something differs. */
 	change(record: BundleRecord, block: number, change: BlockChange): void {
+		const { clock, count } = this.#deps;
 		const known = record.blocks.some((status) => status.block === block);
-		const status = statusOf(record, block, this.#deps.clock.now());
+		const status = this.#statusOf(record, block);
 		const names = Object.keys(change) as (keyof BlockChange)[];
 		if (known && names.every((name) => status[name] === change[name])) return;
-		Object.assign(status, change, { at: this.#deps.clock.now() });
+		count(record, status, -1);
+		Object.assign(status, change, { at: clock.now() });
+		if (WITH_BUILDERS.has(status.stage)) status.placed = true;
+		count(record, status, 1);
 		this.#publish(record, status);
 	}
 
 	/** Adds a builder's response. */
 	delivered(record: BundleRecord, block: number, delivery: BundleDelivery): void {
-		const status = statusOf(record, block, this.#deps.clock.now());
+		const status = this.#statusOf(record, block);
 		status.deliveries.push(delivery);
 		const kept = record.blocks.reduce((sum, one) => sum + one.deliveries.length, 0);
 		if (kept > MAX_DELIVERIES) record.blocks.find((one) => one.deliveries.length > 0)?.deliveries.shift();
@@ -166,6 +198,38 @@ export class BundleTable {
 			this.#records.delete(key);
 			return;
 		}
+	}
+
+	#forgotten({ owner, hash, client }: BundleRecord): void {
+		this.#shares.release(client, 1);
+		const own = this.#byOwner.get(owner);
+		own?.delete(hash);
+		if (own?.size === 0) this.#byOwner.delete(owner);
+	}
+
+	/** The status in `block`, made if there is none. */
+	#statusOf(record: BundleRecord, block: number): BundleBlockStatus {
+		const known = statusIn(record, block);
+		if (known !== undefined) return known;
+		const now = this.#deps.clock.now();
+		const status: BundleBlockStatus = {
+			block,
+			stage: "ACCEPTED",
+			reason: null,
+			bid: null,
+			winner: null,
+			paid: null,
+			placed: false,
+			blockHash: null,
+			since: now,
+			at: now,
+			deliveries: [],
+		};
+		record.blocks.push(status);
+		record.blocks.sort((a, b) => a.block - b.block);
+		if (record.blocks.length > MAX_BLOCKS) record.blocks.shift();
+		this.#deps.count(record, status, 1);
+		return status;
 	}
 
 	#publish(record: BundleRecord, status: BundleBlockStatus): void {
@@ -191,25 +255,4 @@ function endOf(entry: BundleEntry, how: Withdrawal, by: BundleKind | null): void
 
 function keyOf(owner: string, hash: string): string {
 	return `${owner} ${hash}`;
-}
-
-/** The status in `block`, created at `now` (ms) if there is none. */
-function statusOf(record: BundleRecord, block: number, now: number): BundleBlockStatus {
-	const known = statusIn(record, block);
-	if (known !== undefined) return known;
-	const status: BundleBlockStatus = {
-		block,
-		stage: "ACCEPTED",
-		reason: null,
-		bid: null,
-		winner: null,
-		paid: null,
-		blockHash: null,
-		at: now,
-		deliveries: [],
-	};
-	record.blocks.push(status);
-	record.blocks.sort((a, b) => a.block - b.block);
-	if (record.blocks.length > MAX_BLOCKS) record.blocks.shift();
-	return status;
 }

@@ -73,8 +73,12 @@ export interface BundleBlockStatus {
 	winner: Winner | null;
 	/** Wei actually paid by transfers; null until it was read from the chain. */
 	paid: bigint | null;
+	/** Whether builders were to have it at some time. */
+	placed: boolean;
 	/** The block that contains it, or null. */
 	blockHash: string | null;
+	/** When it was made, in ms since the epoch. */
+	readonly since: number;
 	/** When it last changed, in ms since the epoch. */
 	at: number;
 	readonly deliveries: BundleDelivery[];
@@ -120,12 +124,17 @@ export interface Standing {
 /** The status record of an owner's bundle. */
 export interface BundleRecord {
 	readonly owner: string;
+	/** The network by which the number of bundles is limited, whoever has signed them. */
+	readonly client: string;
 	readonly hash: string;
 	/** Null for a plain bundle. */
 	readonly bidder: Bidder | null;
 	/** Null for a plain bundle. */
 	readonly target: string | null;
+	/** When it came, in ms since the epoch. */
 	readonly receivedAt: number;
+	/** When its first simulation had ended; null if it was withdrawn before. */
+	simulatedAt: number | null;
 	firstBlock: number;
 	lastBlock: number;
 	/** In block order. */

@@ -1,11 +1,12 @@
-// `GET /bundle/{hash}`: a bundle's status, for the client that sent it. Others get the same answer as for an unknown hash. Wei
-// are decimal strings, times ISO 8601.
+// What the client that sent a bundle sees of it: `GET /bundle/{hash}`, where others get the same answer as for an unknown hash, the
+// news of subscribers, a row of its list, and its figures by day. Wei are decimal strings, times ISO 8601.
 
 import type { VerifySignature } from "../../shared/client.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import { type DayFigures, dayText } from "../domain/searcherFigures.ts";
 import type { SearcherMarket } from "../market/market.ts";
 import { bundleOwner } from "./bundleRequests.ts";
 
@@ -66,6 +67,22 @@ export function bundleBlockView(
 	};
 }
 
+/** A bundle in the last of its blocks so far, as a row of its owner's list. */
+export function bundleRow(record: BundleRecord): unknown {
+	const last = record.blocks.at(-1);
+	return {
+		bundleHash: record.hash,
+		target: record.target,
+		receivedAt: isoTime(record.receivedAt),
+		...(last === undefined ? {} : stageFields(last)),
+	};
+}
+
+/** One day of an owner's figures. */
+export function dayView({ day, paid, lost, ...counts }: DayFigures): unknown {
+	return { day: dayText(day), ...counts, paid: `${paid}`, lost };
+}
+
 /** The bidder's standing; absent if it stands like everybody else. */
 function standingFields(standing: Standing | null) {
 	if (standing === null) return {};
@@ -83,6 +100,20 @@ function outbidBy({ bid, winner }: BundleBlockStatus): bigint | null {
 }
 
 function blockFields(status: BundleBlockStatus) {
+	return {
+		...stageFields(status),
+		builders: status.deliveries.map(({ builder, kind, answer, ms, at }) => ({
+			builder,
+			kind,
+			answer,
+			ms,
+			at: isoTime(at),
+		})),
+	};
+}
+
+/** What is known of it without the builders' answers. */
+function stageFields(status: BundleBlockStatus) {
 	const { winner } = status;
 	return {
 		blockNumber: status.block,
@@ -94,13 +125,6 @@ function blockFields(status: BundleBlockStatus) {
 		outbidBy: outbidBy(status)?.toString() ?? null,
 		blockHash: status.blockHash,
 		at: isoTime(status.at),
-		builders: status.deliveries.map(({ builder, kind, answer, ms, at }) => ({
-			builder,
-			kind,
-			answer,
-			ms,
-			at: isoTime(at),
-		})),
 	};
 }
 

@@ -35,6 +35,8 @@ export interface CoreNeeds {
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly market: Pick<SearcherMarket, "bid" | "submit" | "cancel">;
+	/** What searchers see of their own. */
+	readonly bundles: Pick<SearcherMarket, "bundle" | "bundles" | "standing" | "figuresOf" | "isProven">;
 	/** The pending transaction with this hash if it is shared with searchers, else null. */
 	readonly sharedTransaction: (hash: string) => DecodedTransaction | null;
 	/** Answers a read behind the client's own pending transactions; null if it has none, or the node must answer alone. */

@@ -177,7 +177,8 @@ export class Bidding {
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
 		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
-		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
+		const about = { owner, client: network, hash, bidder, target, receivedAt: entry.receivedAt };
+		const record = table.open({ ...about, firstBlock, lastBlock, isSimulated: true });
 		const found = { lastCheck: { basis, result: "passed" } as const, refundIsToNew, ...worth };
 		const terms = { entry, builders, firstBlock, lastBlock, ...found };
 		if (twin !== undefined) {
@@ -208,12 +209,21 @@ export class Bidding {
 
 	/** The outcome of a bid that was replaced or cancelled before it was accepted. A live identical bid keeps its status. */
 	#withdrawnOutcome(one: Considered, how: Withdrawal, bid: bigint | null): BundleOutcome {
-		const { request, bidder, backrun, range } = one;
+		const { request, entry, bidder, backrun, range } = one;
 		const { owner, network, target } = request;
 		const hash = bundleHash([target, backrun.hash]);
 		if (this.#twins(one).length > 0) return { outcome: "accepted", hash };
-		const blocks = { firstBlock: range.first, lastBlock: range.last };
-		const record = this.#parts.table.open({ owner, hash, bidder, target, ...blocks }, network);
+		const record = this.#parts.table.open({
+			owner,
+			client: network,
+			hash,
+			bidder,
+			target,
+			receivedAt: entry.receivedAt,
+			firstBlock: range.first,
+			lastBlock: range.last,
+			isSimulated: bid !== null,
+		});
 		this.#parts.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}

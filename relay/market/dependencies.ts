@@ -18,6 +18,7 @@ import type { Accounts, Publisher, Simulations } from "../domain/ports.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
 import type { PaymentReader } from "../inclusion/payments.ts";
 import type { Transactions } from "../transactions/transactions.ts";
+import type { FiguresOptions } from "./figures.ts";
 
 export interface MarketOptions {
 	readonly rules: ChainRules;
@@ -31,6 +32,7 @@ export interface MarketOptions {
 	readonly limits: {
 		readonly bids: BidsOptions;
 		readonly table: BundleTableOptions;
+		readonly figures: FiguresOptions;
 		readonly plain: PlainLimits;
 	};
 }
@@ -49,7 +51,7 @@ export interface MarketDependencies {
 	readonly payments: PaymentReader;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly publisher: Publisher;
-	/** Keeps what bidders have paid. */
+	/** Keeps what bidders have paid, and searchers' figures. */
 	readonly kv: KeyValueStore;
 	/** How subscribers see a bundle. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;

@@ -131,12 +131,19 @@ export class PaymentLedger {
 	/** How many parties are barred, and how many senders are proven now. */
 	get counts(): { readonly barred: number; readonly proven: number } {
 		const parties = [...this.#byParty.keys()];
-		const isProven = (party: string) =>
-			this.#paymentsOf(party).some(({ bidder }) => this.provenUpTo(bidder) > 0n);
 		return {
 			barred: parties.filter((party) => this.#account(party).bar !== null).length,
-			proven: parties.filter((party) => party.startsWith("sender ") && isProven(party)).length,
+			proven: parties.filter((party) => party.startsWith("sender ") && this.#isProven(party)).length,
 		};
+	}
+
+	/** Whether a sender is proven now by what this owner has brought. */
+	isProven(owner: string): boolean {
+		return this.#isProven(`owner ${owner}`);
+	}
+
+	#isProven(party: string): boolean {
+		return this.#paymentsOf(party).some(({ bidder }) => this.provenUpTo(bidder) > 0n);
 	}
 
 	/** A bid of this value had a place for `block`. */

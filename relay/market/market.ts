@@ -10,11 +10,13 @@ import type { BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/record.ts";
+import type { DayFigures } from "../domain/searcherFigures.ts";
 import type { SenderTransactions } from "../transactions/pool.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { Bidding } from "./bidding.ts";
 import { BundleSimulation } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions } from "./dependencies.ts";
+import { SearcherFigures } from "./figures.ts";
 import { PaymentLedger } from "./ledger.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
@@ -25,6 +27,7 @@ export class SearcherMarket {
 	readonly refundingBuilders: readonly string[];
 	readonly bids: Bids;
 	readonly ledger: PaymentLedger;
+	readonly figures: SearcherFigures;
 	readonly table: BundleTable;
 	readonly simulation: BundleSimulation;
 	readonly auctioneer: Auctioneer;
@@ -44,10 +47,12 @@ export class SearcherMarket {
 		this.#canSimulate = options.bidding;
 		this.bids = new Bids(options.limits.bids);
 		this.ledger = new PaymentLedger(dependencies);
+		this.figures = new SearcherFigures(options.limits.figures, dependencies);
 		this.table = new BundleTable(options.limits.table, {
 			clock,
 			publisher,
 			view: (record, status) => view(record, status, this.standing(record)),
+			count: (record, status, by) => this.figures.count(record, status, by),
 		});
 		this.simulation = new BundleSimulation(options, dependencies);
 		const { refundingBuilders, bids, table, ledger, simulation } = this;
@@ -90,6 +95,27 @@ export class SearcherMarket {
 		return this.table.bundle(owner, hash);
 	}
 
+	/** Its last bundles, as of {@link BundleTable.bundles}. */
+	bundles(owner: string, limit: number, before: string | null): readonly BundleRecord[] | null {
+		return this.table.bundles(owner, limit, before);
+	}
+
+	/** What the owner's bundles have come to, the last day first. */
+	figuresOf(owner: string): readonly DayFigures[] {
+		return this.figures.of(owner);
+	}
+
+	/** Whether a sender is proven by what the owner has brought. */
+	isProven(owner: string): boolean {
+		return this.ledger.isProven(owner);
+	}
+
+	/** Loads what is stored; call before the first block. Throws StoreFormatError on a damaged entry. */
+	async load(): Promise<void> {
+		await this.ledger.load();
+		await this.figures.load();
+	}
+
 	/** The standing of a bundle's bidder for the next block; null: nothing against it, or it is a plain bundle. */
 	standing({ bidder }: BundleRecord): Standing | null {
 		return bidder === null ? null : this.ledger.standing(bidder);
@@ -114,6 +140,7 @@ export class SearcherMarket {
 		this.auctioneer.onChainUpdate(update);
 		this.#plain.onChainUpdate(update);
 		this.#settlement.run();
+		this.figures.write();
 	}
 
 	/** More is known of the next block: bids must be simulated in it again. Must be called after the tip was refreshed. */
@@ -125,6 +152,7 @@ export class SearcherMarket {
 	stop(): void {
 		this.auctioneer.stop();
 		this.#plain.stop();
+		this.figures.write();
 	}
 
 	/** Registers the bundle under its uuid while `consider` decides on it, and reports the outcome. */

@@ -332,7 +332,17 @@ export class PlainBundles {
 		const { withdrawn } = entry;
 		// Withdrawn during its simulation: only its status is kept, and not even that beside a live identical bundle's.
 		if (withdrawn !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
-		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
+		const record = table.open({
+			owner,
+			client: network,
+			hash,
+			bidder: null,
+			target: null,
+			receivedAt: entry.receivedAt,
+			firstBlock,
+			lastBlock,
+			isSimulated: verdict.kind === "passes" || verdict.kind === "fails",
+		});
 		if (withdrawn !== null) {
 			table.change(record, firstBlock, { stage: withdrawn });
 			return { outcome: "accepted", hash };

@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type BiddingFixture, backrunBy, startBidding } from "../support/biddingFixture.ts";
 import { bundleHashOf } from "../support/secretFixture.ts";
+import { until } from "../support/until.ts";
 import { noPython, PythonCalls } from "./python.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
 
 const KEY = `0x${"5e".repeat(32)}`;
 const UUID = "10000000-0000-4000-8000-000000000000";
@@ -37,6 +40,30 @@ describe("flashbots 2.0.0", { skip: noPython }, () => {
 		assert.deepEqual(await fixture.stages(hash, { key: KEY }), ["BEST"]);
 		assert.deepEqual(await library.ask(["cancel_bundles", UUID]), { bundleHashes: 200 });
 		assert.deepEqual(await fixture.stages(hash, { key: KEY }), ["CANCELLED"]);
+	});
+
+	test("the four calls of statistics tell of a bundle and of what its searcher has paid", async () => {
+		const { target, backrun, next } = await pair();
+		const hash = await library.ask(["send_raw_bundle", [target, backrun.raw], next]);
+		const told = await until("a builder has it", async () => {
+			const stats = (await library.ask(["get_bundle_stats_v2", hash, next])) as Fields;
+			return (stats.consideredByBuildersAt as unknown[] | undefined)?.length === 1 && stats;
+		});
+		assert.deepEqual([told.isSimulated, told.isHighPriority, told.sealedByBuildersAt], [true, false, []]);
+		const older = (await library.ask(["get_bundle_stats", hash, next])) as Fields;
+		assert.deepEqual([older.submittedAt, older.isSentToMiners], [told.receivedAt, true]);
+		assert.deepEqual(await library.ask(["get_bundle_stats_v2", hash, next + 1]), { isSimulated: false });
+		await fixture.system.nextBlock();
+		const paid = await until("what it paid is known", async () => {
+			const stats = (await library.ask(["get_user_stats_v2"])) as Fields;
+			return stats.isHighPriority === true && stats;
+		});
+		assert.deepEqual(
+			[paid.allTimeValidatorPayments, paid.last7dValidatorPayments, paid.allTimeGasSimulated],
+			["5000", "5000", null],
+		);
+		const first = (await library.ask(["get_user_stats"])) as Fields;
+		assert.deepEqual([first.is_high_priority, first.all_time_miner_payments], [true, "5000"]);
 	});
 
 	test("simulate tells what transactions pay", async () => {

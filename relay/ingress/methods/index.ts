@@ -17,6 +17,14 @@ import {
 	eth_newPendingTransactionFilter,
 	eth_uninstallFilter,
 } from "./filters.ts";
+import {
+	flashbots_getBundleStats,
+	flashbots_getBundleStatsV2,
+	flashbots_getUserStats,
+	flashbots_getUserStatsV2,
+	service_bundles,
+	service_searcherStats,
+} from "./searcherStats.ts";
 import { eth_accounts, rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
 import { eth_subscribe, eth_unsubscribe } from "./subscriptions.ts";
 import {
@@ -56,6 +64,12 @@ export const CORE_METHODS = [
 	eth_sendBundle,
 	eth_cancelBundle,
 	mev_sendBundle,
+	service_bundles,
+	service_searcherStats,
+	flashbots_getBundleStatsV2,
+	flashbots_getUserStatsV2,
+	flashbots_getBundleStats,
+	flashbots_getUserStats,
 	service_transactionStatuses,
 ] as const;
 

@@ -150,13 +150,30 @@ for (const [name, text, bundle] of SIMULATIONS) {
 	});
 }
 
-test("cancels are 200, statistics are no methods of this relay", async () => {
-	for (const text of [python, typescript, go]) {
+test("cancels are 200", async () => {
+	for (const text of [python, typescript, go])
 		assert.equal((await send(text("eth_cancelBundle", { replacementUuid: UUID }))).result, 200);
-		for (const method of ["flashbots_getUserStatsV2", "flashbots_getBundleStatsV2"]) {
-			assert.equal((await send(text(method, { blockNumber: "0x1" }))).error?.code, -32601);
+});
+
+test("statistics are told however a library asks; what is missing or wrong is said", async () => {
+	const bundleHash = `0x${"77".repeat(32)}`;
+	const inBlock = { bundleHash, blockNumber: "0x1" };
+	for (const text of [python, typescript, go]) {
+		for (const version of ["", "V2"]) {
+			const { result } = await send(text(`flashbots_getBundleStats${version}`, inBlock));
+			assert.deepEqual(result, { isSimulated: false });
+			const user = await send(text(`flashbots_getUserStats${version}`, { blockNumber: "0x1" }));
+			assert.equal(Object.keys(user.result as object).length, 7);
 		}
+		const { error } = await send(text("flashbots_getBundleStatsV2", { bundleHash }));
+		assert.match(error?.message ?? "", /^invalid params: bundle\.blockNumber: expected a 0x hex number/);
+		const wrong = await send(text("flashbots_getUserStatsV2", { blockNumber: "latest" }));
+		assert.match(wrong.error?.message ?? "", /^invalid params: block: expected {blockNumber} or nothing/);
 	}
+	// The number alone: ethers-provider-bundle's getUserStats, and flashbotsrpc of Go.
+	const bare = JSON.stringify({ method: "flashbots_getUserStats", params: ["0x1"], id: 1, jsonrpc: "2.0" });
+	assert.equal((await send(bare)).error, undefined);
+	assert.equal((await send(go("flashbots_getSbundleStats", inBlock))).error?.code, -32601);
 });
 
 test("mev_sendBundle takes what says nothing, and refuses by name what says something", async () => {

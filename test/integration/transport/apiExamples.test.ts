@@ -125,6 +125,8 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.cancelBundle = await feed.ask("eth_cancelBundle", [{ replacementUuid: "other" }]);
 	const plain = { version: "v0.1", inclusion: { block }, body: [{ tx: own.raw, canRevert: false }] };
 	real.mevSendBundle = await ask("mev_sendBundle", [plain]);
+	const { raw: cheaper } = bidder.backrun(10n ** 15n);
+	await feed.ask("eth_sendBundle", [{ txs: [tx.hash, cheaper] }]);
 
 	await fixture.system.nextBlock();
 	await auction.event(tx, "refunded");
@@ -132,6 +134,18 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.statusIncluded = await auction.status(tx);
 	real.eventsIncluded = await page(`/tx/${tx.hash}/events`);
 	real.bundle = await page(`/bundle/${bundle}`);
+	const [listAsked = "", figuresAsked = ""] = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":6,').split(
+		"\n",
+	);
+	real.bundles = await until("why the other lost", async () => {
+		const list = await feed.say(listAsked);
+		return (list.result as { winner: unknown }[])[0]?.winner !== null && list;
+	});
+	real.searcherStats = await feed.say(figuresAsked);
+	real.bundleStatsV2 = await feed.ask("flashbots_getBundleStatsV2", [
+		{ bundleHash: bundle, blockNumber: block },
+	]);
+	real.userStatsV2 = await feed.ask("flashbots_getUserStatsV2", [{ blockNumber: block }]);
 	real.transactionStatus = await notification(statusId, ({ status }) => status === "INCLUDED");
 	real.newHeads = await notification(headsId);
 	real.transactionStatuses = await ask("service_transactionStatuses", [[tx.hash, UNKNOWN]]);
@@ -153,6 +167,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 		"cancelBundle",
 		"mevSendBundle",
 	);
+	agree("bundles", "searcherStats", "bundleStatsV2", "userStatsV2");
 	agree("statusIncluded", "eventsIncluded", "bundle", "transactionStatus", "newHeads");
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
 });

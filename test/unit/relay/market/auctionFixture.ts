@@ -1,4 +1,7 @@
-// The market with real transactions, bids and table, around fake simulations, accounts and builders. Time stands still.
+// The market with real transactions, bids and table, around fake simulations, accounts and builders. Time stands still. With each block
+// it compares owners' figures with all that the table has of their bundles.
+
+import assert from "node:assert/strict";
 
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
@@ -7,8 +10,10 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { count, dayOf, noFigures } from "../../../../relay/domain/searcherFigures.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import type { MarketDependencies } from "../../../../relay/market/dependencies.ts";
+import { FIGURES_LIMITS } from "../../../../relay/market/figures.ts";
 import { PaymentLedger } from "../../../../relay/market/ledger.ts";
 import { SearcherMarket } from "../../../../relay/market/market.ts";
 import type { PoolEntry } from "../../../../relay/transactions/pool.ts";
@@ -93,6 +98,7 @@ export class AuctionFixture {
 	/** Names of transactions and bundles, by hash. */
 	readonly #labels = new Map<string, string>();
 	readonly #signers = new Map<string, number>();
+	readonly #owners = new Set<string>();
 
 	constructor(options: FixtureOptions = {}) {
 		const { clock, accounts, tip, simulations, builders, disk } = this;
@@ -142,6 +148,7 @@ export class AuctionFixture {
 				limits: {
 					...{ bids: { ...BID_LIMITS, ...options.bids }, table: TABLE_LIMITS },
 					plain: options.plain ?? PLAIN_LIMITS,
+					figures: FIGURES_LIMITS,
 				},
 			},
 			this.#deps,
@@ -243,11 +250,13 @@ export class AuctionFixture {
 
 	/** A bid as it is sent. */
 	send(request: BidRequest): Promise<BundleOutcome> {
+		this.#owners.add(request.owner);
 		return this.market.bid(request);
 	}
 
 	/** A plain bundle as it is sent. */
 	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		this.#owners.add(request.owner);
 		return this.market.submit(request);
 	}
 
@@ -282,6 +291,17 @@ export class AuctionFixture {
 		this.tip.set(this.head, nextOf(this.head));
 		this.market.onChainUpdate({ head: this.head, applied, reverted, gap });
 		await this.turn();
+		this.#compareFigures();
+	}
+
+	#compareFigures(): void {
+		for (const owner of this.#owners) {
+			const counted = noFigures(dayOf(this.clock.now()));
+			for (const record of this.table.bundles(owner, Number.POSITIVE_INFINITY, null) ?? [])
+				for (const status of record.blocks) count(counted, record, status, 1);
+			const told = this.market.figuresOf(owner);
+			assert.deepEqual(told.length === 0 ? [noFigures(counted.day)] : told, [counted]);
+		}
 	}
 
 	/** What is known of a bundle in a block: `STAGE reason`. */

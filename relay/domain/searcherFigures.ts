@@ -1,0 +1,66 @@
+// What a searcher's bundles have come to on one day, and what one bundle in one block adds to that. Pure.
+
+import type { BundleBlockStatus, BundleReason, BundleRecord } from "./bundleStatus.ts";
+
+const DAY_MS = 86_400_000;
+
+/** One day's figures of an owner of bundles. A bundle counts once for each block that it was for. */
+export interface DayFigures {
+	/** Days since the epoch, UTC. */
+	readonly day: number;
+	bids: number;
+	/** Plain bundles. */
+	bundles: number;
+	/** Those that were meant for builders at some time: bids with a place, and plain bundles that were sent. */
+	places: number;
+	landed: number;
+	/** Replaced or cancelled by their owner. */
+	withdrawn: number;
+	/** Wei that landed bids brought by transfers, as far as the node could tell. */
+	paid: bigint;
+	/** Those that did not land, by reason; none is 0. */
+	readonly lost: Partial<Record<BundleReason, number>>;
+}
+
+export function noFigures(day: number): DayFigures {
+	return { day, bids: 0, bundles: 0, places: 0, landed: 0, withdrawn: 0, paid: 0n, lost: {} };
+}
+
+/** The day of a time in ms since the epoch. */
+export function dayOf(ms: number): number {
+	return Math.floor(ms / DAY_MS);
+}
+
+/** As `2026-01-31`. */
+export function dayText(day: number): string {
+	return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+/** Adds a bundle in a block as it stands, or takes it out again (-1) before that changes. */
+export function count(
+	figures: DayFigures,
+	{ target }: Pick<BundleRecord, "target">,
+	{ stage, reason, placed, paid }: Pick<BundleBlockStatus, "stage" | "reason" | "placed" | "paid">,
+	by: 1 | -1,
+): void {
+	if (target === null) figures.bundles += by;
+	else figures.bids += by;
+	if (placed) figures.places += by;
+	switch (stage) {
+		case "INCLUDED":
+			figures.landed += by;
+			figures.paid += BigInt(by) * (paid ?? 0n);
+			break;
+		case "REPLACED":
+		case "CANCELLED":
+			figures.withdrawn += by;
+			break;
+		case "NOT_INCLUDED":
+		case "DROPPED": {
+			if (reason === null) break;
+			const lost = (figures.lost[reason] ?? 0) + by;
+			if (lost === 0) delete figures.lost[reason];
+			else figures.lost[reason] = lost;
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// What a client sees of its own bundles: the list of them, the figures by day, and both in the shapes of Flashbots' methods. A client is
+// whom bundleRequests.ts says: over HTTP who has signed the request, else the network address.
+
+import { z } from "zod";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { hash, quantity } from "../../../shared/jsonrpc/method.ts";
+import { bundleOwner } from "../bundleRequests.ts";
+import { bundleRow, dayView } from "../bundleViews.ts";
+import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
+import { coreMethod } from "../methodDependencies.ts";
+
+const MAX_BUNDLES = 500;
+const MAX_DAYS = 1_000;
+
+/** A page of a list: how many entries at most. */
+function limitOf(most: number, usual: number) {
+	const error = `expected a whole number from 1 to ${most}`;
+	return z.int({ error }).min(1, { error }).max(most, { error }).default(usual);
+}
+
+const PAGE = "expected {limit, before}";
+const DAYS = "expected {limit}";
+
+const wei = z.string().describe("wei as decimal text");
+const time = z.string().describe("ISO 8601");
+
+export const service_bundles = coreMethod({
+	name: "service_bundles",
+	summary:
+		"Your bundles, the last to arrive first: how each stands in the last of its blocks so far, what it paid, and why it lost.",
+	params: [
+		{
+			name: "page",
+			schema: z
+				.strictObject({ limit: limitOf(MAX_BUNDLES, 100), before: hash.optional() }, { error: PAGE })
+				.optional()
+				.describe("before: the bundleHash of the last one of the page before"),
+		},
+	],
+	result: z.array(
+		z.object({
+			bundleHash: z.string(),
+			target: z.string().nullable().describe("null for a plain bundle"),
+			receivedAt: time,
+			blockNumber: z.number(),
+			status: z.string().describe("the stage"),
+			reason: z.string().nullable(),
+			bid: wei.nullable(),
+			paid: wei.nullable(),
+			winner: z.object({ backrun: z.string(), paid: wei.nullable() }).nullable(),
+			outbidBy: wei.nullable(),
+			blockHash: z.string().nullable(),
+			at: time,
+		}),
+	),
+	weight: 10,
+	handle([page], context, { bundles }) {
+		const { limit, before } = page ?? { limit: 100 };
+		const found = bundles.bundles(bundleOwner(context), limit, before ?? null);
+		if (found === null) {
+			throw new RpcError(
+				"invalidParams",
+				"invalid params: page.before: expected the hash of a bundle of yours that is remembered here",
+			);
+		}
+		return found.map(bundleRow);
+	},
+});
+
+export const service_searcherStats = coreMethod({
+	name: "service_searcherStats",
+	summary:
+		"What your bundles have come to, by day: how many, with a place, landed, what they paid, and why the others lost.",
+	params: [
+		{
+			name: "page",
+			schema: z
+				.strictObject({ limit: limitOf(MAX_DAYS, 31) }, { error: DAYS })
+				.optional()
+				.describe("limit: how many days at most"),
+		},
+	],
+	result: z
+		.array(
+			z.object({
+				day: z.string().describe("2026-01-31, UTC"),
+				bids: z.number().describe("once for each block"),
+				bundles: z.number().describe("plain ones, once for each block"),
+				places: z.number().describe("of these, with the builders at some time"),
+				landed: z.number(),
+				withdrawn: z.number().describe("replaced or cancelled by you"),
+				paid: wei,
+				lost: z.record(z.string(), z.number()).describe("how many by each reason"),
+			}),
+		)
+		.describe("days with bundles, the last one first"),
+	weight: 10,
+	handle([page], context, { bundles }) {
+		const { limit } = page ?? { limit: 31 };
+		return bundles.figuresOf(bundleOwner(context)).slice(0, limit).map(dayView);
+	},
+});
+
+/** As libraries send it. */
+const bundleInBlock = z.strictObject(
+	{ bundleHash: hash, blockNumber: quantity },
+	{ error: "expected {bundleHash, blockNumber}" },
+);
+/** Flashbots wants a late one, against replays. One version of one library sends the number alone. */
+const lateBlock = z
+	.union([z.strictObject({ blockNumber: quantity }), quantity], {
+		error: "expected {blockNumber} or nothing",
+	})
+	.optional()
+	.describe("taken, without effect");
+
+const BUNDLE_PARAMS = [{ name: "bundle", schema: bundleInBlock }] as const;
+const USER_PARAMS = [{ name: "block", schema: lateBlock }] as const;
+const flag = z.boolean();
+const isHighPriority = flag.describe("whether a payment proves you, so that who has none stands behind you");
+const unknown = z.null().describe("not counted here");
+const builders = z.array(z.object({ pubkey: z.null(), builder: z.string(), timestamp: time }));
+const bothBundleFields = {
+	isSimulated: flag.describe("false alone: you sent no such bundle for that block, or it is forgotten"),
+	isHighPriority: isHighPriority.optional(),
+	simulatedAt: time.nullable().optional(),
+	consideredByBuildersAt: builders.optional().describe("those that have accepted it, and when"),
+	sealedByBuildersAt: z.array(z.never()).optional().describe("always empty: not known here"),
+};
+
+export const flashbots_getBundleStatsV2 = coreMethod({
+	name: "flashbots_getBundleStatsV2",
+	summary: "A bundle of yours in a block, in the shape of Flashbots' method.",
+	params: BUNDLE_PARAMS,
+	result: z.object({ ...bothBundleFields, receivedAt: time.optional() }),
+	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
+		const record = bundles.bundle(bundleOwner(context), bundleHash);
+		return bundleStatsV2(record, Number(blockNumber), record && bundles.standing(record));
+	},
+});
+
+export const flashbots_getBundleStats = coreMethod({
+	name: "flashbots_getBundleStats",
+	summary: "The same in the older shape, whose miners are the builders.",
+	params: BUNDLE_PARAMS,
+	result: z.object({
+		...bothBundleFields,
+		submittedAt: time.optional(),
+		isSentToMiners: flag.optional(),
+		sentToMinersAt: time.nullable().optional(),
+	}),
+	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
+		const record = bundles.bundle(bundleOwner(context), bundleHash);
+		return bundleStats(record, Number(blockNumber), record && bundles.standing(record));
+	},
+});
+
+export const flashbots_getUserStatsV2 = coreMethod({
+	name: "flashbots_getUserStatsV2",
+	summary: "What your bids have paid, in the shape of Flashbots' method.",
+	params: USER_PARAMS,
+	result: z.object({
+		isHighPriority,
+		allTimeValidatorPayments: wei.describe("wei, of all days that service_searcherStats has"),
+		allTimeGasSimulated: unknown,
+		last7dValidatorPayments: wei.describe("wei, today and the six days before, UTC"),
+		last7dGasSimulated: unknown,
+		last1dValidatorPayments: wei.describe("wei, today, UTC"),
+		last1dGasSimulated: unknown,
+	}),
+	handle(_params, context, { bundles, clock }) {
+		const owner = bundleOwner(context);
+		return userStatsV2(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
+	},
+});
+
+export const flashbots_getUserStats = coreMethod({
+	name: "flashbots_getUserStats",
+	summary: "The same in the older shape.",
+	params: USER_PARAMS,
+	result: z.object({
+		is_high_priority: isHighPriority,
+		all_time_miner_payments: wei,
+		all_time_gas_simulated: unknown,
+		last_7d_miner_payments: wei,
+		last_7d_gas_simulated: unknown,
+		last_1d_miner_payments: wei,
+		last_1d_gas_simulated: unknown,
+	}),
+	handle(_params, context, { bundles, clock }) {
+		const owner = bundleOwner(context);
+		return userStats(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
+	},
+});

@@ -1,0 +1,150 @@
+// The figures of each owner's bundles by day, for that owner. They change with each status of a bundle, and are written with each
+// block, so that they outlive the bundles, which are in memory only: a bundle that is open when the relay stops keeps its place in
+// the figures, and gets no outcome any more.
+
+import type { Background } from "../../shared/background.ts";
+import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import { Shares } from "../../shared/shares/shares.ts";
+import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
+import { count, type DayFigures, dayOf, noFigures } from "../domain/searcherFigures.ts";
+
+export interface FiguresOptions {
+	/** Most days of owners, in all and of one client, whatever its keys; where there are too many, the client with the most loses its first. */
+	readonly maxDays: number;
+	readonly maxPerClient: number;
+}
+
+/** A signer with bundles on each day has almost three years. */
+export const FIGURES_LIMITS: FiguresOptions = { maxDays: 20_000, maxPerClient: 1_000 };
+
+interface FiguresDependencies {
+	readonly kv: KeyValueStore;
+	readonly background: Background;
+	readonly log: Logger;
+}
+
+/** A day of an owner, and the client that it counts for. */
+interface Row {
+	readonly owner: string;
+	readonly client: string;
+	readonly figures: DayFigures;
+}
+
+/** A row as JSON; wei as decimal text. */
+type StoredRow = Omit<DayFigures, "day" | "paid"> & { readonly client: string; readonly paid: string };
+
+/** Key prefix: one entry for each day and owner, by day. */
+const PREFIX = "f/";
+const DIGITS = 7;
+
+/** Keeps them. */
+export class SearcherFigures {
+	readonly #deps: FiguresDependencies;
+	readonly #shares: Shares;
+	readonly #byOwner = new Map<string, Map<number, Row>>();
+	/** In the order in which they were made. */
+	readonly #byClient = new Map<string, Set<Row>>();
+	/** Keys of what differs from the disk. */
+	readonly #unwritten = new Set<string>();
+
+	constructor({ maxDays, maxPerClient }: FiguresOptions, dependencies: FiguresDependencies) {
+		this.#deps = dependencies;
+		this.#shares = new Shares({ total: maxDays, perClient: maxPerClient });
+	}
+
+	/** Loads what is stored. Throws StoreFormatError on a damaged entry. */
+	async load(): Promise<void> {
+		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PREFIX))) {
+			const [day, owner] = [Number(key.slice(PREFIX.length, PREFIX.length + DIGITS)), ownerIn(key)];
+			try {
+				const { client, paid, ...rest } = JSON.parse(bytes.toString("utf8")) as StoredRow;
+				this.#add({ owner, client, figures: { ...noFigures(day), ...rest, paid: BigInt(paid) } });
+			} catch {
+				throw new StoreFormatError(key);
+			}
+		}
+	}
+
+	/** An owner's days, the last one first. */
+	of(owner: string): readonly DayFigures[] {
+		const rows = [...(this.#byOwner.get(owner)?.values() ?? [])];
+		return rows.map(({ figures }) => figures).sort((a, b) => b.day - a.day);
+	}
+
+	/** Counts a bundle in a block as it stands now (1), or no more (-1) because that is about to change. */
+	count(record: BundleRecord, status: BundleBlockStatus, by: 1 | -1): void {
+		const { owner, client } = record;
+		const day = dayOf(status.since);
+		const known = this.#byOwner.get(owner)?.get(day);
+		// Forgotten meanwhile: what it has become counts anew.
+		if (known === undefined && by < 0) return;
+		const row = known ?? this.#make(owner, client, day);
+		count(row.figures, record, status, by);
+		this.#unwritten.add(keyOf(row));
+	}
+
+	/** Writes what has changed; what can't be written now is with the next call. */
+	write(): void {
+		if (this.#unwritten.size === 0) return;
+		const { kv, background, log } = this.#deps;
+		const keys = [...this.#unwritten];
+		this.#unwritten.clear();
+		background.run("figures", async () => {
+			try {
+				await kv.write(keys.map((key): Change => ({ key, value: this.#stored(key) })));
+			} catch (thrown) {
+				for (const key of keys) this.#unwritten.add(key);
+				log.warn("searchers' figures could not be written, trying again", { fault: safeError(thrown) });
+			}
+		});
+	}
+
+	#make(owner: string, client: string, day: number): Row {
+		const over = this.#shares.exceeded(client, 1);
+		if (over !== null) this.#forgetOneOf(over === "client" ? client : (this.#shares.largest() ?? client));
+		const row = { owner, client, figures: noFigures(day) };
+		this.#add(row);
+		return row;
+	}
+
+	#add(row: Row): void {
+		const { owner, client, figures } = row;
+		const days = this.#byOwner.get(owner) ?? new Map<number, Row>();
+		this.#byOwner.set(owner, days.set(figures.day, row));
+		this.#byClient.set(client, (this.#byClient.get(client) ?? new Set<Row>()).add(row));
+		this.#shares.takeAnyway(client, 1);
+	}
+
+	#forgetOneOf(client: string): void {
+		const rows = this.#byClient.get(client);
+		const [first] = rows ?? [];
+		if (rows === undefined || first === undefined) return;
+		rows.delete(first);
+		if (rows.size === 0) this.#byClient.delete(client);
+		const days = this.#byOwner.get(first.owner);
+		days?.delete(first.figures.day);
+		if (days?.size === 0) this.#byOwner.delete(first.owner);
+		this.#shares.release(client, 1);
+		this.#unwritten.add(keyOf(first));
+	}
+
+	/** What is to be on disk under `key`; null: nothing. */
+	#stored(key: string): Buffer | null {
+		const row = this.#byOwner
+			.get(ownerIn(key))
+			?.get(Number(key.slice(PREFIX.length, PREFIX.length + DIGITS)));
+		if (row === undefined) return null;
+		const { day: _, paid, ...rest } = row.figures;
+		const stored: StoredRow = { client: row.client, ...rest, paid: `${paid}` };
+		return Buffer.from(JSON.stringify(stored));
+	}
+}
+
+function keyOf({ owner, figures }: Row): string {
+	return `${PREFIX}${String(figures.day).padStart(DIGITS, "0")}/${owner}`;
+}
+
+function ownerIn(key: string): string {
+	return key.slice(PREFIX.length + DIGITS + 1);
+}

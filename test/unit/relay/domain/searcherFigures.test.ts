@@ -1,0 +1,54 @@
+// What one bundle in one block adds to a day's figures, and that taking it out leaves nothing.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BundleReason, BundleStage } from "../../../../relay/domain/bundleStatus.ts";
+import { count, dayOf, dayText, noFigures } from "../../../../relay/domain/searcherFigures.ts";
+
+const TARGET = `0x${"0b".repeat(32)}`;
+/** Stage, reason, whether builders were to have it, wei paid; what it adds beside one bid. */
+const CASES: readonly (readonly [BundleStage, BundleReason | null, boolean, bigint | null, object])[] = [
+	["ACCEPTED", null, false, null, {}],
+	["BEST", null, true, null, { places: 1 }],
+	["OUTBID", null, false, null, {}],
+	["OUTBID", null, true, null, { places: 1 }],
+	["INCLUDED", null, true, 7n, { places: 1, landed: 1, paid: 7n }],
+	["INCLUDED", null, true, null, { places: 1, landed: 1 }],
+	["NOT_INCLUDED", "outbid", false, null, { lost: { outbid: 1 } }],
+	["NOT_INCLUDED", "notChosen", true, null, { places: 1, lost: { notChosen: 1 } }],
+	["DROPPED", "targetGone", false, null, { lost: { targetGone: 1 } }],
+	["REPLACED", null, true, null, { places: 1, withdrawn: 1 }],
+	["CANCELLED", null, false, null, { withdrawn: 1 }],
+];
+
+for (const [stage, reason, placed, paid, adds] of CASES) {
+	const name = [stage, reason, placed ? "with a place" : "", paid].filter(Boolean).join(" ");
+	test(`a bundle that is ${name}`, () => {
+		const status = { stage, reason, placed, paid };
+		for (const [target, one] of [
+			[TARGET, { bids: 1 }],
+			[null, { bundles: 1 }],
+		] as const) {
+			const figures = noFigures(3);
+			count(figures, { target }, status, 1);
+			assert.deepEqual(figures, { ...noFigures(3), ...one, ...adds });
+			count(figures, { target }, status, -1);
+			assert.deepEqual(figures, noFigures(3));
+		}
+	});
+}
+
+test("a reason that comes twice counts twice", () => {
+	const figures = noFigures(3);
+	const status = { stage: "DROPPED", reason: "barred", placed: false, paid: null } as const;
+	for (let i = 0; i < 2; i += 1) count(figures, { target: TARGET }, status, 1);
+	assert.deepEqual(figures.lost, { barred: 2 });
+});
+
+test("a day begins at midnight UTC", () => {
+	const midnight = Date.UTC(2026, 1, 1);
+	assert.deepEqual(
+		[midnight - 1, midnight].map((ms) => dayText(dayOf(ms))),
+		["2026-01-31", "2026-02-01"],
+	);
+});

@@ -1,0 +1,110 @@
+// A bundle and a searcher's figures in Flashbots' shapes: the whole answers, and what is not known.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
+import { noFigures } from "../../../../relay/domain/searcherFigures.ts";
+import {
+	bundleStats,
+	bundleStatsV2,
+	userFigures,
+	userStats,
+	userStatsV2,
+} from "../../../../relay/ingress/flashbotsStats.ts";
+
+const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 100);
+const at = (ms: number) => new Date(AT + ms).toISOString();
+const delivery = (builder: string, answer: "accepted" | "rejected" | "unsent", ms: number) =>
+	({ at: AT + ms, builder, kind: "bundle", answer, ms: 2 }) as const;
+
+const status: BundleBlockStatus = {
+	...{ block: 7, stage: "BEST", reason: null, bid: 80n, winner: null, paid: null, placed: true },
+	...{ blockHash: null, since: AT, at: AT },
+	deliveries: [
+		delivery("full", "unsent", 8),
+		delivery("one", "accepted", 12),
+		delivery("two", "rejected", 14),
+		{ ...delivery("one", "accepted", 20), kind: "cancel" },
+	],
+};
+const record: BundleRecord = {
+	...{
+		owner: "me",
+		client: "me",
+		hash: "0x",
+		bidder: null,
+		target: "0x",
+		receivedAt: AT,
+		simulatedAt: AT + 4,
+	},
+	...{ firstBlock: 7, lastBlock: 8, blocks: [status] },
+};
+const standing = (provenUpTo: bigint): Standing => ({ bar: null, provenUpTo, spentUntil: null });
+const both = {
+	isSimulated: true,
+	isHighPriority: true,
+	simulatedAt: at(4),
+	consideredByBuildersAt: [{ pubkey: null, builder: "one", timestamp: at(12) }],
+	sealedByBuildersAt: [],
+};
+
+test("a bundle in its block, in both shapes", () => {
+	assert.deepEqual(bundleStatsV2(record, 7, standing(80n)), { ...both, receivedAt: at(0) });
+	assert.deepEqual(bundleStats(record, 7, standing(80n)), {
+		...{ ...both, submittedAt: at(0), isSentToMiners: true, sentToMinersAt: at(10) },
+	});
+});
+
+test("nobody's bundle, and one that was not for that block, are not simulated, and nothing else", () => {
+	for (const stats of [bundleStats, bundleStatsV2]) {
+		assert.deepEqual(stats(null, 7, null), { isSimulated: false });
+		assert.deepEqual(stats(record, 8, standing(80n)), { isSimulated: false });
+	}
+});
+
+test("of one that no builder has yet, and that was withdrawn before its simulation had ended, the times are null", () => {
+	const early = { ...record, simulatedAt: null, blocks: [{ ...status, deliveries: [] }] };
+	const none = { isSimulated: false, simulatedAt: null, consideredByBuildersAt: [], sealedByBuildersAt: [] };
+	assert.deepEqual(bundleStats(early, 7, standing(80n)), {
+		...{ ...none, isHighPriority: true, submittedAt: at(0), isSentToMiners: false, sentToMinersAt: null },
+	});
+});
+
+test("only a bid that its sender is proven for has priority", () => {
+	const priority = (one: BundleRecord, stands: Standing | null) =>
+		(bundleStatsV2(one, 7, stands) as { isHighPriority: boolean }).isHighPriority;
+	const plain = { ...record, blocks: [{ ...status, bid: null }] };
+	assert.deepEqual(
+		[
+			priority(record, standing(79n)),
+			priority(record, null),
+			priority(plain, standing(80n)),
+			priority(plain, null),
+		],
+		[false, false, false, false],
+	);
+});
+
+test("what was paid today, in seven days and ever, in both shapes", () => {
+	const today = Math.floor(AT / 86_400_000);
+	const days = [0, 1, 6, 7, 400].map((ago, i) => ({
+		...noFigures(today - ago),
+		paid: 10n ** BigInt(i + 20),
+	}));
+	const figures = userFigures(days, true, AT);
+	const told = { all: `11111${"0".repeat(20)}`, week: `111${"0".repeat(20)}`, day: `1${"0".repeat(20)}` };
+	assert.deepEqual(userStatsV2(figures), {
+		isHighPriority: true,
+		...{ allTimeValidatorPayments: told.all, allTimeGasSimulated: null },
+		...{ last7dValidatorPayments: told.week, last7dGasSimulated: null },
+		...{ last1dValidatorPayments: told.day, last1dGasSimulated: null },
+	});
+	assert.deepEqual(userStats(figures), {
+		is_high_priority: true,
+		...{ all_time_miner_payments: told.all, all_time_gas_simulated: null },
+		...{ last_7d_miner_payments: told.week, last_7d_gas_simulated: null },
+		...{ last_1d_miner_payments: told.day, last_1d_gas_simulated: null },
+	});
+	const none = userStatsV2(userFigures([], false, AT)) as Record<string, unknown>;
+	assert.deepEqual([none.isHighPriority, none.last1dValidatorPayments], [false, "0"]);
+});

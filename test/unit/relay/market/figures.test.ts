@@ -1,0 +1,130 @@
+// The figures of owners by day: what is on disk, what is kept of whom, and what a failing disk changes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
+import { FIGURES_LIMITS, SearcherFigures } from "../../../../relay/market/figures.ts";
+import { Background } from "../../../../shared/background.ts";
+import { StoreFormatError } from "../../../../shared/kv/port.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { FakeDisk } from "../fakeDisk.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Figures on a disk, which may be another's. */
+function startFigures(limits = FIGURES_LIMITS, disk = new FakeDisk()) {
+	const background = new Background({}, { log: silentLogger });
+	const figures = new SearcherFigures(limits, { kv: disk, background, log: silentLogger });
+	const bid = (owner: string, day: number, client = owner): void =>
+		figures.count(recordOf(owner, client), statusOn(day), 1);
+	const days = (owner: string) => figures.of(owner).map(({ day, bids }) => [day, bids]);
+	const write = async (): Promise<void> => {
+		figures.write();
+		await background.join();
+	};
+	/** As the next process has them. */
+	const again = async () => {
+		const next = startFigures(limits, disk);
+		await next.figures.load();
+		return next;
+	};
+	return { figures, disk, bid, days, write, again };
+}
+
+function recordOf(owner: string, client: string): BundleRecord {
+	return {
+		...{ owner, client, hash: "0x", bidder: null, target: "0x", receivedAt: 0, simulatedAt: 0 },
+		...{ firstBlock: 1, lastBlock: 1, blocks: [] },
+	};
+}
+
+function statusOn(day: number, change: Partial<BundleBlockStatus> = {}): BundleBlockStatus {
+	return {
+		...{ block: 1, stage: "ACCEPTED", reason: null, bid: null, winner: null, paid: null, placed: false },
+		...{ blockHash: null, since: day * DAY_MS + 5, at: 0, deliveries: [] },
+		...change,
+	};
+}
+
+test("each owner has its own days, the last one first, and the same after a restart", async () => {
+	const { figures, bid, days, write, again } = startFigures();
+	const mine = "2001:db8::1";
+	for (const day of [9, 10, 10, 8]) bid(mine, day);
+	bid("web 192.0.2.1", 10);
+	const won = { stage: "INCLUDED", paid: 10n ** 20n, placed: true } as const;
+	figures.count(recordOf(mine, mine), statusOn(10, won), 1);
+	const lost = { stage: "NOT_INCLUDED", reason: "outbid" } as const;
+	figures.count(recordOf(mine, mine), statusOn(10, lost), 1);
+	await write();
+	assert.deepEqual(days(mine), [
+		[10, 4],
+		[9, 1],
+		[8, 1],
+	]);
+	const next = await again();
+	for (const owner of [mine, "web 192.0.2.1", "nobody"])
+		assert.deepEqual(next.figures.of(owner), figures.of(owner));
+	const [today] = next.figures.of(mine);
+	assert.deepEqual(today, {
+		...{ day: 10, bids: 4, bundles: 0, places: 1, landed: 1, withdrawn: 0 },
+		...{ paid: 10n ** 20n, lost: { outbid: 1 } },
+	});
+});
+
+test("a client with too many days loses its first, also on disk, whatever keys it has used", async () => {
+	const { bid, days, write, again } = startFigures({ maxDays: 100, maxPerClient: 2 });
+	bid("key 1", 1, "a");
+	bid("other", 1, "b");
+	await write();
+	bid("key 2", 1, "a");
+	bid("key 3", 1, "a");
+	assert.deepEqual(
+		[days("key 1"), days("key 2"), days("key 3"), days("other")],
+		[[], [[1, 1]], [[1, 1]], [[1, 1]]],
+	);
+	await write();
+	const next = await again();
+	assert.deepEqual([next.days("key 1"), next.days("key 3")], [[], [[1, 1]]]);
+	// What is loaded counts too.
+	next.bid("key 4", 2, "a");
+	assert.deepEqual([next.days("key 2"), next.days("key 4")], [[], [[2, 1]]]);
+});
+
+test("where there are too many in all, the client with the most loses its first", () => {
+	const { bid, days } = startFigures({ maxDays: 4, maxPerClient: 4 });
+	bid("honest", 1);
+	for (let i = 1; i <= 4; i += 1) bid(`key ${i}`, 1, "crowd");
+	assert.deepEqual([days("honest"), days("key 1"), days("key 4")], [[[1, 1]], [], [[1, 1]]]);
+});
+
+test("a bundle whose day is forgotten counts anew when it changes", () => {
+	const { figures, bid, days } = startFigures({ maxDays: 100, maxPerClient: 1 });
+	bid("me", 1);
+	bid("me", 2);
+	assert.deepEqual(days("me"), [[2, 1]]);
+	figures.count(recordOf("me", "me"), statusOn(1), -1);
+	figures.count(recordOf("me", "me"), statusOn(1), 1);
+	assert.deepEqual(days("me"), [[1, 1]]);
+});
+
+test("what could not be written is written with the next block; what has not changed is not", async () => {
+	const { disk, bid, write, again } = startFigures();
+	disk.broken = true;
+	bid("me", 1);
+	await write();
+	assert.deepEqual((await again()).days("me"), []);
+	disk.broken = false;
+	await write();
+	assert.deepEqual((await again()).days("me"), [[1, 1]]);
+	disk.map.clear();
+	await write();
+	assert.equal(disk.map.size, 0);
+});
+
+test("a damaged entry stops the start by its key", async () => {
+	const { disk, bid, write, again } = startFigures();
+	bid("me", 1);
+	await write();
+	for (const key of disk.map.keys()) disk.map.set(key, Buffer.from("{}"));
+	await assert.rejects(again, new StoreFormatError("f/0000001/me"));
+});
