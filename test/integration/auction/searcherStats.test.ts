@@ -1,5 +1,6 @@
-// What a searcher sees of its own bundles on a running relay: the list, the figures by day, and Flashbots' shapes through the
-// unmodified ethers-provider-bundle; by HTTP and websocket, for the client that made them and nobody else, across a restart.
+// What a searcher sees of its own bundles on a running relay: the list and the figures by day, by HTTP and websocket, for the client
+// that made them and nobody else, across a restart; and Flashbots' unmodified ethers-provider-bundle, which reads the same in
+// Flashbots' shapes, bids, simulates and cancels.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -294,5 +295,25 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 	assert.deepEqual([first.is_high_priority, first.last_7d_miner_payments], [true, "6000"]);
 	const none = (await stranger.getUserStatsV2()) as unknown as Fields;
 	assert.deepEqual([none.isHighPriority, none.allTimeValidatorPayments], [false, "0"]);
+	node.destroy();
+});
+
+test("ethers-provider-bundle 1.0.0 bids, simulates and cancels", async () => {
+	const key = `0x${"f2".repeat(32)}`;
+	const { url } = fixture.system.client;
+	const node = new JsonRpcProvider(url);
+	const library = await FlashbotsBundleProvider.create(node as never, new Wallet(key) as never, url, "any");
+	const target = await fixture.target(fresh());
+	const { raw, hash } = backrunBy(fresh(), 5_000n);
+	const next = (await fixture.head()) + 1;
+	const simulated = await library.simulate([raw], next);
+	assert.ok("ethSentToCoinbase" in simulated);
+	assert.equal(simulated.ethSentToCoinbase, 5_000n);
+	await assert.rejects(library.sendRawBundle([target, raw], next, { replacementUuid: "mine" }));
+	const bundleHash = FlashbotsBundleProvider.generateBundleHash([target, hash]);
+	assert.deepEqual(await library.cancelBundles("mine"), { bundleHashes: 200 });
+	assert.deepEqual(await fixture.stages(bundleHash, { key }), ["CANCELLED"]);
+	const failed = await library.sendRawBundle([target, raw], next + 100);
+	assert.match("error" in failed ? failed.error.message : "", /too far ahead/);
 	node.destroy();
 });
