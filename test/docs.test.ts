@@ -103,7 +103,12 @@ test("every package is in the table of packages, and no other", () => {
 	const named = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([@\w/-]+)`/g)]);
 	const { dependencies, devDependencies } = manifest;
 	const apart = manifestOf("test/metamask").dependencies;
-	const installed = [dependencies, devDependencies, apart].flatMap((packages) => Object.keys(packages));
+	const wanted = readFileSync(join(ROOT, "test/python/requirements.txt"), "utf8");
+	const [python = ""] = wanted.split("# What these need:");
+	const installed = [
+		...[dependencies, devDependencies, apart].flatMap((packages) => Object.keys(packages)),
+		...[...python.matchAll(/^(\w+)==/gm)].map(([, name = ""]) => name),
+	];
 	assert.deepEqual(
 		named.map(([, name]) => name).sort(),
 		installed.filter((name) => !name.startsWith("@types/")).sort(),

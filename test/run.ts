@@ -1,5 +1,5 @@
-// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but
-// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes a second to load what most
+// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but those whose
+// packages must be installed first (`npm run test:metamask`, `npm run test:python`). A process takes a second to load what most
 // tests need, so files share some; those that measure have their own. In which round a file is, and why, is said below.
 // With RELAY_AS=edge the relays of whole systems are edges, each with a core in another process (see support/systems.ts).
 
@@ -12,6 +12,8 @@ import { isEdge, RELAY_AS, TEST_DATABASE } from "./support/engine.ts";
 import { startPostgres } from "./support/postgresServer.ts";
 import { report } from "./support/report.ts";
 
+/** What has a command of its own, which installs what it needs. */
+const APART = /^test\/(metamask|python)\//;
 /** Files that share a process, at most. */
 const SHARED = { integration: 16, edge: 4, unit: 36 };
 /** In processes of their own, these first, since they take the longest. */
@@ -124,8 +126,7 @@ const asked = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-const files =
-	asked.length === 0 ? all().filter((file) => !file.startsWith("test/metamask/")) : asked.flatMap(below);
+const files = asked.length === 0 ? all().filter((file) => !APART.test(file)) : asked.flatMap(below);
 process.chdir(root);
 // Packages are put together by the first process that needs one, and these are many at once: see loader/hooks.mjs.
 await import("zod");

@@ -1,0 +1,51 @@
+// Flashbots' library for Python, unmodified, against a running relay: what docs/searchers.md says of it.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type BiddingFixture, backrunBy, startBidding } from "../support/biddingFixture.ts";
+import { bundleHashOf } from "../support/secretFixture.ts";
+import { noPython, PythonCalls } from "./python.ts";
+
+const KEY = `0x${"5e".repeat(32)}`;
+const UUID = "10000000-0000-4000-8000-000000000000";
+
+describe("flashbots 2.0.0", { skip: noPython }, () => {
+	let fixture: BiddingFixture;
+	let library: PythonCalls;
+	let accounts = 0;
+	before(async () => {
+		fixture = await startBidding({ chain: { slotSeconds: 12 } });
+		library = new PythonCalls("test/python/library.py", [fixture.system.client.url, KEY]);
+	});
+	after(async () => {
+		await library.stop();
+		await fixture.stop();
+	});
+
+	/** A target that is shared, a backrun, and the next block. */
+	async function pair() {
+		accounts += 2;
+		const target = await fixture.target(accounts);
+		return { target, backrun: backrunBy(accounts + 1, 5_000n), next: (await fixture.head()) + 1 };
+	}
+
+	test("send_raw_bundle bids, and cancel_bundles takes the bid back", async () => {
+		const { target, backrun, next } = await pair();
+		const options = { replacementUuid: UUID };
+		const hash = bundleHashOf(target, backrun.hash);
+		assert.equal(await library.ask(["send_raw_bundle", [target, backrun.raw], next, options]), hash);
+		assert.deepEqual(await fixture.stages(hash, { key: KEY }), ["BEST"]);
+		assert.deepEqual(await library.ask(["cancel_bundles", UUID]), { bundleHashes: 200 });
+		assert.deepEqual(await fixture.stages(hash, { key: KEY }), ["CANCELLED"]);
+	});
+
+	test("simulate tells what transactions pay", async () => {
+		const { backrun, next } = await pair();
+		const answer = await library.ask(["simulate", [{ signed_transaction: backrun.raw }], next]);
+		const { results } = answer as { results: { ethSentToCoinbase: string }[] };
+		assert.deepEqual(
+			results.map(({ ethSentToCoinbase }) => ethSentToCoinbase),
+			["5000"],
+		);
+	});
+});
