@@ -8,6 +8,7 @@ import {
 	EVENTS_OVER,
 	type EventMessage,
 	type EventStreams,
+	eventsText,
 	wholeEventStream,
 } from "../../shared/http/eventStreams.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
@@ -17,6 +18,7 @@ import type { TransactionRecord } from "../domain/record.ts";
 import type { Followers } from "../status/followers.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
+import { HISTORY_PATHS, type HistoryRouteDependencies, historyRoutes } from "./mevShareHistory.ts";
 
 /** How a record is shown. */
 export interface RecordViews extends EventViews {
@@ -24,7 +26,10 @@ export interface RecordViews extends EventViews {
 	readonly unknown: (hash: string) => unknown;
 }
 
-export interface RecordRouteDependencies extends BundleRouteDependencies, TransactionEventsDependencies {
+export interface RecordRouteDependencies
+	extends BundleRouteDependencies,
+		TransactionEventsDependencies,
+		HistoryRouteDependencies {
 	readonly views: RecordViews;
 }
 
@@ -43,6 +48,7 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 		},
 		transactionEventsRoute(dependencies),
 		bundleRoute(dependencies),
+		...historyRoutes(dependencies),
 	];
 }
 
@@ -51,6 +57,7 @@ const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	{ path: "/tx/{hash}" },
 	{ path: "/tx/{hash}/events" },
 	{ path: "/bundle/{hash}", weight: 1 },
+	...HISTORY_PATHS,
 ];
 
 /** The routes of transactions and bundles on a relay that may or may not be the core. */
@@ -144,11 +151,11 @@ function eventStream(
 		return isComplete ? EVENTS_OVER : wholeEventStream(past());
 	}
 	return streams.answer(address, {
-		begin(send) {
-			send(past());
+		begin(write) {
+			write(eventsText(past()));
 			return followers.follow(hash, (now, event) => {
 				const news = views.news(now, event);
-				if (news !== null) send([message(news)]);
+				if (news !== null) write(eventsText([message(news)]));
 			});
 		},
 		isOver: () => !isOpen(hash),

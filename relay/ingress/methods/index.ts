@@ -17,6 +17,7 @@ import {
 	eth_newPendingTransactionFilter,
 	eth_uninstallFilter,
 } from "./filters.ts";
+import { mev_simBundle } from "./mev_simBundle.ts";
 import { eth_accounts, rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
 import { eth_subscribe, eth_unsubscribe } from "./subscriptions.ts";
 import {
@@ -34,6 +35,7 @@ export const EDGE_METHODS = [
 	eth_getTransactionByHash,
 	eth_callMany,
 	eth_callBundle,
+	mev_simBundle,
 	eth_sendPrivateTransaction,
 	eth_subscribe,
 	eth_unsubscribe,
