@@ -1,7 +1,8 @@
-// Flashbots' MEV-Share client for tests, unmodified: only the URLs are the relay's.
+// Flashbots' MEV-Share client for tests, unmodified, made as docs/searchers.md says: only the URLs are the relay's.
 
 import MevShare from "@flashbots/mev-share-client";
 import { Wallet } from "ethers";
+import { snippet } from "./documents.ts";
 
 export type MevShareClient = InstanceType<typeof MevShare.default>;
 
@@ -10,7 +11,7 @@ export const MEV_SHARE_KEY = `0x${"c3".repeat(32)}`;
 
 /** A client of the relay at `url`, which signs by `signer`. */
 export function mevShareClient(url: string, signer = new Wallet(MEV_SHARE_KEY)): MevShareClient {
-	const network = { name: "dev", chainId: 31_337, streamUrl: `${url}/mev-share`, apiUrl: url };
-	// The package is CommonJS and wants ethers' types as such; it is the same wallet.
-	return new MevShare.default(signer as never, network);
+	const code = snippet("docs/searchers.md", "const network = {").replaceAll("http://127.0.0.1:8080", url);
+	const made = new Function("MevShareClient", "authSigner", `${code}return client;`);
+	return made(MevShare.default, signer) as MevShareClient;
 }

@@ -8,6 +8,7 @@ import type { EventHistoryEntry, IPendingTransaction } from "@flashbots/mev-shar
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER, PAYER } from "../../support/biddingFixture.ts";
 import { EventStreamReader } from "../../support/clients.ts";
+import { snippets } from "../../support/documents.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { type MevShareClient, mevShareClient } from "../../support/mevShare.ts";
 import { metricsOf } from "../../support/relayClient.ts";
@@ -28,6 +29,7 @@ const bundles: unknown[] = [];
 const opened: { close(): void }[] = [];
 before(async () => {
 	fixture = await startAuction({ env: { TRUST_PROXY: "1" } });
+	assert.equal(snippets("docs/searchers.md", "ts").length, 1, "support/mevShare.ts runs it");
 	client = mevShareClient(fixture.system.client.url);
 	websocket = await FeedClient.open(fixture.system.client.url.replace("http", "ws"));
 	feed = await websocket.subscribe(FEED);
