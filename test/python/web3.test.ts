@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
-import { EMITS } from "../support/contracts.ts";
+import { EMITS, REVERTS } from "../support/contracts.ts";
 import { until } from "../support/until.ts";
 import { noPython, runPython } from "./python.ts";
 
@@ -18,9 +18,9 @@ describe("web3.py 6", { skip: noPython }, () => {
 		test(`at the ${at}: balance, nonces, fees, a transfer, a contract, its logs, filters, a replacement, a refusal`, async () => {
 			const { users, system, boost } = fixture;
 			const actor = await users.actor();
-			const contract = await users.placeCode(EMITS);
+			const contracts = [await users.placeCode(EMITS), await users.placeCode(REVERTS)];
 			const url = at === "relay" ? system.client.url : boost.url;
-			const running = runPython("test/python/wallet.py", [url, actor.account.keyHex, contract]);
+			const running = runPython("test/python/wallet.py", [url, actor.account.keyHex, ...contracts]);
 			let isOver = false;
 			void running.finally(() => {
 				isOver = true;
