@@ -112,7 +112,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.callBundle = await post(
 		filled(bundleAsked, ["0x<hash of a shared one>", tx.hash], ["0x<signed>", backrun.raw], ["0x11", block]),
 	);
-	const simAsked = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":6,');
+	const simAsked = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":8,');
 	real.simBundle = await post(
 		filled(simAsked, ["0x<hash of a shared one>", tx.hash], ["0x<signed>", backrun.raw], ["0x11", block]),
 	);
