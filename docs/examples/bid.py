@@ -12,6 +12,8 @@ from eth_account import Account
 from web3 import Web3
 from websockets.sync.client import connect
 
+if "PRIVATE_KEY" not in os.environ or "PAYER" not in os.environ:
+    raise SystemExit("set PRIVATE_KEY, and PAYER to the contract's address")
 RELAY_WS_URL = os.environ.get("RELAY_WS_URL", "ws://127.0.0.1:8080")
 PAYER = Web3.to_checksum_address(os.environ["PAYER"])
 BID_WEI = 10**12

@@ -13,6 +13,8 @@ const GWEI = 1_000_000_000n;
 
 type Fields = Readonly<Record<string, unknown>>;
 
+if (PRIVATE_KEY === "" || PAYER === "")
+	throw new Error("set PRIVATE_KEY, and PAYER to the contract's address");
 const wallet = new Wallet(PRIVATE_KEY);
 const socket = new WebSocket(RELAY_WS_URL);
 const waiting = new Map<number, (answer: Fields) => void>();

@@ -10,6 +10,8 @@ import requests
 from eth_account import Account
 from web3 import HTTPProvider, Web3
 
+if "PRIVATE_KEY" not in os.environ:
+    raise SystemExit("set PRIVATE_KEY")
 RELAY_URL = os.environ.get("RELAY_URL", "http://127.0.0.1:8080")
 
 w3 = Web3(HTTPProvider(f"{RELAY_URL}/fast"))

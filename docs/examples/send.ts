@@ -8,6 +8,7 @@ import { JsonRpcProvider, Wallet } from "ethers";
 
 const { RELAY_URL = "http://127.0.0.1:8080", PRIVATE_KEY = "" } = process.env;
 
+if (PRIVATE_KEY === "") throw new Error("set PRIVATE_KEY");
 const provider = new JsonRpcProvider(`${RELAY_URL}/fast`);
 const wallet = new Wallet(PRIVATE_KEY, provider);
 const { hash } = await wallet.sendTransaction({ to: wallet.address, value: 1n });

@@ -34,6 +34,16 @@ describe("the examples", { skip: noPython }, () => {
 		);
 	});
 
+	test("without their settings they say which are missing, and end", async () => {
+		for (const [file, missing] of [
+			["bid.py", "set PRIVATE_KEY, and PAYER to the contract's address\n"],
+			["send.py", "set PRIVATE_KEY\n"],
+		] as const) {
+			const { code, stderr } = await runPython(`docs/examples/${file}`);
+			assert.deepEqual([code, stderr], [1, missing]);
+		}
+	});
+
 	test("send.py sends a private transaction, and tells its life up to its block", async () => {
 		const { code, stdout, stderr, block } = await runSend(fixture, example("send.py"), 4);
 		assert.equal(code, 0, stderr);

@@ -69,6 +69,16 @@ test("bid.ts sees a transaction, bids on it, and tells that it landed behind it"
 	);
 });
 
+test("without its settings an example says which are missing, and ends", async () => {
+	for (const [file, missing] of [
+		["bid.ts", /set PRIVATE_KEY, and PAYER to the contract's address/],
+		["send.ts", /set PRIVATE_KEY/],
+	] as const) {
+		const { code, stderr } = await example(file)({});
+		assert.deepEqual([code, missing.test(stderr)], [1, true], stderr);
+	}
+});
+
 test("send.ts sends a private transaction, and tells its life up to its block", async () => {
 	const { code, stdout, stderr, block } = await runSend(fixture, example("send.ts"), 4);
 	assert.equal(code, 0, stderr);
