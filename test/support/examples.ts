@@ -53,7 +53,7 @@ export async function runBid(fixture: BiddingFixture, run: RunExample, accounts:
 	const target = signedBy(user, { value: 1n });
 	await fixture.system.client.send(target.raw, "/maxbackruns");
 	const bundle = (request: string) =>
-		request.includes(target.raw) && (JSON.parse(request) as [{ txs: string[] }])[0].txs.length === 2;
+		request.includes(target.raw) && (JSON.parse(request) as [{ txs?: string[] }])[0].txs?.length === 2;
 	const block = await blockWith(fixture, bundle);
 	return { ...(await running), target: target.hash, block };
 }
