@@ -20,7 +20,11 @@ export function registerEdgeGauges(
 		"How far this machine's clock is ahead of the chain's, 0 if they agree within seconds",
 		() => heads.times.differenceMs() / 1000,
 	);
-	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
+	registry.gauge(
+		"relay_subscriptions",
+		"Subscriptions of websocket clients, and the feed's event streams",
+		() => subscriptions.size,
+	);
 	registry.gauge("relay_is_core", "1 while this relay decides and its store is surely its own, else 0", () =>
 		core.local !== null && coreOf()?.kv.isHeld === true ? 1 : 0,
 	);

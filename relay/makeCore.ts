@@ -19,6 +19,7 @@ import { DeliveryHealth } from "./broadcast/health.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
+import { mevShareEvent } from "./domain/mevShareEvent.ts";
 import { isMined } from "./domain/record.ts";
 import type { LocalCore } from "./edge/core.ts";
 import { EdgeServer } from "./edge/edgeServer.ts";
@@ -49,6 +50,7 @@ import { eventHistory, eventMessage } from "./status/eventMessages.ts";
 import { Followers } from "./status/followers.ts";
 import { createLifeLog } from "./status/lifeLog.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
+import { HISTORY_PAGE, SharedHistory } from "./status/sharedHistory.ts";
 import { keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
@@ -228,6 +230,13 @@ export async function makeCore(
 	records.subscribe(followers.notify);
 	records.subscribe(createLifeLog({ log: log.child("transactions") }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
+	const history = new SharedHistory({
+		hintOf(hash) {
+			const tx = records.get(hash)?.transaction.tx;
+			return tx === undefined || tx.raw.length === 0 ? null : mevShareEvent(partialPendingTransaction(tx));
+		},
+	});
+	records.subscribe(history.notify);
 	simulationMetrics.watch(simulations);
 	const isPublic = (hash: string): boolean => {
 		const record = records.get(hash)?.record;
@@ -304,6 +313,8 @@ export async function makeCore(
 			isOpen: (hash) => records.get(hash) !== undefined,
 			verifySignature: verifyBody,
 			streams: edge.streams,
+			history,
+			maxLimit: HISTORY_PAGE,
 		}),
 	};
 }

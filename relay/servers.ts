@@ -5,6 +5,7 @@ import { hexToBytes } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
+import { EventStreams } from "../shared/http/eventStreams.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
@@ -18,6 +19,7 @@ import { type InfoFacts, infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { CoreFacts } from "./ingress/methodDependencies.ts";
 import { core_facts, core_sharedTransaction } from "./ingress/methods/betweenRelays.ts";
+import { FEED_STREAM_LIFE_MS, FEED_STREAM_RETRY_MS, mevShareStream } from "./ingress/mevShareStream.ts";
 import { OWN_CALL } from "./ingress/ownCall.ts";
 import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
@@ -100,6 +102,15 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					return link === null ? NO_CORE : requests.get(link.holder, request);
 				},
 			),
+			searcherRoutes: [
+				mevShareStream({
+					subscriptions,
+					streams: new EventStreams(
+						{ clock },
+						{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
+					),
+				}),
+			],
 			streams: () => edge.streams.size + requests.streams,
 			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
 			tip,

@@ -72,6 +72,7 @@ const EDGES = [
 	"test/integration/chain/pendingReads.test.ts",
 	"test/integration/auction/auctionRules.test.ts",
 	"test/integration/auction/feed.test.ts",
+	"test/integration/auction/mevShareStream.test.ts",
 	"test/integration/pages/pages.test.ts",
 	"test/integration/auction/refunds.test.ts",
 	"test/integration/cancel/cancel.test.ts",

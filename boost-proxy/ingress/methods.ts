@@ -144,6 +144,7 @@ export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 		mev_sendBundle: ANSWERED,
 		eth_callMany: HEAVY,
 		eth_callBundle: HEAVY,
+		mev_simBundle: HEAVY,
 		eth_sendPrivateTransaction: LIGHT,
 		eth_subscribe: ANSWERED,
 		eth_unsubscribe: ANSWERED,

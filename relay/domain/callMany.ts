@@ -21,10 +21,20 @@ export interface TransactionsRequest {
 	readonly client: string;
 	/** The transactions; a string is the hash of one that is shared with searchers. Never empty. */
 	readonly txs: readonly (DecodedTransaction | string)[];
-	readonly blockNumber: bigint;
+	/** Null: the one after the state's block. */
+	readonly blockNumber: bigint | null;
 	readonly stateBlock: NamedBlock;
 	/** Seconds since the epoch; null: the state block's and a slot for each block. */
 	readonly timestamp: number | null;
+	/** What the client calls these three. Default: as in `eth_callMany`. */
+	readonly names?: BlockNames;
+}
+
+/** The names of parameters that say in which block transactions run. */
+export interface BlockNames {
+	readonly stateBlock: string;
+	readonly blockNumber: string;
+	readonly timestamp: string;
 }
 
 /** An unsigned call; null leaves a field to the node, as in `eth_call`. Amounts in wei. */

@@ -117,7 +117,7 @@ function stageFields(status: BundleBlockStatus) {
 	const { winner } = status;
 	return {
 		blockNumber: status.block,
-		status: status.stage,
+		stage: status.stage,
 		reason: status.reason,
 		bid: status.bid?.toString() ?? null,
 		paid: status.paid?.toString() ?? null,

@@ -34,6 +34,7 @@ import type { EdgeServer } from "../edge/edgeServer.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
+import { MEV_SHARE } from "./mevShareStream.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
@@ -52,6 +53,8 @@ export interface IngressDependencies extends Omit<MethodDependencies, "describe"
 	readonly reads: Fallback<CallContext>;
 	/** The routes of transactions and bundles. */
 	readonly recordRoutes: readonly Route[];
+	/** The searchers' event stream, where the websockets are. */
+	readonly searcherRoutes: readonly Route[];
 	/** Open event streams of this process. */
 	readonly streams: () => number;
 	readonly checks: readonly ReadinessCheck[];
@@ -140,6 +143,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			rpcPaths: RPC_PATHS,
 			routes: [
 				...dependencies.recordRoutes,
+				...(searcherPort === undefined ? dependencies.searcherRoutes : []),
 				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
@@ -163,7 +167,11 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			name: "searchers",
 			port: searcherPort,
 			rpcPaths: [],
-			routes: [pages.root],
+			routes: [
+				pages.root,
+				...dependencies.searcherRoutes,
+				...dependencies.recordRoutes.filter(({ path }) => path.startsWith(MEV_SHARE)),
+			],
 		};
 		servers.push(createHttpServer(searchers, { ...deps, websocket, standby: takeover("searchers") }));
 	}

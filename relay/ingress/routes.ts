@@ -8,6 +8,7 @@ import {
 	EVENTS_OVER,
 	type EventMessage,
 	type EventStreams,
+	eventsText,
 	wholeEventStream,
 } from "../../shared/http/eventStreams.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
@@ -17,6 +18,7 @@ import type { TransactionRecord } from "../domain/record.ts";
 import type { Followers } from "../status/followers.ts";
 import type { Transactions } from "../transactions/transactions.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
+import { HISTORY_PATHS, type HistoryRouteDependencies, historyRoutes } from "./mevShareHistory.ts";
 import { REFUNDS_WEIGHT, type RefundRouteDependencies, refundsRoute, totalsRoute } from "./refundViews.ts";
 
 /** How a record is shown. */
@@ -28,7 +30,8 @@ export interface RecordViews extends EventViews {
 export interface RecordRouteDependencies
 	extends BundleRouteDependencies,
 		RefundRouteDependencies,
-		TransactionEventsDependencies {
+		TransactionEventsDependencies,
+		HistoryRouteDependencies {
 	readonly views: RecordViews;
 }
 
@@ -49,6 +52,7 @@ export function recordRoutes(dependencies: RecordRouteDependencies): readonly Ro
 		bundleRoute(dependencies),
 		refundsRoute(dependencies),
 		totalsRoute(dependencies),
+		...historyRoutes(dependencies),
 	];
 }
 
@@ -59,6 +63,7 @@ const RECORD_PATHS: readonly Pick<Route, "path" | "weight">[] = [
 	{ path: "/bundle/{hash}", weight: 1 },
 	{ path: "/refunds/{address}", weight: REFUNDS_WEIGHT },
 	{ path: "/totals", weight: 1 },
+	...HISTORY_PATHS,
 ];
 
 /** These routes on a relay that may or may not be the core. */
@@ -152,11 +157,11 @@ function eventStream(
 		return isComplete ? EVENTS_OVER : wholeEventStream(past());
 	}
 	return streams.answer(address, {
-		begin(send) {
-			send(past());
+		begin(write) {
+			write(eventsText(past()));
 			return followers.follow(hash, (now, event) => {
 				const news = views.news(now, event);
-				if (news !== null) send([message(news)]);
+				if (news !== null) write(eventsText([message(news)]));
 			});
 		},
 		isOver: () => !isOpen(hash),

@@ -1,8 +1,10 @@
-// Sends published results to the websocket subscriptions of a topic, as `eth_subscription`. A result is serialized once for all
-// subscribers, who are served in turns of the event loop, fairly by client. Which results a subscriber may see is decided elsewhere.
+// Sends published results to the subscriptions of a topic: to websockets as `eth_subscription`, to event streams in their own form. A
+// result is serialized once for all subscribers, who are served in turns of the event loop, fairly by client. Which results a
+// subscriber may see is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
 import type { Connection, WebsocketMessage } from "../../shared/http/callContext.ts";
+import type { LaterMessages } from "../../shared/http/laterMessages.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { Notifications, oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -14,6 +16,14 @@ import type { Publisher } from "../domain/ports.ts";
 export const MAX_SUBSCRIPTIONS = 16;
 const ID_BYTES = 16;
 
+/** Who is told of results: a websocket, or an event stream. */
+export type Subscriber = Pick<Connection, "client" | "sendLater" | "hold" | "onClose">;
+
+/** Makes the messages that a subscriber gets for results, under the subscription's id. */
+type MakeMessages = (id: string, results: Results) => LaterMessages;
+
+const asNotifications: MakeMessages = (id, results) => new Notifications(id, results);
+
 /** All subscriptions of the process. Those of a connection end with it. */
 export class SubscriptionHub implements Publisher {
 	readonly #log: Logger;
@@ -22,7 +32,7 @@ export class SubscriptionHub implements Publisher {
 	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
 	readonly #taps = new Map<string, Set<(text: string) => void>>();
-	readonly #connections = new Map<Connection, Map<string, Subscription>>();
+	readonly #connections = new Map<Subscriber, Map<string, Subscription>>();
 	#size = 0;
 
 	/** `onEmpty` is called when a topic has no subscribers any more. */
@@ -68,9 +78,14 @@ export class SubscriptionHub implements Publisher {
 
 	/**
 	 * Subscribes `connection`; returns the subscription's id, 16 random bytes as 0x hex. If `message` is given, results are
-	 * held until its answer, which carries the id, was sent. Throws RpcError `limit`.
+	 * held until its answer, which carries the id, was sent. `make`: in which form it gets them. Throws RpcError `limit`.
 	 */
-	subscribe(connection: Connection, topic: string, message: WebsocketMessage | null = null): string {
+	subscribe(
+		connection: Subscriber,
+		topic: string,
+		message: WebsocketMessage | null = null,
+		make: MakeMessages = asNotifications,
+	): string {
 		const known = this.#connections.get(connection);
 		const own = known ?? new Map<string, Subscription>();
 		if (own.size >= MAX_SUBSCRIPTIONS) {
@@ -81,7 +96,7 @@ export class SubscriptionHub implements Publisher {
 			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
-		const subscription: Subscription = { id, topic, connection, held: null, hasEnded: false };
+		const subscription: Subscription = { id, topic, connection, make, held: null, hasEnded: false };
 		own.set(id, subscription);
 		const listeners = this.#topics.get(topic);
 		if (listeners === undefined) this.#topics.set(topic, new Set([subscription]));
@@ -96,7 +111,7 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/** Ends a subscription of `connection`; false if it has none with this id. */
-	unsubscribe(connection: Connection, id: string): boolean {
+	unsubscribe(connection: Subscriber, id: string): boolean {
 		const subscription = this.#connections.get(connection)?.get(id);
 		if (subscription === undefined) return false;
 		this.#connections.get(connection)?.delete(id);
@@ -120,7 +135,7 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/** Sends a result to one subscription, unless that has ended. */
-	notify(connection: Connection, id: string, make: () => unknown): void {
+	notify(connection: Subscriber, id: string, make: () => unknown): void {
 		const subscription = this.#connections.get(connection)?.get(id);
 		if (subscription === undefined) return;
 		const text = this.#textOf(make);
@@ -128,7 +143,7 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/** Adds it until it closes. If it is closed already its subscriptions, `own`, end at once. */
-	#addConnection(connection: Connection, own: Map<string, Subscription>): void {
+	#addConnection(connection: Subscriber, own: Map<string, Subscription>): void {
 		this.#connections.set(connection, own);
 		connection.onClose(() => {
 			for (const subscription of own.values()) this.#forget(subscription);
@@ -164,10 +179,10 @@ export class SubscriptionHub implements Publisher {
 	}
 
 	/** Sends or holds results. A failing connection must not keep others from theirs, so its error is only logged. */
-	#send({ id, connection, held, hasEnded }: Subscription, results: Results): void {
+	#send({ id, connection, make, held, hasEnded }: Subscription, results: Results): void {
 		if (hasEnded) return;
 		try {
-			const messages = new Notifications(id, results);
+			const messages = make(id, results);
 			if (held === null) connection.sendLater(messages);
 			else held.push({ results, release: connection.hold(messages.bytes) });
 		} catch (thrown) {
@@ -190,7 +205,8 @@ export class SubscriptionHub implements Publisher {
 interface Subscription {
 	readonly id: string;
 	readonly topic: string;
-	readonly connection: Connection;
+	readonly connection: Subscriber;
+	readonly make: MakeMessages;
 	/** Results held until the client has the id, as unread bytes; null afterwards, and when the subscription has ended. */
 	held: { readonly results: Results; readonly release: () => void }[] | null;
 	hasEnded: boolean;

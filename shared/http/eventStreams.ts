@@ -19,8 +19,8 @@ export interface EventMessage {
 
 /** The source of one client's messages. */
 interface EventFeed {
-	/** Starts the feed; `send` may be called at once. Returns the function that stops it. */
-	readonly begin: (send: (messages: readonly EventMessage[]) => void) => () => void;
+	/** Starts the feed; `write` takes whole messages, and may be called at once. Returns the function that stops it. */
+	readonly begin: (write: (text: string) => void) => () => void;
 	/** Whether no more messages can come; checked regularly, and ends the stream. */
 	readonly isOver: () => boolean;
 }
@@ -33,11 +33,9 @@ const MAX_STREAMS = 2_000;
 const COMMENT_MS = 15_000;
 /** Routers and clients lose connections without notice, so each stream ends after this. EventSource reconnects by itself. */
 const LIFE_MS = 30 * 60 * 1000;
-/** How long clients wait before they reconnect. */
 const RETRY_MS = 3_000;
 
 const COMMENT = ":\n\n";
-const OPENING = `retry: ${RETRY_MS}\n\n`;
 const HEADERS = {
 	"cache-control": "no-store, no-transform",
 	// nginx, and what is based on it, buffers answers.
@@ -46,6 +44,13 @@ const HEADERS = {
 };
 
 const ANSWER = { status: 200, contentType: `${EVENT_STREAM}; charset=utf-8`, headers: HEADERS };
+
+export interface EventStreamsOptions {
+	/** Each stream ends after so many ms. Default 30 minutes. */
+	readonly lifeMs?: number;
+	/** How long clients wait before they reconnect, in ms. Default 3,000. */
+	readonly retryMs?: number;
+}
 
 interface OpenStream {
 	readonly stream: AnswerStream;
@@ -56,12 +61,19 @@ interface OpenStream {
 
 /** All event streams of a server. */
 export class EventStreams {
+	readonly #lifeMs: number;
+	readonly #retryMs: number;
 	readonly #clock: Clock;
 	readonly #open = new Set<OpenStream>();
 	readonly #shares = new Shares({ total: MAX_STREAMS, perClient: MAX_PER_CLIENT });
 	#timer: Timer | undefined;
 
-	constructor({ clock }: { readonly clock: Clock }) {
+	constructor(
+		{ clock }: { readonly clock: Clock },
+		{ lifeMs = LIFE_MS, retryMs = RETRY_MS }: EventStreamsOptions = {},
+	) {
+		this.#lifeMs = lifeMs;
+		this.#retryMs = retryMs;
 		this.#clock = clock;
 	}
 
@@ -76,7 +88,7 @@ export class EventStreams {
 		const refusal = this.#refusal(network);
 		if (refusal !== null) return refusal;
 		const open = (stream: AnswerStream): void => {
-			stream.write(OPENING);
+			stream.write(opening(this.#retryMs));
 			// Others may have been opened since the check above. The client reconnects, and may then get the error.
 			if (this.#refusal(network) === null) this.#begin(stream, network, feed);
 			else stream.end();
@@ -87,7 +99,7 @@ export class EventStreams {
 	#refusal(network: string): HttpAnswer | null {
 		const over = this.#shares.exceeded(network, 1);
 		if (over === null) return null;
-		const headers = { "retry-after": retryAfter(RETRY_MS) };
+		const headers = { "retry-after": retryAfter(this.#retryMs) };
 		return over === "total"
 			? jsonAnswer(503, { error: "limit exceeded: too many event streams" }, headers)
 			: jsonAnswer(
@@ -98,13 +110,13 @@ export class EventStreams {
 	}
 
 	#begin(stream: AnswerStream, network: string, { begin, isOver }: EventFeed): void {
-		const one: OpenStream = { stream, isOver, until: this.#clock.monotonic() + LIFE_MS };
+		const one: OpenStream = { stream, isOver, until: this.#clock.monotonic() + this.#lifeMs };
 		this.#open.add(one);
 		this.#shares.takeAnyway(network, 1);
 		this.#timer ??= this.#clock.after(COMMENT_MS, () => this.#tick());
 		stream.onClose(() => this.#forget(one, network));
 		// If the stream has closed meanwhile, the feed is stopped at once.
-		stream.onClose(begin((messages) => stream.write(messages.map(messageText).join(""))));
+		stream.onClose(begin((text) => stream.write(text)));
 	}
 
 	#forget(one: OpenStream, network: string): void {
@@ -128,15 +140,25 @@ export class EventStreams {
 
 /** The answer if all messages are known already: it ends after the last one. */
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
-	const body = OPENING + messages.map(messageText).join("");
+	const body = opening(RETRY_MS) + eventsText(messages);
 	return { ...ANSWER, body };
 }
 
 /** The answer to a reconnecting client that has every message: by a 204 its EventSource stops. */
 export const EVENTS_OVER: HttpAnswer = { status: 204, body: null, headers: HEADERS };
 
-function messageText({ id, data }: EventMessage): string {
-	return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+function opening(retryMs: number): string {
+	return `retry: ${retryMs}\n\n`;
+}
+
+/** Messages as they are written. */
+export function eventsText(messages: readonly EventMessage[]): string {
+	return messages.map(({ id, data }) => `id: ${id}\n${dataText(JSON.stringify(data))}`).join("");
+}
+
+/** A message without an id, of JSON without line breaks. */
+export function dataText(json: string): string {
+	return `data: ${json}\n\n`;
 }
 
 /** Whether an `Accept` header names event streams, and names JSON only after them, if at all. */

@@ -24,7 +24,7 @@ export const HEAVY_READ: Read = { ...LIGHT_READ, weight: 10, timeoutMs: 20_000 }
 
 /**
  * The methods that are passed on. Not listed, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
- * eth_getTransactionByHash, eth_callMany, eth_callBundle. https://ethereum.github.io/execution-apis/
+ * eth_getTransactionByHash, eth_callMany, eth_callBundle, mev_simBundle. https://ethereum.github.io/execution-apis/
  */
 export const READS: ReadonlyMap<string, Read> = new Map(
 	Object.entries({

@@ -45,7 +45,7 @@ async function round(
 	const { result, error } = await auction.bid(honest, target, backrun);
 	assert.equal(error, undefined, JSON.stringify(error));
 	const stage = await until("whether it has a place", async () => {
-		const now = (await auction.told(honest, String(result))).blocks.at(-1)?.status;
+		const now = (await auction.told(honest, String(result))).blocks.at(-1)?.stage;
 		return now !== "ACCEPTED" && now;
 	});
 	if (stage !== "OUTBID") await auction.behind(target, backrun);

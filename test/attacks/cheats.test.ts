@@ -358,7 +358,7 @@ describe("cheats that no simulation can detect: their owner tells the contract i
 		}
 		const told = await until("it has no place though it bids the most", async () => {
 			const now = await auction.told(cheat, String(result));
-			return now.blocks.at(-1)?.status === "OUTBID" && now;
+			return now.blocks.at(-1)?.stage === "OUTBID" && now;
 		});
 		assert.equal(told.provenUpTo, "0");
 	});

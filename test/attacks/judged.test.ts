@@ -111,7 +111,7 @@ it("dearer bids that come and go take no refund out of the record, and no proof"
 	await auction.withdraw(flooder, "again");
 	await until("only the honest bid is left", async () => {
 		const { blocks } = await auction.told(searcher, String(result));
-		return blocks.at(-1)?.status === "BEST";
+		return blocks.at(-1)?.stage === "BEST";
 	});
 	await auction.onlyBehind(target, honest);
 	const { transactions } = await auction.nextBlock();

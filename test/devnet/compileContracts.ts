@@ -48,10 +48,10 @@ export function compileContracts(): Contracts {
 }
 
 /**
- * Compiles the Solidity files of a folder, and returns the contracts by name. Throws the compiler's messages, also if there are
- * only warnings.
+ * Compiles the Solidity files of a folder, and returns the contracts by name. `bare`: without the hash of their source behind the
+ * code. Throws the compiler's messages, also if there are only warnings.
  */
-export function compileFolder(folder: string): (name: string) => Contract {
+export function compileFolder(folder: string, bare = false): (name: string) => Contract {
 	const files = readdirSync(folder).filter((name) => name.endsWith(".sol"));
 	const input = {
 		language: "Solidity",
@@ -62,6 +62,7 @@ export function compileFolder(folder: string): (name: string) => Contract {
 			optimizer: { enabled: true, runs: 200 },
 			// The oldest fork of the dev chain must be able to run the code.
 			evmVersion: "cancun",
+			...(bare ? { metadata: { appendCBOR: false } } : {}),
 			outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
 		},
 	};

@@ -163,7 +163,7 @@ async function userIsPaid(stage: Stage, news: readonly SearcherNews[], won: WonB
 	await proveAccount(stage, won, trio, { brought, bids: new Set(bundles).size });
 	const statuses = () => news.flatMap((one) => (one.kind === "status" ? [one.status] : []));
 	const { blockNumber, bid } = await until("the searcher to hear what became of the bundle", () =>
-		statuses().find(({ bundleHash, status }) => bundleHash === won.bundle && status === "INCLUDED"),
+		statuses().find(({ bundleHash, stage }) => bundleHash === won.bundle && stage === "INCLUDED"),
 	);
 	scenario.claim(
 		`the searcher is told: bundle INCLUDED in block ${trio.target.block}, bid ${won.bid} wei`,

@@ -71,9 +71,9 @@ function tellLine(news: SearcherNews): string {
 		case "noGain":
 			return `${news.target} gains nothing in block ${news.block}`;
 		case "status": {
-			const { bundleHash, blockNumber, status, reason, outbidBy } = news.status;
+			const { bundleHash, blockNumber, stage, reason, outbidBy } = news.status;
 			const more = [reason ?? "", outbidBy === null ? "" : `by ${outbidBy} wei`].join(" ").trim();
-			return `bundle ${bundleHash} block ${blockNumber}: ${status} ${more}`.trim();
+			return `bundle ${bundleHash} block ${blockNumber}: ${stage} ${more}`.trim();
 		}
 		case "settled":
 			return news.block === null ? `${news.target} given up` : `${news.target} is in block ${news.block}`;

@@ -17,7 +17,7 @@ export const DEV_COINBASE: string = accountOf(DEV_COINBASE_KEY).address;
 /** The status of a bundle in one block, as the relay shows it to the owner. */
 interface BundleInBlock {
 	readonly blockNumber: number;
-	readonly status: string;
+	readonly stage: string;
 	readonly reason: string | null;
 	readonly bid: string | null;
 	readonly paid: string | null;
@@ -156,8 +156,8 @@ export class Bidder {
 
 	/** `stage`, or `stage reason`, for each block of his bundle. */
 	async stages(hash: string): Promise<readonly string[]> {
-		return (await this.blocks(hash)).map(({ status, reason }) =>
-			reason === null ? status : `${status} ${reason}`,
+		return (await this.blocks(hash)).map(({ stage, reason }) =>
+			reason === null ? stage : `${stage} ${reason}`,
 		);
 	}
 

@@ -138,7 +138,7 @@ export class BiddingFixture {
 	async stages(hash: string, options: CallOptions = {}): Promise<readonly string[]> {
 		const { status, body } = await this.bundle(hash, options);
 		if (status !== 200) throw new Error(`HTTP ${status}: ${JSON.stringify(body)}`);
-		return (body as { blocks: { status: string }[] }).blocks.map((block) => block.status);
+		return (body as { blocks: { stage: string }[] }).blocks.map((block) => block.stage);
 	}
 
 	/** The number of the chain's head. */

@@ -35,7 +35,8 @@ const MAX_UINT64 = 2n ** 64n - 1n;
 export const seconds = z
 	.int({ error: "expected whole seconds since the epoch" })
 	.min(0, { error: "expected whole seconds since the epoch" });
-const count = quantity
+/** A number that fits JSON. */
+export const count = quantity
 	.refine((value) => value <= MAX_COUNT, { error: "expected a number below 2^53" })
 	.transform(Number);
 const uint64 = quantity.refine((value) => value <= MAX_UINT64, { error: "expected a number of 64 bits" });
@@ -180,25 +181,26 @@ export const eth_callMany = relayMethod({
 	},
 });
 
-/** Decodes the transactions of a bundle. Throws RpcError naming the malformed element. */
+/** Decodes the transactions of a bundle. Throws RpcError with the malformed element's name, as `nameOf` says. */
 export async function readElements(
 	elements: readonly (string | Uint8Array)[],
 	context: CallContext,
 	{ recoveries, charge }: Pick<MethodDependencies, "recoveries" | "charge">,
+	nameOf = (index: number) => `bundle.txs[${index}]`,
 ): Promise<TransactionsRequest["txs"]> {
 	const raws = elements.filter((element) => typeof element !== "string");
 	chargeAuthorizations(raws, context.client, charge);
 	const read: TransactionsRequest["txs"][number][] = [];
 	const client = clientOf(context.client.address);
-	const work = (element: string | Uint8Array) => read.push(readElement(element, read.length));
+	const work = (element: string | Uint8Array) => read.push(readElement(element, nameOf(read.length)));
 	await recoveries.each(elements, client, work, ({ length }) => length);
 	return read;
 }
 
 /** Decodes bytes; a hash is returned as it is. */
-function readElement(one: string | Uint8Array, index: number): TransactionsRequest["txs"][number] {
+function readElement(one: string | Uint8Array, name: string): TransactionsRequest["txs"][number] {
 	if (typeof one === "string") return one;
 	const decoded = decodeTransaction(one);
 	if (decoded.ok) return decoded.tx;
-	throw new RpcError("invalidParams", `invalid params: bundle.txs[${index}]: ${decoded.message}`);
+	throw new RpcError("invalidParams", `invalid params: ${name}: ${decoded.message}`);
 }

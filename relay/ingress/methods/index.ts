@@ -17,6 +17,7 @@ import {
 	eth_newPendingTransactionFilter,
 	eth_uninstallFilter,
 } from "./filters.ts";
+import { mev_simBundle } from "./mev_simBundle.ts";
 import {
 	flashbots_getBundleStats,
 	flashbots_getBundleStatsV2,
@@ -42,6 +43,7 @@ export const EDGE_METHODS = [
 	eth_getTransactionByHash,
 	eth_callMany,
 	eth_callBundle,
+	mev_simBundle,
 	eth_sendPrivateTransaction,
 	eth_subscribe,
 	eth_unsubscribe,

@@ -43,7 +43,7 @@ export const service_bundles = coreMethod({
 			target: z.string().nullable().describe("null for a plain bundle"),
 			receivedAt: time,
 			blockNumber: z.number(),
-			status: z.string().describe("the stage"),
+			stage: z.string(),
 			reason: z.string().nullable(),
 			bid: wei.nullable(),
 			paid: wei.nullable(),

@@ -11,6 +11,7 @@ import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { Shares } from "../../../shared/shares/shares.ts";
 import {
+	type BlockNames,
 	type BundleResult,
 	type CallMany,
 	MAX_BLOCKS_ABOVE,
@@ -92,7 +93,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 		bounded(request.client, async (ask, simulatingOf) => {
 			const txs = await resolve(request.txs, sharedTransaction);
 			const simulating = await simulatingOf();
-			const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
+			const { header } = await blockOf(ask, request.stateBlock, namesOf(request).stateBlock);
 			const above = await blockAbove(request, header, options, nextBlock);
 			const block = { ...above, fork: forkAt(above.timestamp) };
 			const addresses = txs.map(({ from }) => from);
@@ -168,6 +169,16 @@ interface SignedRun {
 	readonly block: CallBlock;
 	readonly problems: readonly (string | null)[];
 	readonly results: readonly Ended[];
+}
+
+const USUAL_NAMES: BlockNames = {
+	stateBlock: "bundle.stateBlockNumber",
+	blockNumber: "bundle.blockNumber",
+	timestamp: "bundle.timestamp",
+};
+
+function namesOf({ names = USUAL_NAMES }: TransactionsRequest): BlockNames {
+	return names;
 }
 
 /** State overrides for reading the fee recipient's balance: the contract, and a caller with funds. */
@@ -248,20 +259,24 @@ function drawn(): string {
 
 /** The future block that the client named. */
 async function blockAbove(
-	{ blockNumber, timestamp }: TransactionsRequest,
+	request: TransactionsRequest,
 	head: Header,
 	{ feeRecipientOf, randaoOf = drawn }: CallManyOptions,
 	nextBlock: CallManyDependencies["nextBlock"],
 ): Promise<CallBlock> {
-	const above = blockNumber - BigInt(head.number);
+	const { timestamp } = request;
+	const above = request.blockNumber === null ? 1n : request.blockNumber - BigInt(head.number);
 	if (above < 1n || above > BigInt(MAX_BLOCKS_ABOVE)) {
 		const expected = `1 to ${MAX_BLOCKS_ABOVE} above the state block, which is ${head.number}`;
-		throw new RpcError("invalidParams", `invalid params: bundle.blockNumber: expected ${expected}`);
+		throw new RpcError(
+			"invalidParams",
+			`invalid params: ${namesOf(request).blockNumber}: expected ${expected}`,
+		);
 	}
 	const next = await nextBlock(head);
 	return {
 		stateBlock: head.number,
-		number: Number(blockNumber),
+		number: head.number + Number(above),
 		timestamp: timestamp ?? timestampBehind(next, Number(above) - 1),
 		baseFee: next.baseFee,
 		blobBaseFee: next.blobBaseFee,
@@ -273,10 +288,14 @@ async function blockAbove(
 }
 
 /** Why the node did not run transactions: its state is gone, or the client's timestamp is too early for the block. */
-function notRunnable({ blockNumber, timestamp }: TransactionsRequest, head: Header): RpcError {
-	const earliest = head.timestamp + Number(blockNumber) - head.number;
+function notRunnable(request: TransactionsRequest, head: Header): RpcError {
+	const { blockNumber, timestamp } = request;
+	const earliest = head.timestamp + (blockNumber === null ? 1 : Number(blockNumber) - head.number);
 	if (timestamp === null || timestamp >= earliest) return stateUnavailable(head.number);
-	return new RpcError("invalidParams", `invalid params: bundle.timestamp: expected ${earliest} at least`);
+	return new RpcError(
+		"invalidParams",
+		`invalid params: ${namesOf(request).timestamp}: expected ${earliest} at least`,
+	);
 }
 
 function stateUnavailable(block: number): RpcError {

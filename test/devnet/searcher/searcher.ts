@@ -10,7 +10,7 @@ import { RelayRefusal, type RelaySocket, type Subscription } from "./relaySocket
 interface BundleStatus {
 	readonly bundleHash: string;
 	readonly blockNumber: number;
-	readonly status: string;
+	readonly stage: string;
 	readonly reason: string | null;
 	readonly bid: string | null;
 	readonly outbidBy: string | null;
@@ -163,9 +163,9 @@ export class Searcher {
 			const subscription = await this.#relay.subscribe(["service_bundleStatus", bundle], (result) => {
 				const status = result as BundleStatus;
 				// Each builder's answer sends the status again.
-				if (status.status !== last) this.#tell({ kind: "status", status });
-				last = status.status;
-				over = over || FINAL.has(status.status);
+				if (status.stage !== last) this.#tell({ kind: "status", status });
+				last = status.stage;
+				over = over || FINAL.has(status.stage);
 				const running = this.#followed.get(bundle);
 				// A connection that closes meanwhile ends all subscriptions by itself.
 				if (over && running) end(running).catch(() => {});

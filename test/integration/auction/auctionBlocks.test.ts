@@ -115,7 +115,7 @@ describe("the block of a bid", () => {
 		await fixture.system.nextBlock();
 		assert.deepEqual(blocksOf(target, backrun), [first, first + 1, first + 2]);
 		assert.deepEqual(
-			(await bidder.blocks(hash)).map(({ blockNumber, status, reason }) => [blockNumber, status, reason]),
+			(await bidder.blocks(hash)).map(({ blockNumber, stage, reason }) => [blockNumber, stage, reason]),
 			[
 				[first, "NOT_INCLUDED", "targetNotIncluded"],
 				[first + 1, "NOT_INCLUDED", "targetNotIncluded"],

@@ -1,23 +1,15 @@
 // Searchers' clients, unmodified but for the URL and the subscription's name: each receives a pending transaction,
 // signs a backrun with its own library, bids, lands behind its target, and gets the result. Flashbots' MEV-Share
-// client is one of them.
+// client is in mevShareBundles.test.ts and mevShareStream.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import MevShare from "@flashbots/mev-share-client";
 import { SocketSubscriber, Wallet, WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { WebSocket } from "ws";
-import {
-	type BiddingFixture,
-	backrunBy,
-	bidder,
-	PAYER,
-	signedBy,
-	startBidding,
-} from "../../support/biddingFixture.ts";
+import { type BiddingFixture, bidder, PAYER, signedBy, startBidding } from "../../support/biddingFixture.ts";
 import { cast } from "../../support/processes.ts";
 import { bundleHashOf } from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
@@ -38,7 +30,6 @@ interface Bot {
 const ALIAS = "mevblocker_partialPendingTransactions";
 const OWN_NAME = "service_partialPendingTransactions";
 const NO_BUNDLE = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
-const MEV_SHARE_KEY = `0x${"c3".repeat(32)}`;
 const TERMS = {
 	to: PAYER as `0x${string}`,
 	nonce: 0,
@@ -194,13 +185,13 @@ for (const [what, name, open] of BOTS) {
 		const told: Fields[] = [];
 		await bot.subscribe(["service_bundleStatus", hash], (result) => told.push(result));
 		const now = await until("the present state", () => told[0]);
-		assert.deepEqual([now.bundleHash, now.target, now.status, now.bid], [hash, target, "BEST", "4000000"]);
+		assert.deepEqual([now.bundleHash, now.target, now.stage, now.bid], [hash, target, "BEST", "4000000"]);
 		await delivered(raw);
 		const heads: Fields[] = [];
 		await bot.subscribe(["newHeads"], (result) => heads.push(result));
 		await bot.call("eth_chainId", []);
 		const number = await fixture.system.nextBlock();
-		const included = await until("the end", () => told.find(({ status }) => status === "INCLUDED"));
+		const included = await until("the end", () => told.find(({ stage }) => stage === "INCLUDED"));
 		assert.equal(included.blockNumber, number);
 		const hashes = await blockHashes();
 		const backrun = hashes[hashes.indexOf(target) + 1] ?? "";
@@ -221,7 +212,7 @@ for (const [what, name, open] of BOTS) {
 			const hash = await bot.call("eth_sendBundle", [{ txs: [target, raw], replacementUuid: "mine" }]);
 			await bot.subscribe(["service_bundleStatus", hash], (result) => told.push(result));
 			await until("it is the best", () =>
-				told.find((one) => one.bundleHash === hash && one.status === "BEST"),
+				told.find((one) => one.bundleHash === hash && one.stage === "BEST"),
 			);
 			await delivered(raw);
 			if (value === 7_000_000n) {
@@ -230,7 +221,7 @@ for (const [what, name, open] of BOTS) {
 				assert.equal(await bot.call("eth_sendBundle", [{ txs: [], replacementUuid: "mine" }]), NO_BUNDLE);
 			}
 			await until("it is told", () =>
-				told.find((one) => one.bundleHash === hash && one.status === "CANCELLED"),
+				told.find((one) => one.bundleHash === hash && one.stage === "CANCELLED"),
 			);
 		}
 		await until("the builder has forgotten both", () =>
@@ -296,86 +287,4 @@ test("cast bids over a websocket", async () => {
 	);
 	assert.notEqual(refused.code, 0);
 	assert.match(refused.stderr, /target transaction not found/);
-});
-
-/** Flashbots' client of this relay. */
-function mevShare(): InstanceType<typeof MevShare.default> {
-	const { url } = fixture.system.client;
-	const network = { name: "dev", chainId: 31_337, streamUrl: url, apiUrl: url };
-	// The package is CommonJS and wants ethers' types as such; it is the same wallet.
-	return new MevShare.default(new Wallet(MEV_SHARE_KEY) as never, network);
-}
-
-/** The stage of the bundle in `block`, for the client that signed. */
-async function stageIn(hash: string, block: number): Promise<string | undefined> {
-	const { body } = await fixture.bundle(hash, { key: MEV_SHARE_KEY });
-	const { blocks } = body as { blocks: { blockNumber: number; status: string }[] };
-	return blocks.find(({ blockNumber }) => blockNumber === block)?.status;
-}
-
-test("the MEV-Share client: a plain bundle over a range of blocks is in the first one, in its order", async () => {
-	const [first, second] = [signedBy(fresh(), { value: 5n }), backrunBy(fresh(), 7_000n)];
-	const block = (await fixture.head()) + 1;
-	const { bundleHash } = await mevShare().sendBundle({
-		inclusion: { block, maxBlock: block + 5 },
-		body: [
-			{ tx: first.raw, canRevert: false },
-			{ tx: second.raw, canRevert: true },
-		],
-		privacy: { hints: { txHash: true, calldata: true, logs: true }, builders: ["dev"] },
-		metadata: { originId: "a test" },
-	});
-	await until("it is with the builder", async () => (await stageIn(bundleHash, block)) === "SENT");
-	await delivered(second.raw);
-	assert.equal(await fixture.system.nextBlock(), block);
-	assert.deepEqual((await blockHashes()).slice(0, 2), [first.hash, second.hash]);
-	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
-});
-
-test("the MEV-Share client: a bid with the target's hash first follows it in the block", async () => {
-	const target = await fixture.target(fresh());
-	const backrun = backrunBy(fresh(), 9_000n);
-	const block = (await fixture.head()) + 1;
-	const { bundleHash } = await mevShare().sendBundle({
-		inclusion: { block },
-		body: [{ hash: target }, { tx: backrun.raw, canRevert: false }],
-	});
-	assert.equal(await stageIn(bundleHash, block), "BEST");
-	await delivered(backrun.raw);
-	await fixture.system.nextBlock();
-	const hashes = await blockHashes();
-	assert.equal(hashes[hashes.indexOf(target) + 1], backrun.hash);
-	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
-});
-
-test("the MEV-Share client: a bundle with refund settings goes to the builder with them", async () => {
-	const [first, second] = [signedBy(fresh(), { value: 5n }), backrunBy(fresh(), 8_000n)];
-	const block = (await fixture.head()) + 1;
-	const address = bidder(fresh()).address;
-	await mevShare().sendBundle({
-		inclusion: { block },
-		body: [
-			{ tx: first.raw, canRevert: false },
-			{ tx: second.raw, canRevert: false },
-		],
-		validity: { refund: [{ bodyIdx: 0, percent: 80 }], refundConfig: [{ address, percent: 50 }] },
-	});
-	const sent = await until("the builder has it", () =>
-		fixture.system.builder
-			.requests("eth_sendBundle")
-			.map(({ params }) => (params as [Record<string, unknown>])[0])
-			.find(({ txs }) => (txs as string[]).includes(second.raw)),
-	);
-	assert.deepEqual([sent.refundPercent, sent.refundRecipient], [40, address]);
-});
-
-test("the MEV-Share client: its errors are the relay's, with their code", async () => {
-	const block = (await fixture.head()) + 1;
-	const body = [{ hash: `0x${"ab".repeat(32)}` }, { tx: backrunBy(fresh(), 1n).raw, canRevert: false }];
-	await assert.rejects(mevShare().sendBundle({ inclusion: { block }, body }), /target transaction not found/);
-	const bundle = { inclusion: { block }, body: body.slice(1) };
-	const nested = { inclusion: { block }, body: [{ bundle }] };
-	await assert.rejects(mevShare().sendBundle(nested as never), /nested bundles are not taken/);
-	const picky = { inclusion: { block }, body: body.slice(1), privacy: { builders: ["flashbots"] } };
-	await assert.rejects(mevShare().sendBundle(picky as never), /name of a builder of this relay/);
 });

@@ -348,7 +348,7 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	// Before it is sent there is nothing to tell.
 	const lowId = await lowFeed.subscribe(name, lowHash);
 	const at = (client: FeedClient, id: string, stage: string) =>
-		until(`${stage} told of ${id}`, () => client.received(id).find(({ status }) => status === stage));
+		until(`${stage} told of ${id}`, () => client.received(id).find((one) => one.stage === stage));
 	assert.equal(await low.bid(target, lower), lowHash);
 	const best = await at(lowFeed, lowId, "BEST");
 	const block = (await fixture.head()) + 1;
@@ -368,7 +368,7 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	// Who asks later is told how it stands, at once.
 	const highId = await highFeed.subscribe(name, highHash);
 	const now = await until("the present state", () => highFeed.received(highId)[0]);
-	assert.deepEqual([now.bundleHash, now.status, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
+	assert.deepEqual([now.bundleHash, now.stage, now.bid], [highHash, "BEST", String(3_000n * GWEI)]);
 	await fixture.out(target, [lower, higher]);
 
 	await fixture.system.nextBlock();
@@ -380,7 +380,7 @@ it("the status of two bids is reported up to the block, each only to its own cli
 	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
 	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
 	for (const [client, id] of spying) assert.deepEqual(client.received(id), []);
-	const stages = lowFeed.received(lowId).map(({ status }) => status);
+	const stages = lowFeed.received(lowId).map(({ stage }) => stage);
 	assert.deepEqual([...new Set(stages)], ["BEST", "RUNNER_UP", "NOT_INCLUDED"]);
 	for (const { raw } of [lower, higher])
 		secrets.push(

@@ -68,10 +68,10 @@ async function figures(who: CallOptions) {
 function isOut(hash: string, who: CallOptions, stage: string): Promise<unknown> {
 	return until(`the builder has ${hash} as ${stage}`, async () => {
 		const { body } = await fixture.bundle(hash, who);
-		const { blocks } = body as { blocks: { status: string; builders: { kind: string; answer: string }[] }[] };
+		const { blocks } = body as { blocks: { stage: string; builders: { kind: string; answer: string }[] }[] };
 		const isTaken = ({ kind, answer }: { kind: string; answer: string }) =>
 			kind === "bundle" && answer === "accepted";
-		return blocks.some(({ status, builders }) => status === stage && builders.some(isTaken));
+		return blocks.some((block) => block.stage === stage && block.builders.some(isTaken));
 	});
 }
 
@@ -101,7 +101,7 @@ test("a client lists its bundles, the last first: how each stands, what it paid,
 	);
 	const { receivedAt, at, blockHash, ...told } = rows[1] ?? {};
 	assert.deepEqual(told, {
-		...{ bundleHash: won, target, blockNumber: block, status: "INCLUDED", reason: null },
+		...{ bundleHash: won, target, blockNumber: block, stage: "INCLUDED", reason: null },
 		...{ bid: "5000", paid: "5000", winner: null, outbidBy: null },
 	});
 	const inBlock = (await fixture.system.chain.rpc("eth_getBlockByNumber", [
@@ -114,15 +114,7 @@ test("a client lists its bundles, the last first: how each stands, what it paid,
 	const backrun = (theirs.winner as Fields).backrun;
 	assert.equal(bundleHashOf(target, String(backrun)), won);
 	assert.deepEqual(
-		[
-			theirs.bundleHash,
-			theirs.status,
-			theirs.reason,
-			theirs.bid,
-			theirs.paid,
-			theirs.winner,
-			theirs.outbidBy,
-		],
+		[theirs.bundleHash, theirs.stage, theirs.reason, theirs.bid, theirs.paid, theirs.winner, theirs.outbidBy],
 		[lost, "NOT_INCLUDED", "outbid", "4999", null, { backrun, paid: "5000" }, "1"],
 	);
 	// The page of one bundle says the same in the block.

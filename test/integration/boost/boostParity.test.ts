@@ -8,6 +8,7 @@ import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { EXCEPTIONS, PARITY_TABLES, type ParityRow, requestOf } from "../../support/boostParityRows.ts";
 import { EventStreamReader, WsClient, type WsMessage } from "../../support/clients.ts";
+import { mevShareClient } from "../../support/mevShare.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import type { Actor } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
@@ -260,6 +261,23 @@ test("events of a transaction arrive as they happen, and the relay's stream ends
 	await until("the relay has no stream left", async () => {
 		return /^relay_event_streams 0$/m.test(await metricsOf(fixture.system.client.url));
 	});
+});
+
+test("MEV-Share's client hears the feed and asks its history through boost", async () => {
+	const client = mevShareClient(fixture.boost.url);
+	const heard: string[] = [];
+	const stream = client.on("transaction", ({ hash }) => void heard.push(hash));
+	await until("the stream is open", () => stream.readyState === 1);
+	const tx = (await fixture.users.actor()).sign();
+	await fixture.system.client.send(tx.raw, "/maxbackruns");
+	await until("it is heard", () => heard.includes(tx.hash));
+	await fixture.users.waitUntilSent(tx);
+	const block = await fixture.system.nextBlock();
+	const known = async () =>
+		(await client.getEventHistory({ blockStart: block })).map(({ hint }) => hint.hash);
+	await until("it is in the history", async () => (await known()).includes(tx.hash));
+	assert.equal((await client.getEventHistoryInfo()).maxBlock, block);
+	stream.close();
 });
 
 test("a stop of boost ends streams and websockets, and does not wait for them", async () => {

@@ -119,8 +119,8 @@ describe("while the relay is well", () => {
 		});
 		for (const hash of await Promise.all(asked)) {
 			const { json } = await boost.get(`/bundle/${hash}`);
-			const statuses = (json as { blocks: { status: string }[] }).blocks.map(({ status }) => status);
-			assert.deepEqual([...new Set(statuses)], ["CANCELLED"], JSON.stringify(json));
+			const stages = (json as { blocks: { stage: string }[] }).blocks.map(({ stage }) => stage);
+			assert.deepEqual([...new Set(stages)], ["CANCELLED"], JSON.stringify(json));
 		}
 		feed.close();
 	});

@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { systemClock } from "../../../shared/clock.ts";
 import { HolderReader } from "../../../shared/kv/postgres/holder.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { type FaultyWire, startFaultyWire } from "../../faults/faultyWire.ts";
 import { startWorld, type World } from "../../faults/world.ts";
+import { EventStreamReader } from "../../support/clients.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { type LaunchedRelay, launchRelay, readyStatus } from "../../support/processes.ts";
@@ -112,6 +114,8 @@ let core: Standing;
 let edge: Standing;
 let firstTerm: number;
 let feed: FeedClient;
+/** The same of a searcher by event stream. */
+let events: EventStreamReader;
 /** Its subscription to what is shared. */
 let shown: string;
 
@@ -160,10 +164,15 @@ test("a searcher at the edge is shown what one at the core is shown", async () =
 	const other = await FeedClient.open(core.url.replace("http", "ws"));
 	shown = await feed.subscribe("service_partialPendingTransactions");
 	await other.subscribe("service_partialPendingTransactions");
+	events = await EventStreamReader.open(`${edge.url}/mev-share`);
 	const txs = [signed(), signed(), signed()];
 	for (const { raw } of txs) await edge.client.send(raw, "/maxbackruns");
 	await until("both were told", () => feed.told.length === 3 && other.told.length === 3);
 	assert.deepEqual(feed.told, other.told);
+	assert.deepEqual(
+		(await events.come(3)).map(({ data }) => data.hash),
+		feed.told.map(({ hash }) => hash),
+	);
 	other.close();
 });
 
@@ -192,6 +201,13 @@ test("when the core is killed, the edge takes over within five seconds, and its 
 	await until("the searcher is told", () => feed.told.some(({ hash }) => hash === tx.hash));
 	const hashes = feed.received(shown).map(({ hash }) => hash);
 	assert.equal(new Set(hashes).size, hashes.length, "each once");
+	assert.equal(events.ended, null, "event streams stay, too");
+	await until("the event stream is told the same", () =>
+		isDeepStrictEqual(
+			events.messages.map(({ data }) => data.hash),
+			hashes,
+		),
+	);
 	const stages = () => feed.received(status).map(({ stage }) => stage);
 	await until("what was mined is told", () => stages().includes("INCLUDED"));
 	assert.deepEqual([...new Set(stages())], stages(), "each stage once");

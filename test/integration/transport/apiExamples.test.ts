@@ -113,6 +113,10 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.callBundle = await post(
 		filled(bundleAsked, ["0x<hash of a shared one>", tx.hash], ["0x<signed>", backrun.raw], ["0x11", block]),
 	);
+	const simAsked = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":8,');
+	real.simBundle = await post(
+		filled(simAsked, ["0x<hash of a shared one>", tx.hash], ["0x<signed>", backrun.raw], ["0x11", block]),
+	);
 	const bid = filled(
 		snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":2,'),
 		["0x<target hash>", tx.hash],
@@ -154,6 +158,8 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	const signed = { headers: { "x-flashbots-signature": signature } };
 	real.refunds = await (await fetch(refunds, signed)).json();
 	real.totals = await page("/totals");
+	real.history = await page("/mev-share/api/v1/history");
+	real.historyInfo = await page("/mev-share/api/v1/history/info");
 	real.transactionStatus = await notification(statusId, ({ status }) => status === "INCLUDED");
 	real.newHeads = await notification(headsId);
 	real.transactionStatuses = await ask("service_transactionStatuses", [[tx.hash, UNKNOWN]]);
@@ -179,6 +185,40 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	agree("refunds", "totals");
 	agree("statusIncluded", "eventsIncluded", "bundle", "transactionStatus", "newHeads");
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
+	agree("simBundle", "history", "historyInfo");
+});
+
+test("the event stream of the feed, as its example in the document", async () => {
+	const stream = await EventStreamReader.open(`${fixture.system.client.url}/mev-share`);
+	const tx = (await auction.actor()).sign({ to: EMITTER, data: "0x12345678" });
+	await fixture.system.client.send(tx.raw, "/maxbackruns");
+	const { data } = await stream.message("the event", ({ hash }) => hash === tx.hash);
+	stream.leave();
+	const told = snippet("docs/api.md", "data: ").replace("data: ", "");
+	assert.deepEqual(shapeOf(JSON.parse(told)), shapeOf(data));
+});
+
+/** The calls of the searchers' table, by the names of their examples. */
+const ANSWERS: Readonly<Record<string, string>> = {
+	eth_subscribe: "subscribe",
+	eth_sendBundle: "sendBundle",
+	mev_sendBundle: "mevSendBundle",
+	eth_cancelBundle: "cancelBundle",
+	eth_callMany: "callMany",
+	mev_simBundle: "simBundle",
+	"GET /mev-share/api/v1/history/info": "historyInfo",
+};
+
+test("what each call answers in the searchers' table is what it answered here", () => {
+	const [, section = ""] = (documents().get("docs/searchers.md") ?? "").split("## What each call answers\n");
+	const rows = (section.split("\n## ")[0] ?? "").matchAll(/^\| `([^`]+)` \|.*\| `([^`]+)` \|$/gm);
+	const named = [...rows].map(([, call = "", example = ""]) => {
+		const answer = real[ANSWERS[call] ?? ""] as Record<string, unknown> | undefined;
+		const result = call.startsWith("GET ") ? answer : answer?.result;
+		assert.deepEqual(shapeOf(JSON.parse(example)), shapeOf(result), call);
+		return call;
+	});
+	assert.deepEqual(named.sort(), Object.keys(ANSWERS).sort());
 });
 
 test("transactions that fail or are cancelled, and refusals", async (t) => {

@@ -67,7 +67,7 @@ export interface Searcher {
 interface ToldBundle {
 	readonly blocks: readonly {
 		readonly blockNumber: number;
-		readonly status: string;
+		readonly stage: string;
 		readonly bid: string | null;
 	}[];
 	/** Absent if the searcher is not barred. */

@@ -19,6 +19,9 @@ const QUANTITY = "expected a 0x hex number without leading zeros";
 const UUID = "bundle.replacementUuid: expected a text of 1 to 256 characters";
 const EMPTY = `${UUID}: an empty txs cancels by it`;
 
+/** A bundle whose transaction is not looked at. */
+const SIMULATED = { version: "v0.1", inclusion: { block: "0x1" }, body: [{ tx: TX, canRevert: false }] };
+
 /** Values by the names of their rows. */
 type Named = Readonly<Record<string, unknown>>;
 
@@ -119,6 +122,20 @@ const FOREIGN: readonly CallRow[] = [
 	...refused("eth_callBundle", (baseFee) => [{ txs: [TX], blockNumber: "0x1", baseFee }])(
 		"bundle.baseFee: expected none: the simulated block follows from stateBlockNumber, blockNumber and timestamp",
 		{ "a base fee of its own": 7 },
+	),
+	...refused("mev_simBundle", (given) => [SIMULATED, given])(
+		"options.coinbase: expected none: the simulated block follows from stateBlockNumber, blockNumber and timestamp",
+		{ "a coinbase of its own": { coinbase: SOMEBODY } },
+	),
+	...refused("mev_simBundle", (given) => [SIMULATED, given])("options.parent: unknown key", {
+		"a misspelt parent": { parent: "latest" },
+	}),
+	...refused("mev_simBundle", (given) => [SIMULATED, given])(`options.blockNumber: ${QUANTITY}`, {
+		"a block as a number": { blockNumber: 17 },
+	}),
+	...refused("mev_simBundle", (body) => [{ ...SIMULATED, body }])(
+		"bundle.body[0]: expected {tx, canRevert}, or {hash} as the first one",
+		{ "an empty entry of a simulation": [{}] },
 	),
 ];
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { type EventMessage, EventStreams } from "../../../../shared/http/eventStreams.ts";
+import { type EventMessage, EventStreams, eventsText } from "../../../../shared/http/eventStreams.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { EventStreamReader, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -22,7 +22,8 @@ async function fixture() {
 			path: "/feed",
 			handle: ({ address }) =>
 				streams.answer(address, {
-					begin(send) {
+					begin(write) {
+						const send = (messages: readonly EventMessage[]) => write(eventsText(messages));
 						send([{ id: "1", data: { n: 1 } }]);
 						senders.add(send);
 						return () => {

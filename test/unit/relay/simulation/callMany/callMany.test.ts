@@ -45,6 +45,16 @@ test("a hash that is not shared is one and the same answer, and the node is not 
 	assert.deepEqual(node.asked, []);
 });
 
+test("a time before its block is refused by the client's name for it; without a number it is the next block", async () => {
+	const { callMany } = startCallMany();
+	const names = { stateBlock: "a", blockNumber: "b", timestamp: "options.timestamp" };
+	for (const blockNumber of [101n, null]) {
+		const refused = await refusal(callMany.runBundle(signedRequest({ blockNumber, timestamp: 1, names })));
+		assert.equal(refused[0], "invalidParams");
+		assert.match(refused[1], /^invalid params: options\.timestamp: expected \d+ at least$/);
+	}
+});
+
 test("a node that serves no way to run them", async () => {
 	const { node, callMany } = startCallMany();
 	const signed = await refusal(callMany.runTransactions(signedRequest()));
