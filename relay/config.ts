@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import {
+	adminTokenRow,
 	databaseUrlRow,
 	dataDirRow,
 	flag,
@@ -153,6 +154,7 @@ export const RELAY_SETTINGS = {
 		"true",
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
+	ADMIN_TOKEN: adminTokenRow("opens GET /operator and /admin/state; without it they are not there"),
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;

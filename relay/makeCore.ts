@@ -33,6 +33,7 @@ import { createReceiptWaits } from "./ingress/receiptWaits.ts";
 import { recordRoutes } from "./ingress/routes.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { SearcherMarket } from "./market/market.ts";
+import { coreState, type LastWrite } from "./operatorState.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { coreChecks } from "./readiness.ts";
@@ -109,13 +110,14 @@ export async function makeCore(
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
-				deliveries.note(answer);
+				deliveries.note(builder, answer, ms);
 				metrics.delivery({ builder, kind, answer });
 				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
 			},
 		},
 	);
 	const blobProofs = new BlobProofs({}, { clock });
+	const lastWrite: LastWrite = { ms: null };
 	const transactions = new Transactions(
 		{ maxBytes: config.POOL_MAX_BYTES },
 		{
@@ -127,7 +129,10 @@ export async function makeCore(
 			background,
 			log,
 			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-			onWritten: (seconds) => onStep("store", seconds),
+			onWritten(seconds) {
+				lastWrite.ms = seconds * 1_000;
+				onStep("store", seconds);
+			},
 		},
 	);
 	const { records } = transactions;
@@ -250,6 +255,7 @@ export async function makeCore(
 		}),
 		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
 		check: coreChecks({ kv, transactions, deliveries }),
+		state: coreState({ kv, transactions, deliveries, fanout, market, abilities, edges, lastWrite, clock }),
 		builderNames: config.BUILDERS.map((row) => row.name),
 		refundPercent: config.REFUND_PERCENT,
 		charge,

@@ -34,6 +34,7 @@ import type { EdgeServer } from "../edge/edgeServer.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
+import { operatorRoutes, type RelayState } from "./operators.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
@@ -43,6 +44,10 @@ export interface IngressOptions extends DoorOptions {
 	readonly place: () => object;
 	/** The answer of `GET /info`. */
 	readonly info: () => Promise<unknown>;
+	/** Opens the operator's page; undefined: there is none. */
+	readonly adminToken: string | undefined;
+	/** What that page shows, given the number of open websockets. */
+	readonly state: (websockets: number) => Promise<RelayState>;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -131,7 +136,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null);
+	const { adminToken, state } = options;
+	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, adminToken === undefined ? null : {});
 	const main = createHttpServer(
 		{
 			...common,
@@ -141,6 +147,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			routes: [
 				...dependencies.recordRoutes,
 				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
+				...operatorRoutes(adminToken, () => state(websocket.size)),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
 				pages.root,

@@ -32,14 +32,29 @@ const HEADERS = {
 	// The same path answers JSON to other clients.
 	vary: "accept",
 };
-const ASSETS = ["style.css", "common.js", "keccak.js", "home.js", "transaction.js", "operator.js"];
+const ASSETS = [
+	"style.css",
+	"common.js",
+	"keccak.js",
+	"home.js",
+	"transaction.js",
+	"operator.js",
+	"boostOperator.js",
+	"relayOperator.js",
+];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
 	js: "text/javascript; charset=utf-8",
 	html: "text/html; charset=utf-8",
 };
 
-/** `reasons`: for the operator's page, the words for each reason that a breaker opens for; null: that page is not served. */
+/** Boost streams to the relay what is not its own: there the relay's page has a path that boost has not. */
+const OPERATOR_PATHS = { relay: ["/operator", "/relay/operator"], boost: ["/operator"] };
+
+/**
+ * `reasons`: for the operator's page, the words for each reason that boost's breakers open for, of which the relay has none; null:
+ * that page is not served.
+ */
 export function createPages(
 	service: "relay" | "boost",
 	endpoints: readonly Endpoint[],
@@ -54,14 +69,19 @@ export function createPages(
 	);
 	const transaction = page(textOf("transaction.html"));
 	const operator = page(
-		textOf("operator.html").replace("{{reasons}}", JSON.stringify(reasons).replaceAll('"', "&quot;")),
+		textOf("operator.html")
+			.replaceAll("{{service}}", service)
+			.replace("{{title}}", service === "relay" ? "Relay" : "Boost")
+			.replace("{{reasons}}", JSON.stringify(reasons).replaceAll('"', "&quot;"))
+			.replace("{{inside}}", () => textOf(`${service}Operator.html`)),
 	);
+	const operatorPaths = OPERATOR_PATHS[service];
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
 	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
 	return {
 		find(path) {
 			if (path === "/") return home;
-			if (path === "/operator") return reasons === null ? null : operator;
+			if (operatorPaths.includes(path)) return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
 		root: { path: "/", handle: () => root },

@@ -9,7 +9,15 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { freePort } from "../../devnet/freePort.ts";
-import { copied, type ImageStage, imageStages, only, ROOT, textOf } from "../../support/documents.ts";
+import {
+	copied,
+	type ImageStage,
+	imageStages,
+	only,
+	ROOT,
+	textOf,
+	variables,
+} from "../../support/documents.ts";
 import { SUPERVISED } from "../../support/postgresServer.ts";
 import { readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
@@ -19,6 +27,8 @@ import { until } from "../../support/until.ts";
 const READY_MS = 30_000;
 /** What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with compose.yaml's time. */
 const STOP_MS = 60_000;
+/** Its build is given it. */
+const COMMIT = "ab".repeat(20);
 const { USER = "", HOME = "", PATH = "" } = process.env;
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-image-"));
@@ -52,6 +62,8 @@ test("the image's command serves, its HEALTHCHECK tells whether it is up, and SI
 	const url = `http://127.0.0.1:${env.PORT}`;
 	await until("it is ready", async () => ready(url, pair), READY_MS);
 	assert.equal(await new RelayClient(url).call("eth_chainId", []), "0x7a69");
+	const info = (await (await fetch(`${url}/info`)).json()) as { commit: string };
+	assert.equal(info.commit, COMMIT);
 	const health = healthOf(env);
 	assert.deepEqual([health.status, String(health.stderr)], [0, ""]);
 	for (const task of ["secp256k1", "keccak"]) {
@@ -145,12 +157,14 @@ async function ready(url: string, { child, said }: Started): Promise<boolean> {
 
 /** What the image sets, with the folder in the place of its own, and none that could be written but that. */
 function imageEnv(): Record<string, string> {
-	const env = Object.fromEntries(
-		only(image, "ENV")
-			.split(" ")
-			.map((pair) => pair.split("=") as [string, string]),
-	);
-	return { ...env, PATH, USER, HOME: app, TMPDIR: app, DATA_DIR: data };
+	return {
+		...variables(image, { SOURCE_VERSION: COMMIT }),
+		PATH,
+		USER,
+		HOME: app,
+		TMPDIR: app,
+		DATA_DIR: data,
+	};
 }
 
 function copy(stage: ImageStage, to: string): void {
