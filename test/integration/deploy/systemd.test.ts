@@ -168,7 +168,10 @@ test("the commands install both: units, and settings that relay and boost accept
 });
 
 test("the commands of an upgrade stop both, boost first, and wait until boost is ready", () => {
-	const calls = run(snippet("docs/deploy.md", "sudo systemctl stop"), join(folder, "upgrade"));
+	const calls = run(
+		snippet("docs/deploy.md", "sudo systemctl stop leeward-boost leeward-relay\n"),
+		join(folder, "upgrade"),
+	);
 	assert.deepEqual(calls, [
 		"systemctl stop leeward-boost leeward-relay",
 		"git pull --ff-only",
