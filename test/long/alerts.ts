@@ -37,7 +37,7 @@ async function restart(world: AlertWorld): Promise<void> {
 }
 
 /** In order: what makes transactions pending comes before what needs none. */
-const STATES: readonly State[] = [
+export const STATES: readonly State[] = [
 	// Its limit is lowered to what each process has.
 	{ alerts: ["MemoryHigh"], bring: nothing },
 	{

@@ -13,6 +13,8 @@ import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { RELAY_SETTINGS } from "../../../relay/config.ts";
 import { processMetrics } from "../../../shared/metrics.ts";
+import { STATES } from "../../long/alerts.ts";
+import { shortened } from "../../long/alertWorld.ts";
 import { ALERT_CASES, type AlertCase } from "../../support/alertCases.ts";
 import { filled, ROOT, snippet, textOf } from "../../support/documents.ts";
 import { METRICS_TOKEN, metricsOf } from "../../support/relayClient.ts";
@@ -138,6 +140,13 @@ test("each alert fires when it should and not before, with its labels and words"
 	writeFileSync(file, JSON.stringify({ rule_files, evaluation_interval: "30s", tests }));
 	const { status, stdout, stderr } = promtool("test", "rules", file);
 	assert.equal(status, 0, `${stdout}${stderr}`);
+});
+
+test("the long test fires each alert, and shortens rules that are there", () => {
+	const fired = STATES.flatMap(({ alerts }) => alerts);
+	assert.deepEqual([...fired].sort(), rules.map(({ alert }) => alert).sort());
+	assert.doesNotThrow(() => shortened(textOf("docs/monitoring/alerts.yml")));
+	assert.throws(() => shortened("groups: []"), /the rules have no/);
 });
 
 interface Scraping {
