@@ -28,12 +28,11 @@ const EFFECTS = {
 };
 
 async function force(upstream, to) {
-	const answer = await fetch(`/admin/${to}?upstream=${upstream}`, {
-		method: "POST",
-		headers: authorization(),
-	});
-	if (!answer.ok) say("stale", `The breaker of the ${upstream} was not forced: HTTP ${answer.status}.`);
-	else await refresh();
+	const headers = authorization();
+	const answer = await fetch(`/admin/${to}?upstream=${upstream}`, { method: "POST", headers });
+	if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+	say("force-problem", "");
+	await refresh();
 }
 
 /** Asks by a dialog, from which Escape leads back as well. */
@@ -48,7 +47,9 @@ function ask(upstream, to, hasFallback) {
 }
 
 function act(upstream, to) {
-	force(upstream, to).catch((fault) => say("stale", `Not forced: ${fault.message}.`));
+	force(upstream, to).catch(({ message }) =>
+		say("force-problem", `The breaker of the ${upstream} stays as it is: ${message}.`),
+	);
 }
 
 function reasonText(reason) {

@@ -403,6 +403,14 @@ describe("boost's", () => {
 		await page.getByRole("button", { name: "auto the breaker of the fallback" }).click();
 		await page.getByText("fallback: closed: it serves").first().waitFor();
 		await isSound(operator);
+		await page.route(/\/admin\/close/, (route) => route.fulfill({ status: 500, body: "" }));
+		await page.getByRole("button", { name: "close the breaker of the relay" }).click();
+		await page.getByText("All requests go to the relay, even if it is out.").waitFor();
+		await page.getByRole("button", { name: "Close it" }).click();
+		await page.getByText("The breaker of the relay stays as it is: HTTP 500.").waitFor();
+		await page.unroute(/\/admin\/close/);
+		await page.getByRole("button", { name: "auto the breaker of the relay" }).click();
+		await page.getByText("stays as it is").waitFor({ state: "hidden" });
 		await operator.close();
 	});
 
