@@ -29,6 +29,9 @@ COPY LICENSE package.json tsconfig.json ./
 COPY relay ./relay
 COPY boost-proxy ./boost-proxy
 COPY shared ./shared
+# The commit, for --version and /info. Behind all that is copied, which is kept where only this changes.
+ARG SOURCE_VERSION
+ENV SOURCE_VERSION=${SOURCE_VERSION}
 # The image's user node, as a number: hosts can see then that it is not root.
 USER 1000:1000
 EXPOSE 8080

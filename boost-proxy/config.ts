@@ -4,6 +4,7 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { type Clock, withDeadline } from "../shared/clock.ts";
 import {
+	adminTokenRow,
 	databaseUrlRow,
 	dataDirRow,
 	flag,
@@ -107,15 +108,9 @@ export const BOOST_SETTINGS = {
 	SLOT_MS: SERVER_ROWS.SLOT_MS,
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
-	ADMIN_TOKEN: {
-		...optional(
-			"opens POST /admin/open, /admin/close and /admin/auto; without it they are not there",
-			"any text of printable ASCII",
-			"a long random text",
-			headerText,
-		),
-		secret: true,
-	},
+	ADMIN_TOKEN: adminTokenRow(
+		"opens GET /operator, /admin/state, and POST /admin/open, /admin/close and /admin/auto; without it they are not there",
+	),
 	REQUEST_BUDGET_MS: duration("all the time that a request may take", 100, 60_000, "10000"),
 	MAX_CONNECTIONS_PER_CLIENT: SERVER_ROWS.MAX_CONNECTIONS_PER_CLIENT,
 	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,

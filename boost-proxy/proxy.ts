@@ -23,6 +23,7 @@ import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { Pages } from "../shared/pages/pages.ts";
+import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
@@ -43,6 +44,8 @@ import { createChainReads, createUpstreams } from "./upstreams.ts";
 /** The log, and replacements for defaults. */
 export interface ProxyOverrides {
 	readonly log: Logger;
+	/** Default: of an unknown commit. */
+	readonly build?: Build;
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
 	/** In the place of DRAIN_SECONDS, in ms. */
@@ -104,6 +107,7 @@ async function connect(
 	config: BoostConfig,
 	{
 		log,
+		build = UNKNOWN_BUILD,
 		metrics: registry = new Metrics(),
 		clock = systemClock,
 		drainMs = config.DRAIN_SECONDS * 1_000,
@@ -214,6 +218,7 @@ async function connect(
 		chainId,
 		fork: () => chainTime.forkIn(slots.ms),
 		slot: slots,
+		build,
 		via,
 		lookup,
 	});

@@ -22,6 +22,7 @@ import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { Pages } from "../shared/pages/pages.ts";
+import type { Build } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
 import type { ChainReads, OtherBoosts, Upstreams } from "./domain/ports.ts";
@@ -64,6 +65,7 @@ export interface ServersParts {
 	readonly lookup: LookupFunction;
 	readonly log: Logger;
 	readonly slot: SlotLength;
+	readonly build: Build;
 	readonly clock: Clock;
 	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
@@ -219,6 +221,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 				rows,
 				part: parts.part,
 				slot: parts.slot,
+				build: parts.build,
 				latency: metrics.callTimes,
 			},
 		),

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import {
+	adminTokenRow,
 	databaseUrlRow,
 	dataDirRow,
 	flag,
@@ -154,6 +155,7 @@ export const RELAY_SETTINGS = {
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
+	ADMIN_TOKEN: adminTokenRow("opens GET /operator and /admin/state; without it they are not there"),
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;

@@ -35,6 +35,7 @@ import { recordRoutes } from "./ingress/routes.ts";
 import { createTopics } from "./ingress/topics.ts";
 import { FIGURES_LIMITS } from "./market/figures.ts";
 import { SearcherMarket } from "./market/market.ts";
+import { coreState, type LastWrite } from "./operatorState.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { Pipeline } from "./pipeline.ts";
 import { coreChecks } from "./readiness.ts";
@@ -112,13 +113,14 @@ export async function makeCore(
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
 			onDelivery(builder, kind, answer, ms) {
-				deliveries.note(answer);
+				deliveries.note(builder, answer, ms);
 				metrics.delivery({ builder, kind, answer });
 				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
 			},
 		},
 	);
 	const blobProofs = new BlobProofs({}, { clock });
+	const lastWrite: LastWrite = { ms: null };
 	const transactions = new Transactions(
 		{ maxBytes: config.POOL_MAX_BYTES },
 		{
@@ -130,7 +132,10 @@ export async function makeCore(
 			background,
 			log,
 			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-			onWritten: (seconds) => onStep("store", seconds),
+			onWritten(seconds) {
+				lastWrite.ms = seconds * 1_000;
+				onStep("store", seconds);
+			},
 		},
 	);
 	const { records } = transactions;
@@ -261,6 +266,7 @@ export async function makeCore(
 		}),
 		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
 		check: coreChecks({ kv, transactions, deliveries }),
+		state: coreState({ kv, transactions, deliveries, fanout, market, abilities, edges, lastWrite, clock }),
 		builderNames: config.BUILDERS.map((row) => row.name),
 		refundPercent: config.REFUND_PERCENT,
 		charge,

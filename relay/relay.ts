@@ -15,6 +15,7 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import type { RelayConfig } from "./config.ts";
@@ -34,7 +35,8 @@ import { bindToChain } from "./store/identity.ts";
 /** What a caller may supply. */
 export interface RelayOverrides {
 	readonly log: Logger;
-	readonly version: string;
+	/** Default: of an unknown commit. */
+	readonly build?: Build;
 	/** Default: a new registry. */
 	readonly metrics?: Metrics;
 	readonly clock?: Clock;
@@ -109,8 +111,8 @@ async function assemble(
 				: new CoreFinder({ core: edge.core, reader, lookup, clock, log: log.child("core") });
 		registerEdgeGauges(edge, finder, coreOf);
 		const requests = new CoreRequests({ clock, lookup });
-		const { version, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
-		const options = { log, clock, version, drainMs, waiting, coreOf, finder, requests };
+		const { build = UNKNOWN_BUILD, drainMs = config.DRAIN_SECONDS * 1_000 } = overrides;
+		const options = { log, clock, build, drainMs, waiting, coreOf, finder, requests };
 		const ingress = createServers(config, options, edge);
 		const components = inOrder(edge, { role, finder, requests, ingress, resources, waiting, clock });
 		return { component: sequence("relay", components, { log, clock }), port: () => ingress.port };

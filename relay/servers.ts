@@ -9,6 +9,7 @@ import { EventStreams } from "../shared/http/eventStreams.ts";
 import { jsonAnswer } from "../shared/http/messages.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
+import type { Build } from "../shared/version.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { NodeReads } from "./chain/nodeReads.ts";
 import type { RelayConfig } from "./config.ts";
@@ -25,6 +26,7 @@ import { ownReads } from "./ingress/ownReads.ts";
 import { STOPPING } from "./ingress/receiptWaits.ts";
 import { recordRoutesOf } from "./ingress/routes.ts";
 import type { DoorOptions, WaitingServers } from "./ingress/waiting.ts";
+import { askCoreState, nodeState } from "./operatorState.ts";
 import type { CoreParts, EdgeParts } from "./parts.ts";
 import { maxHeadAge, readinessChecks } from "./readiness.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
@@ -32,7 +34,7 @@ import { createCallMany } from "./simulation/callMany/callMany.ts";
 export interface ServersOptions {
 	readonly log: Logger;
 	readonly clock: Clock;
-	readonly version: string;
+	readonly build: Build;
 	/** How long websockets are closed for once /readyz is 503, in ms; see drainServers. */
 	readonly drainMs: number;
 	/** Listens on the ports until the ingress starts. */
@@ -47,8 +49,9 @@ export interface ServersOptions {
 
 /** Makes the ingress; nothing listens yet. */
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeParts): Ingress {
-	const { log, clock, version, drainMs, waiting, coreOf, finder, requests } = options;
+	const { log, clock, build, drainMs, waiting, coreOf, finder, requests } = options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
+	const streams = (): number => edge.streams.size + requests.streams;
 	const callMany = createCallMany(
 		{ rules, feeRecipientOf: edge.feeRecipientOf },
 		{
@@ -67,11 +70,17 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 		{
 			...doorOf(config),
 			drainMs,
-			about: { title: "Leeward relay", version },
+			about: { title: "Leeward relay", version: build.version },
 			place: () => placeOf(core),
+			adminToken: config.ADMIN_TOKEN,
+			async state(websockets) {
+				const [ofNode, ofCore] = await Promise.all([nodeState(edge, clock), askCoreState(core)]);
+				const searchers = { websockets, subscriptions: subscriptions.size, eventStreams: streams() };
+				return { ...build, ...placeOf(core), node: ofNode, searchers, core: ofCore };
+			},
 			async info() {
 				return infoReport(config, {
-					version,
+					...build,
 					chainId: rules.chainId,
 					maxPendingPerSender: MAX_PER_SENDER,
 					...(await coreFacts(core)),
@@ -111,7 +120,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					),
 				}),
 			],
-			streams: () => edge.streams.size + requests.streams,
+			streams,
 			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
 			tip,
 			edges: finder === null ? null : () => coreOf()?.edges ?? null,

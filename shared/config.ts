@@ -140,7 +140,7 @@ export function helpText(command: string, about: string, table: SettingTable): s
 	const options = [
 		"  --help          this text",
 		"  --print-config  the settings in force, secrets masked",
-		"  --version       the version",
+		"  --version       the version, and the commit that it was built from",
 	];
 	return [...lines, "", "Options:", ...options].join("\n");
 }
@@ -240,6 +240,14 @@ export function portRow(usual: string): Setting<number> {
 /** The folder in which `process` has its own folder. */
 export function dataDirRow(what: string, process: string): Setting<string> {
 	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
+}
+
+/** The token of the operator's page. `opens`: what it is for. */
+export function adminTokenRow(opens: string): Setting<string | undefined> {
+	return {
+		...optional(opens, "any text of printable ASCII", "a long random text", headerText),
+		secret: true,
+	};
 }
 
 const databaseUrl = url("postgres:", "postgresql:");

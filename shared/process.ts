@@ -9,7 +9,7 @@ import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
 import { type Component, StoppedError, stopLimitMs, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
-import { VERSION } from "./version.ts";
+import { type Build, commitOf, VERSION } from "./version.ts";
 
 /** What each process has, whatever else. */
 interface ProcessConfig {
@@ -31,7 +31,7 @@ interface ProcessKind<Config extends ProcessConfig> {
 /** What the process gives to its component. */
 interface ProcessParts {
 	readonly log: Logger;
-	readonly version: string;
+	readonly build: Build;
 	readonly metrics: Metrics;
 	/** To be called when another process has taken over the store: this process then exits at once. */
 	readonly onLost: () => void;
@@ -116,7 +116,8 @@ async function run<Config extends ProcessConfig>(
 	}
 	if (args.includes("--help")) return print(helpText(`npm run ${kind.name}`, kind.about, kind.settings));
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
-	if (args.includes("--version")) return print(VERSION);
+	const build = { version: VERSION, commit: commitOf(env) };
+	if (args.includes("--version")) return print(`${build.version} (commit ${build.commit})`);
 	const config = kind.read(env);
 	setInterval(boundHeap, HEAP_CHECK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
@@ -135,7 +136,7 @@ async function run<Config extends ProcessConfig>(
 		});
 	const component = kind.create(config, {
 		log,
-		version: VERSION,
+		build,
 		metrics: processMetrics(VERSION),
 		onLost() {
 			log.error("the store is another process's now, ending");

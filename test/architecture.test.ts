@@ -39,6 +39,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[/^relay\/(relay|servers|readiness|parts|gauges|coreRole|makeCore|makeEdge)\.ts$/, ["relay/", "shared/"]],
+	[/^relay\/operatorState\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],

@@ -1,12 +1,13 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
-// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|edges` runs one of them,
-// `--minutes N` shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|scale|rolling|files|edges|alerts` runs one of
+// them, `--minutes N` shortens boost, attacks and scale, `--write` puts boost's measurements into docs/benchmarks.md.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Figures, withFigures } from "./faults/figures.ts";
+import { longAlerts } from "./long/alerts.ts";
 import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
@@ -52,10 +53,19 @@ const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
 const scale = () => longScale({ seed: Number(values.seed), minutes: Number(values.minutes), say });
 const rolling = () => longRolling(say);
 const files = () => longFiles(say);
-const parts = Object.entries({ control, boost, attacks, scale, rolling, files, edges: longEdges }).filter(
-	([name]) => only === undefined || name === only,
-);
-if (parts.length === 0) throw new Error("--only is control, boost, attacks, scale, rolling, files or edges");
+const alerts = () => longAlerts(say);
+const parts = Object.entries({
+	control,
+	boost,
+	attacks,
+	scale,
+	rolling,
+	files,
+	edges: longEdges,
+	alerts,
+}).filter(([name]) => only === undefined || name === only);
+if (parts.length === 0)
+	throw new Error("--only is control, boost, attacks, scale, rolling, files, edges or alerts");
 // One for all parts, so that it can be stopped: it would keep this process alive.
 const postgres = await startPostgres({ connections: 200 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();

@@ -3,9 +3,11 @@
 
 import { bearerCheck } from "../../shared/client.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
+import { ADMIN_WEIGHT, adminRoutes } from "../../shared/http/adminRoutes.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { Build } from "../../shared/version.ts";
 import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
 import { holdersOf } from "../domain/row.ts";
@@ -17,6 +19,7 @@ export interface OperatorRoutesDependencies {
 	readonly rows: Rows;
 	readonly part: PartStatus | null;
 	readonly slot: SlotLength;
+	readonly build: Build;
 	/** Recent durations of calls, for the operator's page: JSON. */
 	readonly latency: () => readonly unknown[];
 }
@@ -76,8 +79,6 @@ type PublicBreakerStatus = Omit<BreakerStatus, "inFlight" | "oldestInFlightMs">;
 
 /** The forced state by path. */
 const FORCES = { open: "open", close: "closed", auto: null } as const;
-/** Weight in the rate limit: the operator's status goes through the whole journal. */
-const WEIGHT = 1;
 
 /** `GET /status`, and with the token `GET /admin/state` and `POST /admin/open`, `/admin/close` and `/admin/auto`. */
 export function operatorRoutes(
@@ -88,38 +89,32 @@ export function operatorRoutes(
 	}: { readonly adminToken: string | undefined; readonly metricsToken: string | undefined },
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
-	const isAllowed = bearerCheck(adminToken);
-	const mayCount = [isAllowed, bearerCheck(metricsToken)];
+	const mayCount = [bearerCheck(adminToken), bearerCheck(metricsToken)];
 	const historyOf = historyReader(dependencies);
-	const admin = (
-		path: string,
-		verb: "GET" | "POST",
-		handle: (request: RouteRequest) => HttpAnswer,
-	): Route => ({
-		path: `/admin/${path}`,
-		verb,
-		weight: WEIGHT,
-		handle(request) {
-			if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
-			return isAllowed(request.headers.authorization) ? handle(request) : UNAUTHORIZED;
-		},
-	});
 	return [
 		{
 			path: "/status",
-			weight: WEIGHT,
+			weight: ADMIN_WEIGHT,
 			handle({ headers: { authorization } }) {
 				const isOperator = mayCount.some((check) => check?.(authorization) === true);
 				return jsonAnswer(200, isOperator ? statusOf(dependencies) : publicStatusOf(dependencies));
 			},
 		},
-		admin("state", "GET", () => {
-			const state = { history: historyOf(), latency: dependencies.latency() };
-			return jsonAnswer(200, { status: statusOf(dependencies), ...state });
-		}),
-		...Object.entries(FORCES).map(([path, force]) =>
-			admin(path, "POST", (request) => forceOne(request, force, dependencies)),
-		),
+		...adminRoutes("boost", adminToken, [
+			{
+				path: "state",
+				verb: "GET",
+				handle() {
+					const state = { history: historyOf(), latency: dependencies.latency() };
+					return jsonAnswer(200, { ...dependencies.build, status: statusOf(dependencies), ...state });
+				},
+			},
+			...Object.entries(FORCES).map(([path, force]) => ({
+				path,
+				verb: "POST" as const,
+				handle: (request: RouteRequest) => forceOne(request, force, dependencies),
+			})),
+		]),
 	];
 }
 
@@ -165,12 +160,6 @@ export function upstreamCheck({
 export function partCheck({ own }: PartStatus): ReadinessCheck {
 	return { name: "part", check: () => ({ ok: true, note: own }) };
 }
-
-const UNAUTHORIZED: HttpAnswer = jsonAnswer(
-	401,
-	{ error: "expected Authorization: Bearer with the token of ADMIN_TOKEN" },
-	{ "www-authenticate": 'Bearer realm="boost"' },
-);
 
 function publicStatusOf({ relay, fallback, rows, slot }: OperatorRoutesDependencies): PublicStatus {
 	return {

@@ -267,6 +267,11 @@ export class Fanout {
 		return depth;
 	}
 
+	/** How many items wait or are under way, by builder. */
+	get depths(): readonly { readonly name: string; readonly waiting: number }[] {
+		return Array.from(this.#builders, ([name, { lane }]) => ({ name, waiting: lane.depth }));
+	}
+
 	/** How many items wait or are under way at the builder that has the fewest. */
 	get leastWaiting(): number {
 		let least = Number.POSITIVE_INFINITY;

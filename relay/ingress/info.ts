@@ -1,5 +1,6 @@
 // The JSON of `GET /info`: the relay's chain, how bids must pay, and its limits.
 
+import type { Build } from "../../shared/version.ts";
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleRequests.ts";
 
@@ -14,8 +15,7 @@ export interface InfoSettings {
 }
 
 /** What the report says beside the settings. */
-export interface InfoFacts {
-	readonly version: string;
+export interface InfoFacts extends Build {
 	readonly chainId: bigint;
 	readonly maxPendingPerSender: number;
 	/** Whether this relay is the core, or an edge before it. */
@@ -39,10 +39,12 @@ export type Role = "core" | "edge";
 
 /** The JSON of `GET /info`. */
 export function infoReport(settings: InfoSettings, facts: InfoFacts): unknown {
-	const { version, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork } = facts;
+	const { version, commit, chainId, maxPendingPerSender, bidding, isPublished, simulation, slotMs, fork } =
+		facts;
 	return {
 		name: "leeward",
 		version,
+		commit,
 		role: facts.role,
 		term: facts.term,
 		chainId: `0x${chainId.toString(16)}`,

@@ -35,6 +35,7 @@ import type { MethodDependencies } from "./methodDependencies.ts";
 import { CORE_METHODS, EDGE_METHODS, METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
 import { MEV_SHARE } from "./mevShareStream.ts";
+import { operatorRoutes, type RelayState } from "./operators.ts";
 import { type DoorOptions, ENDPOINTS_TO_CHOOSE, NOT_READY, type WaitingServers } from "./waiting.ts";
 
 export interface IngressOptions extends DoorOptions {
@@ -44,6 +45,10 @@ export interface IngressOptions extends DoorOptions {
 	readonly place: () => object;
 	/** The answer of `GET /info`. */
 	readonly info: () => Promise<unknown>;
+	/** Opens the operator's page; undefined: there is none. */
+	readonly adminToken: string | undefined;
+	/** What that page shows, given the number of open websockets. */
+	readonly state: (websockets: number) => Promise<RelayState>;
 	/** The service's description in `rpc.discover`. */
 	readonly about: OpenRpcInfo;
 }
@@ -134,7 +139,13 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
 	const takeover = (name: string) => ({ leave: () => dependencies.waiting.leave(name) });
-	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, null, options.explorerUrl);
+	const { adminToken, state } = options;
+	const pages = createPages(
+		"relay",
+		ENDPOINTS_TO_CHOOSE,
+		adminToken === undefined ? null : {},
+		options.explorerUrl,
+	);
 	const main = createHttpServer(
 		{
 			...common,
@@ -145,6 +156,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...dependencies.recordRoutes,
 				...(searcherPort === undefined ? dependencies.searcherRoutes : []),
 				{ path: "/info", handle: async () => jsonAnswer(200, await options.info()) },
+				...operatorRoutes(adminToken, () => state(websocket.size)),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
 				pages.root,

@@ -24,6 +24,7 @@ import type { SearcherMarket } from "../market/market.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { PoolReader } from "../transactions/pool.ts";
 import type { Transactions } from "../transactions/transactions.ts";
+import type { CoreState } from "./operators.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** What the methods of the core use: they run where the transactions are. */
@@ -49,6 +50,8 @@ export interface CoreNeeds {
 	readonly facts: () => CoreFacts;
 	/** What /readyz says of the core: of its store, and of its deliveries to builders. */
 	readonly check: (name: "store" | "delivery") => Promise<CheckResult>;
+	/** What the operator's page shows of the core. */
+	readonly state: () => Promise<CoreState>;
 	/** Names of all builders, among which a searcher may choose. */
 	readonly builderNames: readonly string[];
 	/** Percent of a backrun's payment that the target's user gets. */

@@ -57,6 +57,7 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		// The folder's lock can't be lost while the process lives.
 		isHeld: true,
 		term: null,
+		bytes: async () => (await stat(join(folder, DATA_FILE))).size,
 		get: async (key) => db.get(key) ?? null,
 		async *range(start, end, limit) {
 			for (const { key, value } of db.getRange({ start, end, ...(limit === undefined ? {} : { limit }) })) {

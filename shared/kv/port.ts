@@ -26,6 +26,8 @@ export interface SharedStore extends KeyValueStore {
 	readonly isHeld: boolean;
 	/** This process's term; null where no other process can reach the store. */
 	readonly term: Term | null;
+	/** What the file or the table takes on disk, in bytes: of all stores in it. */
+	bytes(): Promise<number>;
 	/** Set where several processes have a part of one store each: this store is such a part. */
 	readonly parts?: StoreParts;
 }

@@ -32,7 +32,8 @@ const HEADERS = {
 };
 const ASSETS = [
 	...["style.css", "wallet.css", "icon.svg", "common.js", "live.js", "keccak.js"],
-	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "refunds.js", "operator.js"],
+	...["home.js", "transaction.js", "facts.js", "life.js", "cancel.js", "refunds.js"],
+	...["operator.js", "boostOperator.js", "relayOperator.js"],
 ];
 const TYPES: Readonly<Record<string, string>> = {
 	css: "text/css; charset=utf-8",
@@ -41,9 +42,12 @@ const TYPES: Readonly<Record<string, string>> = {
 	html: "text/html; charset=utf-8",
 };
 
+/** Boost streams to the relay what is not its own: there the relay's page has a path that boost has not. */
+const OPERATOR_PATHS = { relay: ["/operator", "/relay/operator"], boost: ["/operator"] };
+
 /**
- * `reasons`: for the operator's page, the words for each reason that a breaker opens for; null: that page is not served.
- * `explorerUrl`: where the pages link to what is public, without a slash at its end.
+ * `reasons`: for the operator's page, the words for each reason that boost's breakers open for, of which the relay has none; null:
+ * that page is not served. `explorerUrl`: where the pages link to what is public, without a slash at its end.
  */
 export function createPages(
 	service: "relay" | "boost",
@@ -56,14 +60,19 @@ export function createPages(
 	const home = page(filled("home.html", { ...common, ...rows }));
 	const transaction = page(filled("transaction.html", common));
 	const refunds = page(textOf("refunds.html"));
-	const operator = page(filled("operator.html", { reasons: escaped(JSON.stringify(reasons)) }));
+	const title = service === "relay" ? "Relay" : "Boost";
+	const inside = textOf(`${service}Operator.html`);
+	const operator = page(
+		filled("operator.html", { service, title, inside, reasons: escaped(JSON.stringify(reasons)) }),
+	);
+	const operatorPaths = OPERATOR_PATHS[service];
 	const about = { name: "leeward", service, endpoints: endpoints.map(({ path }) => path) };
 	const root = jsonAnswer(200, about, { vary: HEADERS.vary });
 	return {
 		find(path) {
 			if (path === "/") return home;
-			if (path === "/operator") return reasons === null ? null : operator;
 			if (/^\/refunds(\/0x[0-9a-fA-F]{40})?$/.test(path)) return refunds;
+			if (operatorPaths.includes(path)) return reasons === null ? null : operator;
 			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
 		},
 		error: errorPage,

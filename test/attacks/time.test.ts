@@ -55,7 +55,7 @@ beforeEach(async () => {
 			METRICS_TOKEN,
 		},
 	});
-	relay = createRelay(config, { log: silentLogger, clock, version: "0.0.0", drainMs: 0, openStore });
+	relay = createRelay(config, { log: silentLogger, clock, drainMs: 0, openStore });
 	await relay.start();
 	client = new RelayClient(`http://127.0.0.1:${relay.port}`);
 	await until("it is ready", async () => (await readyStatus(client.url)) === 200);

@@ -79,6 +79,14 @@ for (const engine of places.engines) {
 		for (const [i, value] of values.entries()) assert.ok(got[i]?.equals(value), `range's value ${i}`);
 	});
 
+	test(`${engine.name}: it says what it takes on disk`, async (t) => {
+		const kv = (await fresh(t)) as SharedStore;
+		const [size, before] = [4 * 1024 * 1024, await kv.bytes()];
+		for (let i = 0; i < 4; i += 1) await kv.write([put(`v${i}`, new SeededRandom(i).bytes(size))]);
+		const more = (await kv.bytes()) - before;
+		assert.ok(more > size && more < 8 * size, `${more} bytes more`);
+	});
+
 	test(`${engine.name}: ranges are in byte order, from start on and before end, up to a limit`, async (t) => {
 		const kv = await fresh(t);
 		const keys = [

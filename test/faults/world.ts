@@ -213,7 +213,7 @@ export async function startRelayHere(env: Readonly<Record<string, string>>): Pro
 	const config = readRelayConfig({ PORT: "0", ...env });
 	const relay = createRelay(config, {
 		log: silentLogger,
-		...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+		...{ drainMs: 0, openStore: openBoth },
 	});
 	await relay.start();
 	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`), READY_MS);

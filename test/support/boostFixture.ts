@@ -15,7 +15,7 @@ import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
-import { AUTHORIZED, type WireAnswer } from "./relayClient.ts";
+import { ADMIN_TOKEN, AUTHORIZED, type WireAnswer } from "./relayClient.ts";
 import { RelayFixture } from "./relayFixture.ts";
 import { openBoth } from "./storeEngines.ts";
 import { type SystemOptions, startSystem } from "./systems.ts";
@@ -53,7 +53,6 @@ interface CallOptions {
 }
 
 export const BOOST_SECRET = "what boost and its relay share";
-export const ADMIN_TOKEN = "what opens a breaker";
 
 /** Relay, fallback and boosts. */
 export class BoostFixture {

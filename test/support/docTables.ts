@@ -12,7 +12,7 @@ import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { SettingTable } from "../../shared/config.ts";
 import { openRpc } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
-import { ROOT } from "./documents.ts";
+import { documents, OPENRPC, ROOT, textOf } from "./documents.ts";
 
 /** Which searchers see a transaction. */
 const SHARING: Readonly<Record<EndpointPolicy["sharing"], string>> = {
@@ -72,8 +72,16 @@ export function withTables(text: string): string {
 	);
 }
 
+/** The files that are not what the code has, among `files` (each a path and its text), and what they should hold. */
+export function outOfDate(
+	files: readonly (readonly [path: string, text: string])[] = [...documents(), [OPENRPC, textOf(OPENRPC)]],
+): ReadonlyMap<string, string> {
+	const made = files.map(([path, text]) => [path, text, path === OPENRPC ? openRpcText() : withTables(text)]);
+	return new Map(made.flatMap(([path = "", text, right = ""]) => (text === right ? [] : [[path, right]])));
+}
+
 /** The answer of `rpc.discover`, as text for the file. */
-export function openRpcText(): string {
+function openRpcText(): string {
 	const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
 	const document = openRpc(METHODS, { title: "Leeward relay", version });
 	return `${JSON.stringify(document, null, "\t")}\n`;

@@ -108,7 +108,11 @@ interface ComposeService {
 	readonly environment?: Readonly<Record<string, string | null>>;
 	readonly ports?: readonly string[];
 	readonly profiles?: readonly string[];
-	readonly build?: string | { readonly context: string; readonly target: string };
+	readonly build?: {
+		readonly context: string;
+		readonly target?: string;
+		readonly args?: Readonly<Record<string, null>>;
+	};
 	readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
 	readonly deploy?: { readonly replicas: string };
 	readonly image?: string;
@@ -143,6 +147,22 @@ export function only(stage: ImageStage, name: string): string {
 	const found = stage.instructions.filter((one) => one.name === name);
 	if (found.length > 1) throw new Error(`${name} stands there ${found.length} times`);
 	return found[0]?.rest ?? "";
+}
+
+/** What a stage sets in the environment, where its build was given `args`. */
+export function variables(
+	stage: ImageStage,
+	args: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+	const pairs = stage.instructions
+		.filter(({ name }) => name === "ENV")
+		.flatMap(({ rest }) => rest.split(" "));
+	return Object.fromEntries(
+		pairs.map((pair) => {
+			const [name = "", value = ""] = pair.split("=");
+			return [name, value.replace(/\$\{(\w+)\}/, (_, arg: string) => args[arg] ?? "")];
+		}),
+	);
 }
 
 /** The names that a stage copies from this folder. */

@@ -50,19 +50,24 @@ interface PostgresServerOptions {
 	readonly connections?: number;
 	/** Certificate and key (PEM); with these it refuses connections without TLS. */
 	readonly tls?: { readonly cert: string; readonly key: string };
+	/** The folder of the binaries, of which others may depend on the version. Default: those of the npm package. */
+	readonly bin?: string;
 	/** Asked for over TCP; the URLs have it. Default: none is asked for. */
 	readonly password?: string;
 }
 
 /** Starts a server. */
-export async function startPostgres({ connections = 60, tls, password }: PostgresServerOptions = {}) {
+export async function startPostgres({ connections = 60, tls, bin, password }: PostgresServerOptions = {}) {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
 	mkdirSync(data, { mode: 0o700 });
 	if (identity.uid !== undefined) chownSync(data, identity.uid, identity.gid);
 	const env = { PATH: process.env.PATH, HOME: data, LC_ALL: "C", TZ: "UTC" };
-	const { initdb, postgres } = await usableBinaries(folder, env);
+	const { initdb, postgres } =
+		bin === undefined
+			? await usableBinaries(folder, env)
+			: { initdb: join(bin, "initdb"), postgres: join(bin, "postgres") };
 	const auth = ["-A", "trust"];
 	if (password !== undefined) {
 		const file = join(folder, "password");

@@ -87,6 +87,8 @@ export class RelayClient {
 	}
 }
 
+/** The setting ADMIN_TOKEN in tests, of relays and boosts. */
+export const ADMIN_TOKEN = "what opens a breaker";
 /** The setting METRICS_TOKEN in tests. */
 export const METRICS_TOKEN = "the operator of a test";
 

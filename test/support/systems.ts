@@ -32,7 +32,7 @@ import {
 	readyStatus,
 	startRelayProcess,
 } from "./processes.ts";
-import { METRICS_TOKEN, metricsOf, RelayClient } from "./relayClient.ts";
+import { ADMIN_TOKEN, METRICS_TOKEN, metricsOf, RelayClient } from "./relayClient.ts";
 import { openBoth } from "./storeEngines.ts";
 import { until } from "./until.ts";
 
@@ -73,7 +73,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		const config = readRelayConfig({ ...env, ...(await core?.start()), PORT: String(port) });
 		const relay = createRelay(config, {
 			log: options.log ?? silentLogger,
-			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+			...{ drainMs: 0, openStore: openBoth },
 			...(options.clock === undefined ? {} : { clock: options.clock }),
 			...(options.lookup === undefined ? {} : { lookup: options.lookup }),
 		});
@@ -217,6 +217,7 @@ async function startSurroundings(
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
 		METRICS_TOKEN,
+		ADMIN_TOKEN,
 		MAX_HEAD_AGE_S: "86400",
 		// One thread for each of hundreds of relays takes longer than what it does.
 		SIGNATURE_THREAD: "false",

@@ -2,11 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openRpcText, withTables } from "./docTables.ts";
-import { documents, OPENRPC, ROOT } from "./documents.ts";
+import { outOfDate } from "./docTables.ts";
+import { ROOT } from "./documents.ts";
 
-for (const [path, text] of documents()) {
-	const written = withTables(text);
-	if (written !== text) writeFileSync(join(ROOT, path), written);
-}
-writeFileSync(join(ROOT, OPENRPC), openRpcText());
+for (const [path, text] of outOfDate()) writeFileSync(join(ROOT, path), text);

@@ -68,6 +68,14 @@ export const core_check = coreMethod({
 	handle: ([name], _context, { check }) => check(name),
 });
 
+export const core_state = coreMethod({
+	name: "core_state",
+	summary: "What the operator's page shows of the core.",
+	params: [],
+	result: z.record(z.string(), z.unknown()),
+	handle: (_params, _context, { state }) => state(),
+});
+
 /** All of them. */
 export const BETWEEN_RELAYS = [
 	core_pendingTransaction,
@@ -76,4 +84,5 @@ export const BETWEEN_RELAYS = [
 	core_readBehind,
 	core_facts,
 	core_check,
+	core_state,
 ] as const;

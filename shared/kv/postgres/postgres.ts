@@ -66,6 +66,7 @@ const GET = `SELECT s.key, s.value FROM leeward_holder h
 	WHERE h.store = $1 AND h.epoch = $3`;
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
+const BYTES = "SELECT pg_total_relation_size('leeward_store')::text AS bytes";
 /**
  * All changes in one statement, which is one transaction. Changes nothing if the epoch is outdated or a later write came first.
  * The row stays locked until the commit, so that no other process can take over the store in between.
@@ -179,6 +180,11 @@ class PostgresStore implements SharedStore {
 	write(changes: readonly Change[]): Promise<void> {
 		if (this.#isClosed && changes.length > 0) return Promise.reject(new Error("the store is closed"));
 		return this.#group.write(changes);
+	}
+
+	async bytes(): Promise<number> {
+		const [row] = await this.#database.query({ name: "bytes", text: BYTES, values: [] }, PATIENCE_MS);
+		return Number(row?.bytes);
 	}
 
 	async close(): Promise<void> {

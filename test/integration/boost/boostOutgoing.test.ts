@@ -27,8 +27,9 @@ import { createLookup } from "../../../shared/outgoing/lookup.ts";
 import { VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { boostEnv } from "../../faults/boostHere.ts";
-import { ADMIN_TOKEN, BoostClient } from "../../support/boostFixture.ts";
+import { BoostClient } from "../../support/boostFixture.ts";
 import { type NameServer, startNameServer } from "../../support/nameServer.ts";
+import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 import { signedTransaction } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

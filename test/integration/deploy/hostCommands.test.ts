@@ -21,17 +21,32 @@ import { parseEnv } from "node:util";
 import { readBoostConfig } from "../../../boost-proxy/config.ts";
 import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 import { readRelayConfig } from "../../../relay/config.ts";
+import { commitOf } from "../../../shared/version.ts";
 import { ALL_SETTINGS as SETTINGS } from "../../support/deploySettings.ts";
-import { compose, flyToml, ROOT, snippet, snippets, textOf } from "../../support/documents.ts";
+import {
+	compose,
+	flyToml,
+	imageStages,
+	only,
+	ROOT,
+	snippet,
+	snippets,
+	textOf,
+	variables,
+} from "../../support/documents.ts";
 import { KUBERNETES, manifests } from "../../support/kubernetes.ts";
 
 const PROGRAMS = ["heroku", "fly", "docker", "kubectl", "git", "curl", "vi"];
 /** Heroku adds a random part to an app's address. */
 const WEB = "https://my-leeward-0a1b2c3d4e5f.herokuapp.com/";
+const COMMIT = "ab".repeat(20);
 /** Records name and arguments with separator bytes, and prints what Heroku prints for an app. */
 const NOTES = `#!/bin/sh
 { printf '%s' "\${0##*/}"; printf '\\037%s' "$@"; printf '\\036'; } >> "$CALLS"
-case "$*" in apps:info*--shell*) printf 'addons=\\nweb_url=${WEB}\\n' ;; esac
+case "$*" in
+apps:info*--shell*) printf 'addons=\\nweb_url=${WEB}\\n' ;;
+"rev-parse HEAD") printf '${COMMIT}\\n' ;;
+esac
 `;
 const RANDOM = `#!/bin/sh
 [ "$1 $2" = "rand -hex" ] && head -c "$3" /dev/urandom | od -An -v -tx1 | tr -d ' \\n'
@@ -44,6 +59,9 @@ interface Run {
 	/** The .env that it writes, if any. */
 	readonly env: Readonly<Record<string, string>>;
 }
+
+/** Those of machines of one's own, which systemd.test.ts and backups.test.ts run. */
+const OTHERS = /^(cd \/opt|sudo|pg_dump|FROM=)/;
 
 const folders: string[] = [];
 after(() => {
@@ -84,9 +102,11 @@ function run(block: string): Promise<Run> {
 const runs = new Map<string, Run>();
 before(async () => {
 	await Promise.all(
-		snippets("docs/deploy.md", "sh").map(async (block) => {
-			runs.set(block, await run(block));
-		}),
+		snippets("docs/deploy.md", "sh")
+			.filter((block) => !OTHERS.test(block))
+			.map(async (block) => {
+				runs.set(block, await run(block));
+			}),
 	);
 });
 
@@ -136,6 +156,19 @@ test("each variable that is set is a setting, and each named file exists", () =>
 		}
 		for (const [address = ""] of callsOf(one, "curl")) assert.equal(new URL(address).pathname, "/readyz");
 	}
+});
+
+test("the image is told its commit by the argument that the Dockerfile has", () => {
+	const one = runOf(snippet("docs/deploy.md", "docker build --build-arg"));
+	const [build = []] = callsOf(one, "docker", "build");
+	const [name = "", value] = option(build, "--build-arg")?.split("=") ?? [];
+	assert.equal(value, COMMIT);
+	const image = imageStages().at(-1);
+	assert.ok(image !== undefined);
+	assert.equal(only(image, "ARG"), name);
+	assert.deepEqual(commitOf(variables(image, { [name]: COMMIT }), "/no such folder"), COMMIT);
+	for (const { build } of [compose().services.relay, compose().services.boost].map((found) => found ?? {}))
+		assert.deepEqual(build, { context: ".", args: { [name]: null } });
 });
 
 test("Heroku, one app: the pair accepts its settings, and its address is checked", () => {
@@ -234,7 +267,7 @@ test("the dev profile: one relay, in whose network the chain is, and relay and b
 });
 
 test("Kubernetes: every manifest is edited and applied, in a namespace that is made before, and all pods are waited for", () => {
-	const one = runOf(snippet("docs/deploy.md", "docker build"));
+	const one = runOf(snippet("docs/deploy.md", "docker build -t registry"));
 	const [[, built] = []] = callsOf(one, "docker", "build");
 	assert.deepEqual(callsOf(one, "docker", "push"), [[built]]);
 	const files = readdirSync(join(ROOT, KUBERNETES)).sort();

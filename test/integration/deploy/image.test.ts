@@ -1,15 +1,24 @@
-// What the Dockerfile copies into its images, in folders, and run as it runs it: by a user who may write nothing there,
-// with the packages that are no dev packages. There is no container: what Docker itself does is not shown.
+// The steps of the Dockerfile, performed in folders (its npm ci too), and what they make run as it runs it: by a user who may write
+// nothing there. There is no container: what Docker itself does is not shown.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { freePort } from "../../devnet/freePort.ts";
-import { copied, type ImageStage, imageStages, only, ROOT, textOf } from "../../support/documents.ts";
+import {
+	copied,
+	type ImageStage,
+	imageStages,
+	only,
+	ROOT,
+	textOf,
+	variables,
+} from "../../support/documents.ts";
+import { isInContext, perform } from "../../support/imageSteps.ts";
 import { SUPERVISED } from "../../support/postgresServer.ts";
 import { readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
@@ -19,23 +28,27 @@ import { until } from "../../support/until.ts";
 const READY_MS = 30_000;
 /** What Docker gives it: https://docs.docker.com/reference/cli/docker/container/stop/ with compose.yaml's time. */
 const STOP_MS = 60_000;
+/** Its build is given it. */
+const COMMIT = "ab".repeat(20);
 const { USER = "", HOME = "", PATH = "" } = process.env;
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-image-"));
-const app = join(folder, "app");
-const data = join(folder, "data");
+/** The image's /. */
+const root = join(folder, "image");
+const app = join(root, "app");
+const data = join(root, "data");
 const stages = imageStages();
+const packages = stages.find(({ name }) => name === "packages") as ImageStage;
 const image = stages.at(-1) as ImageStage;
 const user = imageUser();
 let system: ProcessSystem;
 
 before(async () => {
-	copy(image, app);
-	for (const name of productionPackages()) cpSync(join(ROOT, name), join(app, name), { recursive: true });
-	mkdirSync(data, { mode: 0o700 });
-	if ("uid" in user) chownSync(data, user.uid, user.gid);
+	const built = join(folder, "packages");
+	perform(packages, built, new Map());
+	perform(image, root, new Map([["packages", built]]));
 	execFileSync("chmod", ["-R", "a+rX,a-w", app]);
-	execFileSync("chmod", ["a+rx", folder]);
+	execFileSync("chmod", ["a+rx", folder, root]);
 	system = await startProcessSystem();
 });
 after(async () => {
@@ -52,6 +65,8 @@ test("the image's command serves, its HEALTHCHECK tells whether it is up, and SI
 	const url = `http://127.0.0.1:${env.PORT}`;
 	await until("it is ready", async () => ready(url, pair), READY_MS);
 	assert.equal(await new RelayClient(url).call("eth_chainId", []), "0x7a69");
+	const info = (await (await fetch(`${url}/info`)).json()) as { commit: string };
+	assert.equal(info.commit, COMMIT);
 	const health = healthOf(env);
 	assert.deepEqual([health.status, String(health.stderr)], [0, ""]);
 	for (const task of ["secp256k1", "keccak"]) {
@@ -66,20 +81,47 @@ test("the image's user can write nothing in it, and it has no dev package", () =
 	const script = `require("fs").writeFileSync("relay/x", "")`;
 	const written = spawnSync(process.execPath, ["-e", script], { cwd: app, ...user });
 	assert.match(String(written.stderr), /EACCES/);
-	const { devDependencies } = JSON.parse(textOf("package.json")) as {
-		devDependencies: Record<string, string>;
+	// What a package of the product needs itself may be a dev package, too.
+	const { packages } = JSON.parse(textOf("package-lock.json")) as {
+		packages: Record<string, { readonly dev?: boolean }>;
 	};
-	// What a package of the product needs itself may be one of them.
-	const needed = productionPackages();
-	const others = Object.keys(devDependencies).filter((name) => !needed.includes(`node_modules/${name}`));
-	assert.ok(others.length > 10);
-	for (const name of others) assert.ok(!existsSync(join(app, "node_modules", name)), name);
+	const [dev, others] = [true, false].map((isDev) =>
+		Object.keys(packages).filter((name) => name !== "" && (packages[name]?.dev === true) === isDev),
+	) as [string[], string[]];
+	assert.ok(dev.length > 50 && others.length > 50);
+	for (const name of dev) assert.ok(!existsSync(join(app, name)), name);
+	assert.ok(others.filter((name) => existsSync(join(app, name))).length > 50);
+});
+
+test("the image holds what is copied and nothing else, and the stores' folder is the user's alone", () => {
+	const names = [
+		"LICENSE",
+		"boost-proxy",
+		"node_modules",
+		"package.json",
+		"relay",
+		"shared",
+		"tsconfig.json",
+	];
+	assert.deepEqual(readdirSync(app).sort(), names);
+	assert.equal(statSync(data).mode & 0o777, 0o700);
+	const [uid] = only(image, "USER").split(":").map(Number);
+	if (process.getuid?.() === 0) assert.equal(statSync(data).uid, uid);
+});
+
+test("what .dockerignore does not let through can't be copied", () => {
+	for (const path of ["relay/main.ts", "package.json", "test/devnet/chain.ts"])
+		assert.equal(isInContext(path), true, path);
+	for (const path of [".env", ".git/HEAD", "node_modules/ws/index.js", "test/run.ts", "data/relay/data.mdb"])
+		assert.equal(isInContext(path), false, path);
+	const stage = { from: "", name: "", instructions: [{ name: "COPY", rest: ".env.example ./" }] };
+	assert.throws(() => perform(stage, join(folder, "ignored"), new Map()), /\.env\.example is not there/);
 });
 
 test("the development image prints a relay's settings, serves it, and ends with 0", async (t) => {
 	const dev = stages.find(({ name }) => name === "dev") as ImageStage;
 	const place = join(folder, "dev");
-	copy(dev, place);
+	for (const name of copied(dev)) cpSync(join(ROOT, name), join(place, name), { recursive: true });
 	symlinkSync(join(ROOT, "node_modules"), join(place, "node_modules"));
 	const ports = { CHAIN_PORT: String(await freePort()), BUILDER_PORT: String(await freePort()) };
 	const env = { PATH, HOME, TMPDIR: folder, ...ports, SLOT_SECONDS: "1" };
@@ -145,26 +187,14 @@ async function ready(url: string, { child, said }: Started): Promise<boolean> {
 
 /** What the image sets, with the folder in the place of its own, and none that could be written but that. */
 function imageEnv(): Record<string, string> {
-	const env = Object.fromEntries(
-		only(image, "ENV")
-			.split(" ")
-			.map((pair) => pair.split("=") as [string, string]),
-	);
-	return { ...env, PATH, USER, HOME: app, TMPDIR: app, DATA_DIR: data };
-}
-
-function copy(stage: ImageStage, to: string): void {
-	for (const name of copied(stage)) cpSync(join(ROOT, name), join(to, name), { recursive: true });
-}
-
-/** The folders of what `npm ci --omit=dev` installs here. */
-function productionPackages(): readonly string[] {
-	const { packages } = JSON.parse(textOf("package-lock.json")) as {
-		packages: Record<string, { readonly dev?: boolean }>;
+	return {
+		...variables(image, { SOURCE_VERSION: COMMIT }),
+		PATH,
+		USER,
+		HOME: app,
+		TMPDIR: app,
+		DATA_DIR: data,
 	};
-	return Object.entries(packages).flatMap(([name, { dev }]) =>
-		name !== "" && dev !== true && existsSync(join(ROOT, name)) ? [name] : [],
-	);
 }
 
 /** The image's user where we may become him and he may run node; else ourselves. */

@@ -1,7 +1,10 @@
-// Checks the alert rules and the dashboard against the metrics of relay and boost and the operators' guide.
+// Checks the alert rules and the dashboard against the metrics of relay and boost and the operators' guide, and the rules by
+// Prometheus itself where promtool is installed. `npm run test:long -- --only alerts` fires each on real processes.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parser } from "@prometheus-io/lezer-promql";
@@ -10,6 +13,9 @@ import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { RELAY_SETTINGS } from "../../../relay/config.ts";
 import { processMetrics } from "../../../shared/metrics.ts";
+import { STATES } from "../../long/alerts.ts";
+import { shortened } from "../../long/alertWorld.ts";
+import { ALERT_CASES, type AlertCase } from "../../support/alertCases.ts";
 import { filled, ROOT, snippet, textOf } from "../../support/documents.ts";
 import { METRICS_TOKEN, metricsOf } from "../../support/relayClient.ts";
 import { startSystem, type TestSystem } from "../../support/systems.ts";
@@ -90,6 +96,57 @@ test("each query is valid PromQL with existing series and labels", () => {
 	assert.deepEqual(unknownIn("rate(relay_nothing_total[5m]) > 0"), ["relay_nothing_total"]);
 	assert.deepEqual(unknownIn('boost_breaker_state{state="shut"}'), ['boost_breaker_state{state="shut"}']);
 	assert.notDeepEqual(unknownIn("sum by (le (up)"), []);
+});
+
+const HAS_PROMTOOL = spawnSync("promtool", ["--version"]).error === undefined;
+const skip = HAS_PROMTOOL ? false : "no promtool here";
+
+function promtool(...args: readonly string[]) {
+	return spawnSync("promtool", args, { cwd: join(ROOT, "docs/monitoring"), encoding: "utf8" });
+}
+
+test("Prometheus itself takes the rules", { skip }, () => {
+	const { status, stdout, stderr } = promtool("check", "rules", "alerts.yml");
+	assert.equal(status, 0, stderr);
+	assert.match(stdout, new RegExp(`${rules.length} rules found`));
+});
+
+test("each alert fires when it should and not before, with its labels and words", { skip }, (t) => {
+	assert.deepEqual(
+		Object.keys(ALERT_CASES),
+		rules.map(({ alert }) => alert),
+	);
+	const folder = mkdtempSync(join(tmpdir(), "leeward-alerts-"));
+	t.after(() => rmSync(folder, { recursive: true }));
+	const tests = rules.map(({ alert, labels, annotations }) => {
+		const { series, quiet, fires, labels: own = {} } = ALERT_CASES[alert] as AlertCase;
+		const summary = annotations.summary.replaceAll(
+			/\{\{ \$labels\.(\w+) \}\}/g,
+			(_, name: string) => own[name] ?? "",
+		);
+		const fired = { exp_labels: { ...labels, ...own }, exp_annotations: { summary } };
+		return {
+			interval: "1m",
+			input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+			alert_rule_test: [
+				{ eval_time: `${quiet}m`, alertname: alert, exp_alerts: [] },
+				{ eval_time: `${fires}m`, alertname: alert, exp_alerts: [fired] },
+			],
+		};
+	});
+	const file = join(folder, "tests.json");
+	const rule_files = [join(ROOT, "docs/monitoring/alerts.yml")];
+	// JSON is YAML.
+	writeFileSync(file, JSON.stringify({ rule_files, evaluation_interval: "30s", tests }));
+	const { status, stdout, stderr } = promtool("test", "rules", file);
+	assert.equal(status, 0, `${stdout}${stderr}`);
+});
+
+test("the long test fires each alert, and shortens rules that are there", () => {
+	const fired = STATES.flatMap(({ alerts }) => alerts);
+	assert.deepEqual([...fired].sort(), rules.map(({ alert }) => alert).sort());
+	assert.doesNotThrow(() => shortened(textOf("docs/monitoring/alerts.yml")));
+	assert.throws(() => shortened("groups: []"), /the rules have no/);
 });
 
 interface Scraping {

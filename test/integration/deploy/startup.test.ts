@@ -1,5 +1,5 @@
 // The start: a missing or bad setting is refused by name, with what was expected and an example, and no value is ever printed
-// that could be a secret; `--help` and `--print-config`; a node of another chain, ports and folders that
+// that could be a secret; `--help`, `--print-config` and `--version`; a node of another chain, ports and folders that
 // are taken, and ports of their own for websockets and metrics.
 
 import assert from "node:assert/strict";
@@ -9,10 +9,11 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { SettingError } from "../../../shared/config.ts";
+import { commitOf, VERSION } from "../../../shared/version.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { EventStreamReader } from "../../support/clients.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
-import { type Exit, type RelayProcess, readyStatus, runRelay } from "../../support/processes.ts";
+import { type Exit, type RelayProcess, readyStatus, runBoost, runRelay } from "../../support/processes.ts";
 import { metricsOf } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 
@@ -28,6 +29,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	SEARCHER_PORT: ["x", "70000"],
 	METRICS_PORT: ["x", "70000"],
 	METRICS_TOKEN: ["sécret", "a\nb"],
+	ADMIN_TOKEN: ["sécret", "a\nb"],
 	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", "many"],
 	ETH_RPC_URL: [
 		null,
@@ -175,6 +177,18 @@ test("--print-config prints the settings in force without secrets: keys, and use
 	] as const) {
 		assert.ok(printed.get(name)?.toLowerCase().includes(host), `${name} does not tell its host`);
 	}
+});
+
+test("--version prints the version and the commit, which /info has, too", async () => {
+	const commit = commitOf({});
+	const SOURCE_VERSION = "ab".repeat(20);
+	for (const program of [runRelay, runBoost]) {
+		const { code, stdout } = await program({ env: { SOURCE_VERSION }, args: ["--version"] });
+		const expected = commit === "unknown" ? SOURCE_VERSION : commit;
+		assert.deepEqual([code, stdout], [0, `${VERSION} (commit ${expected})\n`]);
+	}
+	const info = (await (await fetch(`${running.url}/info`)).json()) as Record<string, unknown>;
+	assert.deepEqual([info.version, info.commit], [VERSION, commit]);
 });
 
 test("an unknown option is refused", async () => {

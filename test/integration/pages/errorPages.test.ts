@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { Browser } from "playwright-core";
-import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { openPage, startBrowser } from "../../support/browser.ts";
+import { ADMIN_TOKEN } from "../../support/relayClient.ts";
 
 /** What Chromium sends when it navigates. */
 const NAVIGATES = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8" };

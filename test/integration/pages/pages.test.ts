@@ -7,10 +7,14 @@ import { after, before, describe, it } from "node:test";
 import { formatEther, hexlify, keccak256, toUtf8Bytes, Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { fits, isSound, LOOKS, type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 import { readCsv } from "../../support/csv.ts";
+import { isEdge } from "../../support/engine.ts";
+import { FeedClient } from "../../support/feeds.ts";
+import { ADMIN_TOKEN } from "../../support/relayClient.ts";
+import { startSystem } from "../../support/systems.ts";
 import { httpText, startRecordingFallback } from "../../support/upstreams.ts";
 
 const JSON_TYPE = "content-type: application/json";
@@ -21,6 +25,7 @@ interface Totals {
 	readonly refundedWei: string;
 	readonly lastDay: { readonly transactions: number };
 }
+const OPENS_RELAY = "open the breaker of the relay";
 
 let browser: Browser;
 before(async () => {
@@ -157,7 +162,73 @@ describe("the relay's", () => {
 			page.headers.get("content-security-policy") ?? "",
 			/default-src 'none'.*frame-ancestors 'none'/,
 		);
-		assert.equal((await fetch(`${url}/operator`, { headers: accept })).status, 404);
+	});
+
+	it("the operator's page shows pool, builders, node, store and searchers as they are, and nobody's transactions", async () => {
+		const actor = await fixture.actor();
+		await fixture.passBlock();
+		const tx = actor.sign();
+		await fixture.submit("/fast", tx);
+		await fixture.waitUntilSent(tx);
+		const feed = await FeedClient.open(url.replace("http", "ws"));
+		await feed.subscribe("newHeads");
+		const opened = await openPage(browser, `${url}/operator`);
+		const { page } = opened;
+		await logIn(opened, "a wrong one");
+		await page.getByText("expected Authorization: Bearer with the token of ADMIN_TOKEN").waitFor();
+		assert.equal(await page.locator("#inside").isVisible(), false);
+		opened.faults.length = 0;
+		await logIn(opened);
+		const shown = (id: string) => page.locator(`#${id}`).textContent();
+		await page.getByText("BROADCAST", { exact: false }).waitFor();
+		assert.match((await shown("stages")) ?? "", /\bBROADCAST [1-9]/);
+		assert.match((await shown("oldest")) ?? "", /^\d+ s$/);
+		const role = isEdge ? "is an edge: it asks the core" : "is the core: it decides";
+		assert.equal(await shown("role"), role);
+		assert.equal(await shown("edges"), `${isEdge ? 1 : 0} connected with the core`);
+		assert.match(
+			(await shown("builders")) ?? "",
+			/^dev(took the last one), \d+ s ago, in \d+(\.\d)? ms; 0 waiting$/,
+		);
+		const head = Number(await fixture.system.chain.rpc("eth_blockNumber"));
+		assert.match((await shown("head")) ?? "", new RegExp(`^block ${head}, \\d+ s old$`));
+		assert.match((await shown("answer")) ?? "", /^\d+(\.\d)? ms$/);
+		assert.deepEqual([await shown("simulation"), await shown("writable")], ["eth_simulateV1", "yes"]);
+		assert.match((await shown("write")) ?? "", /^took \d+(\.\d)? ms$/);
+		assert.match((await shown("size")) ?? "", /^\d+(\.\d)? [KM]iB$/);
+		assert.equal(await shown("subscriptions"), "1");
+		assert.match((await shown("build")) ?? "", /^Version \d+\.\d+\.\d+, commit unknown\.$/);
+		const text = (await page.content()).toLowerCase();
+		for (const secret of [tx.hash, tx.raw, actor.address, "127.0.0.1"])
+			assert.ok(!text.includes(secret.toLowerCase().replace(/^0x/, "")), secret);
+		await isSound(opened);
+		await fixture.system.nextBlock();
+		await page.getByText(`block ${head + 1}, `, { exact: false }).waitFor();
+		feed.ws.terminate();
+		await opened.close();
+	});
+
+	it("without ADMIN_TOKEN there is no operator's page, and with it the token alone opens its data", async () => {
+		const accept = { accept: "text/html" };
+		assert.equal((await fetch(`${url}/operator`, { headers: accept })).status, 200);
+		for (const path of ["/admin/state", "/relay/admin/state"]) {
+			const answer = await fetch(`${url}${path}`);
+			assert.deepEqual(
+				[answer.status, answer.headers.get("www-authenticate")],
+				[401, 'Bearer realm="relay"'],
+			);
+			const authorization = `Bearer ${ADMIN_TOKEN}`;
+			assert.equal((await fetch(`${url}${path}`, { headers: { authorization } })).status, 200);
+		}
+		const bare = await startSystem({ env: { ADMIN_TOKEN: "" } });
+		try {
+			for (const path of ["/operator", "/relay/operator", "/admin/state", "/relay/admin/state"]) {
+				const headers = { ...accept, authorization: "Bearer " };
+				assert.equal((await fetch(`${bare.client.url}${path}`, { headers })).status, 404, path);
+			}
+		} finally {
+			await bare.stop();
+		}
 	});
 });
 
@@ -277,27 +348,78 @@ describe("boost's", () => {
 		await fixture.recovers();
 	});
 
-	it("an operator forces a breaker", async () => {
+	it("an operator forces a breaker, once the page has said what that does; by the keyboard, too", async () => {
 		const operator = await openPage(browser, `${fixture.boost.url}/operator`);
 		const { page } = operator;
 		await logIn(operator);
+		const open = page.getByRole("button", { name: OPENS_RELAY });
+		const dialog = page.getByRole("dialog", { name: "Open the breaker of the relay?" });
+		await open.focus();
+		await page.keyboard.press("Enter");
+		await dialog.waitFor();
+		assert.match(
+			(await dialog.textContent()) ?? "",
+			/All requests go to the fallback.*until you choose auto\./s,
+		);
+		await isSound(operator);
+		await fits(operator, "operator-asks-light");
+		// What is chosen unless another is: to leave it; and the focus is back where it was.
+		for (const key of ["Enter", "Escape"]) {
+			await dialog.waitFor();
+			await page.keyboard.press(key);
+			await dialog.waitFor({ state: "hidden" });
+			assert.equal(await page.locator(":focus").getAttribute("aria-label"), OPENS_RELAY, key);
+			if (key === "Enter") await page.keyboard.press("Enter");
+		}
+		const state = async () => (await fixture.boost.status()).relay;
+		assert.deepEqual([(await state()).state, (await state()).reason], ["closed", null]);
 		await page.getByRole("button", { name: "open the breaker of the fallback" }).click();
+		await page.getByText("while the relay is out, submissions are refused.").waitFor();
+		await page.getByRole("button", { name: "Open it" }).click();
 		await page.getByText("fallback: open: it is out (by an operator)").first().waitFor();
 		await page.getByRole("button", { name: "auto the breaker of the fallback" }).click();
 		await page.getByText("fallback: closed: it serves").first().waitFor();
 		await isSound(operator);
+		await page.route(/\/admin\/close/, (route) => route.fulfill({ status: 500, body: "" }));
+		await page.getByRole("button", { name: "close the breaker of the relay" }).click();
+		await page.getByText("All requests go to the relay, even if it is out.").waitFor();
+		await page.getByRole("button", { name: "Close it" }).click();
+		await page.getByText("The breaker of the relay stays as it is: HTTP 500.").waitFor();
+		await page.unroute(/\/admin\/close/);
+		await page.getByRole("button", { name: "auto the breaker of the relay" }).click();
+		await page.getByText("stays as it is").waitFor({ state: "hidden" });
 		await operator.close();
 	});
 
-	it("the operator's page has no serious accessibility violation, in any colour scheme and width", async () => {
+	it("the relay's operator's page is reached through boost, and says that it is old while the relay is out", async () => {
+		const opened = await openPage(browser, `${fixture.boost.url}/operator`);
+		const { page } = opened;
+		await logIn(opened);
+		await page.getByRole("link", { name: "The relay's page" }).click();
+		await logIn(opened);
+		await page.getByText(/is (an edge: it asks the core|the core: it decides)/).waitFor();
+		await isSound(opened);
+		await fixture.fails();
+		await page.getByText(/^What is shown is old: there is no answer/).waitFor();
 		await fixture.recovers();
-		for (const [look, options] of Object.entries(LOOKS)) {
-			const opened = await openPage(browser, `${fixture.boost.url}/operator`, options);
-			await logIn(opened);
-			await opened.page.getByText("relay: closed: it serves").first().waitFor();
-			await isSound(opened);
-			await fits(opened, `operator-${look}`);
-			await opened.close();
+		await page.getByText(/^What is shown is old/).waitFor({ state: "hidden" });
+		await opened.close();
+	});
+
+	it("no operator's page has a serious accessibility violation, in any colour scheme and width", async () => {
+		await fixture.recovers();
+		for (const [name, path, loaded] of [
+			["operator", "/operator", /^relay: closed: it serves/],
+			["operator-relay", "/relay/operator", /^block \d+/],
+		] as const) {
+			for (const [look, options] of Object.entries(LOOKS)) {
+				const opened = await openPage(browser, `${fixture.boost.url}${path}`, options);
+				await logIn(opened);
+				await opened.page.getByText(loaded).first().waitFor();
+				await isSound(opened);
+				await fits(opened, `${name}-${look}`);
+				await opened.close();
+			}
 		}
 	});
 });

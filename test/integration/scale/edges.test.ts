@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import type { RelayState } from "../../../relay/ingress/operators.ts";
 import { systemClock } from "../../../shared/clock.ts";
 import { HolderReader } from "../../../shared/kv/postgres/holder.ts";
 import { freePort } from "../../devnet/freePort.ts";
@@ -12,7 +13,7 @@ import { EventStreamReader } from "../../support/clients.ts";
 import { FeedClient } from "../../support/feeds.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { type LaunchedRelay, launchRelay, readyStatus } from "../../support/processes.ts";
-import { RelayClient } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, RelayClient } from "../../support/relayClient.ts";
 import { signedTransaction } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
@@ -58,6 +59,7 @@ async function startRelay(env: Readonly<Record<string, string>> = {}, isReady = 
 			INTERNAL_URL: url,
 			BUILDERS: JSON.stringify([{ name: "dev", url: wire.url }]),
 			DATABASE_URL: database,
+			ADMIN_TOKEN,
 			LOG_LEVEL: "info",
 			...env,
 		},
@@ -78,6 +80,12 @@ function signed(options: { readonly value?: bigint } = {}) {
 
 async function infoOf({ url }: Standing): Promise<Record<string, unknown>> {
 	return (await (await fetch(`${url}/info`)).json()) as Record<string, unknown>;
+}
+
+/** What the operator's page shows. */
+async function operatorState({ url }: Standing): Promise<RelayState> {
+	const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+	return (await (await fetch(`${url}/admin/state`, { headers })).json()) as RelayState;
 }
 
 interface Readiness {
@@ -157,6 +165,23 @@ test("a submission to the edge is the core's, and is shown by both", async () =>
 	assert.ok((await edge.client.events(tx.hash)).some(({ type }) => type === "included"));
 	assert.equal(sentBy(edge).length, 0);
 	follower.close();
+});
+
+test("the operator's page of each shows its own role and connections, and the core's pool, builders and store", async () => {
+	const [first, second] = [await operatorState(core), await operatorState(edge)];
+	assert.deepEqual(
+		[first.role, second.role, first.term, second.term],
+		["core", "edge", firstTerm, firstTerm],
+	);
+	assert.equal(first.core?.edges, 1);
+	assert.equal(first.core?.store.kind, "PostgreSQL");
+	assert.equal(first.core?.builders[0]?.last?.answer, "accepted");
+	assert.deepEqual(second.core?.store.isWritable, true);
+	assert.deepEqual(
+		second.core?.builders.map(({ name }) => name),
+		["dev"],
+	);
+	assert.deepEqual(Object.keys(second.core ?? {}), Object.keys(first.core ?? {}));
 });
 
 test("a searcher at the edge is shown what one at the core is shown", async () => {
@@ -289,5 +314,7 @@ test("an edge that can't reach the core where that says it is tells so, once in 
 	assert.deepEqual([asked.error?.code, asked.error?.data], [-32603, { reason: "no core" }]);
 	const said = lost.process.logs().filter(({ msg }) => msg === "no core can be reached");
 	assert.equal(said.length, 1);
+	const { role, core: unknown, node } = await operatorState(lost);
+	assert.deepEqual([role, unknown, node.answerMs === null], ["edge", null, false]);
 	assert.equal((await readiness(lone))?.ready, true);
 });

@@ -9,7 +9,7 @@ import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
 import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type PlainAnswer, type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type Exit, type RelayProcess, readyStatus } from "../../support/processes.ts";
-import { AUTHORIZED } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, AUTHORIZED } from "../../support/relayClient.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, type TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -196,6 +196,8 @@ async function askTheNode(place: string): Promise<void> {
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/readyz", "/livez", "/info"])
 		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });
+	const operator = { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } };
+	assert.match(await watch.fetched("/admin/state", `${relay.url}/admin/state`, operator), /"pool"/);
 	for (const [i, hash] of hashes.entries()) {
 		const whose = i === hashes.length - 1 ? " of the failing one" : "";
 		await watch.fetched(`status${whose}`, `${relay.url}/tx/${hash}`);

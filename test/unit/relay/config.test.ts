@@ -33,6 +33,7 @@ test("with nothing but what is required, everything else has its documented defa
 			REFUND_PERCENT: 90,
 			BIDS_PER_TARGET: 3,
 			METRICS_TOKEN: undefined,
+			ADMIN_TOKEN: undefined,
 			MAX_CONNECTIONS_PER_CLIENT: 256,
 			TX_TTL_BLOCKS: 25,
 			DATA_DIR: "./data",

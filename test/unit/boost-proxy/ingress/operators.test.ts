@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
 import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
+import { UNKNOWN_BUILD } from "../../../../shared/version.ts";
 import { PlayedBreaker, startPassFixture } from "./passFixture.ts";
 
 /** Only what is asked of it. */
@@ -35,7 +36,7 @@ async function fixture(
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
 	const routes = operatorRoutes(
 		{ adminToken, metricsToken },
-		{ relay, fallback, rows, slot: { ms: 450 }, part: PART, latency: () => [] },
+		{ relay, fallback, rows, slot: { ms: 450 }, build: UNKNOWN_BUILD, part: PART, latency: () => [] },
 	);
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {

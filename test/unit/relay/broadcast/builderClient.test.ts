@@ -154,9 +154,24 @@ describe("whether deliveries are answered at all", () => {
 			const health = new DeliveryHealth({ slot: { ms: 12_000 } }, { clock });
 			for (const [i, [waitSeconds, answer, healthy]] of steps.entries()) {
 				await clock.advance(waitSeconds * 1_000);
-				if (answer !== null) health.note(answer);
+				if (answer !== null) health.note("a", answer, 7);
 				assert.equal(health.healthy, healthy, `step ${i + 1}`);
 			}
 		});
 	}
+
+	test("each builder's last answer is told with its age; what was never sent is none", async () => {
+		const clock = new ManualClock();
+		const health = new DeliveryHealth({ slot: { ms: 12_000 } }, { clock });
+		health.note("a", "unsent", 0);
+		assert.equal(health.lastOf("a"), null);
+		health.note("a", "accepted", 12);
+		health.note("b", "timeout", 4_000);
+		await clock.advance(3_000);
+		health.note("b", "rejected", 30);
+		health.note("b", "unsent", 0);
+		await clock.advance(1_000);
+		assert.deepEqual(health.lastOf("a"), { answer: "accepted", secondsAgo: 4, ms: 12 });
+		assert.deepEqual(health.lastOf("b"), { answer: "rejected", secondsAgo: 1, ms: 30 });
+	});
 });

@@ -1,0 +1,104 @@
+// Gathers what the operator's page shows: what this process sees itself, and what only the core can tell.
+
+import { type Clock, inSlices, withDeadline } from "../shared/clock.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
+import type { CoreNeeds } from "./ingress/methodDependencies.ts";
+import { core_state } from "./ingress/methods/betweenRelays.ts";
+import type { CoreState, NodeState } from "./ingress/operators.ts";
+import { OWN_CALL } from "./ingress/ownCall.ts";
+import type { CoreParts, EdgeParts } from "./parts.ts";
+
+/** A node that takes longer is shown as one that does not answer. */
+const NODE_MS = 1_000;
+/** The same of the database. */
+const STORE_MS = 1_000;
+
+/** The duration of the last write, for all of the core's life. */
+export interface LastWrite {
+	/** Null before the first. */
+	ms: number | null;
+}
+
+type CoreStateParts = Pick<
+	CoreParts,
+	"kv" | "transactions" | "deliveries" | "fanout" | "market" | "abilities" | "edges"
+>;
+
+/** What the core tells of itself. */
+export function coreState({
+	kv,
+	transactions,
+	deliveries,
+	fanout,
+	market,
+	abilities,
+	edges,
+	lastWrite,
+	clock,
+}: CoreStateParts & { readonly lastWrite: LastWrite; readonly clock: Clock }): CoreNeeds["state"] {
+	const { pool, records, keeper } = transactions;
+	return async () => {
+		const stages: Record<string, number> = {};
+		// All that a full pool has takes some ms.
+		await inSlices(records.entries(), clock, ({ record: { stage } }) => {
+			stages[stage] = (stages[stage] ?? 0) + 1;
+		});
+		const oldest = pool.oldestReceivedAt();
+		return {
+			pool: {
+				stages,
+				pending: pool.size,
+				oldestSeconds: oldest === null ? null : (clock.now() - oldest) / 1_000,
+			},
+			builders: fanout.depths.map((one) => ({ ...one, last: deliveries.lastOf(one.name) })),
+			simulation: abilities.report,
+			store: {
+				kind: kv.term === null ? "LMDB" : "PostgreSQL",
+				isHeld: kv.isHeld,
+				isWritable: await keeper.isWritable(),
+				bytes: await inTime(clock, "store", STORE_MS, () => kv.bytes()),
+				writeMs: lastWrite.ms,
+			},
+			bids: market.bids.size,
+			isBidding: market.isOpen,
+			edges: edges?.size ?? 0,
+		};
+	};
+}
+
+/** The node as this process sees it. */
+export async function nodeState(
+	{ node, tip, heads }: Pick<EdgeParts, "node" | "tip" | "heads">,
+	clock: Clock,
+): Promise<NodeState> {
+	const begun = clock.monotonic();
+	const asked = { method: "eth_blockNumber", params: [] };
+	const answer = await inTime(clock, "node", NODE_MS, () => node.call(asked, NODE_MS));
+	const ageMs = heads.times.ageMs();
+	return {
+		head: tip.head()?.number ?? null,
+		headAgeSeconds: Number.isFinite(ageMs) ? ageMs / 1_000 : null,
+		answerMs: answer === null ? null : clock.monotonic() - begun,
+		clockDifferenceSeconds: heads.times.differenceMs() / 1_000,
+	};
+}
+
+/** The core's state, wherever the core is; null if none answers. */
+export async function askCoreState(core: EdgeParts["core"]): Promise<CoreState | null> {
+	if (core.local === null && core.remote === null) return null;
+	try {
+		return (await core.run(core_state, [], OWN_CALL)) as CoreState;
+	} catch (thrown) {
+		if (thrown instanceof RpcError) return null;
+		throw thrown;
+	}
+}
+
+/** Null if it fails or takes longer. */
+async function inTime<T>(clock: Clock, what: string, ms: number, ask: () => Promise<T>): Promise<T | null> {
+	try {
+		return await withDeadline(clock, what, ms, ask);
+	} catch {
+		return null;
+	}
+}

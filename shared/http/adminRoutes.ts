@@ -1,0 +1,40 @@
+// The routes under /admin: with the token of ADMIN_TOKEN they are the operator's, without one set they are not there.
+
+import { bearerCheck } from "../client.ts";
+import { jsonAnswer } from "./messages.ts";
+import type { Route } from "./routes.ts";
+
+/** A route below /admin, whose handler is called for the operator alone. */
+export interface AdminRoute extends Pick<Route, "handle"> {
+	/** "state" for /admin/state. */
+	readonly path: string;
+	readonly verb: "GET" | "POST";
+}
+
+/** Weight in the rate limit: what the operator is shown goes through all that is pending; and tokens can't be tried out fast. */
+export const ADMIN_WEIGHT = 1;
+
+/** `routes` of `service`, guarded by `token`; undefined: none is set. */
+export function adminRoutes(
+	service: "relay" | "boost",
+	token: string | undefined,
+	routes: readonly AdminRoute[],
+): Route[] {
+	const isAllowed = bearerCheck(token);
+	const unauthorized = jsonAnswer(
+		401,
+		{ error: "expected Authorization: Bearer with the token of ADMIN_TOKEN" },
+		{ "www-authenticate": `Bearer realm="${service}"` },
+	);
+	return routes.map(({ path, verb, handle }) => ({
+		path: `/admin/${path}`,
+		verb,
+		weight: ADMIN_WEIGHT,
+		handle(request) {
+			if (isAllowed === null) return UNKNOWN;
+			return isAllowed(request.headers.authorization) ? handle(request) : unauthorized;
+		},
+	}));
+}
+
+const UNKNOWN = jsonAnswer(404, { error: "unknown path" });
