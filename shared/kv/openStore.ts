@@ -53,11 +53,16 @@ export async function openStore(
 	if (databaseAddress(url, verify).isExposed) {
 		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
 	}
+	/** What the caller failed with, such as a port that is taken: no later try would change it. */
+	let ownFault: unknown;
 	const patience = {
 		signal: stopped,
-		onWait() {
+		async onWait() {
 			log.warn("another process has the store: waiting for its end", { store: process });
-			return onWait(IN_USE);
+			await onWait(IN_USE).catch((thrown: unknown) => {
+				ownFault = thrown;
+				throw thrown;
+			});
 		},
 	};
 	const open = () =>
@@ -72,7 +77,7 @@ export async function openStore(
 			stopped,
 			onFailure: onWait,
 			reasonOf(thrown) {
-				if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
+				if (thrown === ownFault || !isDown(thrown)) throw refusedError(thrown) ?? thrown;
 				return downError(thrown).message;
 			},
 			tell: (failure) => log.warn("waiting for the database of DATABASE_URL", { store: process, ...failure }),

@@ -284,6 +284,26 @@ test("who waits for another process outlives a database that is killed and comes
 	assert.ok(await until("it is read", read));
 });
 
+test("who waits for another process, and can't use its port meanwhile, ends with that and no word about the database", async (t) => {
+	const url = await server.newDatabase();
+	await started(t, { url });
+	const lines: string[] = [];
+	const log = { ...silentLogger, warn: (line: string) => void lines.push(line) };
+	const taken = Object.assign(new Error("PORT 8080 is taken"), { code: "LISTEN" });
+	const stop = new AbortController();
+	let waits = 0;
+	const waiting = started(t, {
+		...{ url, log, stopped: stop.signal },
+		onWait() {
+			waits += 1;
+			if (waits === 1) throw taken;
+			stop.abort();
+		},
+	});
+	await assert.rejects(waiting, taken);
+	assert.deepEqual(lines, ["another process has the store: waiting for its end"]);
+});
+
 test("who is told to stop waits no longer", async (t) => {
 	const url = await server.newDatabase();
 	await started(t, { url });
