@@ -170,6 +170,10 @@ export class BothEngines implements SharedStore {
 		return this.#postgres.isHeld;
 	}
 
+	get trouble(): string | null {
+		return this.#lmdb.trouble ?? this.#postgres.trouble;
+	}
+
 	get(key: string): Promise<Buffer | null> {
 		return this.#same(key, async (kv) => {
 			const value = await kv.get(key);
