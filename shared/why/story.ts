@@ -75,7 +75,7 @@ export function story(facts: Facts): string {
 	const sentences = [
 		outcome(facts),
 		...(life === null ? ["How it went nobody tells now."] : lifeOf(record, life)),
-		...(hasLanded(facts) ? [] : [...feesOf(chain), ...nonceOf(chain)]),
+		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
 		record.exposed === undefined ? "" : sentence(record.exposed.message),
 		nextStep(facts),
 	];
@@ -124,7 +124,7 @@ function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): reado
 			.slice(-1)
 			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
 		replaced === undefined ? "" : `It was replaced by ${replaced}.`,
-		cancels === undefined ? "" : `Of its end ${cancels.summary}.`,
+		cancels === undefined ? "" : `Its builders were told to forget it: ${cancels.summary}.`,
 		omitted === 0 ? "" : `(${counted(omitted, "event")} between are not kept.)`,
 	];
 }
@@ -160,11 +160,16 @@ function sending(events: readonly LifeEvent[]): string {
 	return "It was sent to no builder.";
 }
 
+/** The stages in which it is, or soon will be, with the builders. */
+const SENT: ReadonlySet<string> = new Set(["PENDING", "SHARED", "BROADCAST"]);
+
 /** Where its fees are why, or may be. */
-function feesOf({ maxFeePerGas, maxPriorityFeePerGas, baseFee, head }: ChainFacts): readonly string[] {
+function feesOf({ stage = "" }: StatusRecord, chain: ChainFacts): readonly string[] {
+	const { maxFeePerGas, maxPriorityFeePerGas, baseFee, head } = chain;
 	if (maxFeePerGas === null || baseFee === null) return [];
 	const fees = `Its fee cap is ${gwei(maxFeePerGas)} gwei, and the base fee of block ${head} is ${gwei(baseFee)} gwei`;
 	if (maxFeePerGas < baseFee) return [`${fees}: no block can take it until that falls.`];
+	if (!SENT.has(stage)) return [];
 	const left = maxFeePerGas - baseFee;
 	const tip = maxPriorityFeePerGas === null || maxPriorityFeePerGas > left ? left : maxPriorityFeePerGas;
 	return [`${fees}, so it pays the builder ${gwei(tip)} gwei for each unit of gas.`];

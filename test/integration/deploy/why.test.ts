@@ -120,6 +120,7 @@ const CASES: readonly Case[] = [
 			/ Its nonce is 2, and the next one of its sender on the chain is 0\. /,
 			/What to do: send the transaction with the missing nonce, or raise or cancel the one that is held\.$/,
 		],
+		not: /fee cap is/,
 	},
 	{
 		name: "it expired, though builders had it",
@@ -190,7 +191,7 @@ const CASES: readonly Case[] = [
 		landed: false,
 		says: [
 			/^It has not landed: it is cancelled: the sender cancelled it\./,
-			/ Of its end [012] of 2 builders confirmed\.$/,
+			/ Its builders were told to forget it: [012] of 2 builders confirmed\.$/,
 		],
 	},
 	{
