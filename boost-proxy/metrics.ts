@@ -21,7 +21,14 @@ import type { Rows } from "./rows/rows.ts";
 
 /** All label values; a missing one does not compile. */
 const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, aborted: 0 });
-const PROBE_OUTCOMES = keys<ProbeOutcome>({ ...all(FAULTS), ok: 0, staleHead: 0, notReady: 0, probe: 0 });
+const PROBE_OUTCOMES = keys<ProbeOutcome>({
+	...all(FAULTS),
+	ok: 0,
+	staleHead: 0,
+	notReady: 0,
+	node: 0,
+	probe: 0,
+});
 const METHOD_KINDS = keys<MethodKind>({
 	submission: 0,
 	sync: 0,

@@ -98,6 +98,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			hint: () => advice(setting, last),
 		};
 	};
+	let relaySaid: string | null = null;
 	const guard = (
 		upstream: UpstreamName,
 		probe: Probe,
@@ -110,6 +111,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			log,
 			alternative,
 			hint,
+			said: () => (upstream === "relay" ? relaySaid : null),
 			onTrip: (reason) => metrics.trip({ upstream, reason }),
 			onProbe(outcome) {
 				if (outcome !== "ok") probes.renew();
@@ -181,6 +183,9 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			transport: ours.probes.transports.fast.transport,
 			reference,
 			clock,
+			onSaid(said) {
+				relaySaid = said;
+			},
 			onHead: (number) => dependencies.told.sawHead(number, "relay"),
 		},
 	);

@@ -1,6 +1,7 @@
 // The relay's settings, one row each. `--help`, `--print-config` and the tables in the documents are generated from these rows.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import {
 	adminTokenRow,
 	databaseUrlRow,
@@ -23,12 +24,15 @@ import {
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/signatures.ts";
 import { internalUrl } from "../shared/internalUrl.ts";
+import { nearest } from "../shared/nearest.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 import { SUBSCRIPTION_NAMES } from "./domain/endpoints.ts";
 import { CANCEL_POLICIES } from "./domain/transaction.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
+/** The value of BUILDERS for the list that comes with the relay. */
+const MAINNET = "mainnet";
 /** So that bots written for MEV Blocker work unchanged. */
 const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
 
@@ -204,14 +208,29 @@ function builders(value: string): readonly BuilderRow[] | undefined {
 	});
 }
 
+/** What a path that is none may have meant: mainnet, or a file beside it. */
+function nearestFile(path: string): string | null {
+	const folder = dirname(path);
+	const found = nearest(path, [MAINNET], 2);
+	if (found !== null) return found;
+	try {
+		const file = nearest(basename(path), readdirSync(folder));
+		return file && join(folder, file);
+	} catch {
+		return null;
+	}
+}
+
 function readBuilders(value: string): ReturnType<typeof parseBuilders> {
-	if (value === "mainnet") return parseBuilders(MAINNET_BUILDERS);
+	if (value === MAINNET) return parseBuilders(MAINNET_BUILDERS);
 	const inline = /^\s*[[{]/.test(value);
 	let json: string;
 	try {
 		json = inline ? value : readFileSync(value, "utf8");
 	} catch {
-		return { ok: false, expected: "the file can't be read" };
+		const meant = nearestFile(value);
+		const hint = meant === null ? "" : `: did you mean ${meant}?`;
+		return { ok: false, expected: `the file can't be read${hint}` };
 	}
 	try {
 		return parseBuilders(JSON.parse(json));

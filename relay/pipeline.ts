@@ -10,6 +10,7 @@ import {
 	type DecodeReason,
 	decodeTransaction,
 	decodeTransactionBy,
+	isNoTransaction,
 	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import {
@@ -91,7 +92,8 @@ export class Pipeline {
 				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
 				: rejectedWith(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
-			onOutcome(submission.path, label, hash);
+			// Boost's own question is nobody's submission.
+			if (decoded.ok || !isNoTransaction(raw)) onOutcome(submission.path, label, hash);
 			return outcome;
 		} catch (thrown) {
 			onOutcome(submission.path, "failed", hash);

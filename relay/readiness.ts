@@ -74,8 +74,9 @@ export function coreChecks({
 		// Fails when there were deliveries in the last two slots and no builder answered any.
 		if (name === "delivery") return verdict(deliveries.healthy, "no builder answers");
 		// Without the store's lock nothing is sent to builders.
-		if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
-		return verdict(await transactions.keeper.isWritable(), "the last write failed");
+		if (!kv.isHeld) return verdict(false, kv.trouble ?? "the store does not answer, or is another relay's");
+		const isWritable = await transactions.keeper.isWritable();
+		return verdict(isWritable, kv.trouble ?? "the last write failed");
 	};
 }
 

@@ -41,7 +41,7 @@ export interface LogFields {
 interface SafeError {
 	readonly name: string;
 	readonly code?: string;
-	/** For an upstream error: its host, the system's error code, and the HTTP status. */
+	/** For an upstream error, and for one of the database: its host, the system's error code or SQLSTATE, and the HTTP status. */
 	readonly host?: string;
 	readonly reason?: string;
 	readonly status?: number;
@@ -72,7 +72,7 @@ export function safeError(thrown: unknown): SafeError {
 		name: /^\w{1,64}$/.test(name) ? name : "Error",
 		...(typeof code === "string" && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
 		...(typeof host === "string" && /^[\w.:[\]-]{1,255}$/.test(host) ? { host } : {}),
-		...(typeof reason === "string" && /^[A-Z_]{1,40}$/.test(reason) ? { reason } : {}),
+		...(typeof reason === "string" && /^[A-Z0-9_]{1,40}$/.test(reason) ? { reason } : {}),
 		...(typeof status === "number" ? { status } : {}),
 		...(at === undefined ? {} : { at }),
 	};

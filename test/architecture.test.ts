@@ -23,6 +23,7 @@ const PER_BUNDLE: Allowed = [
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/", "type:boost-proxy/rows/rows.ts"];
 
+const FORKS = ["shared/ethereum/forks.ts", "shared/ethereum/forkSchedule.ts"];
 /** Who may import what, beside its own folder: the first row that fits a path counts. */
 const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^shared\//, ["shared/"]],
@@ -38,8 +39,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
-	[/^relay\/(relay|servers|readiness|parts|gauges|coreRole|makeCore|makeEdge)\.ts$/, ["relay/", "shared/"]],
-	[/^relay\/operatorState\.ts$/, ["relay/", "shared/"]],
+	[
+		/^relay\/(relay|servers|readiness|parts|gauges|coreRole|operatorState|make\w+)\.ts$/,
+		["relay/", "shared/"],
+	],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],
@@ -61,9 +64,9 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	],
 	[/^boost-proxy\/config\.ts$/, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
-	// What judges the relay must not be made of it; only the time and the table of forks are everybody's.
+	// What judges the relay must not be made of it; only the time, command lines and the table of forks are everybody's.
 	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
-	[/^test\/devnet\//, ["shared/clock.ts", "shared/ethereum/forks.ts", "shared/ethereum/forkSchedule.ts"]],
+	[/^test\/devnet\//, ["shared/clock.ts", "shared/commandLine.ts", ...FORKS]],
 	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
 ];
 
@@ -76,8 +79,8 @@ const DOORS: readonly (readonly [folder: string, door: string])[] = [
 const REGISTRIES = ["relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
-/** What is run: the two processes, and the one that runs both behind one port. */
-const MAIN = /^(relay\/main|boost-proxy\/(main|pair))\.ts$/;
+/** What is run: the two processes, the one that runs both behind one port, and the command that asks them. */
+const MAIN = /^(relay\/main|boost-proxy\/(main|pair)|shared\/why\/main)\.ts$/;
 
 /** What others may ask of the pool, as its type for readers says: everything else changes it. */
 const POOL_READS = /PoolReader = Pick<([^>]*)>/

@@ -5,7 +5,9 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
+import { BOOST_SETTINGS } from "../boost-proxy/config.ts";
 import { DIALECTS, TRIP_REASONS } from "../boost-proxy/domain/ports.ts";
+import { RELAY_SETTINGS } from "../relay/config.ts";
 import { BUNDLE_REJECTIONS } from "../relay/domain/bundle.ts";
 import { BUNDLE_REASONS, BUNDLE_STAGES } from "../relay/domain/bundleStatus.ts";
 import { TRANSITIONS } from "../relay/domain/record.ts";
@@ -14,6 +16,8 @@ import { SIMULATION_ERROR_CODES } from "../relay/domain/simulation.ts";
 import { RPC_PATHS } from "../relay/ingress/methods/transactions.ts";
 import { STAGES } from "../shared/ethereum/statusRecord.ts";
 import { RPC_ERRORS } from "../shared/jsonrpc/errors.ts";
+import { MIN_FREE } from "../shared/kv/dataFolder.ts";
+import { START_PORTS } from "./devnet/startLayout.ts";
 import { docTables, outOfDate, withTables } from "./support/docTables.ts";
 import { documents, OPENRPC, ROOT } from "./support/documents.ts";
 
@@ -58,6 +62,19 @@ test("what is out of date is named in one line, with what to run", () => {
 	assert.throws(() => assertWritten(old), {
 		message: "run npm run docs, and commit what it writes: docs/operators.md, docs/openrpc.json",
 	});
+});
+
+test("each setting of a port is in the README's table", () => {
+	const { ports = "" } = docTables();
+	const settings = [...Object.keys(RELAY_SETTINGS), ...Object.keys(BOOST_SETTINGS)].filter((name) =>
+		/PORT$/.test(name),
+	);
+	const starts = Object.values(START_PORTS).map(([setting]) => setting);
+	for (const name of [...settings, ...starts]) assert.ok(ports.includes(`\`${name}\``), name);
+});
+
+test("the space that a volume must have is what the code demands", () => {
+	assert.match(textOf("docs/operators.md"), new RegExp(`with ${MIN_FREE} of free space on its volume`));
 });
 
 test("a changed table is noticed", () => {

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readCommand } from "../shared/commandLine.ts";
 import { type Figures, withFigures } from "./faults/figures.ts";
 import { longAlerts } from "./long/alerts.ts";
 import { longAttacks } from "./long/attacks.ts";
@@ -21,7 +21,11 @@ import { startPostgres } from "./support/postgresServer.ts";
 /** Seeds are 31 bits. */
 const SEEDS = 2 ** 31;
 
-const { values } = parseArgs({
+const COMMAND = {
+	name: "npm run test:long",
+	about: [
+		"runs the tests that take minutes; CONTRIBUTING.md says what each part does, and how long it takes",
+	],
 	options: {
 		seed: { type: "string", default: String(Math.floor(Math.random() * SEEDS)) },
 		sequences: { type: "string", default: "300" },
@@ -32,7 +36,20 @@ const { values } = parseArgs({
 		path: { type: "string" },
 		replay: { type: "string" },
 	},
-});
+	optionsHelp: {
+		seed: "of control, boost and scale, to repeat a run",
+		sequences: "random sequences of control",
+		steps: "steps of each sequence",
+		minutes: "of boost, attacks and scale",
+		only: "one part: control, boost, attacks, scale, rolling, files or edges",
+		write: "puts boost's table into docs/benchmarks.md",
+		path: "with --seed and --replay: a failure of control, as its report says",
+		replay: "see --path",
+	},
+} as const;
+const asked = readCommand(COMMAND, process.argv.slice(2));
+if (asked === null) process.exit();
+const { values } = asked;
 const { path, replay, only } = values;
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const control = () =>

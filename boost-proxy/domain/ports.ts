@@ -235,6 +235,8 @@ export const TRIP_REASONS = {
 	staleHead: "it is behind the chain",
 	/** The relay says so, or an upstream's answer to a probe does: an error, or another chain's id. */
 	notReady: "it says that it is not ready",
+	/** The relay says so, or answers while what it asks its node is not answered. */
+	node: "its node does not answer",
 	/** The probe itself threw, which is a bug. */
 	probe: "it can't be asked",
 	forced: "by an operator",
@@ -295,7 +297,7 @@ export interface BreakerStatus {
 }
 
 /** `ok` if the upstream would take a transaction, else why the probe failed. */
-export type ProbeResult = "ok" | Fault | "staleHead" | "notReady";
+export type ProbeResult = "ok" | Fault | "staleHead" | "notReady" | "node";
 
 /** A probe's result, or `probe` if the probe itself threw. */
 export type ProbeOutcome = ProbeResult | "probe";

@@ -43,6 +43,8 @@ export interface BreakerDependencies {
 	readonly random?: () => number;
 	/** What the operator should look at, by the last answer that was none; null if nothing is known. */
 	readonly hint?: () => string | null;
+	/** What it said of itself to the last probe; null if nothing. */
+	readonly said?: () => string | null;
 	/** Called each time it opens. */
 	onTrip(reason: TripReason): void;
 	/** Called after each probe. */
@@ -62,6 +64,8 @@ const SEEN: ReadonlySet<TripReason | null> = new Set([
 	"faults",
 	"loop",
 ]);
+/** Reasons of which the relay itself has said more. */
+const SAID: ReadonlySet<TripReason | null> = new Set(["node", "notReady"]);
 /** The longest delay that a timer takes, in ms: opossum has no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
@@ -194,6 +198,7 @@ export class UpstreamBreaker implements Breaker {
 
 	/** Only for reasons that say nothing of what was seen. */
 	get #hint(): string | null {
+		if (SAID.has(this.#reason)) return this.#dependencies.said?.() ?? null;
 		return SEEN.has(this.#reason) ? (this.#dependencies.hint?.() ?? null) : null;
 	}
 
@@ -299,12 +304,14 @@ export class UpstreamBreaker implements Breaker {
 	#probedOut(outcome: ProbeOutcome): void {
 		const { probeIntervalMs, probeSuccesses } = this.#settings;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
-		if (outcome !== "ok") this.#tellHint(outcome);
+		// Requests that hang open it before a probe has found out why they do.
+		const reason = outcome === "node" ? outcome : this.#reason;
 		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
 		// While open it is probed twice as often, so that it closes soon.
 		this.#rounds.planNext(isProof ? probeIntervalMs : probeIntervalMs / 2);
 		if (isProof) this.#close();
-		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
+		else this.#enter(this.#successes === 0 ? "open" : "half-open", reason);
+		if (outcome !== "ok") this.#tellHint(outcome);
 	}
 
 	#trip(reason: TripReason): void {

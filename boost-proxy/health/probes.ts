@@ -4,7 +4,10 @@ import type { Clock } from "../../shared/clock.ts";
 import type { SlotLength } from "../../shared/ethereum/slots.ts";
 import type { Probe, ProbeResult, Transport } from "../domain/ports.ts";
 import type { HeadReference } from "./headReference.ts";
-import { askNumber, askSubmission } from "./questions.ts";
+import { askNumber, askSubmission, failedChecks } from "./questions.ts";
+
+/** When /readyz took so much of a probe's time, a head that does not come in the rest is the relay's own fault, too. */
+const PROMPT_SHARE = 1 / 2;
 
 /**
  * Probes our relay: `/readyz`, which covers its node, store, simulation and builders, must be 200, and its head must not be
@@ -21,12 +24,14 @@ export function relayProbe(
 		/** Used by probes alone: the connections of the traffic may all hang. */
 		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf" | "isThirdParty">;
+		/** Told with each probe what the relay says of itself; null: nothing, or that all is well. */
+		readonly onSaid?: (said: string | null) => void;
 		/** Told of each head that the relay has. */
 		readonly onHead?: (number: bigint) => void;
 		readonly clock: Clock;
 	},
 ): Probe {
-	const { transport, reference, clock, onHead } = dependencies;
+	const { transport, reference, clock, onHead, onSaid } = dependencies;
 	/** Read when first needed, and again after a failed probe, since the relay may be another one then. */
 	let chainId: bigint | null = null;
 	/** The relay's head, and since when (monotonic ms). */
@@ -36,12 +41,20 @@ export function relayProbe(
 		const until = clock.monotonic() + timeoutMs;
 		const left = () => until - clock.monotonic();
 		const ready = await transport.get("/readyz", left());
+		const failed = ready.kind === "answered" && ready.status === 503 ? failedChecks(ready.body) : [];
+		onSaid?.(failed.length === 0 ? null : `its /readyz says of ${failed.map(textOf).join("; of ")}`);
 		if (ready.kind === "failed") return ready.fault;
 		if (ready.kind === "aborted") return "reset";
+		if (failed.some(({ name }) => name === "node")) return "node";
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
+		const isPrompt = left() > timeoutMs * PROMPT_SHARE;
 		const head = await askNumber(transport, "eth_blockNumber", left());
 		// The limit is that of boost's own address: the relay works.
 		if (head.result === "limited") return "ok";
+		if (head.result === "timeout" && isPrompt) {
+			onSaid?.("it answers /readyz at once, and its head, which it asks its node for, not in time");
+			return "node";
+		}
 		if (head.result !== "ok") return head.result;
 		onHead?.(head.quantity);
 		if (head.quantity !== last.head) last = { head: head.quantity, since: clock.monotonic() };
@@ -66,6 +79,10 @@ export function relayProbe(
 		if (result !== "ok") chainId = null;
 		return result;
 	};
+}
+
+function textOf({ name, reason }: { readonly name: string; readonly reason: string }): string {
+	return `${name}: ${reason}`;
 }
 
 /** Probes a third party, which has no /readyz: it must answer its chain id, and the expected one if that is known. */

@@ -2,6 +2,7 @@
 // has an effect there.
 
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
+import { NO_TRANSACTION } from "../../shared/ethereum/transaction.ts";
 import { RPC_ERRORS } from "../../shared/jsonrpc/errors.ts";
 import type { ProbeResult, Transport } from "../domain/ports.ts";
 import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
@@ -13,6 +14,26 @@ export type Asked = { readonly result: "ok"; readonly quantity: bigint } | Faile
 /** Rate limit: concerns boost's own address only. */
 const LIMIT = RPC_ERRORS.limit.code;
 const INTERNAL = RPC_ERRORS.internal.code;
+
+/** A check of our relay's /readyz that fails. */
+interface FailedCheck {
+	readonly name: string;
+	readonly reason: string;
+}
+
+/** Of a reason as much is told. */
+const MAX_REASON = 240;
+
+/** The failed checks of an answer to /readyz; empty if it is not one of our relay. Its reasons are public. */
+export function failedChecks(body: Buffer): readonly FailedCheck[] {
+	const { checks } = (parsed(body) ?? {}) as { readonly checks?: unknown };
+	if (typeof checks !== "object" || checks === null) return [];
+	return Object.entries(checks as Readonly<Record<string, unknown>>).flatMap(([name, check]) => {
+		const { ok, reason } = (check ?? {}) as { readonly ok?: unknown; readonly reason?: unknown };
+		if (ok !== false || typeof reason !== "string" || !/^\w{1,20}$/.test(name)) return [];
+		return [{ name, reason: reason.replace(/[^\x20-\x7e]/g, "").slice(0, MAX_REASON) }];
+	});
+}
 
 /** One call for a number, within `deadlineMs`. */
 export async function askNumber(transport: Transport, method: string, deadlineMs: number): Promise<Asked> {
@@ -29,7 +50,7 @@ export async function askNumber(transport: Transport, method: string, deadlineMs
  * fail. A rate limit counts as a success.
  */
 export async function askSubmission(transport: Transport, deadlineMs: number): Promise<ProbeResult> {
-	const asked = await ask(transport, "eth_sendRawTransaction", ["0x00"], deadlineMs);
+	const asked = await ask(transport, "eth_sendRawTransaction", [NO_TRANSACTION], deadlineMs);
 	if ("result" in asked) return asked.result === "limited" ? "ok" : asked.result;
 	return asked.answer.kind === "error" && asked.answer.error.code === INTERNAL ? "internal" : "ok";
 }

@@ -196,11 +196,12 @@ export function reasonOfProbe(
 	{ upstream, probeTimeoutMs }: HealthSettings,
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
-	if (outcome !== "timeout") return outcome;
+	if (outcome !== "timeout" && outcome !== "node") return outcome;
 	// A third party is far away, and if our own event loop was blocked the time-out proves nothing.
 	const isDoubtful =
 		upstream === "fallback" || probe.otherRequestWasAnswered || probe.tookMs > 1.5 * probeTimeoutMs;
 	if (isDoubtful && !probe.previousWasDoubtful) return "doubt";
+	if (outcome === "node") return outcome;
 	return probe.requestsAreSilent ? "silence" : "timeout";
 }
 

@@ -154,6 +154,8 @@ const BUILDER_TIMEOUT_MS = 4_000;
 /** Requests in flight to one builder at most: public builders disconnect clients with more than ten connections. */
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;
+/** Different codes of one builder's errors that are told at most. */
+const MAX_CODES = 16;
 
 /** Whether a request may be sent, checked at each attempt. */
 export interface SendChecks {
@@ -182,6 +184,8 @@ export class BuilderClient {
 	#judged: Judged = { status: 0, text: "", answer: "failed" };
 	/** What was last told of it in the log; null while it answers. */
 	#told: string | null = null;
+	/** Codes of its errors that were told in the log. */
+	readonly #toldCodes = new Set<number>();
 
 	constructor(row: BuilderRow, dependencies: BuilderClientDependencies) {
 		this.#name = row.name;
@@ -223,8 +227,10 @@ export class BuilderClient {
 				checks,
 			);
 			// Most answers of a builder are the same.
-			if (status !== this.#judged.status || text !== this.#judged.text)
+			if (status !== this.#judged.status || text !== this.#judged.text) {
 				this.#judged = { status, text, answer: judge(status, text) };
+				if (this.#judged.answer === "rejected") this.#tellRejection(text);
+			}
 			const { answer } = this.#judged;
 			this.#tell(answer === "failed" ? symptom : null);
 			return answer;
@@ -235,6 +241,14 @@ export class BuilderClient {
 			if (code === "timeout" || code === "unreachable") return code;
 			return "failed";
 		}
+	}
+
+	/** Logs each code of its errors once; never its text, which may quote a transaction. */
+	#tellRejection(text: string): void {
+		const { code } = (JSON.parse(text) as { readonly error: { readonly code?: unknown } }).error;
+		if (typeof code !== "number" || this.#toldCodes.size >= MAX_CODES || this.#toldCodes.has(code)) return;
+		this.#toldCodes.add(code);
+		this.#log.warn("a builder rejects what it is sent", { upstream: this.#name, code });
 	}
 
 	/** Logs what came in the place of an answer, when it changes; null: an answer. */

@@ -2,6 +2,7 @@
 
 import type { LookupFunction } from "node:net";
 import { type Clock, pause } from "../../shared/clock.ts";
+import { DatabaseDownError, DatabaseRefusedError } from "../../shared/kv/postgres/errors.ts";
 import type { Holder, HolderReader } from "../../shared/kv/postgres/holder.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -23,7 +24,7 @@ const SEARCH_MS = 100;
 /** For so long a relay counts as well that has lost the core, in ms: another one takes over meanwhile. */
 const AWAY_MS = 5_000;
 /** Why there is no core to connect with. */
-const [NO_HOLDER, NO_DATABASE] = ["no relay has the store", "the database does not answer"];
+const [NO_HOLDER, NO_DATABASE] = ["no relay has the store", "the database can't be read"];
 
 /** Runs while this process is not the core. */
 export class CoreFinder implements Component {
@@ -100,7 +101,8 @@ export class CoreFinder implements Component {
 			if (holder === null) this.#trouble = NO_HOLDER;
 			return holder;
 		} catch (thrown) {
-			this.#trouble = NO_DATABASE;
+			const isOurs = thrown instanceof DatabaseDownError || thrown instanceof DatabaseRefusedError;
+			this.#trouble = isOurs ? thrown.message : NO_DATABASE;
 			this.#deps.log.debug("the row of the core can't be read", { fault: safeError(thrown) });
 			return null;
 		}

@@ -1,9 +1,13 @@
-// The log of what becomes of transactions: one line for each stage.
+// The log of what becomes of transactions: one line for each stage, and one for each builder that rejects it. Where it did not
+// land, the last line says what each builder answered.
 
+import { builderAnswers } from "../../shared/builderAnswers.ts";
 import type { Stage } from "../../shared/ethereum/statusRecord.ts";
 import type { Logger } from "../../shared/log.ts";
 import { termsOf } from "../../shared/ownership.ts";
+import type { TxEvent } from "../domain/events.ts";
 import type { EventListener } from "../domain/ports.ts";
+import type { TransactionRecord } from "../domain/record.ts";
 
 /** The log lines by stage; null: none, since another stage follows at once or an event has its own line. */
 const LINES: Readonly<Record<Stage, string | null>> = {
@@ -20,6 +24,9 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 	DROPPED: "transaction dropped: another one with its nonce was mined",
 };
 
+/** The stages in which it is over and was not mined for no fault of its user's. */
+const NOT_LANDED: ReadonlySet<Stage> = new Set(["EXPIRED", "DROPPED"]);
+
 /**
  * A listener of the records that logs a transaction's stages by its hash, never its bytes, signature or value. `ms` counts
  * from its arrival.
@@ -33,14 +40,32 @@ export function createLifeLog({ log }: { readonly log: Logger }): EventListener 
 			log.info("transaction out of its block", { hash, path, block: event.block });
 		if (event.type === "exposed")
 			log.info("transaction public: its block is gone", { hash, path, block: event.block });
+		if (event.type === "delivered" && isFirstRejection(record, event)) {
+			const { builder, block: at } = event;
+			log.info("transaction rejected by a builder", { hash, path, upstream: builder, block: at });
+		}
 		const line = LINES[stage];
 		if (stage === before || line === null) return;
+		const answers = NOT_LANDED.has(stage) ? (builderAnswers(record.deliveries) ?? UNSENT) : null;
 		log.info(line, {
 			hash,
 			path,
 			...(block === null ? {} : { block }),
 			...("at" in event ? { ms: event.at - receivedAt } : {}),
 			...(simulationError === null ? {} : { code: simulationError.code }),
+			...(answers === null ? {} : { reason: answers }),
 		});
 	};
+}
+
+const UNSENT = "sent to no builder";
+
+/** Whether this builder has never rejected it before: most that do so once do so for each block. */
+function isFirstRejection(
+	{ deliveries }: TransactionRecord,
+	{ answer, kind, builder }: Extract<TxEvent, { type: "delivered" }>,
+): boolean {
+	if (answer !== "rejected" || kind === "cancel") return false;
+	const rejections = deliveries.filter((one) => one.builder === builder && one.answer === "rejected");
+	return rejections.filter((one) => one.kind !== "cancel").length === 1;
 }

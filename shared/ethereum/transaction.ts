@@ -18,6 +18,14 @@ interface SidecarSummary {
 	readonly blobCount: number;
 }
 
+/** One byte, which no wallet submits: boost asks by it whether the relay answers submissions. */
+export const NO_TRANSACTION = "0x00";
+
+/** Whether these are the bytes of {@link NO_TRANSACTION}. */
+export function isNoTransaction(raw: Uint8Array): boolean {
+	return raw.length === 1 && raw[0] === 0;
+}
+
 /** A well-formed transaction with a valid signature. */
 export interface DecodedTransaction extends TransactionFields {
 	/** Lower-case. A sidecar is no part of it. */

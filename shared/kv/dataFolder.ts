@@ -13,6 +13,7 @@ import {
 	openSync,
 	readSync,
 	rmSync,
+	type StatsFs,
 	statfsSync,
 	statSync,
 	writeSync,
@@ -26,6 +27,7 @@ const LOCK_FILE = "lock.mdb";
 const LOCK_BYTES = 16 * 1024;
 /** Free bytes required besides those of a write, since LMDB copies pages before it changes them. */
 export const MIN_FREE_BYTES = 16 * 1024 * 1024;
+const MIB = 1024 * 1024;
 /** What a new store takes of the disk at least. */
 const NEW_STORE_BYTES = 64 * 1024;
 /** LMDB's two first pages, without which nothing was ever committed, and the number that identifies the first one. */
@@ -69,9 +71,7 @@ export function makeFolder(folder: string, log: Logger): void {
  */
 export function allocateFiles(folder: string): void {
 	if (isNewStore(folder)) {
-		const { bavail, bsize, blocks } = statfsSync(folder);
-		// Some file systems don't report their size.
-		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES) throw folderError(folder, { code: "ENOSPC" });
+		if (volumeOf(folder).free < MIN_FREE_BYTES) throw folderError(folder, { code: "ENOSPC" });
 		const trial = join(folder, "trial");
 		try {
 			allocate(trial, NEW_STORE_BYTES);
@@ -81,6 +81,36 @@ export function allocateFiles(folder: string): void {
 	}
 	allocate(join(folder, LOCK_FILE), LOCK_BYTES);
 }
+
+/** The bytes of the volume of a folder. Some file systems don't report their size: all of it is free then. */
+export interface Volume {
+	readonly size: number;
+	readonly free: number;
+}
+
+type Blocks = Pick<StatsFs, "bavail" | "bsize" | "blocks">;
+
+export function volumeIn({ bavail, bsize, blocks }: Blocks): Volume {
+	return blocks > 0
+		? { size: blocks * bsize, free: bavail * bsize }
+		: { size: 0, free: Number.POSITIVE_INFINITY };
+}
+
+function volumeOf(folder: string): Volume {
+	return volumeIn(statfsSync(folder));
+}
+
+/** For the operator: "a volume of 20 MiB, of which 3.5 MiB are free". */
+export function volumeText({ size, free }: Volume): string {
+	return `a volume of ${mebibytes(size)}, of which ${mebibytes(free)} are free`;
+}
+
+function mebibytes(bytes: number): string {
+	return `${Math.floor((bytes / MIB) * 10) / 10} MiB`;
+}
+
+/** What must be free, as the operator is told. */
+export const MIN_FREE = mebibytes(MIN_FREE_BYTES);
 
 /** Removes what a start left behind that was interrupted before its first commit. */
 function isNewStore(folder: string): boolean {
@@ -147,8 +177,8 @@ export function folderError(folder: string, thrown: unknown): DataFolderError {
 		case "EDQUOT":
 		case "EFBIG":
 			return new DataFolderError(
-				`the disk of ${path} is full`,
-				`${MIN_FREE_BYTES / 1024 / 1024} MiB of free space, for example on a bigger volume`,
+				`the disk of ${path} is full${code === "ENOSPC" ? roomAt(found?.path) : ", or its user may not write more"}`,
+				`${MIN_FREE} of free space, for example on a bigger volume`,
 			);
 		case "ENOTDIR":
 		case "EEXIST":
@@ -159,6 +189,11 @@ export function folderError(folder: string, thrown: unknown): DataFolderError {
 				"a folder, for example DATA_DIR=./data",
 			);
 	}
+}
+
+function roomAt(path: string | undefined): string {
+	const volume = path === undefined ? null : volumeOf(path);
+	return volume === null || volume.size === 0 ? "" : ` (${volumeText(volume)})`;
 }
 
 /** What of `path` exists and may be looked at, and its owner. */

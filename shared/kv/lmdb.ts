@@ -9,17 +9,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { open, type RootDatabase } from "lmdb";
 import { systemClock } from "../clock.ts";
-import { type Logger, silentLogger } from "../log.ts";
+import { type Logger, safeError, silentLogger } from "../log.ts";
+import { systemCode } from "../outgoing/advice.ts";
 import {
 	allocateFiles,
 	DATA_FILE,
 	DataFolderError,
 	folderError,
+	MIN_FREE,
 	MIN_FREE_BYTES,
 	makeFolder,
+	type Volume,
+	volumeIn,
+	volumeText,
 } from "./dataFolder.ts";
 import { GroupCommit } from "./groupCommit.ts";
-import type { SharedStore } from "./port.ts";
+import type { Change, SharedStore } from "./port.ts";
 
 /**
  * Opens the store in `folder`, and creates it if needed. Throws DataFolderError, or FolderInUseError if another process uses it.
@@ -35,7 +40,8 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 		throw db;
 	}
 	const room = new DiskRoom(folder);
-	const group = new GroupCommit(async (changes) => {
+	let trouble: string | null = null;
+	const commit = async (changes: readonly Change[]): Promise<void> => {
 		await room.check(changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0));
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
@@ -52,10 +58,27 @@ export async function openLmdb(folder: string, log: Logger = silentLogger): Prom
 			(thrown as { commitError?: Promise<unknown> } | null)?.commitError?.catch(() => {});
 			throw thrown;
 		}
+	};
+	const group = new GroupCommit(async (changes) => {
+		try {
+			await commit(changes);
+		} catch (thrown) {
+			const { message: reason } = thrown instanceof DiskFullError ? thrown : new WriteError(thrown);
+			if (trouble === null) {
+				log.error("DATA_DIR can't be written", { reason: `${folder}: ${reason}`, fault: safeError(thrown) });
+			}
+			trouble = reason;
+			throw thrown;
+		}
+		if (trouble !== null) log.info("DATA_DIR is written again");
+		trouble = null;
 	});
 	return {
 		// The folder's lock can't be lost while the process lives.
 		isHeld: true,
+		get trouble() {
+			return trouble;
+		},
 		term: null,
 		bytes: async () => (await stat(join(folder, DATA_FILE))).size,
 		get: async (key) => db.get(key) ?? null,
@@ -140,13 +163,21 @@ async function answers(address: string): Promise<boolean> {
 	}
 }
 
+/** Its message, which is public, does not name the folder. */
 class DiskFullError extends Error {
 	readonly code = "DISK_FULL";
-	constructor() {
+	constructor(volume: Volume) {
 		super(
-			`the disk of DATA_DIR is full: expected ${MIN_FREE_BYTES / 1024 / 1024} MiB of free space besides what is written`,
+			`the disk of DATA_DIR is full (${volumeText(volume)}): expected ${MIN_FREE} of free space besides what is written`,
 		);
 		this.name = "DiskFullError";
+	}
+}
+
+/** Any other failed write. */
+class WriteError extends Error {
+	constructor(thrown: unknown) {
+		super(`DATA_DIR can't be written (${systemCode(thrown) ?? "no reason is known"})`);
 	}
 }
 
@@ -164,6 +195,8 @@ const TRIAL_FILE = "trial";
 export class DiskRoom {
 	readonly #folder: string;
 	#checkedAt = Number.NEGATIVE_INFINITY;
+	/** What may have been taken of the disk since then. */
+	#taken = 0;
 	#hasFailed = false;
 
 	constructor(folder: string) {
@@ -174,11 +207,12 @@ export class DiskRoom {
 	async check(bytes = 0): Promise<void> {
 		if (this.#hasFailed) await this.#try(bytes);
 		const now = systemClock.monotonic();
-		if (now - this.#checkedAt < CHECK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
-		const { bavail, bsize, blocks } = await statfs(this.#folder);
-		// Some file systems don't report their size.
-		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES + bytes * COPIES) throw new DiskFullError();
+		this.#taken += bytes * COPIES;
+		if (now - this.#checkedAt < CHECK_MS && this.#taken < MIN_FREE_BYTES / 2) return;
+		const volume = volumeIn(await statfs(this.#folder));
+		if (volume.free < MIN_FREE_BYTES + bytes * COPIES) throw new DiskFullError(volume);
 		this.#checkedAt = now;
+		this.#taken = 0;
 	}
 
 	/** To be called after a failed write: the next one is first tried with a plain file. */
@@ -195,7 +229,7 @@ export class DiskRoom {
 		try {
 			const length = TRIAL_BYTES + Math.min(bytes, MIN_FREE_BYTES);
 			const { bytesWritten } = await trial.write(Buffer.alloc(length), 0, length, size);
-			if (bytesWritten < length) throw new DiskFullError();
+			if (bytesWritten < length) throw new DiskFullError(volumeIn(await statfs(this.#folder)));
 			await trial.sync();
 			this.#hasFailed = false;
 		} finally {

@@ -8,7 +8,7 @@ import { untilDone } from "../waiting.ts";
 import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { databaseAddress } from "./postgres/database.ts";
-import { downError, isDown, refusedError } from "./postgres/errors.ts";
+import { DatabaseDownError, downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPart } from "./postgres/parts.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
@@ -50,20 +50,32 @@ export async function openStore(
 ): Promise<SharedStore> {
 	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
 	if (url === undefined) return openLmdb(join(settings.DATA_DIR, process), log);
-	if (databaseAddress(url, verify).isExposed) {
+	const { host, isExposed } = databaseAddress(url, verify);
+	if (isExposed) {
 		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
 	}
+	/** What the caller failed with, such as a port that is taken: no later try would change it. */
+	let ownFault: unknown;
 	const patience = {
 		signal: stopped,
-		onWait() {
+		async onWait() {
 			log.warn("another process has the store: waiting for its end", { store: process });
-			return onWait(IN_USE);
+			await onWait(IN_USE).catch((thrown: unknown) => {
+				ownFault = thrown;
+				throw thrown;
+			});
 		},
 	};
-	const open = () =>
-		process === "boost"
-			? openPart({ url, verify, store: process }, { clock, log, onLost })
-			: openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
+	const open = async () => {
+		try {
+			return process === "boost"
+				? await openPart({ url, verify, store: process }, { clock, log, onLost })
+				: await openPostgres({ url, verify, store: process, address, patience }, { clock, log, onLost });
+		} catch (thrown) {
+			if (thrown === ownFault) throw thrown;
+			throw isDown(thrown) ? downError(thrown, host) : (refusedError(thrown, host) ?? thrown);
+		}
+	};
 	return untilDone(
 		"the wait for the store",
 		open,
@@ -72,8 +84,8 @@ export async function openStore(
 			stopped,
 			onFailure: onWait,
 			reasonOf(thrown) {
-				if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
-				return downError(thrown).message;
+				if (!(thrown instanceof DatabaseDownError)) throw thrown;
+				return thrown.message;
 			},
 			tell: (failure) => log.warn("waiting for the database of DATABASE_URL", { store: process, ...failure }),
 		},

@@ -3,6 +3,7 @@
 // they grow into docs/benchmarks.svg.
 
 import { writeFileSync } from "node:fs";
+import { readCommand } from "../../shared/commandLine.ts";
 import { benchBoost } from "./boost.ts";
 import { benchHeadGrowth } from "./headGrowth.ts";
 import { benchHeads } from "./heads.ts";
@@ -19,14 +20,26 @@ const BENCHES = [
 	...[benchStart, benchBoost, benchScale],
 ];
 
+const COMMAND = {
+	name: "npm run bench",
+	about: [
+		"prints how fast relay and boost are, as ratios of what was measured in the same run; some minutes",
+	],
+	options: { write: { type: "boolean" } },
+	optionsHelp: {
+		write: "puts the figures into docs/benchmarks.json, and how they grow into docs/benchmarks.svg",
+	},
+} as const;
+
+const asked = readCommand(COMMAND, process.argv.slice(2));
 const figures: Figure[] = [];
-for (const bench of BENCHES) {
+for (const bench of asked === null ? [] : BENCHES) {
 	for (const figure of await bench()) {
 		figures.push(figure);
 		process.stdout.write(`${figure.name.padEnd(64)} ${figure.value.padStart(10)}\n`);
 	}
 }
-if (process.argv.includes("--write")) {
+if (asked?.values.write === true) {
 	let group = "";
 	const rows = figures.map(({ name, value }) => {
 		const isPart = name.startsWith(" ");

@@ -284,6 +284,26 @@ test("who waits for another process outlives a database that is killed and comes
 	assert.ok(await until("it is read", read));
 });
 
+test("who waits for another process, and can't use its port meanwhile, ends with that and no word about the database", async (t) => {
+	const url = await server.newDatabase();
+	await started(t, { url });
+	const lines: string[] = [];
+	const log = { ...silentLogger, warn: (line: string) => void lines.push(line) };
+	const taken = Object.assign(new Error("PORT 8080 is taken"), { code: "LISTEN" });
+	const stop = new AbortController();
+	let waits = 0;
+	const waiting = started(t, {
+		...{ url, log, stopped: stop.signal },
+		onWait() {
+			waits += 1;
+			if (waits === 1) throw taken;
+			stop.abort();
+		},
+	});
+	await assert.rejects(waiting, taken);
+	assert.deepEqual(lines, ["another process has the store: waiting for its end"]);
+});
+
 test("who is told to stop waits no longer", async (t) => {
 	const url = await server.newDatabase();
 	await started(t, { url });
@@ -317,8 +337,12 @@ test("a database that does not answer is waited for until a stop, with the reaso
 	await until("it was tried again", () => reasons.length > 2);
 	stop.abort();
 	await ended;
-	assert.deepEqual([...new Set(reasons)], ["the database of DATABASE_URL does not answer (ECONNREFUSED)"]);
-	assert.match(lines[0] ?? "", /"reason":"the database of DATABASE_URL does not answer/);
+	const refused = "ECONNREFUSED: nothing listens there: is it up, and is the port of DATABASE_URL right?";
+	const reason = `the database of DATABASE_URL does not answer (${refused})`;
+	assert.deepEqual([...new Set(reasons)], [reason], "in public without its host");
+	const [, told] = JSON.parse(lines[0] ?? "") as [string, { reason: string; fault: Record<string, unknown> }];
+	assert.equal(told.reason, reason);
+	assert.deepEqual([told.fault.host, told.fault.reason], ["127.0.0.1:1", "ECONNREFUSED"]);
 	assert.doesNotMatch(lines.join(), /secretsecret/);
 });
 
@@ -328,6 +352,7 @@ test("what no later try would change is refused at once, with what was expected"
 	await assert.rejects(started(t, { url: url.toString() }), {
 		code: "DATABASE_REFUSED",
 		message: "the database of DATABASE_URL refuses (3D000): expected the name of a database that exists",
+		...{ host: url.host, reason: "3D000" },
 	});
 	url.username = "nobody";
 	await assert.rejects(started(t, { url: url.toString() }), {
@@ -376,7 +401,10 @@ test("a database without a free connection is waited for, and taken when one is 
 	const reasons: string[] = [];
 	const opening = started(t, { url, onWait: (reason) => reasons.push(reason) });
 	await until("it waits", () => reasons.length > 0);
-	assert.equal(reasons[0], "the database of DATABASE_URL does not answer (53300)");
+	assert.match(
+		reasons[0] ?? "",
+		/ does not answer \(53300: it has no free connection: raise its max_connections/,
+	);
 	await Promise.all(others.map((client) => client.end()));
 	assert.equal(await (await opening).get("a"), null);
 });

@@ -4,6 +4,7 @@
 
 import { formatEther, keccak256, Transaction } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
+import { readCommand } from "../../shared/commandLine.ts";
 import { proveNeverMined, surviveTheRelay, takeOneBack } from "./demoChapters.ts";
 import {
 	proveAccount,
@@ -172,4 +173,12 @@ async function userIsPaid(stage: Stage, news: readonly SearcherNews[], won: WonB
 	);
 }
 
-process.exit(await staysUp(main()));
+const COMMAND = {
+	name: "npm run demo",
+	about: [
+		"plays the market line by line on a new system of its own: a swap, a bid, a refund, a cancel, and a relay",
+		"that is killed. It takes a minute, ends what it has started, and exits with 0 if all of it held.",
+	],
+};
+
+if (readCommand(COMMAND, process.argv.slice(2)) !== null) process.exit(await staysUp(main()));

@@ -6,6 +6,7 @@ import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { TRIP_REASONS } from "../../boost-proxy/domain/ports.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
+import { readCommand } from "../../shared/commandLine.ts";
 import { startPostgres } from "../support/postgresServer.ts";
 import { startBalancer } from "./balancer.ts";
 import {
@@ -24,7 +25,7 @@ import { forkOf } from "./forkChain.ts";
 import { isFree } from "./freePort.ts";
 import { narrate, painted, usesColour } from "./narrator.ts";
 import { slotSecondsOf } from "./slots.ts";
-import { type StartLayout, type StartPort, startLayout } from "./startLayout.ts";
+import { START_PORTS, START_SETTINGS, type StartLayout, type StartPort, startLayout } from "./startLayout.ts";
 
 const COLOUR = usesColour(process.stdout);
 /** With a LOG_LEVEL the processes' log lines are printed; without one they are narrated. */
@@ -330,7 +331,23 @@ function print(text: string): void {
 	process.stdout.write(`${text}\n`);
 }
 
-main().catch((thrown: unknown) => {
-	process.stderr.write(`npm start: ${thrown instanceof Error ? thrown.message : "can't start"}\n`);
-	process.exit(1);
-});
+const COMMAND = {
+	name: "npm start",
+	about: [
+		"runs the whole system on this machine: a dev chain, a builder that builds its blocks,",
+		"a relay, another one as the fallback, and boost in front of both. Ctrl-C ends it all.",
+	],
+	settings: [
+		...Object.values(START_PORTS).map(
+			([setting, usual, owner]) => [setting, `port of ${owner}; default ${usual}`] as const,
+		),
+		...START_SETTINGS,
+	],
+};
+
+if (readCommand(COMMAND, process.argv.slice(2)) !== null) {
+	main().catch((thrown: unknown) => {
+		process.stderr.write(`npm start: ${thrown instanceof Error ? thrown.message : "can't start"}\n`);
+		process.exit(1);
+	});
+}

@@ -1,4 +1,4 @@
-// How many relays and boosts `npm start` runs, and on which ports, by its settings.
+// How many relays and boosts `npm start` runs, and on which ports, by its settings. Its help and the README have them from here.
 
 /** A port of `npm start`, with the setting that changes it. */
 export interface StartPort {
@@ -28,20 +28,44 @@ const MOST_BOOSTS = 4;
 /** The default of each further relay or boost is so many ports behind the one before: 8080, 8090, 8100. */
 const STEP = 10;
 
+/** The ports by their owners: the setting, its default, and who listens there. */
+export const START_PORTS = {
+	boost: ["BOOST_PORT", 8081, "boost"],
+	relay: ["RELAY_PORT", 8080, "the relay"],
+	fallback: ["FALLBACK_PORT", 8082, "the fallback"],
+	builder: ["BUILDER_PORT", 8083, "the dev builder"],
+	chain: ["CHAIN_PORT", 8545, "the dev chain"],
+	balancer: ["BALANCER_PORT", 8084, "the balancer"],
+} as const;
+
+/** The other settings of `npm start`, and what they are for. */
+export const START_SETTINGS: readonly (readonly [name: string, about: string])[] = [
+	[
+		"RELAYS",
+		`how many relays run on one PostgreSQL, 1 to ${MOST_RELAYS}; RELAY2_PORT and so on are their ports`,
+	],
+	["BOOSTS", `how many boosts run on it, 1 to ${MOST_BOOSTS}; BOOST2_PORT and so on are their ports`],
+	["SLOT_SECONDS", "time between two blocks of the dev chain, in seconds"],
+	["FORK", "the dev chain's rules: prague, osaka or amsterdam"],
+	["GETH", "a go-ethereum that runs them where anvil does not"],
+	["ETH_RPC_URL", "a node to run relay and boost alone against; then BUILDERS and FALLBACK_URL count, too"],
+	["LOG_LEVEL", "prints the processes' log lines instead of telling what happens"],
+];
+
 /** Throws at a value that is not valid, naming its setting and what was expected. */
 export function startLayout(env: Environment): StartLayout {
-	const relays = several(env, "RELAY", 8080, countOf(env, "RELAYS", MOST_RELAYS));
-	const boosts = several(env, "BOOST", 8081, countOf(env, "BOOSTS", MOST_BOOSTS));
-	const one = (setting: string, usual: number, owner: string): StartPort => ({
-		...{ setting, owner },
-		number: wholeNumber(env, setting, { usual, most: 65_535, expected: "a port" }),
-	});
+	const relays = several(env, "RELAY", START_PORTS.relay[1], countOf(env, "RELAYS", MOST_RELAYS));
+	const boosts = several(env, "BOOST", START_PORTS.boost[1], countOf(env, "BOOSTS", MOST_BOOSTS));
+	const one = (name: keyof typeof START_PORTS): StartPort => {
+		const [setting, usual, owner] = START_PORTS[name];
+		return { setting, owner, number: wholeNumber(env, setting, { usual, most: 65_535, expected: "a port" }) };
+	};
 	return {
 		...{ relays, boosts },
-		balancer: relays.length > 1 ? one("BALANCER_PORT", 8084, "the balancer") : null,
-		chain: one("CHAIN_PORT", 8545, "the dev chain"),
-		fallback: one("FALLBACK_PORT", 8082, "the fallback"),
-		builder: one("BUILDER_PORT", 8083, "the dev builder"),
+		balancer: relays.length > 1 ? one("balancer") : null,
+		chain: one("chain"),
+		fallback: one("fallback"),
+		builder: one("builder"),
 	};
 }
 

@@ -109,6 +109,7 @@ export class BreakerFixture {
 			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe() {},
+			said: () => "its own words",
 		});
 		this.breaker.onChange(() => this.changes.push(this.breaker.state));
 		if (!isNew) this.breaker.note({ outcome: "answered" });

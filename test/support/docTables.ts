@@ -12,6 +12,7 @@ import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { SettingTable } from "../../shared/config.ts";
 import { openRpc } from "../../shared/jsonrpc/method.ts";
 import { READS } from "../../shared/jsonrpc/reads.ts";
+import { START_PORTS } from "../devnet/startLayout.ts";
 import { documents, OPENRPC, ROOT, textOf } from "./documents.ts";
 
 /** Which searchers see a transaction. */
@@ -59,9 +60,23 @@ export function docTables(): Readonly<Record<string, string>> {
 			["field", "default", "what it says"],
 			BUILDER_DOCS.map(({ name, fallback, help }) => [`\`${name}\``, `\`${fallback}\``, help]),
 		),
+		ports: table(["process", "default port", "setting"], PORTS),
 		mainnet: MAINNET_BUILDERS.map(({ name }) => name).join(", "),
 	};
 }
+
+/** Every port that a process may listen on. */
+const PORTS: readonly (readonly string[])[] = [
+	["relay", RELAY_SETTINGS.PORT.default ?? "", "`PORT`"],
+	["relay: the websocket, apart", "on `PORT`", "`SEARCHER_PORT`"],
+	["boost", BOOST_SETTINGS.PORT.default ?? "", "`PORT`"],
+	["relay, boost: metrics, apart", "on `PORT`, by `METRICS_TOKEN`", "`METRICS_PORT`"],
+	...Object.values(START_PORTS).map(([setting, usual, owner]) => [
+		`\`npm start\`: ${owner}${owner === START_PORTS.balancer[2] ? " of several relays" : ""}`,
+		String(usual),
+		`\`${setting}\``,
+	]),
+];
 
 /** `text` with every generated table put between its markers. */
 export function withTables(text: string): string {

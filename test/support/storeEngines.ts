@@ -170,6 +170,10 @@ export class BothEngines implements SharedStore {
 		return this.#postgres.isHeld;
 	}
 
+	get trouble(): string | null {
+		return this.#lmdb.trouble ?? this.#postgres.trouble;
+	}
+
 	bytes(): Promise<number> {
 		return this.#postgres.bytes();
 	}

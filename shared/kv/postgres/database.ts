@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import { type Clock, within } from "../../clock.ts";
-import { DatabaseDownError, DatabaseRefusedError, downError, isDown } from "./errors.ts";
+import { type Logger, safeError } from "../../log.ts";
+import { DatabaseDownError, DatabaseRefusedError, downError, isDown, refusedError } from "./errors.ts";
 
 export interface DatabaseOptions {
 	/** A postgres:// URL. */
@@ -42,11 +43,24 @@ export class Database {
 	#address: DatabaseAddress;
 	#pauseMs = 0;
 	#downUntil = Number.NEGATIVE_INFINITY;
+	/** Why it does not answer, and since when (monotonic ms); null while it does. */
+	#down: { readonly fault: DatabaseDownError; readonly since: number } | null = null;
+	#log: Logger | null = null;
 
 	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
 		this.#clock = dependencies.clock;
 		this.#address = databaseAddress(options.url, options.verify);
+	}
+
+	/** Why it does not answer; null while it does. Public, so without its host. */
+	get trouble(): string | null {
+		return this.#down?.fault.message ?? null;
+	}
+
+	/** Has the log told from now on when it stops answering and when it answers again. */
+	tellBy(log: Logger): void {
+		this.#log = log;
 	}
 
 	/** Rejects with DatabaseDownError if there is no answer within `ms`, or at once during a backoff. */
@@ -57,6 +71,7 @@ export class Database {
 			const left = Math.max(1, until - this.#clock.monotonic());
 			const { rows } = await within(this.#clock, "query", left, client.query<Record<string, unknown>>(query));
 			client.release();
+			this.#answered();
 			return rows;
 		} catch (thrown) {
 			// After a timeout the late answer would confuse the next query on this connection.
@@ -67,7 +82,9 @@ export class Database {
 
 	/** A connection for the caller alone, who must release it. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
-		if (this.#clock.monotonic() < this.#downUntil) throw new DatabaseDownError("no answer a moment ago");
+		if (this.#clock.monotonic() < this.#downUntil) {
+			throw this.#down?.fault ?? new DatabaseDownError("no answer a moment ago");
+		}
 		let isWaiting = false;
 		const connecting = (async () => {
 			if (this.#free > 0) this.#free -= 1;
@@ -81,6 +98,7 @@ export class Database {
 		try {
 			const client = await within(this.#clock, "connection", ms, connecting);
 			this.#pauseMs = 0;
+			this.#answered();
 			return client;
 		} catch (thrown) {
 			connecting.then(
@@ -136,6 +154,7 @@ export class Database {
 			throw new DatabaseRefusedError(
 				"no TLS",
 				"a server that has it, or sslmode=disable for clear text in a network of one's own",
+				this.#address.host,
 			);
 		await this.#pool?.end();
 		this.#pool = null;
@@ -164,11 +183,21 @@ export class Database {
 
 	/** The error to throw. If the connection failed, begins a backoff and rejects waiting calls. */
 	#afterFailure(thrown: unknown): unknown {
-		if (!isDown(thrown)) return thrown;
+		const { host } = this.#address;
+		if (!isDown(thrown)) return refusedError(thrown, host) ?? thrown;
 		this.#pause();
-		const down = downError(thrown);
+		const down = downError(thrown, host);
+		if (this.#down === null) this.#log?.warn("the database does not answer", { ...told(down) });
+		this.#down ??= { fault: down, since: this.#clock.monotonic() };
 		for (const { reject } of this.#waiting.splice(0)) reject(down);
 		return down;
+	}
+
+	#answered(): void {
+		if (this.#down === null) return;
+		const ms = Math.round(this.#clock.monotonic() - this.#down.since);
+		this.#down = null;
+		this.#log?.info("the database answers again", { ms });
 	}
 
 	#pause(): void {
@@ -177,6 +206,10 @@ export class Database {
 		this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2));
 		this.#downUntil = now + this.#pauseMs * (0.5 + Math.random() / 2);
 	}
+}
+
+function told(fault: DatabaseDownError) {
+	return { reason: fault.message, fault: safeError(fault) };
 }
 
 const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"];
@@ -191,6 +224,8 @@ class DatabaseUrlError extends Error {
 }
 
 interface DatabaseAddress {
+	/** Host and port, for the log; undefined for a socket of this machine. */
+	readonly host: string | undefined;
 	/** Without TLS parameters, which pg would interpret differently. */
 	readonly url: string;
 	/** Null: no TLS. */
@@ -213,7 +248,8 @@ export function databaseAddress(text: string, verify: boolean): DatabaseAddress 
 	const host = hostOf(url);
 	// Otherwise pg would read the host from the environment.
 	if (host === "") url.searchParams.set("host", "localhost");
-	const base = { url: url.toString(), mayBeClear: false, isExposed: false };
+	const named = host.startsWith("/") ? undefined : `${host || "localhost"}:${url.port || USUAL_PORT}`;
+	const base = { host: named, url: url.toString(), mayBeClear: false, isExposed: false };
 	// TLS is not used on a local socket.
 	if (host.startsWith("/")) return { ...base, ssl: null };
 	const ca = rootCert === null ? {} : { ca: readRoot(rootCert) };
@@ -227,6 +263,7 @@ export function databaseAddress(text: string, verify: boolean): DatabaseAddress 
 	return { ...base, ssl: { rejectUnauthorized: false }, mayBeClear: isHere && !isWanted };
 }
 
+const USUAL_PORT = 5432;
 /** Hosts that are reached without a network. */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 

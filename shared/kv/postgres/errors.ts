@@ -1,10 +1,25 @@
-// Errors of the database with our own messages, since the database's may name hosts and users.
+// Errors of the database with our own messages, since the database's may name hosts and users. Messages may be shown to anybody;
+// the host is beside them, for the log.
+
+import { advice } from "../../outgoing/advice.ts";
+
+/** What the log tells of a fault beside its message; see safeError. */
+interface Seen {
+	/** Host and port; undefined for a socket of this machine. */
+	readonly host?: string | undefined;
+	/** A SQLSTATE, or the system's error code. */
+	readonly reason?: string | undefined;
+}
 
 export class DatabaseDownError extends Error {
 	override readonly name = "DatabaseDownError";
 	readonly code = "DATABASE_DOWN";
-	constructor(why: string) {
+	readonly host: string | undefined;
+	readonly reason: string | undefined;
+	constructor(why: string, { host, reason }: Seen = {}) {
 		super(`the database of DATABASE_URL does not answer (${why})`);
+		this.host = host;
+		this.reason = reason;
 	}
 }
 
@@ -12,8 +27,12 @@ export class DatabaseDownError extends Error {
 export class DatabaseRefusedError extends Error {
 	override readonly name = "DatabaseRefusedError";
 	readonly code = "DATABASE_REFUSED";
-	constructor(state: string, expected: string) {
+	readonly host: string | undefined;
+	readonly reason: string | undefined;
+	constructor(state: string, expected: string, host?: string) {
 		super(`the database of DATABASE_URL refuses (${state}): expected ${expected}`);
+		this.host = host;
+		this.reason = state;
 	}
 }
 
@@ -74,20 +93,32 @@ const EXPECTED: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** The refusal for an error of pg; null if it is not a refusal. */
-export function refusedError(thrown: unknown): DatabaseRefusedError | null {
+export function refusedError(thrown: unknown, host?: string): DatabaseRefusedError | null {
 	if (thrown instanceof DatabaseRefusedError) return thrown;
 	if (thrown instanceof Error && NO_PASSWORD.test(thrown.message)) {
-		return new DatabaseRefusedError("no password", CREDENTIALS);
+		return new DatabaseRefusedError("no password", CREDENTIALS, host);
 	}
 	const code = codeOf(thrown);
 	if (code === null) return null;
 	const expected = EXPECTED.find(([pattern]) => pattern.test(code))?.[1];
-	return expected === undefined ? null : new DatabaseRefusedError(code, expected);
+	return expected === undefined ? null : new DatabaseRefusedError(code, expected, host);
 }
 
+/** What a server that can't be used does, by SQLSTATE. */
+const DOES: readonly (readonly [RegExp, string])[] = [
+	[/^57P01$/, "it is shutting down"],
+	[/^57P02$/, "it has crashed"],
+	[/^57P03$/, "it is starting or shutting down"],
+	[/^53300$/, "it has no free connection: raise its max_connections, or stop what else uses them"],
+	[/^25006$/, "it is read-only: is it a replica?"],
+	[/^DEADLINE$/, "no answer in time"],
+];
+
 /** The error without texts of the database. */
-export function downError(thrown: unknown): DatabaseDownError {
-	return thrown instanceof DatabaseDownError
-		? thrown
-		: new DatabaseDownError(codeOf(thrown) ?? "connection ended");
+export function downError(thrown: unknown, host?: string): DatabaseDownError {
+	if (thrown instanceof DatabaseDownError) return thrown;
+	const reason = codeOf(thrown);
+	if (reason === null) return new DatabaseDownError("the connection has ended", { host });
+	const does = DOES.find(([pattern]) => pattern.test(reason))?.[1] ?? advice("DATABASE_URL", { reason });
+	return new DatabaseDownError(does === null ? reason : `${reason}: ${does}`, { host, reason });
 }

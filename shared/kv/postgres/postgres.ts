@@ -102,6 +102,7 @@ export async function openPostgres(
 		if (ran.length > 0)
 			log.info("the database's tables were brought up to date", { store, count: ran.length });
 		await lease.take();
+		database.tellBy(log);
 	} catch (thrown) {
 		await lease.release();
 		await database.close();
@@ -146,6 +147,10 @@ class PostgresStore implements SharedStore {
 
 	get isHeld(): boolean {
 		return this.#lease.isHeld;
+	}
+
+	get trouble(): string | null {
+		return this.#database.trouble;
 	}
 
 	get(key: string): Promise<Buffer | null> {

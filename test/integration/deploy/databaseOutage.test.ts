@@ -59,8 +59,9 @@ for (const [how, begin] of [
 		});
 		assert.notEqual((await client.status(kept.hash)).stage, undefined);
 		const readiness = await fetch(`${client.url}/readyz`);
-		const { checks } = (await readiness.json()) as { checks: { store: { ok: boolean } } };
+		const { checks } = (await readiness.json()) as { checks: { store: { ok: boolean; reason?: string } } };
 		assert.deepEqual([readiness.status, checks.store.ok], [503, false]);
+		assert.match(checks.store.reason ?? "", /^the database of DATABASE_URL does not answer \(.+\)$/);
 
 		await boost.reaches("the relay is out for boost", ({ relay }) => relay.state !== "closed");
 		const reply = await boost.call("eth_sendRawTransaction", [refused.raw]);

@@ -13,17 +13,25 @@ interface Line {
 	readonly msg: string;
 	readonly hash?: string;
 	readonly path?: string;
-	readonly code?: string;
+	readonly code?: string | number;
 	readonly block?: number;
 	readonly ms?: number;
+	readonly reason?: string;
+	readonly upstream?: string;
 }
+
+const LIFE_BLOCKS = 3;
 
 const texts: string[] = [];
 let system: TestSystem;
 let fixture: RelayFixture;
 before(async () => {
 	const log = createLogger("info", "relay", { write: (text: string) => void texts.push(text) });
-	system = await startSystem({ log });
+	system = await startSystem({
+		log,
+		builders: ["dev", "titan"].map((name) => ({ name, fullPrivacy: true })),
+		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
+	});
 	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
@@ -65,6 +73,35 @@ it("logs a failing transaction and its cancel", async () => {
 	const held = "transaction held: its simulation fails";
 	const [, failed] = await said(tx, "transaction accepted", held, "transaction cancelled");
 	assert.equal(failed?.code, "EXECUTION_REVERTED");
+});
+
+it("logs by name the builder that rejects a transaction, and where it did not land what each has answered", async () => {
+	const actor = await fixture.actor();
+	const first = (await fixture.passBlock()) + 1;
+	const titan = fixture.builder("titan");
+	titan.setFaults({ reject: { code: -32099, message: "0x02f8 is no good" } });
+	const tx = actor.sign();
+	await fixture.submit("/fast", tx);
+	for (let block = first; block < first + LIFE_BLOCKS; block += 1) {
+		for (const name of ["dev", "titan"])
+			await fixture.event(tx, "delivered", ({ builder, block: at }) => builder === name && at === block);
+		await fixture.passBlock();
+	}
+	const [, , refusal, expired] = await said(
+		tx,
+		...["transaction accepted", "transaction sent to builders", "transaction rejected by a builder"],
+		"transaction expired",
+	);
+	titan.setFaults({});
+	assert.deepEqual([refusal?.upstream, refusal?.block], ["titan", first]);
+	const blocks = `blocks ${first} to ${first + LIFE_BLOCKS - 1}`;
+	const answers = (expired?.reason ?? "").replace("sent to 2 builders: ", "").split(", ").sort();
+	assert.deepEqual(answers, [`dev accepted it for ${blocks}`, `titan rejected it for ${blocks}`]);
+	const told = texts.map((text) => JSON.parse(text) as Line).filter(({ upstream }) => upstream === "titan");
+	assert.deepEqual(told.map(({ msg, code }) => [msg, code]).sort(), [
+		["a builder rejects what it is sent", -32099],
+		["transaction rejected by a builder", undefined],
+	]);
 });
 
 it("logs a refused transaction with the code, even if it has no hash", async () => {

@@ -3,7 +3,8 @@
 // are taken, and ports of their own for websockets and metrics.
 
 import assert from "node:assert/strict";
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
@@ -117,6 +118,28 @@ for (const [name, values] of Object.entries(BAD)) {
 		}
 	});
 }
+
+test("BUILDERS that is misspelt gets its hint: the list, or the file that was meant", (t) => {
+	const at = mkdtempSync(join(tmpdir(), "leeward-builders-"));
+	t.after(() => rmSync(at, { recursive: true }));
+	const file = join(at, "builders.json");
+	writeFileSync(file, "[]");
+	for (const [value, hint] of [
+		["mainet", ": did you mean mainnet?"],
+		["Mainnet", ": did you mean mainnet?"],
+		[join(at, "buildres.json"), `: did you mean ${file}?`],
+		[join(at, "other.json"), ""],
+		[join(at, "none", "builders.json"), ""],
+		["https://user:secretsecret@rpc.titanbuilder.xyz", ""],
+	] as const) {
+		assert.throws(
+			() => readRelayConfig(environment("BUILDERS", value)),
+			({ message }: Error) =>
+				message.startsWith(`BUILDERS is not valid (the file can't be read${hint}): expected `),
+			value,
+		);
+	}
+});
 
 /** The process's own way from a bad setting to its end: what it prints where. */
 const REFUSED: readonly (readonly [string, string | null])[] = [

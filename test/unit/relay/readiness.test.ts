@@ -13,6 +13,7 @@ const WELL = {
 	isUnavailable: false,
 	ageMs: MAX_HEAD_AGE_MS,
 	isHeld: true,
+	trouble: null as string | null,
 	isWritten: true,
 	isAnswered: true,
 };
@@ -25,14 +26,16 @@ const ROWS: readonly (readonly [Partial<typeof WELL> | { head: null }, readonly 
 	[{ ageMs: MAX_HEAD_AGE_MS + 1 }, ["head: the head is too old"]],
 	[{ isWritten: false }, ["store: the last write failed"]],
 	[{ isHeld: false }, ["store: the store does not answer, or is another relay's"]],
+	[{ isHeld: false, trouble: "it has crashed" }, ["store: it has crashed"]],
+	[{ isWritten: false, trouble: "the disk is full" }, ["store: the disk is full"]],
 	[{ isAnswered: false }, ["delivery: no builder answers"]],
 ];
 
 test("/readyz names what fails", async () => {
 	for (const [row, expected] of ROWS) {
-		const { head, isUnavailable, ageMs, isHeld, isWritten, isAnswered } = { ...WELL, ...row };
+		const { head, isUnavailable, ageMs, isHeld, trouble, isWritten, isAnswered } = { ...WELL, ...row };
 		const check = coreChecks({
-			kv: { isHeld },
+			kv: { isHeld, trouble },
 			transactions: { keeper: { isWritable: async () => isWritten } },
 			deliveries: { healthy: isAnswered },
 		} as unknown as CoreParts);

@@ -40,7 +40,7 @@ test("a read's answer does not end the row of submissions, nor the other way rou
 });
 
 test("it is probed while it is closed, and opens with the probe's reason", async (t) => {
-	const results: readonly Exclude<ProbeResult, "ok">[] = [...FAULTS, "staleHead", "notReady"];
+	const results: readonly Exclude<ProbeResult, "ok">[] = [...FAULTS, "staleHead", "notReady", "node"];
 	for (const result of results) {
 		const fixture = new BreakerFixture(t);
 		fixture.breaker.start();
@@ -51,6 +51,25 @@ test("it is probed while it is closed, and opens with the probe's reason", async
 		assert.deepEqual(fixture.trips, [result]);
 		assert.equal(fixture.breaker.status().reason, result);
 	}
+});
+
+test("what a probe finds out of the node while it is open is its reason from then on", async (t) => {
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	await fixture.clock.advance(0);
+	fixture.found = "refused";
+	await fixture.clock.advance(1_000);
+	for (const [found, reason, hint] of [
+		["httpStatus", "refused", null],
+		["node", "node", "its own words"],
+		["httpStatus", "node", "its own words"],
+	] as const) {
+		fixture.found = found;
+		await fixture.clock.advance(5_000);
+		const status = fixture.breaker.status();
+		assert.deepEqual([status.state, status.reason, status.hint], ["open", reason, hint]);
+	}
+	assert.deepEqual(fixture.trips, ["refused"], "it has opened once");
 });
 
 test("a probe's time-out opens it where nobody was answered meanwhile; else the next one does", async (t) => {

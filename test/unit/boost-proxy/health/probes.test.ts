@@ -22,8 +22,10 @@ function relayFixture(head: bigint | null = null, chainId = 1n) {
 		headOf: (asked: bigint) => (asked === chainId ? set.head : null),
 	};
 	const options = { timeoutMs: 500, maxHeadLag: 3, slot: { ms: 1_000 } };
-	const probe = relayProbe(options, { transport, reference, clock });
-	return { clock, transport, set, probe };
+	const said: (string | null)[] = [];
+	const onSaid = (text: string | null) => void said.push(text);
+	const probe = relayProbe(options, { transport, reference, clock, onSaid });
+	return { clock, transport, set, probe, said };
 }
 
 test("the relay is asked whether it is ready, then for its head, all within the probe's deadline", async () => {
@@ -59,6 +61,8 @@ test("a thorough probe submits an invalid transaction: any verdict or rate limit
 test("the result by the relay's answer to /readyz", async () => {
 	for (const [answer, word] of [
 		[answered(503, { ready: false }), "notReady"],
+		[answered(503, { checks: { node: { ok: true }, store: { ok: false, reason: "full" } } }), "notReady"],
+		[answered(503, { checks: { node: { ok: false, reason: "out" } } }), "node"],
 		[answered(500, ""), "httpStatus"],
 		[answered(404, "<html>"), "httpStatus"],
 		[answered(302, ""), "httpStatus"],
@@ -94,8 +98,58 @@ test("the result by the relay's answer for its head; a rate limit is ignored", a
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "ok"] as const)]) {
 		const { transport, probe } = relayFixture();
 		transport.answers.eth_blockNumber = answer;
-		assert.equal(await probe(false), word, JSON.stringify(answer));
+		// It has just answered /readyz, so who hangs is its node.
+		assert.equal(await probe(false), word === "timeout" ? "node" : word, JSON.stringify(answer));
 	}
+});
+
+test("a head that does not come in time is the node's fault only where /readyz came at once", async () => {
+	for (const [tookMs, word] of [
+		[249, "node"],
+		[250, "timeout"],
+	] as const) {
+		const { clock, transport, probe } = relayFixture();
+		transport.answers.eth_blockNumber = { kind: "failed", fault: "timeout", sent: true };
+		transport.tookMs = tookMs;
+		const found = probe(false);
+		await clock.advance(500);
+		assert.equal(await found, word);
+	}
+});
+
+test("what the relay says of itself is told with each probe, as short text", async () => {
+	const { transport, probe, said } = relayFixture();
+	const { readyz } = transport.answers;
+	for (const [body, expected] of [
+		[
+			{ checks: { store: { ok: false, reason: "the disk is full" } } },
+			"its /readyz says of store: the disk is full",
+		],
+		[
+			{
+				checks: {
+					node: { ok: false, reason: "out" },
+					head: { ok: false, reason: "old" },
+					store: { ok: true },
+				},
+			},
+			"its /readyz says of node: out; of head: old",
+		],
+		[
+			{ checks: { store: { ok: false, reason: `\n\u202e${"x".repeat(900)}` } } },
+			`its /readyz says of store: ${"x".repeat(240)}`,
+		],
+		[{ checks: { "<b>": { ok: false, reason: "x" }, store: { ok: false }, head: null } }, null],
+		[{ checks: [] }, null],
+		["<html>", null],
+	] as const) {
+		transport.answers.readyz = answered(503, body);
+		await probe(false);
+		assert.equal(said.at(-1), expected);
+	}
+	transport.answers.readyz = readyz as TransportResult;
+	await probe(false);
+	assert.equal(said.at(-1), null, "it is well again");
 });
 
 test("a head too far behind the reference is stale; without a reference none is", async () => {

@@ -174,6 +174,9 @@ test("what follows from a probe of a closed breaker", () => {
 		["timeout", { otherRequestWasAnswered: true, previousWasDoubtful: true }, false, "timeout"],
 		["timeout", { tookMs: 750 }, false, "timeout"],
 		["timeout", { tookMs: 751 }, false, "doubt"],
+		["node", { requestsAreSilent: true }, false, "node"],
+		["node", { otherRequestWasAnswered: true }, false, "doubt"],
+		["node", { otherRequestWasAnswered: true, previousWasDoubtful: true }, false, "node"],
 		["timeout", {}, true, "doubt"],
 		["timeout", { previousWasDoubtful: true }, true, "timeout"],
 	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {

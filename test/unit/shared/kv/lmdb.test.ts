@@ -1,10 +1,12 @@
-// A full disk under LMDB.
+// A full disk under LMDB: what is not tried then, and what the operator is told.
 
 import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { DiskRoom } from "../../../../shared/kv/lmdb.ts";
 
 // LMDB must not see a write fail: its error message overruns the heap.
@@ -17,3 +19,81 @@ test("after a failed write nothing is written until a trial write succeeds", asy
 	assert.deepEqual(readdirSync(folder), []);
 	rmSync(folder, { recursive: true });
 });
+
+/** What is told of a small volume: written to until it is full, with more room, and one that is too small from the beginning. */
+const FILLED = `
+	const texts = [];
+	const log = createLogger("info", "relay", { write: (text) => void texts.push(JSON.parse(text)) });
+	const kv = await openLmdb(process.env.PLACE + "/relay", log);
+	let i = 0;
+	const write = () => kv.write([{ key: "k" + i++, value: Buffer.alloc(200_000) }]).then(() => null, ({ code }) => code);
+	while ((await write()) === null);
+	const { trouble } = kv;
+	execFileSync("mount", ["-o", "remount,size=64m", process.env.PLACE]);
+	await pause(systemClock, 150);
+	const again = [await write(), kv.trouble];
+	console.log(JSON.stringify({ trouble, again, texts }));
+	process.exit(0);`;
+const TOO_SMALL = `
+	const told = await openLmdb(process.env.PLACE + "/relay").catch(({ message }) => message);
+	console.log(JSON.stringify(told));
+	process.exit(0);`;
+
+const MOUNTS = spawnSync("unshare", ["-rm", "true"]).status === 0;
+const skip = MOUNTS ? false : "this machine gives no namespace to mount a small volume in";
+
+test("a small volume that becomes full is told with its path, size, what is free and what is needed", {
+	skip,
+}, () => {
+	const { place, said } = onVolume("20m", FILLED);
+	const { trouble, again, texts } = said as {
+		readonly trouble: string;
+		readonly again: readonly unknown[];
+		readonly texts: readonly { readonly msg: string; readonly reason?: string }[];
+	};
+	const full =
+		/^the disk of DATA_DIR is full \(a volume of 20 MiB, of which 1[56](\.\d)? MiB are free\): expected 16 MiB of free space besides what is written$/;
+	assert.match(trouble, full);
+	assert.deepEqual(again, [null, null]);
+	assert.deepEqual(
+		texts.map(({ msg, reason }) => [msg, reason]),
+		[
+			["DATA_DIR can't be written", `${place}/relay: ${trouble}`],
+			["DATA_DIR is written again", undefined],
+		],
+	);
+});
+
+test("a volume that is too small for a new store is refused with its size and what is needed", {
+	skip,
+}, () => {
+	const { place, said } = onVolume("8m", TOO_SMALL);
+	assert.equal(
+		said,
+		`DATA_DIR can't be used: the disk of ${place}/relay is full (a volume of 8 MiB, of which 8 MiB are free): expected 16 MiB of free space, for example on a bigger volume`,
+	);
+});
+
+/** Runs `code` with a new volume of `size` at PLACE, and parses what it prints. */
+function onVolume(size: string, code: string): { readonly place: string; readonly said: unknown } {
+	const place = mkdtempSync(join(tmpdir(), "leeward-volume-"));
+	const at = (path: string) => JSON.stringify(new URL(`../../../../shared/${path}`, import.meta.url).href);
+	const whole = `
+		import { execFileSync } from "node:child_process";
+		import { pause, systemClock } from ${at("clock.ts")};
+		import { openLmdb } from ${at("kv/lmdb.ts")};
+		import { createLogger } from ${at("log.ts")};
+		setInterval(() => {}, 1_000);
+		${code}`;
+	const node = [process.execPath, ...process.execArgv, "--input-type=module", "--eval", whole];
+	const mounted = `mount -t tmpfs -o size=${size} none "$PLACE" && exec "$@"`;
+	try {
+		const printed = execFileSync("unshare", ["-rm", "sh", "-ec", mounted, "sh", ...node], {
+			cwd: fileURLToPath(new URL("../../../..", import.meta.url)),
+			...{ encoding: "utf8" as const, timeout: 60_000, env: { ...process.env, PLACE: place } },
+		});
+		return { place, said: JSON.parse(printed.trim()) };
+	} finally {
+		rmSync(place, { recursive: true });
+	}
+}

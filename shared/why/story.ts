@@ -1,0 +1,199 @@
+// Why a transaction did not land, or that it did, in a paragraph. From what relay or boost tell anybody of it: its record, whose
+// words these are, its events, and where these leave a question, the chain. Pure.
+
+import { builderAnswers, counted } from "../builderAnswers.ts";
+import { MINED_STAGES, type StatusRecord } from "../ethereum/statusRecord.ts";
+
+/** An event of `GET /tx/{hash}/events`, as far as it is told here. */
+interface LifeEvent {
+	readonly type: string;
+	readonly at: string;
+	readonly block?: number;
+	readonly reason?: string;
+	readonly error?: { readonly code: string; readonly message?: string };
+	readonly by?: string;
+	readonly builder?: string;
+	readonly kind?: string;
+	readonly answer?: string;
+}
+
+/** `GET /tx/{hash}/events`. */
+export interface Life {
+	readonly events: readonly LifeEvent[];
+	readonly omitted: number;
+	readonly cancels?: { readonly summary: string };
+}
+
+/** What is known of the chain; null: it was not told. */
+export interface ChainFacts {
+	/** Of a pending transaction. In wei. */
+	readonly maxFeePerGas: bigint | null;
+	readonly maxPriorityFeePerGas: bigint | null;
+	readonly nonce: number | null;
+	/** The next nonce of its sender on the chain. */
+	readonly nextNonce: number | null;
+	readonly head: number | null;
+	/** Of the head, in wei. */
+	readonly baseFee: bigint | null;
+	/** The block that the chain has it in. */
+	readonly minedIn: number | null;
+}
+
+export interface Facts {
+	readonly record: StatusRecord;
+	/** Null: nobody tells it now. */
+	readonly life: Life | null;
+	readonly chain: ChainFacts;
+}
+
+/** What to check where nobody knows the hash. */
+const NOT_KNOWN = [
+	"Nobody here has ever seen it, or not for a week. Check the hash, letter by letter; that this is the relay, and the chain, to",
+	"which it was sent; and what the wallet was answered: only a hash as the answer says that it was taken, and a refusal is in",
+	"the relay's log as `transaction refused`, with its code.",
+].join(" ");
+
+/** Why it waits, by the reason of its event `queued`. */
+const WAITS: Readonly<Record<string, string>> = {
+	nonceGap: "an earlier nonce of its sender is missing",
+	behindHeld: "an earlier transaction of its sender is held, and goes first",
+	behindUnchecked: "an earlier transaction of its sender is not simulated, and must be mined first",
+};
+
+/** Whether it is in a block. */
+export function hasLanded({ record, chain }: Facts): boolean {
+	return (MINED_STAGES as readonly string[]).includes(record.stage ?? "") || chain.minedIn !== null;
+}
+
+/** The paragraph. */
+export function story(facts: Facts): string {
+	const { record, chain, life } = facts;
+	if (record.stage === undefined && record.status === "UNKNOWN") {
+		const mined = `It is in block ${chain.minedIn} all the same: it went there by another way.`;
+		return chain.minedIn === null ? NOT_KNOWN : `${NOT_KNOWN} ${mined}`;
+	}
+	const sentences = [
+		outcome(facts),
+		...(life === null ? ["How it went nobody tells now."] : lifeOf(record, life)),
+		...(hasLanded(facts) ? [] : [...feesOf(record, chain), ...nonceOf(chain)]),
+		record.exposed === undefined ? "" : sentence(record.exposed.message),
+		nextStep(facts),
+	];
+	return sentences.filter((one) => one !== "").join(" ");
+}
+
+function outcome(facts: Facts): string {
+	const { record, chain } = facts;
+	const { state = "known", reason, blockNumber, refundWei = "0", stage } = record;
+	const why = reason == null ? "" : `: ${reason}`;
+	if (hasLanded(facts)) {
+		const block = blockNumber ?? chain.minedIn;
+		const paid = refundWei === "0" ? "" : ` Its refund was ${refundWei} wei.`;
+		return `It did land: it is in block ${block}${stage === "REVERTED" ? ", and reverted there" : ""}${why}.${paid}`;
+	}
+	return `It has not landed${isOver(record) ? "" : " yet"}: it is ${state}${why}.`;
+}
+
+function isOver({ stage = "" }: StatusRecord): boolean {
+	return ["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"].includes(stage);
+}
+
+/** What came of it, in the order of its stages. */
+function lifeOf(record: StatusRecord, { events, cancels, omitted }: Life): readonly string[] {
+	const of = (type: string) => events.filter((event) => event.type === type);
+	const received = of("received").at(-1);
+	const path = record.fastMode ? "by /fast" : "by another path than /fast";
+	const came =
+		received === undefined ? "" : `It came at ${received.at}, ${path}, at block ${received.block}.`;
+	const joined =
+		of("joined").length > 0 ? "Others sent it, too, so the strictest of their wishes holds." : "";
+	const waits = events.findLast(({ type }) => type === "queued" || type === "ready");
+	const why =
+		waits?.type === "queued"
+			? (WAITS[waits.reason ?? ""] ?? "an earlier transaction of its sender goes first")
+			: "";
+	const replaced = of("replaced").at(-1)?.by;
+	return [
+		came,
+		joined,
+		why === "" ? "" : sentence(`it waits: ${why}`),
+		simulations(events),
+		shown(record, events),
+		sending(events),
+		...of("reorged")
+			.slice(-1)
+			.map(({ block }) => `Block ${block}, which had it or its nonce, has left the chain.`),
+		replaced === undefined ? "" : `It was replaced by ${replaced}.`,
+		cancels === undefined ? "" : `Its builders were told to forget it: ${cancels.summary}.`,
+		omitted === 0 ? "" : `(${counted(omitted, "event")} between are not kept.)`,
+	];
+}
+
+function simulations(events: readonly LifeEvent[]): string {
+	const last = events.findLast(
+		({ type }) => type === "simulated" || type === "simulationFailed" || type === "notSimulated",
+	);
+	if (last === undefined) return "It was not simulated.";
+	const found = last.error?.message ?? last.error?.code;
+	const failures = events.filter(({ type }) => type === "simulationFailed").length;
+	if (last.type === "simulated") {
+		const before = failures === 0 ? "" : `, after ${counted(failures, "failure")} before`;
+		return `Its simulation passed for block ${last.block}${before}.`;
+	}
+	if (last.type === "notSimulated") return `It went out without a simulation: ${found}.`;
+	return `Its simulation failed for block ${last.block}: ${found} (${last.error?.code}).`;
+}
+
+function shown({ shared, backruns }: StatusRecord, events: readonly LifeEvent[]): string {
+	if (!shared && !events.some(({ type }) => type === "shared")) return "Searchers were not shown it.";
+	return `Searchers were shown it, and ${backruns === 0 ? "none has bid" : `${counted(backruns, "bid")} came`}.`;
+}
+
+function sending(events: readonly LifeEvent[]): string {
+	const deliveries = events.flatMap(({ type, builder = "", kind = "", answer = "", block = 0 }) =>
+		type === "delivered" ? [{ builder, kind, answer, block }] : [],
+	);
+	const answers = builderAnswers(deliveries);
+	if (answers !== null) return sentence(`it was ${answers}`);
+	if (events.some(({ type }) => type === "broadcast"))
+		return "It was sent to builders; what they answered is not told.";
+	return "It was sent to no builder.";
+}
+
+/** The stages in which it is, or soon will be, with the builders. */
+const SENT: ReadonlySet<string> = new Set(["PENDING", "SHARED", "BROADCAST"]);
+
+/** Where its fees are why, or may be. */
+function feesOf({ stage = "" }: StatusRecord, chain: ChainFacts): readonly string[] {
+	const { maxFeePerGas, maxPriorityFeePerGas, baseFee, head } = chain;
+	if (maxFeePerGas === null || baseFee === null) return [];
+	const fees = `Its fee cap is ${gwei(maxFeePerGas)} gwei, and the base fee of block ${head} is ${gwei(baseFee)} gwei`;
+	if (maxFeePerGas < baseFee) return [`${fees}: no block can take it until that falls.`];
+	if (!SENT.has(stage)) return [];
+	const left = maxFeePerGas - baseFee;
+	const tip = maxPriorityFeePerGas === null || maxPriorityFeePerGas > left ? left : maxPriorityFeePerGas;
+	return [`${fees}, so it pays the builder ${gwei(tip)} gwei for each unit of gas.`];
+}
+
+/** Where nonces before its own are missing on the chain. */
+function nonceOf({ nonce, nextNonce }: ChainFacts): readonly string[] {
+	if (nonce === null || nextNonce === null || nonce <= nextNonce) return [];
+	return [`Its nonce is ${nonce}, and the next one of its sender on the chain is ${nextNonce}.`];
+}
+
+function nextStep(facts: Facts): string {
+	const { nextStep: step, stage } = facts.record;
+	if (step != null) return `What to do: ${step}.`;
+	if (hasLanded(facts) || isOver(facts.record)) return "";
+	return stage === "HELD"
+		? "What to do: bring the relay back; boost hands it over by itself."
+		: "What to do: wait, since it is sent for each block of its life; a higher priority fee has builders take it sooner.";
+}
+
+function gwei(wei: bigint): string {
+	return String(Number(wei) / 1e9);
+}
+
+function sentence(text: string): string {
+	return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

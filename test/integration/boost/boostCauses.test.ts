@@ -1,0 +1,80 @@
+// Why the relay is out, as boost's operator is told: a frozen node of the relay under that name. Boost's own questions are
+// no user's submissions in the relay's log and counts. And what `npm run why` says where boost is asked.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, it } from "node:test";
+import { systemClock } from "../../../shared/clock.ts";
+import { createLogger } from "../../../shared/log.ts";
+import { factsOf } from "../../../shared/why/asking.ts";
+import { story } from "../../../shared/why/story.ts";
+import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import type { NodeProxy } from "../../support/nodes.ts";
+import { metricsOf } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
+
+const texts: string[] = [];
+let fixture: BoostFixture;
+let node: NodeProxy;
+before(async () => {
+	const log = createLogger("info", "relay", { write: (text: string) => void texts.push(text) });
+	fixture = await startBoostFixture({ system: { proxied: true, log }, boost: { PROBE_TIMEOUT_MS: "1000" } });
+	node = fixture.system.node as NodeProxy;
+});
+after(() => fixture?.stop());
+afterEach(async () => {
+	node.setFault(null);
+	await fixture.recovers();
+});
+
+it("a node of the relay that hangs is told under that name, and by the relay's own words as soon as it has some", async () => {
+	const { boost } = fixture;
+	node.setFault({ kind: "hang" });
+	await boost.reaches("the relay is out by its node", ({ relay }) => relay.reason === "node");
+	await boost.reaches(
+		"the hint has the relay's own words",
+		({ relay }) => relay.hint === "its /readyz says of node: the node does not answer",
+	);
+	const page = await boost.get("/readyz");
+	assert.equal(page.status, 200, "the fallback serves");
+	node.setFault(null);
+	await boost.isWell();
+	const { relay } = await boost.status();
+	assert.deepEqual([relay.reason, relay.hint], [null, null]);
+});
+
+it("boost's questions to a relay that comes back are no refusals in its log, nor counted as submissions", async () => {
+	const counted = async () => submissionsOf(await metricsOf(fixture.system.core.url));
+	const [before, { length }] = [await counted(), texts];
+	await fixture.fails();
+	await fixture.recovers();
+	assert.deepEqual(await counted(), before);
+	const lines = texts.slice(length).map((text) => JSON.parse(text) as { readonly msg: string });
+	assert.deepEqual(
+		lines.filter(({ msg }) => msg === "transaction refused"),
+		[],
+	);
+});
+
+it("boost, too, says why a transaction did not land, while the relay is well and while it is out", async () => {
+	const { boost, users } = fixture;
+	const [actor, other] = [await users.actor(), await users.actor()];
+	await users.passBlock();
+	const [sent, held] = [actor.sign(), other.sign()];
+	assert.equal(await boost.result("eth_sendRawTransaction", [sent.raw]), sent.hash);
+	await users.waitUntilSent(sent);
+	const asked = async ({ hash }: Signed) => story(await factsOf(hash, boost.url, systemClock));
+	assert.match(
+		await asked(sent),
+		/^It has not landed yet: it is sent to builders\. It came at .* It was sent to 1 builder: dev /,
+	);
+	await fixture.fails();
+	assert.equal(await boost.result("eth_sendRawTransaction", [held.raw]), held.hash);
+	assert.match(
+		await asked(held),
+		/^It has not landed yet: it is held: the relay is out: boost keeps it, and another relay may have it\. How it went nobody tells now\. .*What to do: bring the relay back; boost hands it over by itself\.$/,
+	);
+});
+
+function submissionsOf(metrics: string): readonly string[] {
+	return metrics.split("\n").filter((line) => line.startsWith("relay_submissions_total"));
+}

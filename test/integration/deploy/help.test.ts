@@ -1,0 +1,54 @@
+// The scripts that start something: with --help they tell what they do and start nothing, and an argument that they do not know is
+// an error.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { START_PORTS, START_SETTINGS } from "../../devnet/startLayout.ts";
+import { ROOT } from "../../support/documents.ts";
+import { launchRelay } from "../../support/processes.ts";
+
+const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+	readonly scripts: Readonly<Record<string, string>>;
+};
+
+/** Each script, what its help says at least, and what it takes besides --help. */
+const SCRIPTS: readonly (readonly [script: string, said: readonly string[], options: readonly string[]])[] = [
+	[
+		"start",
+		[...Object.values(START_PORTS).map(([name]) => name), ...START_SETTINGS.map(([name]) => name)],
+		[],
+	],
+	["demo", ["refund", "exits with 0"], []],
+	["bench", ["--write"], ["--write"]],
+	[
+		"test:long",
+		["--seed", "--only", "control, boost"],
+		["--seed", "--sequences", "--steps", "--minutes", "--only", "--write", "--path", "--replay"],
+	],
+	["why", ["RELAY_URL", "npm run why -- <hash>"], []],
+];
+
+for (const [script, said, options] of SCRIPTS) {
+	const name = script === "start" ? "npm start" : `npm run ${script}`;
+	const entry = scripts[script]?.split(" ").at(-1) ?? "";
+	const run = (...args: readonly string[]) => launchRelay({ entry, args, env: {} }).ended();
+
+	test(`${name} -- --help says what it does, and starts nothing`, async () => {
+		const { code, stdout, stderr } = await run("--help");
+		assert.deepEqual([code, stderr], [0, ""]);
+		assert.ok(stdout.startsWith(`${name}: `), stdout);
+		for (const part of said) assert.ok(stdout.includes(part), `${stdout} lacks ${part}`);
+		assert.doesNotMatch(stdout, /Starting|listening|^Leeward is running/m);
+	});
+
+	test(`${name} refuses what it does not know`, async () => {
+		for (const arg of ["--halp", "help"]) {
+			const { code, stdout, stderr } = await run(arg);
+			assert.deepEqual([code, stdout], [script === "why" ? 2 : 1, ""], arg);
+			assert.match(stderr, new RegExp(`^${name}: [^\\n]+ expected [^\\n]+\\n$`), arg);
+			for (const option of options) assert.ok(stderr.includes(option), `${stderr} lacks ${option}`);
+		}
+	});
+}

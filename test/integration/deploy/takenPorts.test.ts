@@ -1,0 +1,78 @@
+// A port that is taken, where there is a database: beside another process that has the store, and while the database is out. The
+// process names the setting and ends; it does not wait for what would not help.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { freePort } from "../../devnet/freePort.ts";
+import { databaseOf } from "../../support/engine.ts";
+import {
+	type BoostProcess,
+	type Exit,
+	type LaunchedRelay,
+	launchBoost,
+	launchPair,
+	launchRelay,
+	type RelayProcess,
+	startBoostProcess,
+} from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+let system: ProcessSystem;
+let relay: RelayProcess;
+let boost: BoostProcess;
+/** By how the database is. */
+let databases: Readonly<Record<"shared" | "out", string>>;
+before(async () => {
+	system = await startProcessSystem();
+	const shared = await databaseOf(system.folder);
+	relay = await system.start({ DATABASE_URL: shared });
+	boost = await startBoostProcess({ env: boostEnv({ DATABASE_URL: shared }) });
+	databases = { shared, out: `postgres://user:secretsecret@127.0.0.1:${await freePort()}/none` };
+});
+after(async () => {
+	await boost?.kill();
+	await system?.stop();
+});
+
+function boostEnv(env: Env): Env {
+	const RELAY_URL = `http://127.0.0.1:${relay.port}`;
+	return { PORT: "0", HOST: "127.0.0.1", RELAY_URL, FALLBACK_URL: "none", BOOST_SECRET: "theirs", ...env };
+}
+
+const LAUNCHES: Readonly<Record<string, (env: Env) => LaunchedRelay>> = {
+	relay: (env) => launchRelay({ env: { ...system.env, ...env } }),
+	boost: (env) => launchBoost({ env: boostEnv(env) }),
+	pair: (env) => launchPair({ env: { ...system.env, ...boostEnv(env) } }),
+};
+
+/** What is started, the setting of its port that is taken, how its database is, and who says so. */
+const CASES: readonly (readonly [string, string, keyof typeof databases, string])[] = [
+	["relay", "PORT", "shared", "relay"],
+	["relay", "SEARCHER_PORT", "shared", "relay"],
+	["relay", "METRICS_PORT", "shared", "relay"],
+	["relay", "PORT", "out", "relay"],
+	["boost", "PORT", "shared", "boost"],
+	["boost", "METRICS_PORT", "shared", "boost"],
+	["boost", "PORT", "out", "boost"],
+	["pair", "PORT", "shared", "boost"],
+	["pair", "PORT", "out", "boost"],
+];
+
+describe("a taken port is told by its setting, and ends it", { concurrency: 3 }, () => {
+	for (const [kind, setting, database, teller] of CASES) {
+		test(`${kind}, ${setting}, the database is ${database}`, async () => {
+			const taken = String(relay.port);
+			const exit: Exit = await (LAUNCHES[kind] as (env: Env) => LaunchedRelay)({
+				[setting]: taken,
+				DATABASE_URL: databases[database],
+				LOG_LEVEL: "info",
+			}).ended(60_000);
+			assert.equal(exit.code, 1, exit.stdout.slice(-2_000));
+			const said = `${teller}: ${setting} ${taken} is taken: expected a free port, for example ${setting}=8090`;
+			assert.ok(exit.stderr.split("\n").includes(said), exit.stderr);
+			assert.doesNotMatch(`${exit.stdout}${exit.stderr}`, /secretsecret/);
+		});
+	}
+});
