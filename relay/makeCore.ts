@@ -187,10 +187,11 @@ export async function makeCore(
 			work,
 			clock,
 			onStep,
-			onOutcome(path, outcome, hash) {
+			onOutcome({ path, requestId }, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
-				log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
+				const request = requestId ?? undefined;
+				log.info("transaction refused", { path, request, code: outcome, ...(hash && { hash }) });
 			},
 		},
 	);
@@ -219,13 +220,14 @@ export async function makeCore(
 			},
 		},
 	);
+	const requestOf = (hash: string) => records.get(hash)?.transaction.requestId ?? undefined;
 	const followers = new Followers({ log: log.child("followers") });
 	records.subscribe((record, before, event) => {
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
 	records.subscribe(followers.notify);
-	records.subscribe(createLifeLog({ log: log.child("transactions") }));
+	records.subscribe(createLifeLog({ log: log.child("transactions"), requestOf }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
 	simulationMetrics.watch(simulations);
 	const isPublic = (hash: string): boolean => {

@@ -22,7 +22,6 @@ import {
 } from "../shared/ownership.ts";
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
-import type { SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
@@ -57,7 +56,7 @@ export interface PipelineDependencies {
 	readonly clock: Clock;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
 	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
-	readonly onOutcome: (path: SubmissionPath, outcome: OutcomeLabel, hash: string | null) => void;
+	readonly onOutcome: (submission: Submission, outcome: OutcomeLabel, hash: string | null) => void;
 }
 
 /** How a submission ended; of a rejection the code. */
@@ -91,10 +90,10 @@ export class Pipeline {
 				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
 				: rejectedWith(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
-			onOutcome(submission.path, label, hash);
+			onOutcome(submission, label, hash);
 			return outcome;
 		} catch (thrown) {
-			onOutcome(submission.path, "failed", hash);
+			onOutcome(submission, "failed", hash);
 			throw thrown;
 		}
 	}
@@ -177,9 +176,10 @@ export class Pipeline {
 
 	/** The transaction of a submission, of which `past` are the owners before. */
 	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
-		const { submitterAddress } = submission;
+		const { submitterAddress, requestId } = submission;
 		const owners = withOwner(past, ownerOf(tx, submission));
-		return ownedTransaction({ tx, submitterAddress, receivedAt: this.#deps.clock.now() }, owners);
+		const receivedAt = this.#deps.clock.now();
+		return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, owners);
 	}
 
 	/**

@@ -76,6 +76,8 @@ export interface NewRow {
 	readonly owner: Owner<BoostPath>;
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
+	/** Of the request that brought it first, see shared/requestId.ts; null if that is not known. */
+	readonly requestId: string | null;
 	/** The upstreams that hold an earlier transaction of its nonce. */
 	readonly replacesAtUpstreams: readonly UpstreamName[];
 }
@@ -211,6 +213,7 @@ export function openRow(
 		ownersPending: false,
 		bySender: false,
 		receivedAt: Math.max(entry.receivedAt, notBefore),
+		requestId: entry.requestId,
 		bytes: entry.raw.length,
 		aliveUntil,
 		acknowledged: true,
@@ -453,6 +456,7 @@ export function stripRow(one: EndedOne): Row {
 		ownersPending: false,
 		bySender,
 		receivedAt: 0,
+		requestId: null,
 		bytes: 0,
 		aliveUntil: 0,
 		acknowledged: true,

@@ -258,6 +258,7 @@ export class Submissions {
 			address: caller.address,
 			owner,
 			receivedAt: clock.now(),
+			requestId: caller.requestId,
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
@@ -374,10 +375,15 @@ export class Submissions {
 			: unavailable("the journal is full");
 	}
 
-	#report({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
+	#report(
+		{ path, caller }: RequestState,
+		hash: string,
+		outcome: SubmissionOutcome,
+		by: LogFields = {},
+	): void {
 		const { onOutcome, log } = this.#dependencies;
 		onOutcome?.(path, outcome);
-		log.info(LOG_LINES[outcome], { hash, path, ...by });
+		log.info(LOG_LINES[outcome], { hash, request: caller.requestId ?? undefined, path, ...by });
 	}
 }
 

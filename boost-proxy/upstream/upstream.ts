@@ -4,6 +4,7 @@ import { clientHeaders } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import type { Cutter } from "../../shared/secrets.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
@@ -248,7 +249,7 @@ export class HttpUpstream implements Upstream {
 		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
-	/** A third party gets no headers of the client's, only the boosts that the request came through. */
+	/** A third party gets no headers of the client's, nor its request's id, only the boosts that the request came through. */
 	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
@@ -257,6 +258,7 @@ export class HttpUpstream implements Upstream {
 		const { boostSecret } = this.#options;
 		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
 		if (caller === null) return headers;
+		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;
 		if (caller.address !== "unknown") Object.assign(headers, clientHeaders(caller.address));
 		if (caller.origin !== null) headers.origin = caller.origin;
 		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;

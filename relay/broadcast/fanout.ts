@@ -55,7 +55,7 @@ interface Builder {
 const KEPT_SIGNATURES = 100_000;
 
 /** A bundle that was sent to a builder, as far as a later cancel needs it. */
-interface SentBundle extends Pick<LaneItem, "client" | "isPlain"> {
+interface SentBundle extends Pick<LaneItem, "client" | "isPlain" | "requestId"> {
 	readonly block: number;
 }
 
@@ -153,6 +153,7 @@ export class Fanout {
 				worth,
 				isPlain: false,
 				block,
+				requestId: transaction.requestId,
 				urgent: false,
 				make: () =>
 					this.#signatures.signed(
@@ -179,6 +180,7 @@ export class Fanout {
 				client,
 				isPlain: false,
 				block,
+				requestId: transaction.requestId,
 			});
 		}
 	}
@@ -195,7 +197,7 @@ export class Fanout {
 		answered: BundleAnswered,
 		onSend: () => void = () => {},
 	): readonly string[] {
-		const { name, block, refund, client, worth, isPlain } = bundle;
+		const { name, block, refund, client, worth, isPlain, requestId } = bundle;
 		const recipients = this.#recipients(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
@@ -210,10 +212,11 @@ export class Fanout {
 				worth,
 				isPlain,
 				block,
+				requestId,
 				urgent: false,
 				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
 				begins() {
-					sent.set(sentKey(row, name), { block, client, isPlain });
+					sent.set(sentKey(row, name), { block, client, isPlain, requestId });
 					onSend();
 				},
 				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle"),
@@ -239,6 +242,7 @@ export class Fanout {
 				client: sent.client,
 				isPlain: sent.isPlain,
 				block,
+				requestId: sent.requestId,
 			});
 		}
 	}
@@ -341,11 +345,12 @@ function targetName(hash: string): string {
 
 /** A bundle of the transaction alone, without a refund. */
 export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
-	const { tx, path, submitterAddress } = transaction;
+	const { tx, path, submitterAddress, requestId } = transaction;
 	return {
 		name: targetName(tx.hash),
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
 		client: clientOf(submitterAddress),
+		requestId,
 		isPlain: false,
 		block,
 		refund: null,

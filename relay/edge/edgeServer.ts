@@ -238,7 +238,11 @@ class Edge {
 		};
 		const fail = (thrown: unknown): void => {
 			if (readError(thrown) === null)
-				this.#deps.log.error("a call failed", { method, fault: safeError(thrown) });
+				this.#deps.log.error("a call failed", {
+					method,
+					request: from?.id ?? undefined,
+					fault: safeError(thrown),
+				});
 			this.#answer(errorMessage(id, thrown, weight));
 		};
 		const succeed = (result: unknown, life: ClientLife): unknown => {

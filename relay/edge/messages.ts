@@ -52,6 +52,8 @@ export interface From {
 	readonly origin: string | null;
 	/** Of the request, which its edge holds until it is answered. */
 	readonly bytes: number;
+	/** Of the request; an edge of an earlier version sends none. */
+	readonly id?: string | null;
 }
 
 export interface CallMessage {
@@ -133,8 +135,9 @@ function chargeText(charge: number): string {
 }
 
 /** Of a call's context what the core needs. */
-export function fromOf({ transport, path, query, client, origin, life }: CallContext): From {
-	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes };
+export function fromOf(context: CallContext): From {
+	const { transport, path, query, client, origin, life, requestId: id } = context;
+	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes, id };
 }
 
 /** The context at the core: when the client's connection ends, its edge says so. */
@@ -146,15 +149,20 @@ export class RemoteContext implements CallContext {
 	readonly life: ClientLife;
 	readonly connection = null;
 	readonly message = null;
+	readonly requestId: string | null;
 	readonly recovered: Recovered | undefined;
 	readonly #search: string;
 
-	constructor({ ws, path, search, client, origin, bytes }: From, recovered: Recovered | undefined) {
+	constructor(
+		{ ws, path, search, client, origin, bytes, id = null }: From,
+		recovered: Recovered | undefined,
+	) {
 		this.transport = ws ? "ws" : "http";
 		this.path = path;
 		this.client = client;
 		this.origin = origin;
 		this.life = new ClientLife(bytes);
+		this.requestId = id;
 		this.recovered = recovered;
 		this.#search = search;
 	}

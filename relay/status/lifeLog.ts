@@ -20,23 +20,37 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 	DROPPED: "transaction dropped: another one with its nonce was mined",
 };
 
+/** Events with a line of their own, whatever the stage. */
+const OWN_LINES: ReadonlySet<string> = new Set(["received", "reorged", "exposed"]);
+
+interface LifeLogDependencies {
+	readonly log: Logger;
+	/** The id of the request that brought a transaction. */
+	readonly requestOf: (hash: string) => string | undefined;
+}
+
 /**
  * A listener of the records that logs a transaction's stages by its hash, never its bytes, signature or value. `ms` counts
  * from its arrival.
  */
-export function createLifeLog({ log }: { readonly log: Logger }): EventListener {
+export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventListener {
 	return (record, before, event) => {
 		const { hash, owners, stage, receivedAt, block, simulationError } = record;
 		const { path } = termsOf(owners);
-		if (event.type === "received") log.info("transaction accepted", { hash, path, block: event.block });
-		if (event.type === "reorged")
-			log.info("transaction out of its block", { hash, path, block: event.block });
-		if (event.type === "exposed")
-			log.info("transaction public: its block is gone", { hash, path, block: event.block });
 		const line = LINES[stage];
-		if (stage === before || line === null) return;
+		const isNews = stage !== before && line !== null;
+		if (!isNews && !OWN_LINES.has(event.type)) return;
+		const request = requestOf(hash);
+		if (event.type === "received")
+			log.info("transaction accepted", { hash, request, path, block: event.block });
+		if (event.type === "reorged")
+			log.info("transaction out of its block", { hash, request, path, block: event.block });
+		if (event.type === "exposed")
+			log.info("transaction public: its block is gone", { hash, request, path, block: event.block });
+		if (!isNews) return;
 		log.info(line, {
 			hash,
+			request,
 			path,
 			...(block === null ? {} : { block }),
 			...("at" in event ? { ms: event.at - receivedAt } : {}),

@@ -158,6 +158,7 @@ async function submitRaw(
 		raw,
 		submitterAddress,
 		requester,
+		requestId: context.requestId,
 		recovered: context.recovered,
 		...options,
 	});

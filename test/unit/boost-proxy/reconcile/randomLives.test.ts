@@ -243,7 +243,7 @@ class Process {
 		return {
 			caller: {
 				address: "192.0.2.1",
-				...{ signer: null, origin: null, via: null, signature: null },
+				...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 				life: { bytes: 0, onGone: () => {} },
 			},
 			...{ path: "fast", search: "", target: null, whole: null },

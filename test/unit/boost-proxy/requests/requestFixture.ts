@@ -133,7 +133,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		caller: {
 			address: changed.address ?? "192.0.2.1",
-			...{ signer: null, origin: null, via: null, signature: null },
+			...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 			life: { bytes: 0, onGone: () => {} },
 		},
 		target: null,
