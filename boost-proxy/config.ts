@@ -20,6 +20,7 @@ import {
 	type Settings,
 	type SettingTable,
 	slotContradictions,
+	traceRows,
 	url,
 } from "../shared/config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
@@ -136,6 +137,7 @@ export const BOOST_SETTINGS = {
 	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
+	...traceRows("leeward-boost"),
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

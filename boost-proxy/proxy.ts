@@ -22,6 +22,7 @@ import {
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
+import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
 import { NO_OTHERS } from "./domain/ports.ts";
@@ -42,6 +43,8 @@ import { createChainReads, createUpstreams } from "./upstreams.ts";
 export interface ProxyOverrides {
 	readonly log: Logger;
 	readonly metrics?: Metrics;
+	/** Default: none. */
+	readonly traces?: Traces;
 	readonly clock?: Clock;
 	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
@@ -99,6 +102,7 @@ async function connect(
 	{
 		log,
 		metrics: registry = new Metrics(),
+		traces = NO_TRACES,
 		clock = systemClock,
 		drainMs = config.DRAIN_SECONDS * 1_000,
 		lookup = createLookup({}, { clock }),
@@ -148,6 +152,7 @@ async function connect(
 		node,
 		slot: slots,
 		metrics,
+		traces,
 		chainId,
 		told,
 		readyBlobs,
@@ -198,6 +203,7 @@ async function connect(
 		told,
 		registry,
 		metrics,
+		traces,
 		log,
 		drainMs,
 		standby,

@@ -22,6 +22,7 @@ import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
 import { type ChainReads, type OtherBoosts, TRIP_REASONS, type Upstreams } from "./domain/ports.ts";
@@ -54,6 +55,7 @@ export interface ServersParts {
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
+	readonly traces: Traces;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
 	/** Whose rules hold in the next block. */
@@ -126,6 +128,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		fork: parts.fork,
 		clock,
 		log: log.child("submissions"),
+		traces: parts.traces,
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });

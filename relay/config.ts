@@ -18,6 +18,7 @@ import {
 	type Settings,
 	type SettingTable,
 	slotContradictions,
+	traceRows,
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/signatures.ts";
@@ -154,6 +155,7 @@ export const RELAY_SETTINGS = {
 	),
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
+	...traceRows("leeward-relay"),
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

@@ -71,7 +71,7 @@ export async function makeCore(
 	{ kv, lookup, clock, log }: CoreDependencies,
 ): Promise<CoreParts> {
 	const { registry, metrics, background, rules, node, slots, tip, forks, heads, recoveries } = edge;
-	const { subscriptions, feeRecipientOf, core, charge } = edge;
+	const { subscriptions, feeRecipientOf, core, charge, traces } = edge;
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
@@ -108,10 +108,12 @@ export async function makeCore(
 			maySend: () => kv.isHeld,
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
-			onDelivery(builder, kind, answer, ms) {
+			onDelivery(builder, kind, answer, ms, hash, block) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
-				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
+				if (answer === "unsent") return;
+				metrics.deliverySeconds({ builder }, ms / 1000);
+				if (traces.isOn) traces.past("relay.delivery", hash, ms, { builder, kind, block, outcome: answer });
 			},
 		},
 	);
@@ -127,7 +129,10 @@ export async function makeCore(
 			background,
 			log,
 			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-			onWritten: (seconds) => onStep("store", seconds),
+			onWritten(seconds, hash) {
+				onStep("store", seconds);
+				if (traces.isOn) traces.past("relay.store", hash, seconds * 1000, {});
+			},
 		},
 	);
 	const { records } = transactions;
@@ -173,6 +178,7 @@ export async function makeCore(
 			searchers: market,
 			background,
 			clock,
+			traces,
 			onStep,
 		},
 	);
@@ -186,6 +192,7 @@ export async function makeCore(
 			blobProofs,
 			work,
 			clock,
+			traces,
 			onStep,
 			onOutcome({ path, requestId }, outcome, hash) {
 				metrics.submission({ path, outcome });

@@ -63,8 +63,8 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
  * the connection, and the id of the request is boost's by now.
  */
 const KEPT: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host", REQUEST_ID]);
-/** Headers that state the client's address, or authenticate boost. */
-const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
+/** Headers that state the client's address, or authenticate boost, or which the relay believes only of boost. */
+const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*|traceparent|tracestate)$/;
 
 /** A request's headers for the relay. `Expect` was answered by boost, and each name of JSON is sent as the usual one. */
 export function towardsRelay(

@@ -62,12 +62,16 @@ interface SentBundle extends Pick<LaneItem, "client" | "isPlain" | "requestId"> 
 /** What was delivered; `backrun` is any bundle except one that holds a target alone. */
 export type DeliveredKind = DeliveryKind | "backrun";
 
-/** Called for every delivery, for metrics and readiness. */
+/** Called for every delivery, for metrics, readiness and traces. */
 export type DeliveryListener = (
 	builder: string,
 	kind: DeliveredKind,
 	answer: DeliveryAnswer,
 	ms: number,
+	/** The transaction's hash, of a bundle that of the first one; "" if that is not known any more. */
+	hash: string,
+	/** The target block. */
+	block: number,
 ) => void;
 
 /** One transaction to be sent to builders. */
@@ -204,6 +208,7 @@ export class Fanout {
 		const key = laneKey(name);
 		const uuid = this.#uuid(key);
 		const sent = this.#sent;
+		const first = bundle.transactions[0]?.tx.hash ?? "";
 		for (const { row, lane } of recipients) {
 			lane.push({
 				key,
@@ -219,7 +224,7 @@ export class Fanout {
 					sent.set(sentKey(row, name), { block, client, isPlain, requestId });
 					onSend();
 				},
-				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle"),
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle", first, block),
 			});
 		}
 		return recipients.map(({ row }) => row.name);
@@ -236,7 +241,7 @@ export class Fanout {
 			if (sent === undefined) continue;
 			this.#sent.delete(sentKey(row, name));
 			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {
-				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel", "", block),
 				key,
 				subject: name,
 				client: sent.client,
@@ -302,19 +307,22 @@ export class Fanout {
 		answer: DeliveryAnswer,
 		ms: number,
 	): void {
-		this.#onDelivery(builder, kind, answer, ms);
+		const { hash } = transaction.tx;
+		this.#onDelivery(builder, kind, answer, ms, hash, block);
 		const at = this.#clock.now();
-		this.#delivered(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
+		this.#delivered(hash, { type: "delivered", at, block, builder, kind, answer, ms });
 	}
 
 	#bundleAnswered(
 		answered: BundleAnswered,
 		builder: string,
 		kind: BundleDelivery["kind"],
+		hash: string,
+		block: number,
 		answer: DeliveryAnswer,
 		ms: number,
 	): void {
-		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms);
+		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms, hash, block);
 		answered({ at: this.#clock.now(), builder, kind, answer, ms });
 	}
 }

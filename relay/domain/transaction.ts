@@ -135,6 +135,8 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly submitterAddress: string;
 	/** As {@link PrivateTransaction.requestId}. */
 	readonly requestId: string | null;
+	/** The trace that it is part of, if it is part of one; see shared/tracing/traces.ts. */
+	readonly trace: string | null;
 	/** Its hash and sender, where another relay that is believed has recovered them. */
 	readonly recovered?: Recovered | undefined;
 }

@@ -231,7 +231,7 @@ class Edge {
 		return !isLate && this.#socket.readyState === this.#socket.OPEN;
 	}
 
-	#take({ id, method, params, from, tx }: CallMessage): void {
+	#take({ id, method, params, from, tx, trace }: CallMessage): void {
 		let weight = 0;
 		const charge = (_client: Client, more: number): void => {
 			weight += more;
@@ -264,7 +264,7 @@ class Edge {
 				this.#lives.get(Number(params[0]))?.end();
 				this.#answer(resultMessage(id, true, 0));
 			} else if (from !== undefined) {
-				const context = new RemoteContext(from, tx);
+				const context = new RemoteContext(from, tx, trace);
 				const running = this.#deps.service.call(method, params, context, charge);
 				if (running instanceof Promise || running instanceof AnswerLater) {
 					this.#inFlight += 1;

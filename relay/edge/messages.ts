@@ -64,6 +64,8 @@ export interface CallMessage {
 	readonly from?: From;
 	/** Of the raw transaction that the call submits, as the edge has recovered it. */
 	readonly tx?: Recovered;
+	/** The trace that it is part of. */
+	readonly trace?: string;
 }
 
 /** Exactly one of `result`, `error` and `later`; `later`: it is done, and the result follows in another message. */
@@ -150,12 +152,14 @@ export class RemoteContext implements CallContext {
 	readonly connection = null;
 	readonly message = null;
 	readonly requestId: string | null;
+	readonly trace: string | null;
 	readonly recovered: Recovered | undefined;
 	readonly #search: string;
 
 	constructor(
 		{ ws, path, search, client, origin, bytes, id = null }: From,
-		recovered: Recovered | undefined,
+		recovered?: Recovered,
+		trace?: string,
 	) {
 		this.transport = ws ? "ws" : "http";
 		this.path = path;
@@ -163,6 +167,7 @@ export class RemoteContext implements CallContext {
 		this.origin = origin;
 		this.life = new ClientLife(bytes);
 		this.requestId = id;
+		this.trace = trace ?? null;
 		this.recovered = recovered;
 		this.#search = search;
 	}

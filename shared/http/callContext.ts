@@ -47,6 +47,8 @@ export interface CallContext {
 	readonly message: WebsocketMessage | null;
 	/** See requestId.ts; null for a call of our own. */
 	readonly requestId: string | null;
+	/** The `traceparent` of who passed it on, if that is believed; see tracing/traces.ts. */
+	readonly trace: string | null;
 	/** Of the transaction that the call submits, where another process that is believed has recovered it. */
 	readonly recovered?: Recovered | undefined;
 }
@@ -63,8 +65,9 @@ export function callContext(
 	message: WebsocketMessage | null = null,
 	life: RequestLife = LASTING,
 	requestId: string | null = null,
+	trace: string | null = null,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, message, life, requestId);
+	return new RequestContext(target, client, origin, connection, message, life, requestId, trace);
 }
 
 /** Parses the query only when a method reads it: a websocket's would be parsed with each of its messages. */
@@ -77,6 +80,7 @@ class RequestContext implements CallContext {
 	readonly connection: Connection | null;
 	readonly message: WebsocketMessage | null;
 	readonly requestId: string | null;
+	readonly trace: string | null;
 	readonly #search: string;
 	#query: URLSearchParams | undefined;
 
@@ -88,6 +92,7 @@ class RequestContext implements CallContext {
 		message: WebsocketMessage | null,
 		life: RequestLife,
 		requestId: string | null,
+		trace: string | null,
 	) {
 		this.transport = connection === null ? "http" : "ws";
 		this.path = target.path;
@@ -97,6 +102,7 @@ class RequestContext implements CallContext {
 		this.connection = connection;
 		this.message = message;
 		this.requestId = requestId;
+		this.trace = trace;
 		this.#search = target.search;
 	}
 

@@ -217,7 +217,10 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
 		// No websocket: neither a connection nor a message.
-		const context = callContext(target, client, origin, null, null, life, requestId);
+		// Whoever could name a trace could have all that he sends traced.
+		const { traceparent } = headers;
+		const trace = from.vouched && typeof traceparent === "string" ? traceparent : null;
+		const context = callContext(target, client, origin, null, null, life, requestId, trace);
 		const error = shutdownError ?? unavailable?.() ?? signatureError;
 		const reading = dispatcher.read(body);
 		const read = reading instanceof Promise ? await reading : reading;

@@ -159,6 +159,7 @@ async function submitRaw(
 		submitterAddress,
 		requester,
 		requestId: context.requestId,
+		trace: context.trace,
 		recovered: context.recovered,
 		...options,
 	});

@@ -38,6 +38,9 @@ test("every optional setting has its documented default", () => {
 		...{ RATE_LIMIT_RPS: 100, BREAKER_FAULTS: 3, BREAKER_STORM: 5, BREAKER_HOLD_MS: 2_000 },
 		...{ BREAKER_HOLD_MAX_MS: 60_000, PROBE_INTERVAL_MS: 1_000, PROBE_TIMEOUT_MS: 500, PROBE_SUCCESSES: 3 },
 		...{ MAX_HEAD_LAG: 3, SIGNATURE_HIDING: "always", DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
+		...{ OTEL_EXPORTER_OTLP_ENDPOINT: undefined, OTEL_EXPORTER_OTLP_HEADERS: undefined },
+		...{ OTEL_SERVICE_NAME: "leeward-boost", OTEL_TRACES_SAMPLER: "parentbased_always_on" },
+		OTEL_TRACES_SAMPLER_ARG: 1,
 		fallback: {
 			...{ dialect: "mevblocker", baseUrl: "https://rpc.example", statusUrl: null },
 			...{ wholeUrls: { fast: null, noreverts: null }, isPrivate: true, isRevertProtected: true },
@@ -75,6 +78,9 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	...{ BREAKER_FAULTS: ["0", "101"], BREAKER_STORM: ["0", "1001"], PROBE_SUCCESSES: ["0", "101"] },
 	...{ BREAKER_HOLD_MS: ["4", "2s"], BREAKER_HOLD_MAX_MS: ["4", "2s"], MAX_HEAD_LAG: ["0", "1001"] },
 	...{ PROBE_INTERVAL_MS: ["4", "1s"], PROBE_TIMEOUT_MS: ["4", "60001"], LOG_LEVEL: ["Info", MARK] },
+	...{ OTEL_EXPORTER_OTLP_ENDPOINT: ["127.0.0.1:4318", MARK], OTEL_SERVICE_NAME: [`${MARK}\u00e9`] },
+	OTEL_EXPORTER_OTLP_HEADERS: [MARK, `a b=${MARK}`, `authorization=%${MARK}`],
+	...{ OTEL_TRACES_SAMPLER: ["on", MARK], OTEL_TRACES_SAMPLER_ARG: ["1.1", "-1", MARK] },
 	...{ SIGNATURE_HIDING: ["never", MARK], DRAIN_SECONDS: ["-1", "301", "0.5", MARK] },
 };
 
