@@ -13,15 +13,7 @@ import {
 	type TraceSettings,
 } from "./config.ts";
 import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
-import {
-	type Component,
-	StoppedError,
-	sequence,
-	sink,
-	stopLimitMs,
-	stopOnParent,
-	stopOnSignals,
-} from "./lifecycle.ts";
+import { type Component, StoppedError, stopLimitMs, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
 import { NO_TRACES, type Traces } from "./tracing/traces.ts";
@@ -161,10 +153,7 @@ async function run<Config extends ProcessConfig>(
 			exit(1);
 		},
 	});
-	// What is left is sent when all else has stopped.
-	const component = traces.isOn
-		? sequence(kind.name, [sink("traces", () => traces.close()), made], { log, clock: systemClock })
-		: made;
+	const component = traces.isOn ? withTraces(made, traces) : made;
 	const stopBy = (what: string) => (thrown: unknown) => {
 		log.error(`${what}, stopping`, { fault: safeError(thrown) });
 		exit(1);
@@ -186,6 +175,15 @@ async function tracesOf(config: TraceSettings, log: Logger): Promise<Traces> {
 	if (endpoint === undefined) return NO_TRACES;
 	const { openTraces } = await import("./tracing/otlp.ts");
 	return openTraces({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, { clock: systemClock, log });
+}
+
+/** The component, which sends what is left of its traces when all else has stopped. */
+function withTraces(made: Component, traces: Traces): Component {
+	return {
+		name: made.name,
+		start: () => made.start(),
+		stop: () => made.stop().finally(() => traces.close()),
+	};
 }
 
 function print(text: string): void {
