@@ -21,6 +21,7 @@ import {
 	type Settings,
 	type SettingTable,
 	slotContradictions,
+	traceRows,
 	url,
 } from "../shared/config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
@@ -132,6 +133,7 @@ export const BOOST_SETTINGS = {
 	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
+	...traceRows("leeward-boost"),
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

@@ -23,6 +23,7 @@ import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createLookup } from "../shared/outgoing/lookup.ts";
 import type { Pages } from "../shared/pages/pages.ts";
+import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { newVia } from "./domain/loops.ts";
@@ -47,6 +48,8 @@ export interface ProxyOverrides {
 	/** Default: of an unknown commit. */
 	readonly build?: Build;
 	readonly metrics?: Metrics;
+	/** Default: none. */
+	readonly traces?: Traces;
 	readonly clock?: Clock;
 	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
@@ -109,6 +112,7 @@ async function connect(
 		log,
 		build = UNKNOWN_BUILD,
 		metrics: registry = new Metrics(),
+		traces = NO_TRACES,
 		clock = systemClock,
 		drainMs = config.DRAIN_SECONDS * 1_000,
 		lookup = createLookup({}, { clock }),
@@ -159,6 +163,7 @@ async function connect(
 		node,
 		slot: slots,
 		metrics,
+		traces,
 		chainId,
 		told,
 		readyBlobs,
@@ -209,6 +214,7 @@ async function connect(
 		told,
 		registry,
 		metrics,
+		traces,
 		log,
 		drainMs,
 		standby,

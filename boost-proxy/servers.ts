@@ -22,6 +22,7 @@ import { COMPONENT_STOP_MS, type Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { Pages } from "../shared/pages/pages.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import type { Build } from "../shared/version.ts";
 import type { BoostConfig } from "./config.ts";
 import { loopAnswer, withVia } from "./domain/loops.ts";
@@ -55,6 +56,7 @@ export interface ServersParts {
 	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
+	readonly traces: Traces;
 	/** Null until it is known. */
 	readonly chainId: () => bigint | null;
 	/** Whose rules hold in the next block. */
@@ -127,6 +129,7 @@ export function createServers(config: BoostConfig, parts: ServersParts): Servers
 		fork: parts.fork,
 		clock,
 		log: log.child("submissions"),
+		traces: parts.traces,
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, signatureHiding: config.SIGNATURE_HIDING });

@@ -8,6 +8,7 @@ import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { advice, type Symptom } from "../shared/outgoing/advice.ts";
 import { type Cutter, cutterFor } from "../shared/secrets.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import { type BoostConfig, type FallbackConfig, unfitPaths } from "./config.ts";
 import { dialectOf, usualStatusUrl } from "./dialects/dialects.ts";
 import { submissionShareMs } from "./domain/budget.ts";
@@ -38,6 +39,7 @@ export interface UpstreamsDependencies {
 	readonly via: string;
 	/** Finds the addresses of upstreams. Default: Node's own. */
 	readonly lookup?: LookupFunction | undefined;
+	readonly traces: Traces;
 }
 
 /** The upstreams, and their probes and connections as a component. */
@@ -136,6 +138,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			clock,
 			dialect,
 			readyBlobs: dialect === null ? null : dependencies.readyBlobs,
+			traces: dependencies.traces,
 			cutter: dialect === null ? null : cutterOf(config.fallback),
 			onAttempt: metrics.attempt,
 			transports: own.transports,

@@ -20,6 +20,7 @@ import {
 	type Settings,
 	type SettingTable,
 	slotContradictions,
+	traceRows,
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/signatures.ts";
@@ -161,6 +162,7 @@ export const RELAY_SETTINGS = {
 	EXPLORER_URL: SERVER_ROWS.EXPLORER_URL,
 	ADMIN_TOKEN: adminTokenRow("opens GET /operator and /admin/state; without it they are not there"),
 	DRAIN_SECONDS: SERVER_ROWS.DRAIN_SECONDS,
+	...traceRows("leeward-relay"),
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

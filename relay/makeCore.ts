@@ -75,7 +75,7 @@ export async function makeCore(
 	{ kv, lookup, clock, log }: CoreDependencies,
 ): Promise<CoreParts> {
 	const { registry, metrics, background, rules, node, slots, tip, forks, heads, recoveries } = edge;
-	const { subscriptions, feeRecipientOf, core, charge } = edge;
+	const { subscriptions, feeRecipientOf, core, charge, traces } = edge;
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
@@ -112,10 +112,12 @@ export async function makeCore(
 			maySend: () => kv.isHeld,
 			delivered: (hash, event) => transactions.delivered(hash, event),
 			log: log.child("builders"),
-			onDelivery(builder, kind, answer, ms) {
+			onDelivery(builder, kind, answer, ms, hash, block) {
 				deliveries.note(builder, answer, ms);
 				metrics.delivery({ builder, kind, answer });
-				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
+				if (answer === "unsent") return;
+				metrics.deliverySeconds({ builder }, ms / 1000);
+				if (traces.isOn) traces.past("relay.delivery", hash, ms, { builder, kind, block, outcome: answer });
 			},
 		},
 	);
@@ -132,9 +134,10 @@ export async function makeCore(
 			background,
 			log,
 			onChange: (sender, refresh) => runner.run(sender, "new", refresh),
-			onWritten(seconds) {
+			onWritten(seconds, hash) {
 				lastWrite.ms = seconds * 1_000;
 				onStep("store", seconds);
+				if (traces.isOn) traces.past("relay.store", hash, seconds * 1000, {});
 			},
 		},
 	);
@@ -181,6 +184,7 @@ export async function makeCore(
 			searchers: market,
 			background,
 			clock,
+			traces,
 			onStep,
 		},
 	);
@@ -194,11 +198,13 @@ export async function makeCore(
 			blobProofs,
 			work,
 			clock,
+			traces,
 			onStep,
-			onOutcome(path, outcome, hash) {
+			onOutcome({ path, requestId }, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;
-				log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
+				const request = requestId ?? undefined;
+				log.info("transaction refused", { path, request, code: outcome, ...(hash && { hash }) });
 			},
 		},
 	);
@@ -227,13 +233,14 @@ export async function makeCore(
 			},
 		},
 	);
+	const requestOf = (hash: string) => records.get(hash)?.transaction.requestId ?? undefined;
 	const followers = new Followers({ log: log.child("followers") });
 	records.subscribe((record, before, event) => {
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
 	records.subscribe(followers.notify);
-	records.subscribe(createLifeLog({ log: log.child("transactions") }));
+	records.subscribe(createLifeLog({ log: log.child("transactions"), requestOf }));
 	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
 	const history = new SharedHistory({
 		hintOf(hash) {

@@ -14,6 +14,7 @@ import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { cutterFor } from "../shared/secrets.ts";
 import { EventLoopQueue } from "../shared/shares/scheduler.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import { BeaconNode } from "./chain/beaconNode.ts";
 import { BlockLogs } from "./chain/blockLogs.ts";
 import { Coinbases } from "./chain/coinbases.ts";
@@ -46,6 +47,7 @@ export interface EdgeDependencies {
 	readonly readClient: JsonRpcClient;
 	readonly lookup: LookupFunction;
 	readonly registry: Metrics;
+	readonly traces: Traces;
 	/** What the core has, while it is in this process. */
 	readonly coreOf: () => CoreParts | null;
 	readonly clock: Clock;
@@ -60,7 +62,7 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 
 /** Creates them, dependencies first. */
 export async function makeEdge(config: RelayConfig, dependencies: EdgeDependencies): Promise<EdgeParts> {
-	const { rules, node, readClient, lookup, registry, coreOf, clock, log } = dependencies;
+	const { rules, node, readClient, lookup, registry, traces, coreOf, clock, log } = dependencies;
 	const turns = new EventLoopQueue({ clock }, NOTIFYING_MS);
 	const subscriptions = new SubscriptionHub({
 		...{ turns, log: log.child("subscriptions") },
@@ -135,7 +137,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		},
 	);
 	const charge = (client: Client, weight: number) => limiter.charge(client, weight);
-	const core = new Core<CoreNeeds>({ subscriptions, charge, recover: recoveredOf, clock });
+	const core = new Core<CoreNeeds>({ subscriptions, charge, recover: recoveredOf, traces, clock });
 	const told = new ToldChain({ slot: slots }, { clock });
 	const feeds = { publisher: subscriptions, background };
 	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
@@ -180,6 +182,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 		...{
 			registry,
 			metrics,
+			traces,
 			background,
 			rules,
 			node,

@@ -11,6 +11,7 @@ import type { Route } from "../shared/http/routes.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { SyncWaits } from "../shared/syncWaits.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import type { BlockLoop } from "./blockLoop.ts";
 import type { Fanout } from "./broadcast/fanout.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
@@ -38,6 +39,7 @@ import type { Transactions } from "./transactions/transactions.ts";
 export interface EdgeParts {
 	readonly registry: Metrics;
 	readonly metrics: RelayMetrics;
+	readonly traces: Traces;
 	readonly background: Background;
 	readonly rules: ChainRules;
 	/** For the relay's own calls. */

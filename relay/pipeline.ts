@@ -21,9 +21,9 @@ import {
 	withOwner,
 	withoutWish,
 } from "../shared/ownership.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import { type AdmissionOptions, type AdmissionVerdict, admit, judgeAccount } from "./admission/admission.ts";
 import type { AccountState, Tip } from "./domain/chain.ts";
-import type { SubmissionPath } from "./domain/endpoints.ts";
 import type { Accounts } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
@@ -56,9 +56,10 @@ export interface PipelineDependencies {
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly work: Pick<SignatureWork, "recover">;
 	readonly clock: Clock;
+	readonly traces: Traces;
 	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
 	/** Called at the end of each submission. `hash` is null when it could not be decoded. */
-	readonly onOutcome: (path: SubmissionPath, outcome: OutcomeLabel, hash: string | null) => void;
+	readonly onOutcome: (submission: Submission, outcome: OutcomeLabel, hash: string | null) => void;
 }
 
 /** How a submission ended; of a rejection the code. */
@@ -80,37 +81,46 @@ export class Pipeline {
 
 	/** Submits a raw transaction; resolves once it is on disk. If the node or the store fails, throws and keeps nothing. */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { transactions, work, onOutcome, clock, onStep } = this.#deps;
+		const { transactions, work, onOutcome, clock, onStep, traces } = this.#deps;
 		const begun = clock.monotonic();
 		const { raw, recovered } = submission;
 		const decoding = recovered ? decodeTransaction(raw, recovered) : decodeTransactionBy(work.recover, raw);
 		const decoded = decoding instanceof Promise ? await decoding : decoding;
 		onStep("decode", (clock.monotonic() - begun) / 1000);
 		const hash = decoded.ok ? decoded.tx.hash : null;
+		const { path, requestId, trace } = submission;
+		const span = hash === null ? null : traces.submission("relay.submission", hash, trace);
 		try {
 			const outcome = decoded.ok
 				? await transactions.exclusively(decoded.tx, () => this.#submitAlone(decoded.tx, submission))
 				: rejectedWith(undecodable(decoded.reason, decoded.message));
 			const label = outcome.outcome === "rejected" ? outcome.rejection.code : outcome.outcome;
 			// Boost's own question is nobody's submission.
-			if (decoded.ok || !isNoTransaction(raw)) onOutcome(submission.path, label, hash);
+			if (decoded.ok || !isNoTransaction(raw)) onOutcome(submission, label, hash);
+			span?.end({ request: requestId ?? undefined, hash: hash ?? "", path, outcome: label });
 			return outcome;
 		} catch (thrown) {
-			onOutcome(submission.path, "failed", hash);
+			onOutcome(submission, "failed", hash);
+			span?.end({ request: requestId ?? undefined, hash: hash ?? "", path, outcome: "failed" });
 			throw thrown;
 		}
 	}
 
 	/** Holds the lock of the sender and nonce: until it returns, only new blocks can change the state of that nonce. */
 	async #submitAlone(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep, transactions } = this.#deps;
+		const { clock, onStep, transactions, traces } = this.#deps;
 		const begun = clock.monotonic();
 		const known = await this.#outcomeIfKnown(tx, submission);
 		if (typeof known === "object") return known;
 		const asCancel = await this.#cancelSoftly(tx, submission);
 		if (asCancel !== null) return asCancel;
 		const verdict = await this.#admit(tx, clientOf(submission.submitterAddress));
-		onStep("admission", (clock.monotonic() - begun) / 1000);
+		const ms = clock.monotonic() - begun;
+		onStep("admission", ms / 1000);
+		if (traces.isOn) {
+			const outcome = verdict.ok ? "admitted" : verdict.rejection.code;
+			traces.past("relay.admission", tx.hash, ms, { outcome });
+		}
 		if (!verdict.ok) return rejectedWith(verdict.rejection);
 		// A reorganisation may have put it back into the pool during the calls to the node.
 		if (transactions.pool.get(tx.hash) !== undefined) return this.#join(tx, submission);
@@ -179,9 +189,10 @@ export class Pipeline {
 
 	/** The transaction of a submission, of which `past` are the owners before. */
 	#owned(tx: DecodedTransaction, submission: Submission, past: readonly Owner[] = []): PrivateTransaction {
-		const { submitterAddress } = submission;
+		const { submitterAddress, requestId } = submission;
 		const owners = withOwner(past, ownerOf(tx, submission));
-		return ownedTransaction({ tx, submitterAddress, receivedAt: this.#deps.clock.now() }, owners);
+		const receivedAt = this.#deps.clock.now();
+		return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, owners);
 	}
 
 	/**

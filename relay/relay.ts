@@ -15,6 +15,7 @@ import {
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
+import { NO_TRACES, type Traces } from "../shared/tracing/traces.ts";
 import { type Build, UNKNOWN_BUILD } from "../shared/version.ts";
 import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
@@ -39,6 +40,8 @@ export interface RelayOverrides {
 	readonly build?: Build;
 	/** Default: a new registry. */
 	readonly metrics?: Metrics;
+	/** Default: none. */
+	readonly traces?: Traces;
 	readonly clock?: Clock;
 	/** In the place of DRAIN_SECONDS, in ms. */
 	readonly drainMs?: number;
@@ -65,7 +68,7 @@ async function assemble(
 	overrides: RelayOverrides,
 	stopped: AbortSignal,
 ): Promise<Assembly> {
-	const { log, clock = systemClock, onLost = () => {} } = overrides;
+	const { log, clock = systemClock, onLost = () => {}, traces = NO_TRACES } = overrides;
 	const registry = overrides.metrics ?? new Metrics();
 	const waiting = new WaitingServers(doorOf(config), { registry, clock, log });
 	const resources = openResources(config, { clock, lookup: overrides.lookup });
@@ -91,7 +94,8 @@ async function assemble(
 		waiting.goOn();
 		const coreOf = () => role.parts;
 		const rules = { chainId: chain.chainId };
-		const edge = await makeEdge(config, { rules, node, readClient, lookup, registry, coreOf, clock, log });
+		const edgeNeeds = { rules, node, readClient, lookup, registry, traces, coreOf, clock, log };
+		const edge = await makeEdge(config, edgeNeeds);
 		const role = new CoreRole({
 			edge,
 			open: (onStoreWait, signal) => (opened === null ? open(onStoreWait, signal) : Promise.resolve(opened)),

@@ -5,6 +5,7 @@ import type { Background } from "../shared/background.ts";
 import { clientOf } from "../shared/client.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import type { Traces } from "../shared/tracing/traces.ts";
 import type { Broadcaster } from "./broadcast/fanout.ts";
 import type { AccountState, Block, NextBlock, Tip } from "./domain/chain.ts";
 import { chainWorth } from "./domain/dearestFirst.ts";
@@ -52,6 +53,7 @@ export interface SenderRunnerDependencies {
 	readonly searchers: Searchers;
 	readonly background: Background;
 	readonly clock: Clock;
+	readonly traces: Traces;
 	readonly onStep: (step: "account" | "simulation" | "broadcast", seconds: number) => void;
 }
 
@@ -246,7 +248,7 @@ export class SenderRunner {
 		entries: readonly PoolEntry[],
 		{ next, priority, job }: { readonly next: NextBlock; readonly priority: Priority; readonly job: Job },
 	): Promise<readonly SimulationOutcome[]> {
-		const { simulations, clock, transactions } = this.#deps;
+		const { simulations, clock, transactions, traces } = this.#deps;
 		const account = await this.#account(sender, priority);
 		const block = blockContext(next, this.#options.feeRecipientOf());
 		const begun = clock.monotonic();
@@ -255,7 +257,7 @@ export class SenderRunner {
 			if (!entries.every((entry) => transactions.pool.holds(entry))) unwanted.abort();
 		};
 		try {
-			return await simulations.simulate({
+			const outcomes = await simulations.simulate({
 				block,
 				priority,
 				mayWait: true,
@@ -265,6 +267,14 @@ export class SenderRunner {
 				accounts: new Map([[sender, account]]),
 				transactions: entries.map((entry) => entry.transaction.tx),
 			});
+			if (traces.isOn) {
+				const ms = clock.monotonic() - begun;
+				for (const [i, { transaction }] of entries.entries()) {
+					const outcome = outcomes[i]?.ok === true ? "passed" : "held";
+					traces.past("relay.simulation", transaction.tx.hash, ms, { outcome, block: next.number });
+				}
+			}
+			return outcomes;
 		} finally {
 			job.withdraw = NOTHING;
 			this.#deps.onStep("simulation", (clock.monotonic() - begun) / 1000);

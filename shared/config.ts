@@ -336,6 +336,61 @@ export const SERVER_ROWS = {
 	),
 } as const;
 
+/** The names that OpenTelemetry's settings have for what is traced. */
+const TRACES_SAMPLERS = [
+	"always_on",
+	"always_off",
+	"traceidratio",
+	"parentbased_always_on",
+	"parentbased_always_off",
+	"parentbased_traceidratio",
+] as const;
+
+/** Rows of traces, under OpenTelemetry's own names. `service`: the name of the process among others. */
+export function traceRows(service: string) {
+	return {
+		OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+			"collector that traces go to, by OTLP over HTTP as JSON (its /v1/traces); without it nothing is traced",
+			"an http or https URL",
+			"http://127.0.0.1:4318",
+			url("http:", "https:"),
+		),
+		OTEL_EXPORTER_OTLP_HEADERS: {
+			...optional(
+				"headers of each request to the collector",
+				"NAME=VALUE, with commas between, values percent-encoded",
+				"authorization=Bearer%20secret",
+				otlpHeaders,
+			),
+			secret: true,
+		},
+		OTEL_SERVICE_NAME: row(
+			"this process's name in traces",
+			"any text of printable ASCII",
+			service,
+			headerText,
+			service,
+		),
+		OTEL_TRACES_SAMPLER: row(
+			"which submissions are traced; parentbased_ does as boost has done for the same one",
+			`one of ${TRACES_SAMPLERS.join(", ")}`,
+			"parentbased_traceidratio",
+			oneOf(TRACES_SAMPLERS),
+			"parentbased_always_on",
+		),
+		OTEL_TRACES_SAMPLER_ARG: row(
+			"the part of them, for the samplers by ratio",
+			"a number, 0 to 1",
+			"0.1",
+			ratio,
+			"1",
+		),
+	};
+}
+
+/** The settings of {@link traceRows}. */
+export type TraceSettings = Settings<ReturnType<typeof traceRows>>;
+
 /** The two settings of a slot's length. */
 export interface SlotSettings {
 	readonly SLOT_MS?: number | undefined;
@@ -352,6 +407,32 @@ export function slotContradictions({ SLOT_MS, SLOT_SECONDS }: SlotSettings): rea
 	if (SLOT_MS === undefined || SLOT_SECONDS === undefined || SLOT_MS === SLOT_SECONDS * 1_000) return [];
 	const problem = `is ${SLOT_MS} beside SLOT_SECONDS=${SLOT_SECONDS}, which is ${SLOT_SECONDS * 1_000}: set one of them`;
 	return [new SettingError("SLOT_MS", problem, SERVER_ROWS.SLOT_MS)];
+}
+
+/** A number from 0 to 1. */
+function ratio(text: string): number | undefined {
+	return /^(0|1|0?\.\d{1,9}|1\.0{1,9})$/.test(text) ? Number(text) : undefined;
+}
+
+/** Headers as OpenTelemetry's settings write them: `a=1,b=2`, with percent-encoded values. */
+function otlpHeaders(text: string): Readonly<Record<string, string>> | undefined {
+	const headers: Record<string, string> = {};
+	for (const pair of text.split(",")) {
+		if (pair.trim() === "") continue;
+		const [, name, encoded] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+		const value = encoded === undefined ? undefined : decoded(encoded);
+		if (name === undefined || value === undefined || headerText(value) === undefined) return undefined;
+		headers[name] = value;
+	}
+	return headers;
+}
+
+function decoded(text: string): string | undefined {
+	try {
+		return decodeURIComponent(text);
+	} catch {
+		return undefined;
+	}
 }
 
 /** Text that is valid in an HTTP header. */

@@ -10,6 +10,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** The only fields a log line may carry. Times in ms, sizes in bytes, wei as decimal strings. */
 export interface LogFields {
 	readonly hash?: string;
+	/** The id of the request, see requestId.ts; of a transaction that of its submission. */
+	readonly request?: string | undefined;
 	readonly block?: number;
 	readonly upstream?: string;
 	readonly path?: string;

@@ -4,15 +4,23 @@
 import { createRequire } from "node:module";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
-import { type Environment, helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
+import {
+	type Environment,
+	helpText,
+	misspelled,
+	printedConfig,
+	type SettingTable,
+	type TraceSettings,
+} from "./config.ts";
 import { KZG_PACKAGE } from "./ethereum/blobProofs.ts";
 import { type Component, StoppedError, stopLimitMs, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
+import { NO_TRACES, type Traces } from "./tracing/traces.ts";
 import { type Build, commitOf, VERSION } from "./version.ts";
 
 /** What each process has, whatever else. */
-interface ProcessConfig {
+interface ProcessConfig extends TraceSettings {
 	readonly LOG_LEVEL: LogLevel;
 	readonly DRAIN_SECONDS: number;
 }
@@ -33,6 +41,7 @@ interface ProcessParts {
 	readonly log: Logger;
 	readonly build: Build;
 	readonly metrics: Metrics;
+	readonly traces: Traces;
 	/** To be called when another process has taken over the store: this process then exits at once. */
 	readonly onLost: () => void;
 }
@@ -134,15 +143,18 @@ async function run<Config extends ProcessConfig>(
 			task: "kzg",
 			native: false,
 		});
-	const component = kind.create(config, {
+	const traces = await tracesOf(config, log.child("traces"));
+	const made = kind.create(config, {
 		log,
 		build,
 		metrics: processMetrics(VERSION),
+		traces,
 		onLost() {
 			log.error("the store is another process's now, ending");
 			exit(1);
 		},
 	});
+	const component = traces.isOn ? withTraces(made, traces) : made;
 	const stopBy = (what: string) => (thrown: unknown) => {
 		log.error(`${what}, stopping`, { fault: safeError(thrown) });
 		exit(1);
@@ -156,6 +168,23 @@ async function run<Config extends ProcessConfig>(
 	setInterval(() => {}, KEEP_ALIVE_MS);
 	await component.start();
 	if (isSupervised) process.send?.(STARTED);
+}
+
+/** The SDK is loaded only where there is a collector. */
+async function tracesOf(config: TraceSettings, log: Logger): Promise<Traces> {
+	const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config;
+	if (endpoint === undefined) return NO_TRACES;
+	const { openTraces } = await import("./tracing/otlp.ts");
+	return openTraces({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, { clock: systemClock, log });
+}
+
+/** The component, which sends what is left of its traces when all else has stopped. */
+function withTraces(made: Component, traces: Traces): Component {
+	return {
+		name: made.name,
+		start: () => made.start(),
+		stop: () => made.stop().finally(() => traces.close()),
+	};
 }
 
 function print(text: string): void {

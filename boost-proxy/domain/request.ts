@@ -120,6 +120,8 @@ export interface Caller {
 	readonly via: string | null;
 	/** The signature header, forwarded if the body is forwarded unchanged. */
 	readonly signature: string | null;
+	/** Of the request, see shared/requestId.ts; null: the relay makes one. */
+	readonly requestId: string | null;
 	readonly life: RequestLife;
 }
 
@@ -133,13 +135,13 @@ export function ownAddress({ address, origin }: Pick<Caller, "address" | "origin
  * `signer`: whose signature boost has seen. `owns`: whether the client owns what it submits by its address.
  */
 export function onBehalfOf(
-	{ address }: { readonly address: string },
+	{ address, requestId = null }: { readonly address: string; readonly requestId?: string | null },
 	{ signer = null, owns = true }: { readonly signer?: string | null; readonly owns?: boolean } = {},
 ): Caller {
 	const life = { bytes: 0, onGone() {} };
 	// The origin of a sandboxed page, which names no site.
 	const origin = owns ? null : "null";
-	return { address, signer, origin, via: null, signature: null, life };
+	return { address, signer, origin, via: null, signature: null, requestId, life };
 }
 
 /** A client's body, unchanged, that is a single call. */

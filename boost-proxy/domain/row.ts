@@ -78,6 +78,8 @@ export interface NewRow {
 	readonly owner: Owner<BoostPath>;
 	/** Ms since the epoch. */
 	readonly receivedAt: number;
+	/** Of the request that brought it first, see shared/requestId.ts; null if that is not known. */
+	readonly requestId: string | null;
 	/** The upstreams that hold an earlier transaction of its nonce. */
 	readonly replacesAtUpstreams: readonly UpstreamName[];
 }
@@ -214,6 +216,7 @@ export function openRow(
 		ownersPending: false,
 		bySender: false,
 		receivedAt: Math.max(entry.receivedAt, notBefore),
+		requestId: entry.requestId,
 		bytes: entry.raw.length,
 		aliveUntil,
 		acknowledged: true,
@@ -456,6 +459,7 @@ export function stripRow(one: EndedOne): Row {
 		ownersPending: false,
 		bySender,
 		receivedAt: 0,
+		requestId: null,
 		bytes: 0,
 		aliveUntil: 0,
 		acknowledged: true,

@@ -107,6 +107,7 @@ export class BoostIngress {
 					},
 				},
 				log,
+				requestOf: ({ call }) => call.requestId,
 				clock,
 				onCall: (method, outcome, seconds) => onCall(labelOf(method), outcome, seconds),
 			},
@@ -114,12 +115,12 @@ export class BoostIngress {
 	}
 
 	async post(request: PostRequest): Promise<HttpAnswer> {
-		const { target, headers, from, body, life } = request;
+		const { target, headers, requestId, from, body, life } = request;
 		const { limiter, verifySignature, upstreams } = this.#dependencies;
 		const limited = limiter.takeBody(from, body, life);
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
-		const call = callContext(target, client, headers.origin ?? null, null, null, life);
+		const call = callContext(target, client, headers.origin ?? null, null, null, life, requestId);
 		const signature = headers["x-flashbots-signature"];
 		const reading = readBody(body, this.#options.maxBatch);
 		const read = reading instanceof Promise ? await reading : reading;
@@ -147,7 +148,7 @@ export class BoostIngress {
 			readonly error: RpcError | null;
 		},
 	): Promise<{ readonly answer: HttpAnswer; readonly routing: RoutingInfo }> {
-		const { client, origin, life, path, connection } = call;
+		const { client, origin, life, path, connection, requestId } = call;
 		const search = boundedQuery(sent.search);
 		const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
 		const isRelays =
@@ -162,6 +163,7 @@ export class BoostIngress {
 				origin,
 				via: client.via ?? null,
 				signature: sent.signature,
+				requestId,
 				life,
 			},
 			path: path === "/noreverts" ? "noreverts" : "fast",

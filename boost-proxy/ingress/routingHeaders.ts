@@ -11,6 +11,7 @@ import {
 	retryAfter,
 } from "../../shared/http/messages.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 
@@ -21,6 +22,7 @@ export const BOOST_HEADERS: readonly string[] = [
 	"X-Boost-Attempts",
 	"X-Boost-Dropped-Params",
 	"Retry-After",
+	"X-Request-Id",
 ];
 
 /** If neither an upstream nor the journal answered, boost did. */
@@ -57,12 +59,12 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 	"upgrade",
 ]);
 /**
- * Kept even if the client names them in `Connection`: without them its body would be read as the next request on the
- * connection.
+ * Kept even if the client names them in `Connection`: without those that frame it, its body would be read as the next request on
+ * the connection, and the id of the request is boost's by now.
  */
-const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host"]);
-/** Headers that state the client's address, or authenticate boost. */
-const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*)$/;
+const KEPT: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host", REQUEST_ID]);
+/** Headers that state the client's address, or authenticate boost, or which the relay believes only of boost. */
+const CLIENT_HEADERS = /^(forwarded|x-real-ip|x-forwarded-.*|x-boost-.*|traceparent|tracestate)$/;
 
 /** A request's headers for the relay. `Expect` was answered by boost, and each name of JSON is sent as the usual one. */
 export function towardsRelay(
@@ -104,7 +106,7 @@ function endToEnd(headers: IncomingHttpHeaders, dropped: (name: string) => boole
 	const kept: Record<string, string | string[]> = {};
 	for (const [name, value] of Object.entries(headers)) {
 		if (OF_CONNECTION.has(name) || dropped(name)) continue;
-		if (value !== undefined && (!named.has(name) || FRAMING.has(name))) kept[name] = value;
+		if (value !== undefined && (!named.has(name) || KEPT.has(name))) kept[name] = value;
 	}
 	return kept;
 }

@@ -201,6 +201,7 @@ function openOf(row: Row): StoredOpen {
 		search,
 		soft: softCancellations,
 		receivedAt,
+		request: row.requestId ?? undefined,
 		replacementsPendingAt: UPSTREAMS.filter((by) => row.at[by].replacementPending),
 		holders: holdersOf(row),
 		fallbackSure: isFallbackSure(row) ? true : undefined,
@@ -228,6 +229,8 @@ interface StoredOpen {
 	readonly search: string;
 	readonly soft: boolean;
 	readonly receivedAt: number;
+	/** Earlier versions did not write it. */
+	readonly request?: string | undefined;
 	readonly aliveUntil: number;
 	readonly replacementsPendingAt: readonly UpstreamName[];
 	readonly holders: readonly UpstreamName[];
@@ -296,6 +299,7 @@ function rowOf({ id, hash }: RowKey, read: Stored, bytes: number): Row {
 		ownersPending: open?.ownersPending === true,
 		bySender: read.signed === true,
 		receivedAt: open?.receivedAt ?? 0,
+		requestId: open?.request ?? null,
 		aliveUntil: open?.aliveUntil ?? 0,
 		acknowledged: open?.unacknowledged === undefined,
 		bytes: open === undefined ? 0 : bytes,

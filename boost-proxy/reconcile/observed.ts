@@ -112,7 +112,7 @@ export function relayReportsReorg({ notes, at }: Row): boolean {
 }
 
 /** A reorganisation removed the block of a mined row. */
-export function reopen({ rows, log }: ObserverContext, { hash }: Row): void {
-	log.info("a mined transaction is open again", { hash });
+export function reopen({ rows, log }: ObserverContext, { hash, requestId }: Row): void {
+	log.info("a mined transaction is open again", { hash, request: requestId ?? undefined });
 	rows.reopen(hash);
 }

@@ -86,6 +86,7 @@ export class Sender {
 	async send({ row, need, to }: Send, raw: Buffer, deadlineMs: number): Promise<void> {
 		const { onHandover, log } = this.#dependencies;
 		const { hash } = row;
+		const request = row.requestId ?? undefined;
 		const upstream = this.#upstream(to);
 		if (need === "owners") return this.#tellOwners(upstream, row, raw, deadlineMs);
 		const caller = upstream.dialect === null ? inNameOf(row, firstStanding(row)) : null;
@@ -102,12 +103,12 @@ export class Sender {
 			this.#dependencies.rows.changeLive(hash, (one) => delayRetry(one, to, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to, outcome: "acknowledged" });
-			log.info("transaction handed over", { hash, upstream: to });
+			log.info("transaction handed over", { hash, request, upstream: to });
 			this.#markReached(to, row, (one) => setReplacementPending(markHeld(one, to), to, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMIT) {
 			onHandover?.({ to, outcome: "rejected" });
 			const { code } = delivery.error;
-			log.warn("what was handed over is rejected", { upstream: to, hash, reason: need, code });
+			log.warn("what was handed over is rejected", { upstream: to, hash, request, reason: need, code });
 			this.#dependencies.rows.changeLive(hash, (one) => markRejected(one, to, time));
 		} else {
 			onHandover?.({ to, outcome: "failed" });
@@ -310,5 +311,6 @@ function firstStanding({ owners }: Row): RowOwner | undefined {
 function inNameOf(row: Row, owner: RowOwner | undefined): Caller {
 	const { address = row.address, signed = false } = owner ?? {};
 	const signer = signed ? row.from : null;
-	return onBehalfOf({ address: address ?? row.address }, { signer, owns: address !== null });
+	const { requestId } = row;
+	return onBehalfOf({ address: address ?? row.address, requestId }, { signer, owns: address !== null });
 }

@@ -19,11 +19,13 @@ import {
 	decodeTransaction,
 	isSelfTransfer,
 } from "../../shared/ethereum/transaction.ts";
+import { readError } from "../../shared/jsonrpc/answers.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import { cancelsSoftly, type Owner, withOwner } from "../../shared/ownership.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { readSubmissionQuery } from "../../shared/submissionQuery.ts";
+import type { Traces } from "../../shared/tracing/traces.ts";
 import { joinRow, routeOf } from "../domain/owners.ts";
 import type { Elsewhere, OtherBoosts, Upstreams } from "../domain/ports.ts";
 import { type BoostPath, ownAddress, type RequestState, type UpstreamName } from "../domain/request.ts";
@@ -76,6 +78,7 @@ export interface SubmissionsDependencies {
 	readonly fork: () => Fork;
 	readonly clock: Clock;
 	readonly log: Logger;
+	readonly traces: Traces;
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
 }
 
@@ -129,12 +132,22 @@ export class Submissions {
 			state.routing.answeredBy.add("journal");
 			return running;
 		}
+		const span = this.#dependencies.traces.submission("boost.submission", tx.hash, null);
 		const submission = this.#submitInTurn(tx, owner, state);
 		this.#running.set(key, submission);
+		let outcome = "failed";
 		try {
-			return await submission;
+			const submitted = await submission;
+			outcome = submitted.cancels ? "cancels" : "acknowledged";
+			return submitted;
+		} catch (thrown) {
+			const told = readError(thrown)?.outcome ?? outcome;
+			// An upstream's own error.
+			outcome = told === "foreign" ? "rejected" : told;
+			throw thrown;
 		} finally {
 			this.#running.delete(key);
+			span?.end({ request: caller.requestId ?? undefined, hash: tx.hash, path, outcome });
 		}
 	}
 
@@ -258,6 +271,7 @@ export class Submissions {
 			address: caller.address,
 			owner,
 			receivedAt: clock.now(),
+			requestId: caller.requestId,
 			replacesAtUpstreams: siblings.flatMap(holdersOf),
 		};
 		// A transaction that the journal has no room for is not sent.
@@ -374,10 +388,15 @@ export class Submissions {
 			: unavailable("the journal is full");
 	}
 
-	#report({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
+	#report(
+		{ path, caller }: RequestState,
+		hash: string,
+		outcome: SubmissionOutcome,
+		by: LogFields = {},
+	): void {
 		const { onOutcome, log } = this.#dependencies;
 		onOutcome?.(path, outcome);
-		log.info(LOG_LINES[outcome], { hash, path, ...by });
+		log.info(LOG_LINES[outcome], { hash, request: caller.requestId ?? undefined, path, ...by });
 	}
 }
 

@@ -354,13 +354,14 @@ export class Rows {
 		const { clock, log } = this.#dependencies;
 		const before = this.get(one.hash);
 		if (before !== null && isLive(before)) {
-			const { hash, path, receivedAt, notes } = before;
+			const { hash, path, receivedAt, requestId, notes } = before;
+			const request = requestId ?? undefined;
 			if (ending === "mined") {
 				notes.checkedAt = clock.monotonic();
 				notes.missingReceipts = 0;
 				notes.byChain = false;
 			}
-			log.info("transaction ended", { hash, path, stage: ending, ms: clock.now() - receivedAt });
+			log.info("transaction ended", { hash, request, path, stage: ending, ms: clock.now() - receivedAt });
 		}
 		const { chainNow } = this;
 		const endedAt = chainNow === null ? 0 : Math.max(chainNow, clock.now());

@@ -19,6 +19,7 @@ import {
 	PENDING_ID,
 } from "../../shared/jsonrpc/pendingTransactions.ts";
 import { OUTGOING_HEADERS } from "../../shared/outgoing/headers.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
 import { viaFor } from "../domain/loops.ts";
 import type { Breaker, ChainReads, ToldHeads } from "../domain/ports.ts";
@@ -133,7 +134,7 @@ export class Subscriptions {
 		return this.#sessions.get(connection)?.unsubscribe(id) ?? Promise.resolve(false);
 	}
 
-	#session({ client, origin }: CallContext, connection: Connection): Session {
+	#session({ client, origin, requestId }: CallContext, connection: Connection): Session {
 		const known = this.#sessions.get(connection);
 		if (known !== undefined) return known;
 		const { relayUrl, boostSecret, via } = this.#options;
@@ -143,6 +144,7 @@ export class Subscriptions {
 			...(client.address === "unknown" ? {} : clientHeaders(client.address)),
 			...(boostSecret === undefined ? {} : { "x-boost-auth": boostSecret }),
 			...(origin === null ? {} : { origin }),
+			...(requestId === null ? {} : { [REQUEST_ID]: requestId }),
 		};
 		const session = new Session(
 			{ relayUrl, headers },

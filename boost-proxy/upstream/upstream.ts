@@ -4,7 +4,9 @@ import { clientHeaders } from "../../shared/client.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import type { RpcId } from "../../shared/jsonrpc/ids.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import type { Cutter } from "../../shared/secrets.ts";
+import type { Traces } from "../../shared/tracing/traces.ts";
 import { isNonceTooLow } from "../dialects/dialects.ts";
 import type {
 	Attempted,
@@ -43,6 +45,7 @@ export interface UpstreamDependencies {
 	readonly readTransports: PathTransports;
 	/** For status pages; null if there are none. */
 	readonly statusTransport: Transport | null;
+	readonly traces: Traces;
 	readonly onAttempt?: (attempt: {
 		readonly upstream: UpstreamName;
 		readonly kind: "read" | "submission";
@@ -133,8 +136,13 @@ export class HttpUpstream implements Upstream {
 				routing.attempts += 1;
 				for (const name of dropped) routing.dropped.add(name);
 			}
-			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((response) => {
+			const span = this.#dependencies.traces.part(SPAN_OF[this.name], tx.hash);
+			// A third party is told nothing of the trace.
+			const sent =
+				span === null || this.dialect !== null ? headers : { ...headers, traceparent: span.traceparent };
+			return transport.post({ target, body, headers: sent, deadlineMs: left(), abort }).then((response) => {
 				const delivery = judgeDelivery(response, { id, hash: tx.hash }, this.#judge);
+				span?.end({ hash: tx.hash, outcome: delivery.kind, code: codeOf(delivery) });
 				const outcome = deliveryOutcome(delivery);
 				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
 				return { outcome, sender: tx.from, delivery };
@@ -248,7 +256,7 @@ export class HttpUpstream implements Upstream {
 		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
-	/** A third party gets no headers of the client's, only the boosts that the request came through. */
+	/** A third party gets no headers of the client's, nor its request's id, only the boosts that the request came through. */
 	#headers(caller: Caller | null, isUnchanged: boolean): Readonly<Record<string, string>> {
 		const via = caller?.via ?? null;
 		if (this.dialect !== null) return via === null ? NONE : { via };
@@ -257,6 +265,7 @@ export class HttpUpstream implements Upstream {
 		const { boostSecret } = this.#options;
 		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
 		if (caller === null) return headers;
+		if (caller.requestId !== null) headers[REQUEST_ID] = caller.requestId;
 		if (caller.address !== "unknown") Object.assign(headers, clientHeaders(caller.address));
 		if (caller.origin !== null) headers.origin = caller.origin;
 		if (isUnchanged && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
@@ -278,6 +287,14 @@ function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
 	if (delivery.kind === "failed")
 		return delivery.fault === "timeout" && !delivery.sent ? "aborted" : delivery.fault;
 	return delivery.kind === "aborted" ? "aborted" : "answered";
+}
+
+const SPAN_OF = { relay: "boost.relay", fallback: "boost.fallback" } as const;
+
+/** Of a rejection its code, of no verdict the fault. */
+function codeOf(delivery: Delivery): string | number | undefined {
+	if (delivery.kind === "rejected") return delivery.error.code;
+	return delivery.kind === "failed" ? delivery.fault : undefined;
 }
 
 function readingOutcome(reading: Reading): Attempted["outcome"] {

@@ -95,7 +95,7 @@ export function backrunName(target: string, client: string): string {
 /** The bundle for the next block; `refundPercent` is the user's share of the backrun's proceeds. */
 export function backrunBundle(
 	bid: Bid,
-	{ tx, path, refundRecipient }: PrivateTransaction,
+	{ tx, path, refundRecipient, requestId }: PrivateTransaction,
 	next: Pick<NextBlock, "number" | "fork" | "baseFee">,
 	refundPercent: number,
 ): OutgoingBundle {
@@ -107,6 +107,7 @@ export function backrunBundle(
 		],
 		block: next.number,
 		client: bid.client,
+		requestId,
 		isPlain: false,
 		worth: Number(bid.value),
 		refund: {

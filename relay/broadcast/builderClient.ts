@@ -7,6 +7,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type JsonRpcClientDependencies, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import { advice, type Symptom } from "../../shared/outgoing/advice.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../domain/bundle.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
@@ -157,8 +158,10 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** Different codes of one builder's errors that are told at most. */
 const MAX_CODES = 16;
 
-/** Whether a request may be sent, checked at each attempt. */
+/** What is known of a request beside its body: its id, and whether it may be sent, which is checked at each attempt. */
 export interface SendChecks {
+	/** Told in `X-Request-Id`; null: none. */
+	readonly requestId: string | null;
 	/** Called right before the request is written; false if it must no longer be sent. */
 	shouldSend(): boolean;
 	/** Called before the request is sent a second time. */
@@ -219,7 +222,8 @@ export class BuilderClient {
 
 	async #post({ body, signature }: SignedBody, checks: SendChecks): Promise<DeliveryAnswer | "unreachable"> {
 		try {
-			const headers = { "x-flashbots-signature": signature };
+			const headers: Record<string, string> = { "x-flashbots-signature": signature };
+			if (checks.requestId !== null) headers[REQUEST_ID] = checks.requestId;
 			const { status, text, symptom } = await this.#client.exchange(
 				body,
 				headers,

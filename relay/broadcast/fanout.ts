@@ -55,19 +55,23 @@ interface Builder {
 const KEPT_SIGNATURES = 100_000;
 
 /** A bundle that was sent to a builder, as far as a later cancel needs it. */
-interface SentBundle extends Pick<LaneItem, "client" | "isPlain"> {
+interface SentBundle extends Pick<LaneItem, "client" | "isPlain" | "requestId"> {
 	readonly block: number;
 }
 
 /** What was delivered; `backrun` is any bundle except one that holds a target alone. */
 export type DeliveredKind = DeliveryKind | "backrun";
 
-/** Called for every delivery, for metrics and readiness. */
+/** Called for every delivery, for metrics, readiness and traces. */
 export type DeliveryListener = (
 	builder: string,
 	kind: DeliveredKind,
 	answer: DeliveryAnswer,
 	ms: number,
+	/** The transaction's hash, of a bundle that of the first one; "" if that is not known any more. */
+	hash: string,
+	/** The target block. */
+	block: number,
 ) => void;
 
 /** One transaction to be sent to builders. */
@@ -153,6 +157,7 @@ export class Fanout {
 				worth,
 				isPlain: false,
 				block,
+				requestId: transaction.requestId,
 				urgent: false,
 				make: () =>
 					this.#signatures.signed(
@@ -179,6 +184,7 @@ export class Fanout {
 				client,
 				isPlain: false,
 				block,
+				requestId: transaction.requestId,
 			});
 		}
 	}
@@ -195,13 +201,14 @@ export class Fanout {
 		answered: BundleAnswered,
 		onSend: () => void = () => {},
 	): readonly string[] {
-		const { name, block, refund, client, worth, isPlain } = bundle;
+		const { name, block, refund, client, worth, isPlain, requestId } = bundle;
 		const recipients = this.#recipients(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
 		const key = laneKey(name);
 		const uuid = this.#uuid(key);
 		const sent = this.#sent;
+		const first = bundle.transactions[0]?.tx.hash ?? "";
 		for (const { row, lane } of recipients) {
 			lane.push({
 				key,
@@ -210,13 +217,14 @@ export class Fanout {
 				worth,
 				isPlain,
 				block,
+				requestId,
 				urgent: false,
 				make: () => this.#signatures.signed(bodyOf(bundleCall(row, bundle, uuid))),
 				begins() {
-					sent.set(sentKey(row, name), { block, client, isPlain });
+					sent.set(sentKey(row, name), { block, client, isPlain, requestId });
 					onSend();
 				},
-				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle"),
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "bundle", first, block),
 			});
 		}
 		return recipients.map(({ row }) => row.name);
@@ -233,12 +241,13 @@ export class Fanout {
 			if (sent === undefined) continue;
 			this.#sent.delete(sentKey(row, name));
 			pushCancels(lane, this.#signatures, cancelBundleCalls(row, uuid, block), {
-				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel"),
+				answered: this.#bundleAnswered.bind(this, answered, row.name, "cancel", "", block),
 				key,
 				subject: name,
 				client: sent.client,
 				isPlain: sent.isPlain,
 				block,
+				requestId: sent.requestId,
 			});
 		}
 	}
@@ -303,19 +312,22 @@ export class Fanout {
 		answer: DeliveryAnswer,
 		ms: number,
 	): void {
-		this.#onDelivery(builder, kind, answer, ms);
+		const { hash } = transaction.tx;
+		this.#onDelivery(builder, kind, answer, ms, hash, block);
 		const at = this.#clock.now();
-		this.#delivered(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
+		this.#delivered(hash, { type: "delivered", at, block, builder, kind, answer, ms });
 	}
 
 	#bundleAnswered(
 		answered: BundleAnswered,
 		builder: string,
 		kind: BundleDelivery["kind"],
+		hash: string,
+		block: number,
 		answer: DeliveryAnswer,
 		ms: number,
 	): void {
-		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms);
+		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms, hash, block);
 		answered({ at: this.#clock.now(), builder, kind, answer, ms });
 	}
 }
@@ -346,11 +358,12 @@ function targetName(hash: string): string {
 
 /** A bundle of the transaction alone, without a refund. */
 export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
-	const { tx, path, submitterAddress } = transaction;
+	const { tx, path, submitterAddress, requestId } = transaction;
 	return {
 		name: targetName(tx.hash),
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
 		client: clientOf(submitterAddress),
+		requestId,
 		isPlain: false,
 		block,
 		refund: null,

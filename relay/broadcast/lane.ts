@@ -23,6 +23,8 @@ export interface LaneItem {
 	readonly isPlain: boolean;
 	/** Its target block; once that is the head, the item is dropped. */
 	readonly block: number;
+	/** The id of the request that it follows from, which its builder is told; null: none. */
+	readonly requestId: string | null;
 	/** A cancel: it goes before everything else of its kind, and is sent even after its block. */
 	readonly urgent: boolean;
 	/** Builds and signs the body right before it is sent, so that waiting items use little memory; it may take some turns. */
@@ -69,6 +71,10 @@ class Sending implements SendChecks {
 	constructor(item: LaneItem, dependencies: Pick<LaneDependencies, "maySend">) {
 		this.item = item;
 		this.#deps = dependencies;
+	}
+
+	get requestId(): string | null {
+		return this.item.requestId;
 	}
 
 	shouldSend(): boolean {

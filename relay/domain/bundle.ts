@@ -115,6 +115,8 @@ export interface OutgoingBundle {
 	readonly refund: BundleRefund | null;
 	/** The client (`BundleEnvelope.network`) that is charged for its place in the builders' lanes. */
 	readonly client: string;
+	/** The id of the request that brought the user's transaction in it; null for a plain bundle. */
+	readonly requestId: string | null;
 	/** Whether it is a plain bundle, which lanes send after bundles with users' transactions. */
 	readonly isPlain: boolean;
 	/** What the builder earns by it, in wei, default 0: the dearest of a client goes first. */

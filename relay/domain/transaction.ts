@@ -21,11 +21,16 @@ export interface PrivateTransaction extends SubmissionOptions {
 	readonly submitterAddress: string;
 	/** When it arrived, in ms since the epoch. */
 	readonly receivedAt: number;
+	/** Of the request that brought it, see shared/requestId.ts; null if that is not known. */
+	readonly requestId: string | null;
 }
+
+/** What does not depend on its owners. */
+type Arrived = Pick<PrivateTransaction, "tx" | "submitterAddress" | "receivedAt" | "requestId">;
 
 /** The transaction of these owners: all that depends on them is worked out anew. */
 export function ownedTransaction(
-	{ tx, submitterAddress, receivedAt }: Pick<PrivateTransaction, "tx" | "submitterAddress" | "receivedAt">,
+	{ tx, submitterAddress, receivedAt, requestId }: Arrived,
 	owners: readonly Owner[],
 ): PrivateTransaction {
 	const { path, paths, softCancellations, refundRecipient, referrer } = termsOf(owners);
@@ -40,6 +45,7 @@ export function ownedTransaction(
 		referrer,
 		submitterAddress,
 		receivedAt,
+		requestId,
 	};
 }
 
@@ -55,6 +61,7 @@ export function withTx(transaction: PrivateTransaction, tx: DecodedTransaction):
 		referrer: transaction.referrer,
 		submitterAddress: transaction.submitterAddress,
 		receivedAt: transaction.receivedAt,
+		requestId: transaction.requestId,
 	};
 }
 
@@ -126,6 +133,10 @@ export interface Submission extends SubmissionOptions, OwnerProof {
 	readonly raw: Uint8Array;
 	/** The client's network address, which is charged for it. */
 	readonly submitterAddress: string;
+	/** As {@link PrivateTransaction.requestId}. */
+	readonly requestId: string | null;
+	/** The trace that it is part of, if it is part of one; see shared/tracing/traces.ts. */
+	readonly trace: string | null;
 	/** Its hash and sender, where another relay that is believed has recovered them. */
 	readonly recovered?: Recovered | undefined;
 }

@@ -5,11 +5,13 @@ import type { Client } from "../../shared/client.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { Recovered } from "../../shared/ethereum/transaction.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
+import { readError } from "../../shared/jsonrpc/answers.ts";
 import { AnswerLater } from "../../shared/jsonrpc/method.ts";
 import { oneResult, type Results } from "../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { recentlyUsed } from "../../shared/recentlyUsed.ts";
 import { timedOut } from "../../shared/syncWaits.ts";
+import type { Traces } from "../../shared/tracing/traces.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
 import { FEED, FOLLOW, type FollowTopic, LEAVE_MS, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
@@ -43,6 +45,7 @@ export interface CoreDependencies {
 	readonly charge: (client: Client, weight: number) => void;
 	/** The sender and hash of what a call submits, recovered here so that the core need not do it; undefined if it submits nothing. */
 	readonly recover: (method: string, params: readonly unknown[]) => Recovered | undefined;
+	readonly traces: Traces;
 	readonly clock: Clock;
 }
 
@@ -283,11 +286,33 @@ export class Core<Needs> {
 		const link = await this.#linkSoon();
 		if (link === null) return this.run(method, params, context);
 		const recovered = this.#deps.recover(method.name, params);
+		if (recovered === undefined) return link.call(method.name, params, context);
 		const begun = this.#deps.clock.monotonic();
-		const result = await link.call(method.name, params, context, recovered);
-		if (recovered === undefined) return result;
+		const result = await this.#submitAt(link, method.name, params, context, recovered);
 		this.#submitted.set(recovered.hash, true);
 		return result instanceof AnswerLater ? this.#withHash(result, recovered.hash, begun) : result;
+	}
+
+	/** Submits a transaction at the core, in the trace that it came in. */
+	async #submitAt(
+		link: CoreLink,
+		method: string,
+		params: readonly unknown[],
+		context: CallContext,
+		recovered: Recovered,
+	): Promise<unknown> {
+		const { trace, requestId } = context;
+		const { hash } = recovered;
+		const span = this.#deps.traces.submission("relay.edge", hash, trace);
+		let outcome = "taken";
+		try {
+			return await link.call(method, params, context, recovered, span?.traceparent ?? trace);
+		} catch (thrown) {
+			outcome = readError(thrown)?.outcome ?? "failed";
+			throw thrown;
+		} finally {
+			span?.end({ request: requestId ?? undefined, hash, outcome });
+		}
 	}
 
 	/** It was taken: if the core's process or this one ends before its receipt comes, the client is told so. */

@@ -121,16 +121,17 @@ export class CoreLink {
 
 	/**
 	 * Calls a method of the core for the client of `context`; resolves to its result, or to an AnswerLater. Throws what the method
-	 * has thrown there, or {@link UNANSWERED}.
+	 * has thrown there, or {@link UNANSWERED}. `trace`: the one that it is part of.
 	 */
 	call(
 		method: string,
 		params: readonly unknown[],
 		context: CallContext,
 		recovered?: Recovered,
+		trace: string | null = null,
 	): Promise<unknown> {
 		return new Promise((resolve, reject) => {
-			this.#send(method, params, recovered, { context, resolve, reject });
+			this.#send(method, params, { context, resolve, reject }, recovered, trace);
 		});
 	}
 
@@ -144,14 +145,20 @@ export class CoreLink {
 		resolve: (result: unknown) => void = noted,
 		reject: (thrown: Error) => void = noted,
 	): void {
-		this.#send(method, params, undefined, { context: null, resolve, reject });
+		this.#send(method, params, { context: null, resolve, reject });
 	}
 
 	close(): void {
 		this.#socket.terminate();
 	}
 
-	#send(method: string, params: readonly unknown[], tx: Recovered | undefined, waiting: Waiting): void {
+	#send(
+		method: string,
+		params: readonly unknown[],
+		waiting: Waiting,
+		tx?: Recovered,
+		trace: string | null = null,
+	): void {
 		if (!this.isOpen) {
 			waiting.reject(UNANSWERED);
 			return;
@@ -166,6 +173,7 @@ export class CoreLink {
 			params,
 			...(waiting.context === null ? {} : { from: fromOf(waiting.context) }),
 			...(tx === undefined ? {} : { tx }),
+			...(trace === null ? {} : { trace }),
 		};
 		this.#outgoing.push(JSON.stringify(message));
 		if (this.#outgoing.length === 1) void nextTurn().then(() => this.#flush());

@@ -12,6 +12,7 @@ import type { Holder } from "../../shared/kv/postgres/holder.ts";
 import { AbortSwitch } from "../../shared/outgoing/abort.ts";
 import { firstOf } from "../../shared/outgoing/headers.ts";
 import { HttpClient, type HttpHead } from "../../shared/outgoing/httpClient.ts";
+import { REQUEST_ID } from "../../shared/requestId.ts";
 
 interface CoreRequestsDependencies {
 	readonly clock: Clock;
@@ -28,7 +29,7 @@ const ANSWER_MS = 10_000;
 const SILENCE_MS = 35_000;
 const EVENTS = /^text\/event-stream/i;
 /** Headers of a request that the routes read. */
-const PASSED = ["accept", "last-event-id", "x-flashbots-signature", "origin"] as const;
+const PASSED = ["accept", "last-event-id", "x-flashbots-signature", "origin", REQUEST_ID] as const;
 /** Headers of an answer that are about its content; the server adds the others anew. */
 const KEPT = [
 	...["vary", "cache-control", "retry-after", "x-accel-buffering"],

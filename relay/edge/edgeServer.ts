@@ -231,14 +231,18 @@ class Edge {
 		return !isLate && this.#socket.readyState === this.#socket.OPEN;
 	}
 
-	#take({ id, method, params, from, tx }: CallMessage): void {
+	#take({ id, method, params, from, tx, trace }: CallMessage): void {
 		let weight = 0;
 		const charge = (_client: Client, more: number): void => {
 			weight += more;
 		};
 		const fail = (thrown: unknown): void => {
 			if (readError(thrown) === null)
-				this.#deps.log.error("a call failed", { method, fault: safeError(thrown) });
+				this.#deps.log.error("a call failed", {
+					method,
+					request: from?.id ?? undefined,
+					fault: safeError(thrown),
+				});
 			this.#answer(errorMessage(id, thrown, weight));
 		};
 		const succeed = (result: unknown, life: ClientLife): unknown => {
@@ -260,7 +264,7 @@ class Edge {
 				this.#lives.get(Number(params[0]))?.end();
 				this.#answer(resultMessage(id, true, 0));
 			} else if (from !== undefined) {
-				const context = new RemoteContext(from, tx);
+				const context = new RemoteContext(from, tx, trace);
 				const running = this.#deps.service.call(method, params, context, charge);
 				if (running instanceof Promise || running instanceof AnswerLater) {
 					this.#inFlight += 1;

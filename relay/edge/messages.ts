@@ -52,6 +52,8 @@ export interface From {
 	readonly origin: string | null;
 	/** Of the request, which its edge holds until it is answered. */
 	readonly bytes: number;
+	/** Of the request; an edge of an earlier version sends none. */
+	readonly id?: string | null;
 }
 
 export interface CallMessage {
@@ -62,6 +64,8 @@ export interface CallMessage {
 	readonly from?: From;
 	/** Of the raw transaction that the call submits, as the edge has recovered it. */
 	readonly tx?: Recovered;
+	/** The trace that it is part of. */
+	readonly trace?: string;
 }
 
 /** Exactly one of `result`, `error` and `later`; `later`: it is done, and the result follows in another message. */
@@ -133,8 +137,9 @@ function chargeText(charge: number): string {
 }
 
 /** Of a call's context what the core needs. */
-export function fromOf({ transport, path, query, client, origin, life }: CallContext): From {
-	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes };
+export function fromOf(context: CallContext): From {
+	const { transport, path, query, client, origin, life, requestId: id } = context;
+	return { ws: transport === "ws", path, search: query.toString(), client, origin, bytes: life.bytes, id };
 }
 
 /** The context at the core: when the client's connection ends, its edge says so. */
@@ -146,15 +151,23 @@ export class RemoteContext implements CallContext {
 	readonly life: ClientLife;
 	readonly connection = null;
 	readonly message = null;
+	readonly requestId: string | null;
+	readonly trace: string | null;
 	readonly recovered: Recovered | undefined;
 	readonly #search: string;
 
-	constructor({ ws, path, search, client, origin, bytes }: From, recovered: Recovered | undefined) {
+	constructor(
+		{ ws, path, search, client, origin, bytes, id = null }: From,
+		recovered?: Recovered,
+		trace?: string,
+	) {
 		this.transport = ws ? "ws" : "http";
 		this.path = path;
 		this.client = client;
 		this.origin = origin;
 		this.life = new ClientLife(bytes);
+		this.requestId = id;
+		this.trace = trace ?? null;
 		this.recovered = recovered;
 		this.#search = search;
 	}

@@ -110,6 +110,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			fallback: dependencies.reads,
 			limiter,
 			log,
+			requestOf: ({ requestId }) => requestId,
 			clock,
 			onCall: (method, outcome) => dependencies.onCall({ method, outcome }),
 		},

@@ -358,6 +358,7 @@ export class PlainBundles {
 			outgoing: {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
 				client: network,
+				requestId: null,
 				isPlain: true,
 				transactions,
 				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,

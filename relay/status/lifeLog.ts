@@ -26,29 +26,43 @@ const LINES: Readonly<Record<Stage, string | null>> = {
 
 /** The stages in which it is over and was not mined for no fault of its user's. */
 const NOT_LANDED: ReadonlySet<Stage> = new Set(["EXPIRED", "DROPPED"]);
+/** Events with a line of their own, whatever the stage. */
+const OWN_LINES: ReadonlySet<string> = new Set(["received", "reorged", "exposed"]);
+
+interface LifeLogDependencies {
+	readonly log: Logger;
+	/** The id of the request that brought a transaction. */
+	readonly requestOf: (hash: string) => string | undefined;
+}
 
 /**
  * A listener of the records that logs a transaction's stages by its hash, never its bytes, signature or value. `ms` counts
  * from its arrival.
  */
-export function createLifeLog({ log }: { readonly log: Logger }): EventListener {
+export function createLifeLog({ log, requestOf }: LifeLogDependencies): EventListener {
 	return (record, before, event) => {
 		const { hash, owners, stage, receivedAt, block, simulationError } = record;
 		const { path } = termsOf(owners);
-		if (event.type === "received") log.info("transaction accepted", { hash, path, block: event.block });
-		if (event.type === "reorged")
-			log.info("transaction out of its block", { hash, path, block: event.block });
-		if (event.type === "exposed")
-			log.info("transaction public: its block is gone", { hash, path, block: event.block });
-		if (event.type === "delivered" && isFirstRejection(record, event)) {
-			const { builder, block: at } = event;
-			log.info("transaction rejected by a builder", { hash, path, upstream: builder, block: at });
-		}
 		const line = LINES[stage];
-		if (stage === before || line === null) return;
+		const isNews = stage !== before && line !== null;
+		const rejection = event.type === "delivered" && isFirstRejection(record, event) ? event : null;
+		if (!isNews && rejection === null && !OWN_LINES.has(event.type)) return;
+		const request = requestOf(hash);
+		if (event.type === "received")
+			log.info("transaction accepted", { hash, request, path, block: event.block });
+		if (event.type === "reorged")
+			log.info("transaction out of its block", { hash, request, path, block: event.block });
+		if (event.type === "exposed")
+			log.info("transaction public: its block is gone", { hash, request, path, block: event.block });
+		if (rejection !== null) {
+			const { builder, block: at } = rejection;
+			log.info("transaction rejected by a builder", { hash, request, path, upstream: builder, block: at });
+		}
+		if (!isNews) return;
 		const answers = NOT_LANDED.has(stage) ? (builderAnswers(record.deliveries) ?? UNSENT) : null;
 		log.info(line, {
 			hash,
+			request,
 			path,
 			...(block === null ? {} : { block }),
 			...("at" in event ? { ms: event.at - receivedAt } : {}),

@@ -34,7 +34,8 @@ export interface ClientChangesDependencies {
 	readonly timeToStore: () => number;
 	/** See TransactionsDependencies. */
 	readonly onChange: (sender: string, refresh: boolean) => void;
-	readonly onWritten: (seconds: number) => void;
+	/** Called when a transaction is on disk. */
+	readonly onWritten: (seconds: number, hash: string) => void;
 }
 
 /** The changes that clients ask for. */
@@ -190,7 +191,7 @@ export class ClientChanges {
 		const ended = [...this.#preview(replaced, oldRecord), ...this.#preview(replaced, expired)];
 		const begun = clock.monotonic();
 		await disk.insert(transaction, record, ended, timeToStore(), records.get(record.hash)?.record ?? null);
-		onWritten((clock.monotonic() - begun) / 1000);
+		onWritten((clock.monotonic() - begun) / 1000, record.hash);
 		records.addAndNotify({ transaction, record });
 		pool.markDurable(entry);
 		const now = clock.now();

@@ -158,8 +158,8 @@ export class TransactionDisk {
 		let count = 0;
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
 			const stored = decodeStored(key, bytes, count % SAMPLE_EVERY === 0);
-			const { submitterAddress, receivedAt, owners, block } = stored;
-			const basis = { tx: keep(stored.tx), submitterAddress, receivedAt };
+			const { submitterAddress, receivedAt, requestId, owners, block } = stored;
+			const basis = { tx: keep(stored.tx), submitterAddress, receivedAt, requestId };
 			count += 1;
 			// Both ranges are in one order, so they are merged in one pass.
 			const own = RECORD + key.slice(SUBMISSION.length);

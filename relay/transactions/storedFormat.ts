@@ -17,6 +17,8 @@ type Envelope = Pick<PrivateTransaction, "receivedAt"> & {
 	readonly block: number;
 	readonly owners: readonly object[];
 	readonly from?: string;
+	/** The id of the request; earlier versions did not write it. */
+	readonly request?: string | undefined;
 };
 
 /** Encodes a submission: length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
@@ -29,6 +31,7 @@ export function encodeTransaction(transaction: PrivateTransaction, block: number
 		origin: submitterAddress,
 		block,
 		from,
+		request: transaction.requestId ?? undefined,
 	};
 	const json = JSON.stringify(envelope);
 	const length = Buffer.byteLength(json);
@@ -41,7 +44,7 @@ export function encodeTransaction(transaction: PrivateTransaction, block: number
 
 /** A submission as it was written; `block`: the head at its arrival. */
 interface StoredSubmission
-	extends Pick<PrivateTransaction, "tx" | "owners" | "submitterAddress" | "receivedAt"> {
+	extends Pick<PrivateTransaction, "tx" | "owners" | "submitterAddress" | "receivedAt" | "requestId"> {
 	readonly block: number;
 }
 
@@ -52,13 +55,20 @@ interface StoredSubmission
 export function decodeStored(key: string, bytes: Buffer, isChecked: boolean): StoredSubmission {
 	const envelope = envelopeOf(key, bytes);
 	const raw = bytes.subarray(4 + bytes.readUInt32BE(0));
-	const { block, origin, receivedAt, owners, from } = envelope;
+	const { block, origin, receivedAt, owners, from, request: requestId = null } = envelope;
 	const hash = key.slice(key.lastIndexOf("/") + 1);
 	const decoded = decodeTransaction(raw, isChecked || from === undefined ? null : { hash, from });
 	if (!decoded.ok || decoded.tx.hash !== hash) throw new StoreFormatError(key);
 	if (from !== undefined && decoded.tx.from !== from) throw new StoreFormatError(key);
 	const read = owners === undefined ? [onlyOwner(envelope)] : owners;
-	return { tx: decoded.tx, owners: readOwners(key, read), submitterAddress: origin, receivedAt, block };
+	return {
+		tx: decoded.tx,
+		owners: readOwners(key, read),
+		submitterAddress: origin,
+		receivedAt,
+		requestId,
+		block,
+	};
 }
 
 /** What stands before its bytes. Throws {@link StoreFormatError}. */

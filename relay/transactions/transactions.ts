@@ -48,7 +48,7 @@ export interface TransactionsDependencies {
 	 */
 	readonly onChange: (sender: string, refresh: boolean) => void;
 	/** Told how long a submission took to be written. */
-	readonly onWritten: (seconds: number) => void;
+	readonly onWritten: (seconds: number, hash: string) => void;
 	readonly blobProofs: Pick<BlobProofs, "ready">;
 	readonly background: Pick<Background, "run">;
 	readonly log: Logger;

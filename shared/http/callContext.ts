@@ -45,6 +45,10 @@ export interface CallContext {
 	readonly connection: Connection | null;
 	/** The message of the call; null over HTTP. */
 	readonly message: WebsocketMessage | null;
+	/** See requestId.ts; null for a call of our own. */
+	readonly requestId: string | null;
+	/** The `traceparent` of who passed it on, if that is believed; see tracing/traces.ts. */
+	readonly trace: string | null;
 	/** Of the transaction that the call submits, where another process that is believed has recovered it. */
 	readonly recovered?: Recovered | undefined;
 }
@@ -60,8 +64,10 @@ export function callContext(
 	connection: Connection | null,
 	message: WebsocketMessage | null = null,
 	life: RequestLife = LASTING,
+	requestId: string | null = null,
+	trace: string | null = null,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, message, life);
+	return new RequestContext(target, client, origin, connection, message, life, requestId, trace);
 }
 
 /** Parses the query only when a method reads it: a websocket's would be parsed with each of its messages. */
@@ -73,6 +79,8 @@ class RequestContext implements CallContext {
 	readonly life: RequestLife;
 	readonly connection: Connection | null;
 	readonly message: WebsocketMessage | null;
+	readonly requestId: string | null;
+	readonly trace: string | null;
 	readonly #search: string;
 	#query: URLSearchParams | undefined;
 
@@ -83,6 +91,8 @@ class RequestContext implements CallContext {
 		connection: Connection | null,
 		message: WebsocketMessage | null,
 		life: RequestLife,
+		requestId: string | null,
+		trace: string | null,
 	) {
 		this.transport = connection === null ? "http" : "ws";
 		this.path = target.path;
@@ -91,6 +101,8 @@ class RequestContext implements CallContext {
 		this.life = life;
 		this.connection = connection;
 		this.message = message;
+		this.requestId = requestId;
+		this.trace = trace;
 		this.#search = target.search;
 	}
 

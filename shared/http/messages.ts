@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { errorText, rateLimited, refusedAnswer, type WrittenAnswer } from "../jsonrpc/answers.ts";
 import { RPC_ERRORS, RpcError, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { REQUEST_ID } from "../requestId.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
@@ -71,12 +72,13 @@ export function retryAfter(ms: number): string {
 	return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
-/** Writes `answer`'s head. `standing` are default headers of the server, which the answer may override. */
+/** Writes `answer`'s head, with the request's id. `standing` are default headers of the server, which the answer may override. */
 export function writeHead(
 	response: ServerResponse,
 	answer: HttpAnswer,
 	close: boolean,
 	standing: Headers,
+	requestId: string,
 ): void {
 	const { status, body, headers, open } = answer;
 	const head: OutgoingHttpHeaders = {};
@@ -87,6 +89,7 @@ export function writeHead(
 		head["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
 	}
 	head["access-control-allow-origin"] = "*";
+	head[REQUEST_ID] = requestId;
 	Object.assign(head, standing);
 	if (close) head.connection = "close";
 	if (headers !== undefined) Object.assign(head, headers);

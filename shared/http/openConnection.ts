@@ -15,6 +15,8 @@ export interface Exchange {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
 	readonly target: RequestTarget;
+	/** See requestId.ts. */
+	readonly requestId: string;
 	/** Who sent it. */
 	readonly from: ClientAddress;
 	readonly connection: OpenConnection;

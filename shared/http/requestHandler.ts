@@ -6,6 +6,7 @@ import { type ClientAddress, clientOf, type ReadAddress } from "../client.ts";
 import { type Clock, within } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
+import { REQUEST_ID, requestIdOf } from "../requestId.ts";
 import { EventLoopQueue } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { ClientLife, readTarget } from "./callContext.ts";
@@ -52,7 +53,7 @@ export interface RequestHandlerOptions extends RouterOptions, ConnectionsOptions
 	readonly maxOpenRequests?: number;
 	/** What a request is answered with in the place of all else, read or not; null to handle it. */
 	readonly refuse?: (from: ClientAddress) => HttpAnswer | null;
-	/** Response headers that web pages may read. Default Retry-After, which this server itself sends. */
+	/** Response headers that web pages may read. Default those that this server itself sends. */
 	readonly exposedHeaders?: readonly string[];
 	/** Makes an error a page for a browser that navigates. Without it such errors are JSON. */
 	readonly errorPage?: (answer: HttpAnswer) => HttpAnswer;
@@ -118,7 +119,7 @@ export class RequestHandler {
 		});
 		this.#unread = dependencies.unread ?? new UnreadBytes();
 		this.#queue = new EventLoopQueue(dependencies);
-		this.#exposed = options.exposedHeaders ?? ["Retry-After"];
+		this.#exposed = options.exposedHeaders ?? ["Retry-After", "X-Request-Id"];
 		this.#exposure = { "access-control-expose-headers": this.#exposed.join(", ") };
 		this.#dependencies = dependencies;
 	}
@@ -153,10 +154,14 @@ export class RequestHandler {
 		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
 		const [isOverLimit, releaseSlot] = this.connections.begin(connection, from);
 		const target = readTarget(request.url ?? "/");
+		const requestId = requestIdOf(headers[REQUEST_ID]);
+		// Whoever passes the headers on passes on the id that counts.
+		headers[REQUEST_ID] = requestId;
 		const exchange: Exchange = {
 			request,
 			response,
 			target,
+			requestId,
 			from,
 			connection,
 			releaseSlot,
@@ -223,7 +228,11 @@ export class RequestHandler {
 		within(clock, route.path, ROUTE_LIMIT_MS, handling).then(
 			(answer) => this.#answerRoute(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
 			(thrown: unknown) => {
-				log.error("a route failed", { path: route.path, fault: safeError(thrown) });
+				log.error("a route failed", {
+					path: route.path,
+					request: exchange.requestId,
+					fault: safeError(thrown),
+				});
 				this.#answerWhole(exchange, jsonAnswer(500, { error: "internal error" }));
 			},
 		);
@@ -284,6 +293,7 @@ export class RequestHandler {
 			...this.#exposed,
 		];
 		head["access-control-expose-headers"] = exposed.join(", ");
+		head[REQUEST_ID] = exchange.requestId;
 		// The rest of the request's body will not be read, so the connection can't be reused.
 		if (this.#draining || !request.complete) head.connection = "close";
 		response.writeHead(status, head);
@@ -295,7 +305,7 @@ export class RequestHandler {
 	}
 
 	#readPost(exchange: Exchange): void {
-		const { request, response, target, from, awaitsContinue } = exchange;
+		const { request, response, target, requestId, from, awaitsContinue } = exchange;
 		const { headers } = request;
 		// Never the default: a server without a handler has no JSON-RPC paths.
 		const { log, post = () => Promise.resolve(FAILED_ANSWER) } = this.#dependencies;
@@ -317,12 +327,17 @@ export class RequestHandler {
 			const life = new ClientLife(result.length);
 			exchange.life = life;
 			exchange.work = this.#queue.run(client, () => {
-				post({ target, headers, from, body: result, shutdownError: this.#shutdownError, life }).then(
+				const shutdownError = this.#shutdownError;
+				post({ target, headers, requestId, from, body: result, shutdownError, life }).then(
 					(answer) => {
 						exchange.work = this.#queue.run(client, () => this.#send(exchange, encoded(answer)));
 					},
 					(thrown: unknown) => {
-						log.error("a request failed", { path: target.path, fault: safeError(thrown) });
+						log.error("a request failed", {
+							path: target.path,
+							request: requestId,
+							fault: safeError(thrown),
+						});
 						this.#send(exchange, FAILED_ANSWER);
 					},
 				);
@@ -358,8 +373,9 @@ export class RequestHandler {
 		try {
 			answer.open(stream);
 		} catch (thrown) {
-			const { path } = exchange.target;
-			this.#dependencies.log.error("a stream failed", { path, fault: safeError(thrown) });
+			const { target, requestId } = exchange;
+			const fields = { path: target.path, request: requestId, fault: safeError(thrown) };
+			this.#dependencies.log.error("a stream failed", fields);
 			stream.end();
 		}
 		if (this.#draining) stream.end();
@@ -392,9 +408,10 @@ export class RequestHandler {
 		});
 	}
 
-	#writeHead({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
+	#writeHead({ request, response, requestId }: Exchange, answer: HttpAnswer, close: boolean): void {
 		const more = request.method === "OPTIONS" ? undefined : this.#options.headersFor?.(answer);
-		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
+		const standing = more === undefined ? this.#exposure : { ...this.#exposure, ...more };
+		writeHead(response, answer, close, standing, requestId);
 	}
 
 	/** An error as a page, where a browser navigates and there are pages; any other answer as it is. */

@@ -52,7 +52,7 @@ type Routing =
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
 /** What a preflight that names no headers is told. */
-const USUAL_HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin";
+const USUAL_HEADERS = "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin, X-Request-Id";
 /** Most characters of the list of headers that a preflight asks for; a longer one counts as none. */
 const MAX_ASKED_CHARS = 4_096;
 /** The name of a header: https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 */
@@ -185,6 +185,8 @@ function decode(segment: string): string | null {
 export interface PostRequest {
 	readonly target: RequestTarget;
 	readonly headers: IncomingHttpHeaders;
+	/** See requestId.ts. */
+	readonly requestId: string;
 	readonly from: ClientAddress;
 	/** The raw bytes, which the signature covers. */
 	readonly body: Buffer;
@@ -209,13 +211,16 @@ interface RpcOverHttpDependencies {
 /** The handler of POSTs on the JSON-RPC paths. */
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
 	const { dispatcher, limiter, unavailable, verifySignature } = dependencies;
-	return async ({ target, headers, from, body, life, shutdownError }) => {
+	return async ({ target, headers, requestId, from, body, life, shutdownError }) => {
 		const limited = limiter.takeBody(from, body, life);
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, signatureError } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
 		// No websocket: neither a connection nor a message.
-		const context = callContext(target, client, origin, null, null, life);
+		// Whoever could name a trace could have all that he sends traced.
+		const { traceparent } = headers;
+		const trace = from.vouched && typeof traceparent === "string" ? traceparent : null;
+		const context = callContext(target, client, origin, null, null, life, requestId, trace);
 		const error = shutdownError ?? unavailable?.() ?? signatureError;
 		const reading = dispatcher.read(body);
 		const read = reading instanceof Promise ? await reading : reading;

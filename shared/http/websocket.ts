@@ -9,6 +9,7 @@ import { type Clock, inSlices, pause, type Timer } from "../clock.ts";
 import { errorText } from "../jsonrpc/answers.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { MessageIds, REQUEST_ID, requestIdOf } from "../requestId.ts";
 import { FairScheduler } from "../shares/scheduler.ts";
 import { ByteBudget, Shares } from "../shares/shares.ts";
 import { type CallContext, callContext, type RequestTarget, readTarget } from "./callContext.ts";
@@ -87,6 +88,7 @@ export class RpcWebsocket {
 			allowSynchronousEvents: false,
 			...CLOSE_TIMEOUT,
 		});
+		this.#server.on("headers", (lines, { headers }) => lines.push(`X-Request-Id: ${headers[REQUEST_ID]}`));
 	}
 
 	/** Open connections. */
@@ -102,11 +104,14 @@ export class RpcWebsocket {
 			endWith(socket, refusal);
 			return;
 		}
+		const requestId = requestIdOf(request.headers[REQUEST_ID]);
+		request.headers[REQUEST_ID] = requestId;
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { signer: null, ...from };
+			const ids = new MessageIds(requestId);
 			const origin = request.headers.origin ?? null;
 			this.#connect(websocket, socket, from.address, (connection, message, life) =>
-				callContext(target, client, origin, connection, message, life),
+				callContext(target, client, origin, connection, message, life, ids.next()),
 			);
 		});
 	}

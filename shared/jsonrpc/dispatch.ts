@@ -51,6 +51,8 @@ interface DispatcherDependencies<Context> {
 	readonly fallback?: Fallback<Context>;
 	readonly limiter?: CallLimiter<Context>;
 	readonly log: Logger;
+	/** The id of the request, for the log; see requestId.ts. */
+	readonly requestOf?: (context: Context) => string | null;
 	readonly clock: Clock;
 	/** Called for each finished call. `method` is a served name or "unknown", so that labels are a closed set. */
 	readonly onCall?: (method: string, outcome: CallOutcome, seconds: number) => void;
@@ -104,6 +106,8 @@ interface CallTiming {
 	readonly until: number;
 	/** Lets the next call of the batch begin; may be called repeatedly. */
 	readonly startNext: () => void;
+	/** The id of the request, for the log. */
+	readonly request: string | undefined;
 }
 
 class CallDispatcher<Context> {
@@ -146,7 +150,9 @@ class CallDispatcher<Context> {
 		const call = read.calls[0] as ReceivedCall;
 		const limited = this.#limit(call, context);
 		if (limited !== null) return Promise.resolve(limited);
-		return this.#run(call, context, errorForAll, { until: this.#now() + this.#limitMs, startNext: NO_OP });
+		const request = this.#dependencies.requestOf?.(context) ?? undefined;
+		const until = this.#now() + this.#limitMs;
+		return this.#run(call, context, errorForAll, { until, startNext: NO_OP, request });
 	}
 
 	/**
@@ -164,6 +170,7 @@ class CallDispatcher<Context> {
 		const ordered: Promise<void>[] = [];
 		const begun = this.#now();
 		const until = begun + this.#limitMs;
+		const request = this.#dependencies.requestOf?.(context) ?? undefined;
 		let mark = this.#workedMs;
 		let chars = 0;
 		const take = (i: number, answer: WrittenAnswer): void => {
@@ -182,7 +189,7 @@ class CallDispatcher<Context> {
 			const error = errorForAll ?? (this.#now() >= until ? TOO_LATE : null);
 			const isOrdered = this.#dependencies.methods.get(call.method)?.definition.ordered === true;
 			await new Promise<void>((startNext) => {
-				const timing = { until, startNext: isOrdered ? startNext : NO_OP };
+				const timing = { until, startNext: isOrdered ? startNext : NO_OP, request };
 				const answering = this.#run(call, context, error, timing);
 				const done: Promise<void> = answering.then((answer) => {
 					take(i, answer);
@@ -224,14 +231,14 @@ class CallDispatcher<Context> {
 			if (tooLong !== null) throw tooLong;
 			running = row === undefined ? fallback?.call(method, params, context) : row.call(params, context);
 		} catch (thrown) {
-			return Promise.resolve(this.#fail(call, name, begun, thrown));
+			return Promise.resolve(this.#fail(call, name, begun, thrown, timing.request));
 		} finally {
 			this.#workedMs += this.#now() - begun;
 		}
 		if (running instanceof Promise || running instanceof AnswerLater) {
 			return this.#answered(call, name, begun, Promise.resolve(running), timing);
 		}
-		return Promise.resolve(this.#succeed(call, name, begun, running));
+		return Promise.resolve(this.#succeed(call, name, begun, running, timing));
 	}
 
 	/** The answer when `running` has ended, or when its time is up. */
@@ -254,20 +261,26 @@ class CallDispatcher<Context> {
 			isLate = true;
 		}).then(
 			(result) => {
-				if (!(result instanceof JsonPieces)) return this.#succeed(call, name, begun, result);
+				if (!(result instanceof JsonPieces)) return this.#succeed(call, name, begun, result, timing);
 				return this.#succeedInPieces(call, name, begun, result);
 			},
-			(thrown: unknown) => this.#fail(call, name, begun, thrown),
+			(thrown: unknown) => this.#fail(call, name, begun, thrown, timing.request),
 		);
 	}
 
-	#succeed(call: ReceivedCall, name: string, begun: number, result: unknown): WrittenAnswer {
+	#succeed(
+		call: ReceivedCall,
+		name: string,
+		begun: number,
+		result: unknown,
+		timing: CallTiming,
+	): WrittenAnswer {
 		let answer: WrittenAnswer;
 		const from = this.#now();
 		try {
 			answer = okAnswer(call.id, result);
 		} catch (thrown) {
-			return this.#fail(call, name, begun, thrown);
+			return this.#fail(call, name, begun, thrown, timing.request);
 		}
 		const now = this.#now();
 		this.#workedMs += now - from;
@@ -287,7 +300,14 @@ class CallDispatcher<Context> {
 	}
 
 	/** `call` is null for an unreadable body, whose answer has the id null. */
-	#fail(call: ReceivedCall | null, name: string, begun: number, thrown: unknown, retryMs = 0): WrittenAnswer {
+	#fail(
+		call: ReceivedCall | null,
+		name: string,
+		begun: number,
+		thrown: unknown,
+		request?: string,
+		retryMs = 0,
+	): WrittenAnswer {
 		const { log, onCall } = this.#dependencies;
 		const id = call === null ? null : call.id;
 		let error = readError(thrown);
@@ -298,7 +318,7 @@ class CallDispatcher<Context> {
 			// The error's data is not JSON, which is a bug of the method that threw it.
 			error = null;
 		}
-		if (error === null) log.error("a call failed", { method: name, fault: safeError(thrown) });
+		if (error === null) log.error("a call failed", { method: name, request, fault: safeError(thrown) });
 		onCall?.(name, error?.outcome ?? "internal", (this.#now() - begun) / 1000);
 		return answer ?? errorAnswer(id, INTERNAL);
 	}
@@ -311,7 +331,7 @@ class CallDispatcher<Context> {
 		const weight = methods.get(method)?.definition.weight ?? fallback?.weigh(method) ?? 1;
 		const waitMs = limiter.take(context, call, weight);
 		if (waitMs === 0) return null;
-		return this.#fail(call, this.#knownName(method), this.#now(), rateLimited(waitMs), waitMs);
+		return this.#fail(call, this.#knownName(method), this.#now(), rateLimited(waitMs), undefined, waitMs);
 	}
 
 	#knownName(method: string): string {

@@ -116,7 +116,7 @@ function pending(by: TestAccount | undefined, nonce: number, i: number) {
 		...{ softCancellations: false, refundRecipient: null, referrer: null },
 		requester: { address, signer: null },
 	});
-	const basis = { tx: decoded.tx, submitterAddress: address, receivedAt: Date.now() };
+	const basis = { tx: decoded.tx, submitterAddress: address, receivedAt: Date.now(), requestId: null };
 	const transaction = ownedTransaction(basis, [owner]);
 	const record = newRecord(transaction);
 	fold(record, { type: "received", at: transaction.receivedAt, block: 0 });

@@ -49,6 +49,12 @@ const BUNDLED = {
 	},
 };
 
+const WHOLE = {
+	...{ ...BUNDLED, banner: {}, define: { "import.meta.url": "importMetaUrl" } },
+	// A function that V8 compiled in an earlier process can import nothing: what packages import later is required.
+	supported: { "dynamic-import": false },
+};
+
 /** Of {@link PACKAGES}; once they are known. */
 let lock = null;
 let packages = null;
@@ -129,7 +135,7 @@ async function entry(place) {
 }
 
 function keptEntry(place) {
-	return placeOf([BUNDLED, FUNCTION], fileURLToPath(place), allSources(ENTRIES.get(place)));
+	return placeOf([WHOLE, FUNCTION], fileURLToPath(place), allSources(ENTRIES.get(place)));
 }
 
 function read(place) {
@@ -169,7 +175,7 @@ async function bundle(places) {
 		out: basename(keptEntry(place).href, ".mjs"),
 	}));
 	const { outputFiles } = await build({
-		...{ ...BUNDLED, banner: {}, define: { "import.meta.url": "importMetaUrl" }, entryPoints },
+		...{ ...WHOLE, entryPoints },
 		plugins: [ownPlaces],
 	});
 	removeOld();

@@ -23,6 +23,7 @@ import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../shared/jsonrpc/method.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { EventLoopQueue } from "../../shared/shares/scheduler.ts";
+import { NO_TRACES } from "../../shared/tracing/traces.ts";
 import { WsClient } from "./clients.ts";
 import { until } from "./until.ts";
 
@@ -230,7 +231,13 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 			},
 		},
 	});
-	const core = new Core<CoreNeeds>({ subscriptions: hub, charge() {}, recover: () => undefined, clock });
+	const core = new Core<CoreNeeds>({
+		subscriptions: hub,
+		charge() {},
+		recover: () => undefined,
+		traces: NO_TRACES,
+		clock,
+	});
 	await core.take({ needs: {} as CoreNeeds, term: null, follow: topics, shared: () => [] });
 	const needs: Pick<MethodDependencies, "subscriptions" | "subscriptionAliases" | "core"> = {
 		...{ subscriptions: hub, subscriptionAliases: aliases, core },

@@ -115,7 +115,7 @@ export function signedTransaction(options: TxOptions = {}): DecodedTransaction {
 export function privateTransaction(
 	options: TxOptions & Partial<Omit<PrivateTransaction, "tx" | "owners">> = {},
 ): PrivateTransaction {
-	const { submitterAddress = "127.0.0.1", receivedAt = Date.UTC(2026, 0, 1) } = options;
+	const { submitterAddress = "127.0.0.1", receivedAt = Date.UTC(2026, 0, 1), requestId = null } = options;
 	const tx = signedTransaction(options);
 	const owner = ownerOf(tx, {
 		path: options.path ?? "fast",
@@ -124,7 +124,7 @@ export function privateTransaction(
 		referrer: options.referrer ?? null,
 		requester: { address: submitterAddress, signer: null },
 	});
-	return ownedTransaction({ tx, submitterAddress, receivedAt }, [owner]);
+	return ownedTransaction({ tx, submitterAddress, receivedAt, requestId }, [owner]);
 }
 
 function fieldsOf(type: TransactionType, chainId: bigint, options: TxOptions): RlpItem[] {

@@ -158,6 +158,8 @@ async function submitRaw(
 		raw,
 		submitterAddress,
 		requester,
+		requestId: context.requestId,
+		trace: context.trace,
 		recovered: context.recovered,
 		...options,
 	});

@@ -19,7 +19,7 @@ import { BROKEN_UPGRADES, MESSAGE_ROWS, UPGRADE_ROWS } from "../transport/badInp
 import { sendBytes, Wire, type WireResponse } from "../transport/badInput/wire.ts";
 
 /** Headers that are not the same: the time, and what is between two ends of one connection. */
-const OTHER = /^(date|connection|keep-alive|x-boost-.*|access-control-expose-headers)$/;
+const OTHER = /^(date|connection|keep-alive|x-boost-.*|x-request-id|access-control-expose-headers)$/;
 const OWN = ["x-boost-attempts", "x-boost-breaker", "x-boost-upstream"];
 /** Refused by a rule of admission, each by an account of its own. */
 const RULES = ruleRows(

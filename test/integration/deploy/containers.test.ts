@@ -115,8 +115,8 @@ test("compose.yaml has no secret", () => {
 
 /** Variables of compose.yaml only. */
 const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL", "RELAYS", "BOOSTS"];
-/** What compose.yaml takes where .env has nothing, and the setting's default is another. */
-const USUAL_THERE: Readonly<Record<string, string>> = { TRUST_PROXY: "1" };
+/** What compose.yaml takes where .env has nothing, and the setting's default is another; each process has its own name. */
+const USUAL_THERE: Readonly<Record<string, string>> = { TRUST_PROXY: "1", OTEL_SERVICE_NAME: "" };
 /** Fixed in compose.yaml, or without effect there. */
 const SET_THERE = ["PORT", "RELAY_URL", "DATABASE_URL", ...LEFT_OUT];
 

@@ -175,7 +175,7 @@ test("while it can't serve, each entry of a batch gets an error, and all of it s
 });
 
 for (const exposedHeaders of [["X-One", "X-Two"], undefined]) {
-	const exposed = exposedHeaders?.join(", ") ?? "Retry-After";
+	const exposed = exposedHeaders?.join(", ") ?? "Retry-After, X-Request-Id";
 	test(`web pages may read every answer, and the exposed headers: ${exposed}`, () =>
 		withTransport(exposedHeaders === undefined ? {} : { exposedHeaders }, async ({ url }) => {
 			for (const [path, method] of [

@@ -44,6 +44,9 @@ test("every optional setting has its documented default", () => {
 			DRAIN_SECONDS: 20,
 			LOG_LEVEL: "info",
 		},
+		...{ OTEL_EXPORTER_OTLP_ENDPOINT: undefined, OTEL_EXPORTER_OTLP_HEADERS: undefined },
+		...{ OTEL_SERVICE_NAME: "leeward-boost", OTEL_TRACES_SAMPLER: "parentbased_always_on" },
+		OTEL_TRACES_SAMPLER_ARG: 1,
 		fallback: {
 			...{ dialect: "mevblocker", baseUrl: "https://rpc.example", statusUrl: null },
 			...{ wholeUrls: { fast: null, noreverts: null }, isPrivate: true, isRevertProtected: true },
@@ -82,6 +85,9 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	...{ BREAKER_HOLD_MS: ["4", "2s"], BREAKER_HOLD_MAX_MS: ["4", "2s"], MAX_HEAD_LAG: ["0", "1001"] },
 	...{ PROBE_INTERVAL_MS: ["4", "1s"], PROBE_TIMEOUT_MS: ["4", "60001"], LOG_LEVEL: ["Info", MARK] },
 	...{ EXPLORER_URL: ["etherscan.io", "https://key@etherscan.io", "https://etherscan.io/?a", MARK] },
+	...{ OTEL_EXPORTER_OTLP_ENDPOINT: ["127.0.0.1:4318", MARK], OTEL_SERVICE_NAME: [`${MARK}\u00e9`] },
+	OTEL_EXPORTER_OTLP_HEADERS: [MARK, `a b=${MARK}`, `authorization=%${MARK}`],
+	...{ OTEL_TRACES_SAMPLER: ["on", MARK], OTEL_TRACES_SAMPLER_ARG: ["1.1", "-1", MARK] },
 	...{ SIGNATURE_HIDING: ["never", MARK], DRAIN_SECONDS: ["-1", "301", "0.5", MARK] },
 };
 

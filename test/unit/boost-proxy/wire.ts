@@ -12,6 +12,7 @@ import { HttpUpstream, type UpstreamOptions } from "../../../boost-proxy/upstrea
 import { type Clock, nextTurn } from "../../../shared/clock.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../shared/log.ts";
+import { NO_TRACES } from "../../../shared/tracing/traces.ts";
 import { BREAKER_OPTIONS } from "../../support/breakerFixture.ts";
 import type { ManualClock } from "../../support/manualClock.ts";
 import { httpText, RawUpstream } from "../../support/upstreams.ts";
@@ -265,6 +266,7 @@ export class NearSide extends HttpUpstream {
 				readTransports: transports,
 				statusTransport: transport,
 				readyBlobs: null,
+				traces: NO_TRACES,
 				onAttempt: ({ outcome }) => outcomes.push(outcome),
 				// Flashbots has its pages elsewhere.
 				dialect: dialect === null ? null : dialectOf(dialect, { hasStatusUrl: dialect === "flashbots" }),

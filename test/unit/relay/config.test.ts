@@ -53,6 +53,9 @@ test("with nothing but what is required, everything else has its documented defa
 			EXPLORER_URL: undefined,
 		},
 		...{ DRAIN_SECONDS: 20, LOG_LEVEL: "info" },
+		...{ OTEL_EXPORTER_OTLP_ENDPOINT: undefined, OTEL_EXPORTER_OTLP_HEADERS: undefined },
+		...{ OTEL_SERVICE_NAME: "leeward-relay", OTEL_TRACES_SAMPLER: "parentbased_always_on" },
+		OTEL_TRACES_SAMPLER_ARG: 1,
 	});
 	assert.deepEqual(
 		BUILDERS.map(({ name, url }) => [name, url]),

@@ -31,6 +31,7 @@ async function bring(fixture: StagesFixture, one: Brought): Promise<void> {
 	const outcome = await fixture.pipeline.submit({
 		...{ raw: TX.tx.raw, path, softCancellations: soft, refundRecipient: refund, referrer: null },
 		submitterAddress: addressOf(by) ?? "ip-of-visitor",
+		...{ requestId: null, trace: null },
 		requester: { address: addressOf(by), signer: by === "sender" ? SENDER : null },
 	});
 	assert.ok(outcome.outcome === "accepted" || outcome.outcome === "known", JSON.stringify(outcome));

@@ -28,6 +28,7 @@ async function bring(fixture: StagesFixture, one: Brought, { tx } = TX): Promise
 	const outcome = await fixture.pipeline.submit({
 		...{ raw: tx.raw, path, softCancellations: soft, refundRecipient: null, referrer: null },
 		submitterAddress: address ?? "192.0.2.99",
+		...{ requestId: null, trace: null },
 		requester: { address, signer: by === "sender" ? SENDER : null },
 	});
 	await fixture.quiet();

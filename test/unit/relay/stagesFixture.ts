@@ -19,6 +19,7 @@ import { BlobProofs } from "../../../shared/ethereum/blobProofs.ts";
 import { recoverAddress } from "../../../shared/ethereum/signatures.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
+import { NO_TRACES } from "../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../support/forks.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
@@ -196,7 +197,7 @@ export class StagesFixture {
 		this.transactions = transactions;
 		const shared = {
 			...{ transactions, accounts: node, inclusions: node, tip, broadcaster: builders, background, clock },
-			onStep: () => {},
+			...{ traces: NO_TRACES, onStep: () => {} },
 		};
 		this.runner = new SenderRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
@@ -249,7 +250,7 @@ export class StagesFixture {
 	submit(transaction: PrivateTransaction, signer: string | null = null): Promise<SubmitOutcome> {
 		const { tx, receivedAt: _, owners, sharing: __, ...options } = transaction;
 		const requester = { address: owners[0]?.address ?? null, signer };
-		return this.pipeline.submit({ ...options, raw: tx.raw, requester });
+		return this.pipeline.submit({ ...options, raw: tx.raw, requester, trace: null });
 	}
 
 	/** Submits, and waits for all that follows. */

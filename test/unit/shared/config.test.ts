@@ -11,6 +11,7 @@ import {
 	readSettings,
 	type SettingTable,
 	text,
+	traceRows,
 	url,
 } from "../../../shared/config.ts";
 
@@ -139,4 +140,23 @@ test("choices, URLs and texts", () => {
 		["http://a", "https://a/", "https://a/b/", "https://a/?q=1", undefined, undefined, undefined, undefined],
 	);
 	assert.deepEqual(["", "x"].map(text), [undefined, "x"]);
+});
+
+test("headers to a collector are written as OpenTelemetry's settings have them", () => {
+	const { parse } = traceRows("it").OTEL_EXPORTER_OTLP_HEADERS;
+	assert.deepEqual(parse("authorization=Bearer%20a%2Cb, x-team = 7 ,,y=a=b"), {
+		authorization: "Bearer a,b",
+		"x-team": "7",
+		y: "a=b",
+	});
+	for (const bad of ["a", "=b", "a b=c", "a=%", "a=%0a", "a=%c3%a9"])
+		assert.equal(parse(bad), undefined, bad);
+});
+
+test("the part of traces that is kept is a number from 0 to 1", () => {
+	const { parse } = traceRows("it").OTEL_TRACES_SAMPLER_ARG;
+	assert.deepEqual(["0", "1", ".25", "0.25", "1.0", "1.5", "2", "-0.5", "1e-1", "a"].map(parse), [
+		...[0, 1, 0.25, 0.25, 1],
+		...Array(5).fill(undefined),
+	]);
 });

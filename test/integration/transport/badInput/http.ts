@@ -267,7 +267,7 @@ const wrongCall = (path: string, allow: string, verb = "POST"): HttpRow => ({
 function preflight(path: string, verbs: string): HttpRow {
 	const headers = {
 		"access-control-allow-origin": "*",
-		"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin",
+		"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin, X-Request-Id",
 		"access-control-allow-methods": verbs,
 		"access-control-max-age": "86400",
 		allow: verbs,

@@ -43,7 +43,8 @@ test("a request arrives unchanged but for the client's address and another name 
 		"X-Real-IP": "6.6.6.6",
 		"X-Boost-Auth": "stolen",
 		"X-Boost-Signer": "0x1",
-		Connection: "keep-alive, X-Private, Content-Length, X-Forwarded-For, X-Boost-Auth",
+		"X-Request-Id": "mine-1",
+		Connection: "keep-alive, X-Private, X-Request-Id, Content-Length, X-Forwarded-For, X-Boost-Auth",
 		"X-Private": "for boost alone",
 		TE: "trailers",
 		"Proxy-Authorization": "Basic eA==",
@@ -61,6 +62,7 @@ test("a request arrives unchanged but for the client's address and another name 
 		"x-flashbots-signature": "0xab:0xcd",
 		"x-forwarded-for": "127.0.0.1",
 		"x-boost-auth": "sesame",
+		"x-request-id": "mine-1",
 		...OUTGOING_HEADERS,
 		via: VIA,
 	});
@@ -73,7 +75,7 @@ test("a request arrives unchanged but for the client's address and another name 
 	);
 	assert.equal(
 		answer.headers["access-control-expose-headers"],
-		"X-Own, X-Boost-Upstream, X-Boost-Breaker, X-Boost-Attempts, X-Boost-Dropped-Params, Retry-After",
+		"X-Own, X-Boost-Upstream, X-Boost-Breaker, X-Boost-Attempts, X-Boost-Dropped-Params, Retry-After, X-Request-Id",
 	);
 	assert.deepEqual(fixture.passed, ["answered"]);
 	connection.destroy();

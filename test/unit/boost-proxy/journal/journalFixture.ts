@@ -50,6 +50,7 @@ export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 		softCancellations: false,
 		address: addressOf(n),
 		receivedAt: Date.UTC(2026, 0, 1),
+		requestId: `request-${n}`,
 		replacesAtUpstreams: [],
 		...changed,
 	};

@@ -14,7 +14,7 @@ import { HEALTHY, NOW, rowOf, STATES } from "./planFixture.ts";
 const STATE: RequestState = {
 	caller: {
 		address: "192.0.2.1",
-		...{ signer: null, origin: null, via: null, signature: null },
+		...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 		life: { bytes: 0, onGone: () => {} },
 	},
 	...{ path: "fast", target: null, search: "", whole: null, until: 1 },

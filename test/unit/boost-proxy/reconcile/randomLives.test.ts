@@ -23,6 +23,7 @@ import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
@@ -137,7 +138,7 @@ class Process {
 		this.#cancels = new Cancels({ ...requests, relayKnowsClient: () => true });
 		this.#submissions = new Submissions({
 			...{ ...requests, cancels: this.#cancels },
-			...{ chainId: () => 31_337n, fork: () => PRAGUE },
+			...{ chainId: () => 31_337n, fork: () => PRAGUE, traces: NO_TRACES },
 		});
 		this.#reconciler.start();
 	}
@@ -243,7 +244,7 @@ class Process {
 		return {
 			caller: {
 				address: "192.0.2.1",
-				...{ signer: null, origin: null, via: null, signature: null },
+				...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 				life: { bytes: 0, onGone: () => {} },
 			},
 			...{ path: "fast", search: "", target: null, whole: null },

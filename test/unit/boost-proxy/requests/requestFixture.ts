@@ -12,6 +12,7 @@ import { nextTurn } from "../../../../shared/clock.ts";
 import { decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { PRAGUE } from "../../../support/forks.ts";
 import type { FakeDisk } from "../../relay/fakeDisk.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
@@ -127,13 +128,13 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const parts = { rows, upstreams, failover, reconciler, others: NO_OTHERS };
 	const cancels = new Cancels({ ...parts, relayKnowsClient: () => relayKnowsClient });
 	const submissions = new Submissions({
-		...{ ...parts, cancels, clock, log: silentLogger, chainId: () => chain.id },
+		...{ ...parts, cancels, clock, log: silentLogger, traces: NO_TRACES, chainId: () => chain.id },
 		fork: () => PRAGUE,
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		caller: {
 			address: changed.address ?? "192.0.2.1",
-			...{ signer: null, origin: null, via: null, signature: null },
+			...{ signer: null, origin: null, via: null, signature: null, requestId: null },
 			life: { bytes: 0, onGone: () => {} },
 		},
 		target: null,

@@ -13,7 +13,7 @@ const RAW = `0x${TX.raw.toString("hex")}`;
 const SENDABLE = { hash: TX.hash, from: TX.from, raw: TX.raw, path: "noreverts", search: "a=b" } as const;
 const ASKER = {
 	...{ address: "192.0.2.9", signer: "0x00000000000000000000000000000000000000aa" },
-	...{ origin: "https://wallet.example", via: null, signature: "0xsig:0x01" },
+	...{ origin: "https://wallet.example", via: null, signature: "0xsig:0x01", requestId: null },
 	life: { bytes: 0, onGone: () => {} },
 };
 /** As the client wrote it. */

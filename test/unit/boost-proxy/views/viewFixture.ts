@@ -176,6 +176,7 @@ export class ViewFixture {
 				softCancellations: false,
 				address: "192.0.2.1",
 				receivedAt: this.clock.now(),
+				requestId: null,
 				replacesAtUpstreams: [],
 			},
 		};
@@ -200,7 +201,15 @@ export class ViewFixture {
 	state(budgetMs = 10_000): RequestState {
 		const life = new ClientLife(0);
 		return {
-			caller: { address: "192.0.2.1", signer: null, origin: null, via: null, signature: null, life },
+			caller: {
+				address: "192.0.2.1",
+				signer: null,
+				origin: null,
+				via: null,
+				signature: null,
+				requestId: null,
+				life,
+			},
 			...{ path: "fast", target: null, search: "", whole: null, until: this.clock.monotonic() + budgetMs },
 			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		};

@@ -101,7 +101,7 @@ export function bid(
 		],
 		block: options.block ?? 101,
 		refund: options.refund === undefined ? REFUND : options.refund,
-		...{ client, isPlain },
+		...{ client, requestId: null, isPlain },
 	};
 }
 

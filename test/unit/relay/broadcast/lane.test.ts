@@ -36,7 +36,7 @@ function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 		const client = subject.replace("plain ", "").slice(0, 1);
 		const key = isPlain || subject.includes("/") ? subject : client;
 		lane.push({
-			...{ key, subject, client, isPlain, block, urgent: name.startsWith("cancel ") },
+			...{ key, subject, client, isPlain, block, requestId: null, urgent: name.startsWith("cancel ") },
 			make() {
 				const signed = { body: Buffer.from(name), signature: `signed ${name}` };
 				if (!signing.has(name)) return signed;

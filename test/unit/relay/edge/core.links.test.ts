@@ -16,6 +16,7 @@ import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { AnswerLater } from "../../../../shared/jsonrpc/method.ts";
 import { silentLogger as log } from "../../../../shared/log.ts";
 import { EventLoopQueue } from "../../../../shared/shares/scheduler.ts";
+import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { Listener } from "../../../support/feeds.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
@@ -71,6 +72,7 @@ async function startEdge(t: TestContext, holder: Parameters<typeof CoreLink.open
 		subscriptions: hub,
 		charge: (_client, weight) => void charges.push(weight),
 		recover: () => undefined,
+		traces: NO_TRACES,
 		clock: systemClock,
 	});
 	const link = await CoreLink.open(holder, { ...core.linkEvents(holder), clock: systemClock });

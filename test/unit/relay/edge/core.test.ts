@@ -6,6 +6,7 @@ import { Core, type LocalCore } from "../../../../relay/edge/core.ts";
 import type { CoreLink } from "../../../../relay/edge/coreLink.ts";
 import type { Results } from "../../../../shared/jsonrpc/notifications.ts";
 import type { Holder } from "../../../../shared/kv/postgres/holder.ts";
+import { NO_TRACES } from "../../../../shared/tracing/traces.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const TERM = 6;
@@ -23,6 +24,7 @@ function coreOf() {
 		},
 		charge: () => {},
 		recover: () => undefined,
+		traces: NO_TRACES,
 		clock: new ManualClock(),
 	});
 	let closed = 0;

@@ -1,0 +1,49 @@
+// The id of a request, `X-Request-Id`: the sender's own if it is one, else a random one. It stands in the log lines of the request and
+// of its transaction, in the answer, and goes on to those who are asked for it.
+
+import { randomFillSync } from "node:crypto";
+
+/** In lower case, as Node gives headers. */
+export const REQUEST_ID = "x-request-id";
+
+/** Nothing that a log, a header or a shell could read as more than text. */
+const VALID = /^[A-Za-z0-9._-]{1,64}$/;
+/** Random bytes of an id: so many that no two are equal by chance, and that one says nothing of how many there are. */
+const ID_BYTES = 12;
+/** Random bytes are fetched for so many ids at once, since each call takes longer than all else here. */
+const IDS_AT_ONCE = 256;
+/** Characters of a websocket's id: the number of a message comes behind it. */
+const CONNECTION_CHARS = 48;
+
+const random = Buffer.alloc(ID_BYTES * IDS_AT_ONCE);
+let used = random.length;
+
+/** A random id of 24 hex digits. */
+export function newRequestId(): string {
+	if (used === random.length) {
+		randomFillSync(random);
+		used = 0;
+	}
+	used += ID_BYTES;
+	return random.toString("hex", used - ID_BYTES, used);
+}
+
+/** The id in a request's header, or a new one where that is absent or anything but 1 to 64 characters of `A-Z a-z 0-9 . _ -`. */
+export function requestIdOf(header: string | readonly string[] | undefined): string {
+	return typeof header === "string" && VALID.test(header) ? header : newRequestId();
+}
+
+/** The ids of a websocket's messages: the id of its upgrade, cut to 48 characters, and the number of the message. */
+export class MessageIds {
+	readonly #connection: string;
+	#count = 0;
+
+	constructor(upgradeId: string) {
+		this.#connection = upgradeId.slice(0, CONNECTION_CHARS);
+	}
+
+	next(): string {
+		this.#count += 1;
+		return `${this.#connection}.${this.#count}`;
+	}
+}
