@@ -157,6 +157,12 @@ export const RELAY_ONLY: ReadonlyMap<string, RelayMethod> = new Map(
 		eth_accounts: LIGHT,
 		service_client: LIGHT,
 		service_transactionStatuses: HEAVY,
+		service_bundles: HEAVY,
+		service_searcherStats: HEAVY,
+		flashbots_getBundleStatsV2: LIGHT,
+		flashbots_getUserStatsV2: LIGHT,
+		flashbots_getBundleStats: LIGHT,
+		flashbots_getUserStats: LIGHT,
 		"rpc.discover": LIGHT,
 	}),
 );

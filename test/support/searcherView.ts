@@ -126,7 +126,10 @@ export class SearcherView {
 			.replaceAll(/"blocktimestamp":\d+/g, '"blocktimestamp":0')
 			.replaceAll(/"effectivegasprice":"0x[0-9a-f]+"/g, '"effectivegasprice":"PRICE"')
 			.replaceAll(/"(blockhash|result|stateroot)":"0x[0-9a-f]{64}"/g, '"$1":"HASH"')
-			.replaceAll(/"(block|blocknumber)":(\d+)/g, (_, key, n) => `"${key}":+${Number(n) - this.#first}`)
+			.replaceAll(
+				/"(block|blocknumber|firstblock)":(\d+)/g,
+				(_, key, n) => `"${key}":+${Number(n) - this.#first}`,
+			)
 			.replaceAll(/seen in block (\d+)/g, (_, n) => `seen in block +${Number(n) - this.#first}`)
 			.replaceAll(
 				/"blocknumber":"0x([0-9a-f]+)"/g,

@@ -90,7 +90,7 @@ function stripped(value: unknown, hash: string): string {
 	return text.replaceAll(new RegExp(hash.slice(2), "gi"), "HASH");
 }
 
-/** Status, headers and text of the answer to each call, on one connection; the date is left out. */
+/** Status, headers and text of the answer to each call, on one connection; the date and the request's id are left out. */
 export async function overHttp(
 	fixture: BiddingFixture,
 	hash: string,
@@ -101,7 +101,7 @@ export async function overHttp(
 	for (const { method, params } of probes) {
 		connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, SEARCHER));
 		const { status, headers, body } = await connection.answer();
-		const { date: _, ...rest } = headers;
+		const { date: _, "x-request-id": __, ...rest } = headers;
 		answers.push(stripped(JSON.stringify([status, rest, body]), hash));
 	}
 	connection.destroy();
