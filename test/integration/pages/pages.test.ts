@@ -125,9 +125,10 @@ describe("the relay's", () => {
 			`${formatEther(String(paid))} ETH`,
 		]);
 		await isSound(home);
+		await fits(home, "refunds-light");
 		await page.setViewportSize({ width: 390, height: 800 });
 		await isSound(home);
-		assert.ok(((await page.evaluate("document.documentElement.scrollWidth")) as number) <= 390);
+		await fits(home, "refunds-phone");
 		const [download] = await Promise.all([
 			page.waitForEvent("download"),
 			page.getByRole("button", { name: "Save as CSV" }).click(),
