@@ -7,7 +7,7 @@ import { MEV_SHARE } from "./mevShareStream.ts";
 
 /** The paths, and what each costs in the client's rate limit. */
 export const HISTORY_PATHS: readonly Required<Pick<Route, "path" | "weight">>[] = [
-	{ path: `${MEV_SHARE}/api/v1/history/info`, weight: 1 },
+	{ path: `${MEV_SHARE}/api/v1/history/info`, weight: 10 },
 	{ path: `${MEV_SHARE}/api/v1/history`, weight: 10 },
 ];
 const [INFO, PAGE] = HISTORY_PATHS as [Pick<Route, "path" | "weight">, Pick<Route, "path" | "weight">];
