@@ -35,7 +35,7 @@ interface Row {
 type StoredRow = Omit<DayFigures, "day" | "paid"> & { readonly client: string; readonly paid: string };
 
 /** Key prefix: one entry for each day and owner, by day. */
-const PREFIX = "f/";
+const PREFIX = "d/";
 const DIGITS = 7;
 
 /** Keeps them. */

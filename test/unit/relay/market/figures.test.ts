@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { FIGURES_LIMITS, SearcherFigures } from "../../../../relay/market/figures.ts";
+import { RefundTable } from "../../../../relay/transactions/refundTable.ts";
 import { Background } from "../../../../shared/background.ts";
 import { StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { FakeDisk } from "../fakeDisk.ts";
+import { refundedRecord } from "../refundedRecord.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -121,10 +123,28 @@ test("what could not be written is written with the next block; what has not cha
 	assert.equal(disk.map.size, 0);
 });
 
+test("refunds in the same store are none of its rows, and take no searcher's days", async () => {
+	const { figures, bid, write, disk } = startFigures({ maxDays: 10, maxPerClient: 10 });
+	for (let day = 1; day <= 4; day += 1) bid("me", day);
+	await write();
+	const refunds = new RefundTable({ kv: disk, records: { mined: () => [] } });
+	await refunds.load(0);
+	const records = Array.from({ length: 20 }, (_, i) => refundedRecord(i, i));
+	await disk.write(refunds.settling(records).changes);
+	const next = startFigures({ maxDays: 10, maxPerClient: 10 }, disk);
+	await next.figures.load();
+	next.bid("me", 5);
+	assert.deepEqual(
+		next.days("me"),
+		[5, 4, 3, 2, 1].map((day) => [day, 1]),
+	);
+	assert.equal(figures.of("me").length, 4);
+});
+
 test("a damaged entry stops the start by its key", async () => {
 	const { disk, bid, write, again } = startFigures();
 	bid("me", 1);
 	await write();
 	for (const key of disk.map.keys()) disk.map.set(key, Buffer.from("{}"));
-	await assert.rejects(again, new StoreFormatError("f/0000001/me"));
+	await assert.rejects(again, new StoreFormatError("d/0000001/me"));
 });

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, describe, it, test } from "node:test";
-import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+
+import type { TransactionRecord } from "../../../../relay/domain/record.ts";
 import { refundRowOf } from "../../../../relay/domain/refundRow.ts";
 import { TransactionDisk } from "../../../../relay/transactions/disk.ts";
 import { NonceTurns } from "../../../../relay/transactions/nonceTurns.ts";
@@ -18,28 +18,11 @@ import { ManualClock } from "../../../support/manualClock.ts";
 import { StorePlaces } from "../../../support/storeEngines.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { FakeDisk } from "../fakeDisk.ts";
+import { BEGIN, HOUR_MS, OTHER, RECIPIENT, refundedRecord } from "../refundedRecord.ts";
 
-const HOUR_MS = 3_600_000;
-const BEGIN = 480_000 * HOUR_MS;
-const RECIPIENT = `0x${"fe".repeat(20)}`;
-const OTHER = `0x${"fd".repeat(20)}`;
 const NONE = { transactions: 0, refunded: 0n };
 const places = new StorePlaces();
 after(() => places.remove());
-
-/** The record of a transaction with nonce `nonce` in `block`, for which `paid` wei were paid; seen `at`, in ms. */
-function mined(nonce: number, block: number, { paid = 1n, recipient = RECIPIENT, at = BEGIN } = {}) {
-	const record = newRecord(privateTransaction({ nonce, by: testAccount(1) }));
-	const events: TxEvent[] = [
-		{ type: "included", at, block, blockHash: `0x${block.toString(16)}`, index: 0, reverted: false },
-		{
-			...{ type: "refunded", at, block, bundle: "0x1", backrun: "0x2", bid: "3", brought: "3", cost: "0" },
-			...{ owed: "2", paid: String(paid), payer: OTHER, recipient },
-		},
-	];
-	for (const event of events) assert.ok(fold(record, event));
-	return record;
-}
 
 /** A table whose records in memory are `live`. */
 async function tableOn(kv: KeyValueStore, live: readonly TransactionRecord[] = [], now = BEGIN) {
@@ -70,7 +53,7 @@ for (const engine of places.engines) {
 			const kv = await engine.open(await engine.newPlace());
 			t.after(() => kv.close());
 			const blockOf = (i: number): number => 100 + Math.floor(i / 3);
-			const records = Array.from({ length: 2_100 }, (_, i) => mined(i, blockOf(i)));
+			const records = Array.from({ length: 2_100 }, (_, i) => refundedRecord(i, blockOf(i)));
 			// The last ones may still leave the chain; and one that is final is late to be forgotten in memory.
 			const live = [...records.slice(2_000), ...records.slice(5, 6)];
 			const { table } = await tableOn(kv, live);
@@ -97,7 +80,7 @@ for (const engine of places.engines) {
 			await archive(
 				kv,
 				table,
-				Array.from({ length: PAGE_ROWS }, (_, i) => mined(i, i)),
+				Array.from({ length: PAGE_ROWS }, (_, i) => refundedRecord(i, i)),
 			);
 			const { rows, nextToBlock } = await table.refundsOf(RECIPIENT);
 			assert.deepEqual([rows.length, nextToBlock], [PAGE_ROWS, null]);
@@ -106,7 +89,7 @@ for (const engine of places.engines) {
 		it("rows and totals are the same after a restart, and since is when it began", async (t) => {
 			const kv = await engine.open(await engine.newPlace());
 			t.after(() => kv.close());
-			const record = mined(0, 9, { paid: 5n, recipient: OTHER });
+			const record = refundedRecord(0, 9, { paid: 5n, recipient: OTHER });
 			const first = await tableOn(kv);
 			await kv.write(first.mark);
 			await archive(kv, first.table, [record]);
@@ -125,9 +108,12 @@ for (const engine of places.engines) {
 
 test("the last day goes by full hours; what is older stays in the sum", async () => {
 	const kv = new FakeDisk();
-	const live = mined(3, 30, { paid: 4n, at: BEGIN + 25 * HOUR_MS });
+	const live = refundedRecord(3, 30, { paid: 4n, at: BEGIN + 25 * HOUR_MS });
 	const { table } = await tableOn(kv, [live]);
-	const ages = [mined(0, 1, { at: BEGIN + HOUR_MS - 1 }), mined(1, 2, { paid: 2n, at: BEGIN + HOUR_MS })];
+	const ages = [
+		refundedRecord(0, 1, { at: BEGIN + HOUR_MS - 1 }),
+		refundedRecord(1, 2, { paid: 2n, at: BEGIN + HOUR_MS }),
+	];
 	await archive(kv, table, ages);
 	const day = (hours: number) => table.totals(BEGIN + hours * HOUR_MS).lastDay;
 	assert.deepEqual(day(24.5), { transactions: 2, refunded: 3n }, "what is to come is not of it");
@@ -140,7 +126,7 @@ test("the last day goes by full hours; what is older stays in the sum", async ()
 
 test("what could not be written counts once when it is written with more", async () => {
 	const kv = new FakeDisk();
-	const [one, other] = [mined(0, 1, { paid: 3n }), mined(1, 2, { paid: 4n })];
+	const [one, other] = [refundedRecord(0, 1, { paid: 3n }), refundedRecord(1, 2, { paid: 4n })];
 	const live = [one, other];
 	const { table } = await tableOn(kv, live);
 	const { changes } = table.settling([one]);
@@ -165,7 +151,7 @@ test("a record that somebody works on while it is archived, and is archived agai
 		background: { run: () => {} },
 	});
 	const transaction = privateTransaction({ nonce: 0, by: testAccount(1) });
-	const record = mined(0, 1, { paid: 3n });
+	const record = refundedRecord(0, 1, { paid: 3n });
 	records.add({ transaction, record });
 	assert.deepEqual([...records.mined()], [record]);
 	kv.hold = true;
@@ -196,7 +182,7 @@ test("a damaged entry is refused by its key", async () => {
 
 test("a record is among the mined ones as long as it is in a block", () => {
 	const records = new TransactionRecords({ log: silentLogger });
-	const record = mined(0, 1);
+	const record = refundedRecord(0, 1);
 	records.add({ transaction: privateTransaction({ nonce: 0, by: testAccount(1) }), record });
 	const included = record.events[0];
 	assert.ok(included);
