@@ -55,7 +55,7 @@ export function coreState({
 			store: {
 				kind: kv.term === null ? "LMDB" : "PostgreSQL",
 				isHeld: kv.isHeld,
-				isWritable: await keeper.isWritable(),
+				isWritable: (await inTime(clock, "store", STORE_MS, () => keeper.isWritable())) ?? false,
 				bytes: await inTime(clock, "store", STORE_MS, () => kv.bytes()),
 				writeMs: lastWrite.ms,
 			},

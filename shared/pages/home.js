@@ -78,7 +78,7 @@ async function chainFigures() {
 
 /** Boost's own word, which it has also while nobody can say anything of the chain. */
 async function serviceState() {
-	if (!IS_BOOST) return "the relay takes transactions";
+	if (!IS_BOOST) return "the relay answers";
 	const { relay, fallback } = await get("/status");
 	if (relay.state === "closed") return "the relay is well";
 	return fallback?.state === "closed"

@@ -86,10 +86,7 @@ export function createPages(
 
 /** What an error's status means to somebody in front of a browser, and what to do. */
 const ERRORS: Readonly<Record<number, readonly [title: string, advice: string]>> = {
-	400: [
-		"That is not right",
-		"Check the address: a transaction's hash is 0x and 64 digits or letters a to f.",
-	],
+	400: ["That is not right", "Check the address in the browser's bar: what was expected stands below."],
 	404: ["Nothing is here", "Check the address, or begin at the home page."],
 	405: [
 		"This address is for wallets",

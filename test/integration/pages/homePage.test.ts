@@ -159,7 +159,7 @@ it("has no serious accessibility violation, in any colour scheme and width, and 
 	const wallet = new Wallet(`0x${"7".repeat(64)}`);
 	for (const [look, options] of Object.entries(LOOKS)) {
 		const opened = await openPage(browser, `${url}/`, { ...options, wallet });
-		await opened.page.getByText("the relay takes transactions").waitFor();
+		await opened.page.getByText("the relay answers").waitFor();
 		await opened.page.locator("#totals").waitFor();
 		await isSound(opened);
 		await opened.page.getByText("More options").click();
