@@ -319,7 +319,7 @@ export async function makeCore(
 			views: {
 				status: statusReport,
 				unknown: unknownStatus,
-				events: (record) => eventsReport(record, isPublic),
+				events: (record, reader) => eventsReport(record, isPublic, reader),
 				history: (record) => eventHistory(record, isPublic),
 				news: (record, event) => eventMessage(record, event, isPublic),
 			},

@@ -51,7 +51,11 @@ export interface ServersOptions {
 export function createServers(config: RelayConfig, options: ServersOptions, edge: EdgeParts): Ingress {
 	const { log, clock, build, drainMs, waiting, coreOf, finder, requests } = options;
 	const { tip, rules, subscriptions, slots, core, limiter, readNode, reads } = edge;
-	const streams = (): number => edge.streams.size + requests.streams;
+	const feedStreams = new EventStreams(
+		{ clock },
+		{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
+	);
+	const streams = (): number => edge.streams.size + requests.streams + feedStreams.size;
 	const callMany = createCallMany(
 		{ rules, feeRecipientOf: edge.feeRecipientOf },
 		{
@@ -111,15 +115,7 @@ export function createServers(config: RelayConfig, options: ServersOptions, edge
 					return link === null ? NO_CORE : requests.get(link.holder, request);
 				},
 			),
-			searcherRoutes: [
-				mevShareStream({
-					subscriptions,
-					streams: new EventStreams(
-						{ clock },
-						{ lifeMs: FEED_STREAM_LIFE_MS, retryMs: FEED_STREAM_RETRY_MS },
-					),
-				}),
-			],
+			searcherRoutes: [mevShareStream({ subscriptions, streams: feedStreams })],
 			streams,
 			checks: readinessChecks(maxHeadAge(config, slots), edge, finder),
 			tip,

@@ -1,7 +1,7 @@
 // Makes the JSON of `GET /tx/{hash}` and `GET /tx/{hash}/events` from a record. Pure.
 
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import { termsOf } from "../../shared/ownership.ts";
+import { isOwnedBy, termsOf } from "../../shared/ownership.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
@@ -63,11 +63,18 @@ function toEther(wei: string): number {
 /**
  * The response of `GET /tx/{hash}/events`: the events in order of time, and after a cancel or replacement how many builders
  * have confirmed it (`cancels`). `omitted` counts events that were not kept. `bids` are counted while it is pending, too, which
- * the status record must not say then; `firstBlock` is the one from which its life is counted, null while it waits for its turn.
+ * the status record must not say then, but for `reader` alone if that network address submitted it: a searcher who saw them would
+ * raise only when others bid. `firstBlock` is the one from which its life is counted, null while it waits for its turn.
  * publicEvents.ts decides what is public.
  */
-export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
-	const { hash, stage, omitted, backruns: bids, firstBlock } = record;
+export function eventsReport(
+	record: TransactionRecord,
+	isPublic: IsPublic,
+	reader: string | null = null,
+): unknown {
+	const { hash, stage, omitted, owners, firstBlock } = record;
+	const isTold = statusOf(record) !== "UNKNOWN" || isOwnedBy(owners, reader);
+	const bids = isTold ? record.backruns : undefined;
 	const cancels = cancelsReport(record);
 	const events = publicEvents(record, isPublic).map(({ view }) => view);
 	return { hash, stage, omitted, bids, firstBlock, ...(cancels === null ? {} : { cancels }), events };

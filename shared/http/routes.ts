@@ -26,6 +26,8 @@ export interface RouteRequest {
 	readonly headers: IncomingHttpHeaders;
 	/** The client's IP address in its shortest form. */
 	readonly address: string;
+	/** See client.ts. */
+	readonly isProxy?: true | undefined;
 }
 
 export interface Route {

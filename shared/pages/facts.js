@@ -44,8 +44,7 @@ export function drawFacts({ record, life, journal, by, earlier }) {
 		nodes(id, address ? [isPublic ? explorerLink("address", address) : address] : [], `row-${id}`);
 	}
 	put("nonce", transaction.nonce, "row-nonce");
-	const bids = pending ? (life?.bids ?? 0) : record.backruns;
-	put("bids", shared || bids > 0 ? String(bids) : "", "row-bids");
+	put("bids", bidsText({ pending, shared, told: life?.bids, counted: record.backruns }), "row-bids");
 	put("shared", pending ? "" : shared ? "yes" : "no", "row-shared");
 	element("cancelling").hidden = !pending;
 	element("visibility").hidden = !pending;
@@ -53,6 +52,13 @@ export function drawFacts({ record, life, journal, by, earlier }) {
 	element("visible").replaceChildren(...visible(record, { life, journal, by }));
 	// A failing one is told whole.
 	element("hidden-fields").hidden = transaction.from !== "";
+}
+
+/** While it is pending they are told to the address that sent it alone: a searcher would raise only when others bid. */
+function bidsText({ pending, shared, told, counted }) {
+	if (pending && told === undefined) return shared ? "told when it is mined, or to who sent it" : "";
+	const bids = pending ? told : counted;
+	return shared || bids > 0 ? String(bids) : "";
 }
 
 function drawState(record, { life, journal, by, earlier }) {

@@ -228,15 +228,31 @@ test("a refund is shown as the nearest number of ETH", () => {
 	}
 });
 
+test("bids are told while it is pending to who submitted it alone, and to everybody when it is mined", () => {
+	const one = newRecord(privateTransaction({ submitterAddress: "192.0.2.1" }));
+	assert.ok(fold(one, { type: "received", at, block: 100 }));
+	assert.ok(fold(one, { type: "ready", at, block: 101 }));
+	assert.ok(fold(one, { type: "bid", at, bundle: "0xb" }));
+	const told = (reader: string | null) => (eventsReport(one, () => false, reader) as { bids?: number }).bids;
+	assert.deepEqual(["192.0.2.1", "192.0.2.2", "web 192.0.2.1", null].map(told), [
+		1,
+		undefined,
+		undefined,
+		undefined,
+	]);
+	assert.ok(fold(one, { type: "included", at, block: 101, blockHash: "0x1", index: 0, reverted: false }));
+	assert.equal(told(null), 1);
+});
+
 test("bids are counted while it is pending, and its life from its first block, which begins again", () => {
 	const told = (one: TransactionRecord) => {
-		const { bids, firstBlock } = eventsReport(one, () => false) as {
+		const { bids, firstBlock } = eventsReport(one, () => false, "192.0.2.1") as {
 			bids: number;
 			firstBlock: number | null;
 		};
 		return [bids, firstBlock];
 	};
-	const one = newRecord(privateTransaction());
+	const one = newRecord(privateTransaction({ submitterAddress: "192.0.2.1" }));
 	assert.ok(fold(one, { type: "received", at, block: 100 }));
 	assert.deepEqual(told(one), [0, null]);
 	assert.ok(fold(one, { type: "ready", at, block: 101 }));
