@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { hash, quantity } from "../../../shared/jsonrpc/method.ts";
-import { bundleOwner } from "../bundleRequests.ts";
+import { bundleOwner, type OwnerContext } from "../bundleRequests.ts";
 import { bundleRow, dayView } from "../bundleViews.ts";
 import { bundleStats, bundleStatsV2, userFigures, userStats, userStatsV2 } from "../flashbotsStats.ts";
 import { coreMethod } from "../methodDependencies.ts";
@@ -23,6 +23,17 @@ const DAYS = "expected {limit}";
 
 const wei = z.string().describe("wei as decimal text");
 const time = z.string().describe("ISO 8601");
+
+/** Whose bundles are told of. Throws RpcError to who has not signed and may share his address, a proxy's, with everybody. */
+function ownerHere(context: OwnerContext): string {
+	const { transport, client } = context;
+	const isSigned = transport === "http" && client.signer !== null;
+	if (isSigned || client.isProxy !== true) return bundleOwner(context);
+	throw new RpcError(
+		"invalidRequest",
+		"invalid request: expected a signed request over HTTP (X-Flashbots-Signature): you come through a proxy that this relay does not know, whose address others may have",
+	);
+}
 
 export const service_bundles = coreMethod({
 	name: "service_bundles",
@@ -56,7 +67,7 @@ export const service_bundles = coreMethod({
 	weight: 10,
 	handle([page], context, { bundles }) {
 		const { limit, before } = page ?? { limit: 100 };
-		const found = bundles.bundles(bundleOwner(context), limit, before ?? null);
+		const found = bundles.bundles(ownerHere(context), limit, before ?? null);
 		if (found === null) {
 			throw new RpcError(
 				"invalidParams",
@@ -97,7 +108,7 @@ export const service_searcherStats = coreMethod({
 	weight: 10,
 	handle([page], context, { bundles }) {
 		const { limit } = page ?? { limit: 31 };
-		return bundles.figuresOf(bundleOwner(context)).slice(0, limit).map(dayView);
+		return bundles.figuresOf(ownerHere(context)).slice(0, limit).map(dayView);
 	},
 });
 
@@ -134,7 +145,7 @@ export const flashbots_getBundleStatsV2 = coreMethod({
 	params: BUNDLE_PARAMS,
 	result: z.object({ ...bothBundleFields, receivedAt: time.optional() }),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
-		const record = bundles.bundle(bundleOwner(context), bundleHash);
+		const record = bundles.bundle(ownerHere(context), bundleHash);
 		return bundleStatsV2(record, Number(blockNumber), record && bundles.standing(record));
 	},
 });
@@ -150,7 +161,7 @@ export const flashbots_getBundleStats = coreMethod({
 		sentToMinersAt: time.nullable().optional(),
 	}),
 	handle: ([{ bundleHash, blockNumber }], context, { bundles }) => {
-		const record = bundles.bundle(bundleOwner(context), bundleHash);
+		const record = bundles.bundle(ownerHere(context), bundleHash);
 		return bundleStats(record, Number(blockNumber), record && bundles.standing(record));
 	},
 });
@@ -169,7 +180,7 @@ export const flashbots_getUserStatsV2 = coreMethod({
 		last1dGasSimulated: unknown,
 	}),
 	handle(_params, context, { bundles, clock }) {
-		const owner = bundleOwner(context);
+		const owner = ownerHere(context);
 		return userStatsV2(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
 	},
 });
@@ -188,7 +199,7 @@ export const flashbots_getUserStats = coreMethod({
 		last_1d_gas_simulated: unknown,
 	}),
 	handle(_params, context, { bundles, clock }) {
-		const owner = bundleOwner(context);
+		const owner = ownerHere(context);
 		return userStats(userFigures(bundles.figuresOf(owner), bundles.isProven(owner), clock.now()));
 	},
 });

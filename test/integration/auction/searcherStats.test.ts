@@ -195,6 +195,21 @@ test("bundles and figures are those of the client that made them: a signer's, an
 	socket.terminate();
 });
 
+test("through a proxy that is not known, whose address many may have, only who signs is told of bundles", async () => {
+	// What is not an address is not believed, as where TRUST_PROXY is too low.
+	const crowd = { from: "unknown" };
+	const key = `0x${"c7".repeat(32)}`;
+	const target = await fixture.target(fresh());
+	await bid(target, crowd, 3_000n);
+	const mine = await bid(target, { ...crowd, key }, 4_000n);
+	for (const told of [bundles, stats]) await assert.rejects(told(crowd), /expected a signed request/);
+	const listed = await bundles({ ...crowd, key });
+	assert.deepEqual(
+		listed.map(({ bundleHash }) => bundleHash),
+		[mine],
+	);
+});
+
 test("the figures of a day: bids, places, what landed and paid, what was lost and why; a restart keeps them", async () => {
 	const [me, other] = [somebody(), somebody()];
 	await auction(me, other);
