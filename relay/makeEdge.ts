@@ -67,6 +67,7 @@ export async function makeEdge(config: RelayConfig, dependencies: EdgeDependenci
 	const subscriptions = new SubscriptionHub({
 		...{ turns, log: log.child("subscriptions") },
 		onEmpty: (topic) => core.unfollow(topic),
+		isNews: (topic, text) => core.isNews(topic, text),
 	});
 	const metrics = relayMetrics(
 		registry,

@@ -15,6 +15,7 @@ import type { Traces } from "../../shared/tracing/traces.ts";
 import { FROM_CORE, PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import { type CoreLink, type CoreLinkDependencies, UNANSWERED } from "./coreLink.ts";
 import { FEED, FOLLOW, type FollowTopic, LEAVE_MS, NO_CORE, NO_NEWS, UNFOLLOW } from "./messages.ts";
+import { ToldTopics } from "./toldTopics.ts";
 
 /** A method of the core. */
 interface CoreMethod<Needs> {
@@ -37,7 +38,6 @@ export interface CoreDependencies {
 	/** The websockets of this process's clients. */
 	readonly subscriptions: {
 		hasSubscribers(topic: string): boolean;
-		tap(topic: string, listener: (text: string) => void): () => void;
 		subscribed(prefix: string): Iterable<{ readonly suffix: string }>;
 		publishAll(topic: string, results: Results): void;
 	};
@@ -55,8 +55,6 @@ const CORE_GONE = "the relay that decides is another one now, and keeps it";
 const HOLD_MS = 1_000;
 /** Hashes that are remembered, of transactions that were told or submitted. */
 const REMEMBERED = 100_000;
-/** News of a topic that are remembered, to tell nothing twice. */
-const REMEMBERED_NEWS = 32;
 
 /** Of {@link Core} what keeps it connected. */
 export type CoreConnection = Pick<Core<unknown>, "remote" | "ownTerm" | "linkEvents" | "connect"> & {
@@ -77,11 +75,8 @@ export class Core<Needs> {
 	readonly #told = recentlyUsed<number>(REMEMBERED);
 	/** The last news of the feed that came: its number and term. */
 	#last: { readonly term: number; readonly number: number } | null = null;
-	/** What was told last of each followed topic, as JSON. */
-	readonly #followed = new Map<string, Set<string>>();
+	readonly #followed = new ToldTopics();
 	#ownTerm: number | null = null;
-	/** End the listening to what this process tells of followed topics before it is the core. */
-	#ends: (() => void)[] = [];
 	/** Topics that clients wait to follow, and how many do. */
 	readonly #awaited = new Map<string, number>();
 	/** Ends each wait for a receipt at another process. */
@@ -135,7 +130,7 @@ export class Core<Needs> {
 			const begun = (current: unknown): void => {
 				this.#arrived(topic);
 				const list = current as readonly unknown[];
-				this.#followed.set(topic, new Set(list.map((one) => JSON.stringify(one))));
+				this.#followed.begin(topic, list);
 				try {
 					resolve(begin(list));
 				} catch (thrown) {
@@ -154,7 +149,7 @@ export class Core<Needs> {
 	unfollow(topic: string): void {
 		if (!this.#followed.has(topic) || this.#awaited.has(topic)) return;
 		if (this.#deps.subscriptions.hasSubscribers(topic)) return;
-		this.#followed.delete(topic);
+		this.#followed.end(topic);
 		this.#link?.ask(UNFOLLOW, [topic]);
 	}
 
@@ -168,12 +163,15 @@ export class Core<Needs> {
 		return this.#ownTerm;
 	}
 
-	/** This process will be the core of `term`: what it tells from now on is not told again when it is. */
+	/** Whether clients here have yet to be told a result, given as JSON, that this process publishes. */
+	isNews(topic: string, text: string): boolean {
+		return this.#followed.isNews(topic, text);
+	}
+
+	/** This process will be the core of `term`. */
 	prepare(term: number | null): void {
-		const { subscriptions } = this.#deps;
 		this.#ownTerm = term;
-		for (const topic of this.#followed.keys())
-			this.#ends.push(subscriptions.tap(topic, (text) => this.#remember(topic, text)));
+		this.#followed.coreChanged();
 	}
 
 	/** This process is the core from now on. Tells clients here what the one before has not. */
@@ -184,7 +182,7 @@ export class Core<Needs> {
 		this.#link = null;
 		this.#changed();
 		for (const { hash, text } of local.shared()) this.#tell(local.term ?? 0, NO_NEWS, hash, text);
-		for (const topic of this.#followed.keys()) {
+		for (const topic of this.#followed.topics()) {
 			// Where it can't be read, its subscribers are told of its next change.
 			await local
 				.follow(
@@ -197,8 +195,6 @@ export class Core<Needs> {
 					() => {},
 				);
 		}
-		for (const end of this.#ends.splice(0)) end();
-		this.#followed.clear();
 	}
 
 	/** This process is not the core any more. Resolves when the calls that it has taken are answered, within half a second. */
@@ -221,10 +217,10 @@ export class Core<Needs> {
 		const keep = async (topic: string): Promise<void> => {
 			const end = await follow(
 				topic,
-				(current) => this.#followed.set(topic, new Set(current.map((one) => JSON.stringify(one)))),
-				(text) => this.#remember(topic, text),
+				(current) => this.#followed.begin(topic, current),
+				() => {},
 			);
-			this.#ends.push(end);
+			end();
 		};
 		// What can't be read is told once more.
 		await Promise.allSettled(topics.map(keep));
@@ -266,13 +262,13 @@ export class Core<Needs> {
 		const { term } = link.holder;
 		this.#link?.close();
 		this.#link = link;
-		for (const end of this.#ends.splice(0)) end();
+		this.#followed.coreChanged();
 		const since = this.#last?.term === term ? this.#last.number : null;
 		const got = (number: unknown): void => {
 			this.#last = { term, number: Number(number) };
 		};
 		link.ask(FEED, [since], got);
-		for (const topic of this.#followed.keys()) {
+		for (const topic of this.#followed.topics()) {
 			link.ask(FOLLOW, [topic], (current) => this.#tellAgain(topic, current as readonly unknown[]));
 		}
 		this.#changed();
@@ -370,10 +366,9 @@ export class Core<Needs> {
 		this.#deps.subscriptions.publishAll(PENDING_TRANSACTIONS, oneResult(text));
 	}
 
-	#onNews(topic: string, text: string): void {
+	#onNews(topic: string, text: string, standsNow = false): void {
 		// They may have been under way when the last subscriber left.
-		if (!this.#followed.has(topic)) return;
-		this.#remember(topic, text);
+		if (!this.#followed.has(topic) || !this.#followed.isNews(topic, text, standsNow)) return;
 		this.#deps.subscriptions.publishAll(topic, oneResult(text));
 	}
 
@@ -386,21 +381,7 @@ export class Core<Needs> {
 
 	/** Tells of what stands now what was not told yet. */
 	#tellAgain(topic: string, current: readonly unknown[]): void {
-		if (!this.#followed.has(topic)) return;
-		for (const one of current) {
-			const text = JSON.stringify(one);
-			if (this.#followed.get(topic)?.has(text) === true) continue;
-			this.#remember(topic, text);
-			this.#deps.subscriptions.publishAll(topic, oneResult(text));
-		}
-	}
-
-	#remember(topic: string, text: string): void {
-		const told = this.#followed.get(topic) ?? new Set();
-		this.#followed.set(topic, told);
-		told.add(text);
-		const [first] = told;
-		if (told.size > REMEMBERED_NEWS && first !== undefined) told.delete(first);
+		for (const one of current) this.#onNews(topic, JSON.stringify(one), true);
 	}
 
 	async #followHere<T>(topic: string, begin: (current: readonly unknown[]) => T): Promise<T> {
@@ -409,7 +390,11 @@ export class Core<Needs> {
 		const made: T[] = [];
 		const end = await local.follow(
 			topic,
-			(current) => void made.push(begin(current)),
+			(current) => {
+				// Who comes now has not been told what the core before had.
+				this.#followed.end(topic);
+				made.push(begin(current));
+			},
 			() => {},
 		);
 		end();

@@ -29,21 +29,27 @@ export class SubscriptionHub implements Publisher {
 	readonly #log: Logger;
 	readonly #turns: EventLoopQueue;
 	readonly #onEmpty: (topic: string) => void;
+	readonly #isNews: (topic: string, text: string) => boolean;
 	/** Topics with subscribers. */
 	readonly #topics = new Map<string, Set<Subscription>>();
 	readonly #taps = new Map<string, Set<(text: string) => void>>();
 	readonly #connections = new Map<Subscriber, Map<string, Subscription>>();
 	#size = 0;
 
-	/** `onEmpty` is called when a topic has no subscribers any more. */
+	/**
+	 * `onEmpty` is called when a topic has no subscribers any more; `isNews`: whether subscribers are told a result, given as JSON
+	 * (all by default).
+	 */
 	constructor(dependencies: {
 		readonly log: Logger;
 		readonly turns: EventLoopQueue;
 		readonly onEmpty?: ((topic: string) => void) | undefined;
+		readonly isNews?: ((topic: string, text: string) => boolean) | undefined;
 	}) {
 		this.#log = dependencies.log;
 		this.#turns = dependencies.turns;
 		this.#onEmpty = dependencies.onEmpty ?? (() => {});
+		this.#isNews = dependencies.isNews ?? (() => true);
 	}
 
 	/** The number of subscriptions. */
@@ -126,7 +132,7 @@ export class SubscriptionHub implements Publisher {
 		const text = this.#textOf(make);
 		if (text === null) return;
 		for (const tap of taps ?? []) tap(text);
-		this.publishAll(topic, oneResult(text));
+		if (this.#isNews(topic, text)) this.publishAll(topic, oneResult(text));
 	}
 
 	/** Publishes results that are made already. */

@@ -18,7 +18,6 @@ function coreOf() {
 	const core = new Core<null>({
 		subscriptions: {
 			hasSubscribers: () => true,
-			tap: () => () => {},
 			subscribed: () => [],
 			publishAll: (_topic: string, results: Results) => void told.push(String(results.count)),
 		},

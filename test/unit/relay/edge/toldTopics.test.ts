@@ -1,0 +1,60 @@
+// Which results are news to clients whose core has changed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ToldTopics } from "../../../../relay/edge/toldTopics.ts";
+
+const TOPIC = "transaction 0x01";
+const status = (stage: string, more: object = {}) => ({ stage, ...more });
+
+/** What the core before had told, what the next one says, and what of that is news. */
+const ROWS: readonly (readonly [
+	told: readonly object[],
+	said: readonly object[],
+	news: readonly object[],
+])[] = [
+	[[status("PENDING")], [status("PENDING"), status("BROADCAST")], [status("BROADCAST")]],
+	[[status("BROADCAST")], [status("PENDING"), status("SHARED"), status("BROADCAST")], []],
+	[[status("SHARED")], [status("PENDING"), status("SHARED"), status("BROADCAST")], [status("BROADCAST")]],
+	[[status("BROADCAST")], [status("PENDING"), status("INCLUDED")], [status("INCLUDED")]],
+	[[status("BROADCAST")], [status("SIMULATION_FAILED")], [status("SIMULATION_FAILED")]],
+	[[status("PENDING", { fastMode: true })], [status("PENDING")], [status("PENDING")]],
+	// Its block has left the chain.
+	[[status("INCLUDED")], [status("PENDING"), status("BROADCAST")], [status("PENDING"), status("BROADCAST")]],
+	[
+		[status("BROADCAST"), status("INCLUDED")],
+		[status("INCLUDED"), status("BROADCAST"), status("INCLUDED")],
+		[status("BROADCAST"), status("INCLUDED")],
+	],
+	// Of a bundle, block by block.
+	[
+		[status("BEST", { block: 1 }), status("ACCEPTED", { block: 2 })],
+		[status("ACCEPTED", { block: 1 }), status("BEST", { block: 1 }), status("BEST", { block: 2 })],
+		[status("BEST", { block: 2 })],
+	],
+	[[], [status("PENDING")], [status("PENDING")]],
+];
+
+for (const [told, said, news] of ROWS) {
+	const list = (results: readonly object[]) => results.map((one) => JSON.stringify(one)).join(", ");
+	test(`told ${list(told)}; the next core says ${list(said)}`, () => {
+		const topics = new ToldTopics();
+		topics.begin(TOPIC, told.slice(0, 1));
+		for (const one of told.slice(1)) assert.equal(topics.isNews(TOPIC, JSON.stringify(one)), true);
+		topics.coreChanged();
+		assert.deepEqual(
+			said.filter((one) => topics.isNews(TOPIC, JSON.stringify(one))),
+			news,
+		);
+	});
+}
+
+test("what stands now is no news if it was told last; a change is, also to the same", () => {
+	const topics = new ToldTopics();
+	topics.begin(TOPIC, [status("BROADCAST")]);
+	const text = JSON.stringify(status("BROADCAST"));
+	assert.equal(topics.isNews(TOPIC, text, true), false);
+	assert.equal(topics.isNews(TOPIC, text), true);
+	topics.end(TOPIC);
+	assert.equal(topics.isNews(TOPIC, text, true), true, "nobody has followed it");
+});
