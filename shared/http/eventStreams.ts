@@ -27,7 +27,7 @@ interface EventFeed {
 
 /** Maximum streams of one client; further ones get 429. */
 const MAX_PER_CLIENT = 16;
-/** Further streams get 503. */
+/** Where there are so many the client with the most loses its oldest to one that has fewer; if none has, further ones get 503. */
 const MAX_STREAMS = 2_000;
 /** Comments keep the stream alive: Heroku ends an answer that is idle for 55 s. */
 const COMMENT_MS = 15_000;
@@ -54,6 +54,8 @@ export interface EventStreamsOptions {
 
 interface OpenStream {
 	readonly stream: AnswerStream;
+	/** See clientOf. */
+	readonly network: string;
 	/** Monotonic time in ms. */
 	readonly until: number;
 	readonly isOver: () => boolean;
@@ -64,6 +66,7 @@ export class EventStreams {
 	readonly #lifeMs: number;
 	readonly #retryMs: number;
 	readonly #clock: Clock;
+	/** The oldest first. */
 	readonly #open = new Set<OpenStream>();
 	readonly #shares = new Shares({ total: MAX_STREAMS, perClient: MAX_PER_CLIENT });
 	#timer: Timer | undefined;
@@ -90,15 +93,19 @@ export class EventStreams {
 		const open = (stream: AnswerStream): void => {
 			stream.write(opening(this.#retryMs));
 			// Others may have been opened since the check above. The client reconnects, and may then get the error.
-			if (this.#refusal(network) === null) this.#begin(stream, network, feed);
-			else stream.end();
+			if (this.#refusal(network) !== null) {
+				stream.end();
+				return;
+			}
+			if (this.#shares.exceeded(network, 1) !== null) this.#oldestOfLargest(network)?.stream.end();
+			this.#begin(stream, network, feed);
 		};
 		return { ...ANSWER, body: null, open };
 	}
 
 	#refusal(network: string): HttpAnswer | null {
 		const over = this.#shares.exceeded(network, 1);
-		if (over === null) return null;
+		if (over === null || (over === "total" && this.#oldestOfLargest(network) !== null)) return null;
 		const headers = { "retry-after": retryAfter(this.#retryMs) };
 		return over === "total"
 			? jsonAnswer(503, { error: "limit exceeded: too many event streams" }, headers)
@@ -109,19 +116,27 @@ export class EventStreams {
 				);
 	}
 
+	/** The stream that gives way to one more of `network`: of the client with the most, if that has more than `network` then; or null. */
+	#oldestOfLargest(network: string): OpenStream | null {
+		const largest = this.#shares.largest();
+		if (largest === null || this.#shares.of(largest) <= this.#shares.of(network) + 1) return null;
+		for (const one of this.#open) if (one.network === largest) return one;
+		return null;
+	}
+
 	#begin(stream: AnswerStream, network: string, { begin, isOver }: EventFeed): void {
-		const one: OpenStream = { stream, isOver, until: this.#clock.monotonic() + this.#lifeMs };
+		const one: OpenStream = { stream, network, isOver, until: this.#clock.monotonic() + this.#lifeMs };
 		this.#open.add(one);
 		this.#shares.takeAnyway(network, 1);
 		this.#timer ??= this.#clock.after(COMMENT_MS, () => this.#tick());
-		stream.onClose(() => this.#forget(one, network));
+		stream.onClose(() => this.#forget(one));
 		// If the stream has closed meanwhile, the feed is stopped at once.
 		stream.onClose(begin((text) => stream.write(text)));
 	}
 
-	#forget(one: OpenStream, network: string): void {
+	#forget(one: OpenStream): void {
 		this.#open.delete(one);
-		this.#shares.release(network, 1);
+		this.#shares.release(one.network, 1);
 		if (this.#open.size > 0) return;
 		this.#timer?.cancel();
 		this.#timer = undefined;

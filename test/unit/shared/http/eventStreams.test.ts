@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { Ending } from "../../../../shared/http/callContext.ts";
 import { type EventMessage, EventStreams, eventsText } from "../../../../shared/http/eventStreams.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { EventStreamReader, requestText } from "../../../support/clients.ts";
@@ -107,22 +108,49 @@ test("a stream ends after half an hour", async () => {
 	await stop();
 });
 
-test("at most 16 streams per client and 2,000 in all; a closed one makes room", () => {
+/** Streams without a server. `ended`: the number of each that has ended, in the order in which they were opened. */
+function withoutServer() {
 	const streams = new EventStreams({ clock: new ManualClock() });
 	const ends: (() => void)[] = [];
+	const ended: number[] = [];
 	/** Opens one, as a server would; returns status, Retry-After and body. */
 	const open = (address: string) => {
 		const answer = streams.answer(address, { begin: () => () => {}, isOver: () => false });
-		answer.open?.({ write() {}, end() {}, onClose: (listener) => ends.push(listener) });
+		const ending = new Ending();
+		const number = ends.push(() => ending.end()) - 1;
+		ending.onEnd(() => void ended.push(number));
+		answer.open?.({ write() {}, end: () => ending.end(), onClose: (listener) => ending.onEnd(listener) });
 		return `${answer.status} ${answer.headers?.["retry-after"] ?? ""} ${answer.body ?? ""}`;
 	};
+	return { streams, ends, ended, open };
+}
+
+test("at most 16 streams per client and 2,000 in all; a closed one makes room", () => {
+	const { ends, open } = withoutServer();
 	for (let i = 1; i <= 16; i++) assert.equal(open(`2001:db8::${i}`), "200  ");
 	const refused = '{"error":"limit exceeded: 16 event streams for each client"}';
 	assert.equal(open("2001:db8::ffff"), `429 3 ${refused}`);
 	ends[0]?.();
 	assert.equal(open("2001:db8::1"), "200  ");
-	for (let i = 16; i < 2_000; i++) assert.equal(open(`192.${i >> 8}.${i & 255}.1`), "200  ");
+	for (const end of ends) end();
+	for (let i = 0; i < 2_000; i++) assert.equal(open(`192.${i >> 8}.${i & 255}.1`), "200  ");
 	assert.equal(open("198.51.100.1"), '503 3 {"error":"limit exceeded: too many event streams"}');
+});
+
+test("few networks do not keep others out: the one with the most streams loses its oldest to a newcomer", () => {
+	const { streams, ended, open } = withoutServer();
+	for (let i = 0; i < 2_000; i++) assert.equal(open(`192.0.${i % 125}.1`), "200  ");
+	for (let i = 0; i < 124; i++) assert.equal(open(`198.51.${i}.1`), "200  ");
+	// Each has lost one, and none a second before the others have lost their first.
+	assert.deepEqual(
+		ended,
+		Array.from({ length: 124 }, (_, i) => i),
+	);
+	assert.equal(streams.size, 2_000);
+	// Those that come again take nothing from who has fewer.
+	assert.equal(open("192.0.0.1"), '503 3 {"error":"limit exceeded: too many event streams"}');
+	assert.equal(open("198.51.0.1"), "200  ");
+	assert.equal(ended.length, 125);
 });
 
 test("a reader that stops reading is disconnected, and others are not", async () => {
