@@ -8,6 +8,7 @@ import { type Logger, safeError } from "../../shared/log.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleRecord } from "../domain/bundleStatus.ts";
 import { count, type DayFigures, dayOf, noFigures } from "../domain/searcherFigures.ts";
+import { SEARCHER_DAY } from "../domain/storeKeys.ts";
 
 export interface FiguresOptions {
 	/** Most days of owners, in all and of one client, whatever its keys; where there are too many, the client with the most loses its first. */
@@ -34,8 +35,6 @@ interface Row {
 /** A row as JSON; wei as decimal text. */
 type StoredRow = Omit<DayFigures, "day" | "paid"> & { readonly client: string; readonly paid: string };
 
-/** Key prefix: one entry for each day and owner, by day. */
-const PREFIX = "d/";
 const DIGITS = 7;
 
 /** Keeps them. */
@@ -45,6 +44,8 @@ export class SearcherFigures {
 	readonly #byOwner = new Map<string, Map<number, Row>>();
 	/** In the order in which they were made. */
 	readonly #byClient = new Map<string, Set<Row>>();
+	/** In which row a bundle in a block counts: one that is forgotten meanwhile is made anew, without it. */
+	readonly #countedIn = new WeakMap<BundleBlockStatus, Row>();
 	/** Keys of what differs from the disk. */
 	readonly #unwritten = new Set<string>();
 
@@ -55,8 +56,11 @@ export class SearcherFigures {
 
 	/** Loads what is stored. Throws StoreFormatError on a damaged entry. */
 	async load(): Promise<void> {
-		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PREFIX))) {
-			const [day, owner] = [Number(key.slice(PREFIX.length, PREFIX.length + DIGITS)), ownerIn(key)];
+		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(SEARCHER_DAY))) {
+			const [day, owner] = [
+				Number(key.slice(SEARCHER_DAY.length, SEARCHER_DAY.length + DIGITS)),
+				ownerIn(key),
+			];
 			try {
 				const { client, paid, ...rest } = JSON.parse(bytes.toString("utf8")) as StoredRow;
 				this.#add({ owner, client, figures: { ...noFigures(day), ...rest, paid: BigInt(paid) } });
@@ -76,10 +80,10 @@ export class SearcherFigures {
 	count(record: BundleRecord, status: BundleBlockStatus, by: 1 | -1): void {
 		const { owner, client } = record;
 		const day = dayOf(status.since);
-		const known = this.#byOwner.get(owner)?.get(day);
-		// Forgotten meanwhile: what it has become counts anew.
+		const known = by < 0 ? this.#countedIn.get(status) : this.#byOwner.get(owner)?.get(day);
 		if (known === undefined && by < 0) return;
 		const row = known ?? this.#make(owner, client, day);
+		this.#countedIn.set(status, row);
 		count(row.figures, record, status, by);
 		this.#unwritten.add(keyOf(row));
 	}
@@ -133,7 +137,7 @@ export class SearcherFigures {
 	#stored(key: string): Buffer | null {
 		const row = this.#byOwner
 			.get(ownerIn(key))
-			?.get(Number(key.slice(PREFIX.length, PREFIX.length + DIGITS)));
+			?.get(Number(key.slice(SEARCHER_DAY.length, SEARCHER_DAY.length + DIGITS)));
 		if (row === undefined) return null;
 		const { day: _, paid, ...rest } = row.figures;
 		const stored: StoredRow = { client: row.client, ...rest, paid: `${paid}` };
@@ -142,9 +146,9 @@ export class SearcherFigures {
 }
 
 function keyOf({ owner, figures }: Row): string {
-	return `${PREFIX}${String(figures.day).padStart(DIGITS, "0")}/${owner}`;
+	return `${SEARCHER_DAY}${String(figures.day).padStart(DIGITS, "0")}/${owner}`;
 }
 
 function ownerIn(key: string): string {
-	return key.slice(PREFIX.length + DIGITS + 1);
+	return key.slice(SEARCHER_DAY.length + DIGITS + 1);
 }

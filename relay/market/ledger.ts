@@ -21,6 +21,7 @@ import {
 import { PlacesHad } from "../auction/placesHad.ts";
 import type { Bar, Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
+import { PAYMENTS } from "../domain/storeKeys.ts";
 import type { MarketDependencies } from "./dependencies.ts";
 
 /** The payments in one block. */
@@ -30,8 +31,7 @@ interface BlockPayments {
 	readonly payments: readonly Payment[];
 }
 
-/** Key prefix: one JSON entry per block, in block order. */
-const PREFIX = "c/";
+/** Of a block's number in keys: one JSON entry per block, in block order. */
 const DIGITS = 12;
 /** Blocks deeper than this are not checked for reorganisations. */
 const REORG_BLOCKS = 128;
@@ -73,7 +73,7 @@ export class PaymentLedger {
 
 	/** Loads the stored payments; call before the first block. Throws StoreFormatError on a damaged entry. */
 	async load(): Promise<void> {
-		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PREFIX))) {
+		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PAYMENTS))) {
 			const [, number, hash = ""] = key.split("/");
 			try {
 				const stored = JSON.parse(bytes.toString("utf8")) as readonly Payment[];
@@ -298,7 +298,7 @@ function byPartyIn({ number, payments }: BlockPayments): ReadonlyMap<string, rea
 /** Overwrites the stored payments of these blocks; a block without any is deleted. */
 async function put(kv: KeyValueStore, blocks: readonly BlockPayments[]): Promise<void> {
 	const changes = blocks.map(({ number, hash, payments }): Change => {
-		const key = `${PREFIX}${number.toString().padStart(DIGITS, "0")}/${hash}`;
+		const key = `${PAYMENTS}${number.toString().padStart(DIGITS, "0")}/${hash}`;
 		return { key, value: payments.length === 0 ? null : Buffer.from(JSON.stringify(payments)) };
 	});
 	if (changes.length > 0) await kv.write(changes);

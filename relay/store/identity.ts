@@ -3,9 +3,7 @@
 import { createKey } from "../../shared/ethereum/signatures.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
-
-const CHAIN = "m/chain";
-const SIGNING_KEY = "m/signing-key";
+import { CHAIN, SIGNING_KEY } from "../domain/storeKeys.ts";
 
 /** The store was made for another chain. */
 export class OtherChainError extends Error {

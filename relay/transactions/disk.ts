@@ -1,5 +1,5 @@
 // Stores transactions in the key-value store: a submission is on disk before it is answered, and everything is loaded again at
-// the next start. Defines the keys; contains no rules about transactions.
+// the next start. Contains no rules about transactions.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -7,6 +7,17 @@ import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/po
 import { type Logger, safeError } from "../../shared/log.ts";
 import { mayCancelSoftly, pastOwners } from "../../shared/ownership.ts";
 import { compacted, endedUnsent, fold, newRecord, type TransactionRecord } from "../domain/record.ts";
+import {
+	ARCHIVED,
+	ARCHIVED_BY_TIME,
+	EXPIRED,
+	OLD_RECORD,
+	OLD_SUBMISSION,
+	PROBE,
+	RECORD,
+	SOFT,
+	SUBMISSION,
+} from "../domain/storeKeys.ts";
 import { ownedTransaction, type PrivateTransaction } from "../domain/transaction.ts";
 import type { RecordEntry } from "./records.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction, envelopeOf } from "./storedFormat.ts";
@@ -14,19 +25,12 @@ import { decodeRecord, decodeStored, encodeRecord, encodeTransaction, envelopeOf
 // Keys. A live transaction has a submission, written once, and a record from its first change on, both by the time at which it
 // came: what is written together then lies together on disk. A final one is archived: it has only a record, by its hash, plus an
 // entry in the index by time, through which it is deleted after a week. A transaction that ended before it was sent is archived at
-// once, as a compact record. By sender and nonce one finds the last transaction with soft cancellations, and an archived one that
-// expired.
-const SUBMISSION = "t/";
-const RECORD = "r/";
-/** Where earlier versions had them, by hash. */
-const [OLD_SUBMISSION, OLD_RECORD] = ["p/0x", "s/0x"];
-/** Those versions stop at it: they would start as if nothing were pending, and take cancelled ones again. */
-const LATER = { key: "p/of a later version", value: Buffer.alloc(0) };
-const ARCHIVED = "e/";
-const BY_TIME = "x/";
-const SOFT = "n/";
-const EXPIRED = "g/";
-const PROBE = "m/probe";
+// once, as a compact record.
+
+/** Versions that had transactions elsewhere stop at it: they would start as if nothing were pending, and take cancelled ones again. */
+const LATER = { key: `${OLD_SUBMISSION}of a later version`, value: Buffer.alloc(0) };
+/** How a hash begins, before which LATER stands. */
+const HASH = "0x";
 
 /** How long archived records are kept: for seven days the same bytes can't revive what their user ended. */
 export const KEEP_ARCHIVED_MS = 7 * 24 * 3600 * 1000;
@@ -181,7 +185,8 @@ export class TransactionDisk {
 		if ((await this.#get(LATER.key)) === null) this.writeLater([LATER]);
 		for (;;) {
 			const rows: (readonly [string, Buffer])[] = [];
-			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION), MOVE_BATCH)) rows.push(row);
+			for await (const row of this.#kv.range(...prefixRange(OLD_SUBMISSION + HASH), MOVE_BATCH))
+				rows.push(row);
 			if (rows.length === 0) return;
 			const changes = await Promise.all(
 				rows.map(async ([key, bytes]): Promise<Change[]> => {
@@ -191,7 +196,7 @@ export class TransactionDisk {
 						{ key, value: null },
 						{ key: liveKey(SUBMISSION, at), value: bytes },
 					];
-					const old = OLD_RECORD + hash.slice(2);
+					const old = OLD_RECORD + hash;
 					const record = await this.#get(old);
 					if (record === null) return moved;
 					return [...moved, { key: old, value: null }, { key: liveKey(RECORD, at), value: record }];
@@ -213,8 +218,8 @@ export class TransactionDisk {
 		while (left > 0) {
 			const keys: string[] = [];
 			const range = this.#kv.range(
-				BY_TIME,
-				timeKey(BY_TIME, now - KEEP_ARCHIVED_MS, ""),
+				ARCHIVED_BY_TIME,
+				timeKey(ARCHIVED_BY_TIME, now - KEEP_ARCHIVED_MS, ""),
 				Math.min(left, PURGE_BATCH),
 			);
 			for await (const [key] of range) keys.push(key);
@@ -254,7 +259,8 @@ export class TransactionDisk {
 		}
 		if (this.#failed) this.#log.info("the store is written again");
 		this.#failed = false;
-		for (const { key, value } of changes) if (value !== null && key.startsWith(BY_TIME)) this.#archived += 1;
+		for (const { key, value } of changes)
+			if (value !== null && key.startsWith(ARCHIVED_BY_TIME)) this.#archived += 1;
 	}
 
 	async #get(key: string): Promise<Buffer | null> {
@@ -305,7 +311,7 @@ function keepChanges(record: TransactionRecord, now: number): Change[] {
 	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
 		{ key: ARCHIVED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
-		{ key: timeKey(BY_TIME, now, record.hash), value: Buffer.alloc(0) },
+		{ key: timeKey(ARCHIVED_BY_TIME, now, record.hash), value: Buffer.alloc(0) },
 		...(record.stage === "EXPIRED"
 			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]
 			: []),

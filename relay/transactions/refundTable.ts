@@ -6,6 +6,7 @@ import type { Change, KeyValueStore } from "../../shared/kv/port.ts";
 import { StoreFormatError } from "../../shared/kv/port.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { type Counted, countedOf, partiesOf, type RefundRow, refundRowOf } from "../domain/refundRow.ts";
+import { REFUND, REFUND_HOUR, REFUNDS_SINCE } from "../domain/storeKeys.ts";
 import type { TransactionRecords } from "./records.ts";
 
 /** A part of an address's refunds. */
@@ -35,10 +36,6 @@ interface RefundTableDependencies {
 	readonly records: Pick<TransactionRecords, "mined">;
 }
 
-// Keys: the rows of an address from the last block down, each as JSON; the sums of an hour; and since when both are kept.
-const ROW = "f/";
-const HOUR = "h/";
-const SINCE = "m/refunds-since";
 /** Above every block's number. */
 const LAST_BLOCK = 999_999_999_999;
 const DIGITS = 12;
@@ -67,13 +64,13 @@ export class RefundTable {
 	 */
 	async load(now: number): Promise<readonly Change[]> {
 		const { kv } = this.#deps;
-		for await (const [key, bytes] of kv.range(HOUR, `${HOUR}\u{7f}`)) {
+		for await (const [key, bytes] of kv.range(REFUND_HOUR, `${REFUND_HOUR}\u{7f}`)) {
 			const { transactions, refunded } = parsed<{ transactions: number; refunded: string }>(key, bytes);
-			this.#hours.set(Number(key.slice(HOUR.length)), { transactions, refunded: BigInt(refunded) });
+			this.#hours.set(Number(key.slice(REFUND_HOUR.length)), { transactions, refunded: BigInt(refunded) });
 		}
-		const since = await kv.get(SINCE);
+		const since = await kv.get(REFUNDS_SINCE);
 		this.#since = since === null ? now : Number(since.toString("utf8"));
-		return since === null ? [{ key: SINCE, value: Buffer.from(String(now)) }] : [];
+		return since === null ? [{ key: REFUNDS_SINCE, value: Buffer.from(String(now)) }] : [];
 	}
 
 	/** When it began to keep refunds, in ms since the epoch. */
@@ -97,7 +94,7 @@ export class RefundTable {
 		const changes = [
 			...fresh.flatMap((record) => rowChanges(refundRowOf(record))),
 			...[...hours].map(([hour, { transactions, refunded }]) => ({
-				key: `${HOUR}${String(hour).padStart(DIGITS, "0")}`,
+				key: `${REFUND_HOUR}${String(hour).padStart(DIGITS, "0")}`,
 				value: Buffer.from(JSON.stringify({ transactions, refunded: String(refunded) })),
 			})),
 		];
@@ -171,7 +168,7 @@ function plus(sums: Sums = NOTHING, { transactions, refunded }: Sums | Counted):
 
 /** So that the last block comes first. */
 function rowKey(address: string, block: number): string {
-	return `${ROW}${address}/${String(LAST_BLOCK - block).padStart(DIGITS, "0")}`;
+	return `${REFUND}${address}/${String(LAST_BLOCK - block).padStart(DIGITS, "0")}`;
 }
 
 function rowChanges(row: RefundRow | null): readonly Change[] {

@@ -101,12 +101,16 @@ test("where there are too many in all, the client with the most loses its first"
 
 test("a bundle whose day is forgotten counts anew when it changes", () => {
 	const { figures, bid, days } = startFigures({ maxDays: 100, maxPerClient: 1 });
-	bid("me", 1);
+	const [mine, first] = [recordOf("me", "me"), statusOn(1)];
+	figures.count(mine, first, 1);
 	bid("me", 2);
 	assert.deepEqual(days("me"), [[2, 1]]);
-	figures.count(recordOf("me", "me"), statusOn(1), -1);
-	figures.count(recordOf("me", "me"), statusOn(1), 1);
+	// The day is made anew by another one.
+	bid("me", 1);
+	figures.count(mine, first, -1);
 	assert.deepEqual(days("me"), [[1, 1]]);
+	figures.count(mine, first, 1);
+	assert.deepEqual(days("me"), [[1, 2]]);
 });
 
 test("what could not be written is written with the next block; what has not changed is not", async () => {

@@ -1,0 +1,23 @@
+// How the keys of the relay's store begin. Each kind of entry has its own: who reads a range of them must meet no others. What
+// follows is made where they are written.
+
+/** A live transaction as it was submitted, and its record from the first change on; both by the time at which it came. */
+export const [SUBMISSION, RECORD] = ["t/", "r/"];
+/** Where earlier versions had them, by hash. */
+export const [OLD_SUBMISSION, OLD_RECORD] = ["p/", "s/"];
+/** The record of one that is over, by its hash, and the index of these by time. */
+export const [ARCHIVED, ARCHIVED_BY_TIME] = ["e/", "x/"];
+/** By sender and nonce: the last transaction with soft cancellations, and an archived one that expired. */
+export const [SOFT, EXPIRED] = ["n/", "g/"];
+/** A refund, by address and from the last block down, and the sums of an hour. */
+export const [REFUND, REFUND_HOUR] = ["f/", "h/"];
+/** The figures of a searcher's bundles, by day and owner. */
+export const SEARCHER_DAY = "d/";
+/** What bidders paid in a block. */
+export const PAYMENTS = "c/";
+
+// Single entries.
+export const PROBE = "m/probe";
+export const REFUNDS_SINCE = "m/refunds-since";
+export const CHAIN = "m/chain";
+export const SIGNING_KEY = "m/signing-key";
