@@ -258,6 +258,7 @@ export async function makeCore(
 		...{ followers, records: transactions, clock },
 		node: new NodeReads(edge.reads),
 	});
+	const check = coreChecks({ kv, transactions, deliveries });
 	const needs: CoreNeeds = {
 		pipeline,
 		pending: transactions.pool,
@@ -272,8 +273,11 @@ export async function makeCore(
 			behind: new ReadsBehind({ node: edge.reads, tip, feeRecipientOf, clock }),
 		}),
 		facts: () => ({ bidding: market.isOpen, simulation: abilities.report }),
-		check: coreChecks({ kv, transactions, deliveries }),
-		state: coreState({ kv, transactions, deliveries, fanout, market, abilities, edges, lastWrite, clock }),
+		check,
+		state: coreState({
+			...{ kv, transactions, deliveries, fanout, market, abilities, edges, check, lastWrite },
+			clock,
+		}),
 		builderNames: config.BUILDERS.map((row) => row.name),
 		refundPercent: config.REFUND_PERCENT,
 		charge,

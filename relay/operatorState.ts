@@ -33,10 +33,15 @@ export function coreState({
 	market,
 	abilities,
 	edges,
+	check,
 	lastWrite,
 	clock,
-}: CoreStateParts & { readonly lastWrite: LastWrite; readonly clock: Clock }): CoreNeeds["state"] {
-	const { pool, records, keeper } = transactions;
+}: CoreStateParts & {
+	readonly check: CoreNeeds["check"];
+	readonly lastWrite: LastWrite;
+	readonly clock: Clock;
+}): CoreNeeds["state"] {
+	const { pool, records } = transactions;
 	return async () => {
 		const stages: Record<string, number> = {};
 		// All that a full pool has takes some ms.
@@ -44,6 +49,7 @@ export function coreState({
 			stages[stage] = (stages[stage] ?? 0) + 1;
 		});
 		const oldest = pool.oldestReceivedAt();
+		const ofStore = await inTime(clock, "store", STORE_MS, async () => check("store"));
 		return {
 			pool: {
 				stages,
@@ -54,8 +60,7 @@ export function coreState({
 			simulation: abilities.report,
 			store: {
 				kind: kv.term === null ? "LMDB" : "PostgreSQL",
-				isHeld: kv.isHeld,
-				isWritable: (await inTime(clock, "store", STORE_MS, () => keeper.isWritable())) ?? false,
+				trouble: ofStore?.ok === true ? null : (ofStore?.reason ?? "it does not answer"),
 				bytes: await inTime(clock, "store", STORE_MS, () => kv.bytes()),
 				writeMs: lastWrite.ms,
 			},

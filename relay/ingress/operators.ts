@@ -50,9 +50,8 @@ export interface CoreState {
 	readonly simulation: unknown;
 	readonly store: {
 		readonly kind: "LMDB" | "PostgreSQL";
-		/** Whether it is surely this relay's, and the last write succeeded. */
-		readonly isHeld: boolean;
-		readonly isWritable: boolean;
+		/** Why nothing can be written; null while it can, and the store is surely this relay's. */
+		readonly trouble: string | null;
 		/** On disk, of the file or the table; null: it does not say. */
 		readonly bytes: number | null;
 		/** How long the last write took, in ms; null before the first. */

@@ -60,10 +60,7 @@ function showCore({ pool, builders, simulation, store, bids, isBidding, edges })
 	showBuilders(builders);
 	judge("simulation", simulation.method !== null, simulation.method ?? "nothing: bids are refused");
 	say("kind", store.kind);
-	const trouble = store.isHeld
-		? "no: the last write failed"
-		: "no: it does not answer, or is another relay's";
-	judge("writable", store.isHeld && store.isWritable, store.isHeld && store.isWritable ? "yes" : trouble);
+	judge("writable", store.trouble === null, store.trouble === null ? "yes" : `no: ${store.trouble}`);
 	say("write", store.writeMs === null ? "none yet" : `took ${milliseconds(store.writeMs)}`);
 	say("size", store.bytes === null ? "it does not say" : bytes(store.bytes));
 	judge(

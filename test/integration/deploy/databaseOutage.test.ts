@@ -3,9 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { RelayState } from "../../../relay/ingress/operators.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
+import { ADMIN_TOKEN, type WireAnswer } from "../../support/relayClient.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -62,6 +63,11 @@ for (const [how, begin] of [
 		const { checks } = (await readiness.json()) as { checks: { store: { ok: boolean; reason?: string } } };
 		assert.deepEqual([readiness.status, checks.store.ok], [503, false]);
 		assert.match(checks.store.reason ?? "", /^the database of DATABASE_URL does not answer \(.+\)$/);
+		const state = await fetch(`${client.url}/admin/state`, {
+			headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+		});
+		const { core } = (await state.json()) as RelayState;
+		assert.match(core?.store.trouble ?? "", /does not answer/, "so does the operator's page");
 
 		await boost.reaches("the relay is out for boost", ({ relay }) => relay.state !== "closed");
 		const reply = await boost.call("eth_sendRawTransaction", [refused.raw]);

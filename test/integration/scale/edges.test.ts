@@ -176,7 +176,7 @@ test("the operator's page of each shows its own role and connections, and the co
 	assert.equal(first.core?.edges, 1);
 	assert.equal(first.core?.store.kind, "PostgreSQL");
 	assert.equal(first.core?.builders[0]?.last?.answer, "accepted");
-	assert.deepEqual(second.core?.store.isWritable, true);
+	assert.deepEqual(second.core?.store.trouble, null);
 	assert.deepEqual(
 		second.core?.builders.map(({ name }) => name),
 		["dev"],
