@@ -15,6 +15,11 @@ export interface Clock {
 	after(ms: number, fn: () => void): Timer;
 }
 
+/** A time in ms since the epoch as ISO 8601, UTC, with milliseconds. */
+export function isoTime(ms: number): string {
+	return new Date(ms).toISOString();
+}
+
 export const systemClock: Clock = {
 	now: () => Date.now(),
 	monotonic: () => performance.now(),

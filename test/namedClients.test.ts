@@ -51,7 +51,7 @@ const SENTENCES: Readonly<Record<string, readonly (readonly [words: string, test
 		["With ethers:", START],
 		["With viem:", START],
 		["MetaMask included.", METAMASK],
-		["replacing, following, MetaMask", METAMASK],
+		["following, refunds, MetaMask", METAMASK],
 		["coming from Flashbots, MEV-Share or MEV Blocker", [...MEV_SHARE, ...MEV_BLOCKER]],
 	],
 	"CONTRIBUTING.md": [["MetaMask's own code", METAMASK]],

@@ -2,7 +2,7 @@
 // close it. Attempts in flight when it opens are aborted, so that they fail over at once.
 
 import CircuitBreaker from "opossum";
-import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, isoTime, type Timer, withDeadline } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { AbortSwitch } from "../../shared/outgoing/abort.ts";
 import type { Abort } from "../../shared/outgoing/httpClient.ts";
@@ -179,8 +179,8 @@ export class UpstreamBreaker implements Breaker {
 			state: this.#state,
 			reason: this.#reason,
 			hint: this.#hint,
-			since: new Date(this.#since).toISOString(),
-			nextProbeAt: nextMs === null ? null : new Date(this.#clock.now() + nextMs).toISOString(),
+			since: isoTime(this.#since),
+			nextProbeAt: nextMs === null ? null : isoTime(this.#clock.now() + nextMs),
 			inFlight: all.count,
 			oldestInFlightMs: Math.round(oldestMs),
 		};

@@ -1,6 +1,7 @@
 // Answers `GET /tx/{hash}/journal`: what boost itself knows of a transaction that it took, wherever that is now. The page of a
 // transaction tells its life by it while the relay can't.
 
+import { isoTime } from "../../shared/clock.ts";
 import { isLive, type Presence, UNDATED } from "../domain/row.ts";
 import { findAnywhere, type ViewsDependencies } from "./statusView.ts";
 
@@ -44,5 +45,5 @@ export async function readJournal(
 
 /** `ms`: since the epoch, 0 for unknown. */
 function timeOf(ms: number): string | null {
-	return ms === 0 ? null : new Date(ms).toISOString();
+	return ms === 0 ? null : isoTime(ms);
 }

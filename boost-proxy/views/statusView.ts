@@ -1,7 +1,7 @@
 // Answers `GET /tx/{hash}` from the relay, the journal, the fallback and the chain. It is an error only if none of them
 // answers. Fields that boost cannot know (bids, refunds) stay blank.
 
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, isoTime } from "../../shared/clock.ts";
 import { parseNodeQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
@@ -170,7 +170,7 @@ function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord 
 	};
 	if (row === null || !isLive(row)) return record;
 	const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(row.search));
-	return { ...record, rpc_timestamp: new Date(row.receivedAt).toISOString(), referrer, refundRecipient };
+	return { ...record, rpc_timestamp: isoTime(row.receivedAt), referrer, refundRecipient };
 }
 
 /** Converts a node's transaction object into the record's fields. */

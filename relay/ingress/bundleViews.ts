@@ -2,6 +2,7 @@
 // news of subscribers, a row of its list, and its figures by day. Wei are decimal strings, times ISO 8601.
 
 import type { VerifySignature } from "../../shared/client.ts";
+import { isoTime } from "../../shared/clock.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
@@ -126,8 +127,4 @@ function stageFields(status: BundleBlockStatus) {
 		blockHash: status.blockHash,
 		at: isoTime(status.at),
 	};
-}
-
-function isoTime(ms: number): string {
-	return new Date(ms).toISOString();
 }

@@ -2,6 +2,7 @@
 // decimal strings. What is not known here is null or an empty list, never a number.
 // https://github.com/flashbots/ethers-provider-flashbots-bundle/blob/master/src/index.ts
 
+import { isoTime } from "../../shared/clock.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import { type DayFigures, dayOf } from "../domain/searcherFigures.ts";
 
@@ -104,8 +105,4 @@ export function userStats({ isHighPriority, allTime, last7d, last1d }: UserFigur
 		last_1d_miner_payments: last1d,
 		last_1d_gas_simulated: null,
 	};
-}
-
-function isoTime(ms: number): string {
-	return new Date(ms).toISOString();
 }

@@ -2,7 +2,7 @@
 // refunded through the relay in all, for everybody. Both tell of blocks alone. Wei are decimal strings, times ISO 8601.
 
 import type { VerifySignature } from "../../shared/client.ts";
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, isoTime } from "../../shared/clock.ts";
 import { parseAddress } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
@@ -173,8 +173,4 @@ function totalsView({ since, lastDay, ...all }: Totals) {
 
 function sumsView({ transactions, refunded }: Sums) {
 	return { transactions, refundedWei: String(refunded) };
-}
-
-function isoTime(ms: number): string {
-	return new Date(ms).toISOString();
 }

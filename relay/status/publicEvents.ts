@@ -1,6 +1,7 @@
 // The public view of a transaction's events. Anyone with the hash can read it, and searchers know the hashes of shared
 // transactions: so it shows only the bid that was mined, and nothing about hidden transactions of the same sender. Pure.
 
+import { isoTime } from "../../shared/clock.ts";
 import type { TxEvent } from "../domain/events.ts";
 import {
 	type Delivery,
@@ -86,7 +87,7 @@ function deliveryView({ at, ...rest }: Delivery): PublicEvent {
 }
 
 function shown(at: number, view: object): PublicEvent {
-	return { at, view: { ...view, at: new Date(at).toISOString() } };
+	return { at, view: { ...view, at: isoTime(at) } };
 }
 
 function lifeView(

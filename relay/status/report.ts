@@ -1,5 +1,6 @@
 // Makes the JSON of `GET /tx/{hash}` and `GET /tx/{hash}/events` from a record. Pure.
 
+import { isoTime } from "../../shared/clock.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { isOwnedBy, termsOf } from "../../shared/ownership.ts";
 import { policyOf } from "../domain/endpoints.ts";
@@ -23,7 +24,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 	return {
 		status,
 		hash: record.hash,
-		rpc_timestamp: new Date(record.receivedAt).toISOString(),
+		rpc_timestamp: isoTime(record.receivedAt),
 		transaction: {
 			from: record.from,
 			to: record.to ?? "",

@@ -47,7 +47,7 @@ const ENDINGS = {
 };
 const ANSWERS = {
 	accepted: "took it",
-	rejected: "refused it",
+	rejected: "rejected it",
 	failed: "could not be reached",
 	timeout: "did not answer",
 	unsent: "was not sent it",
