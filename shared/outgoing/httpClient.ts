@@ -277,6 +277,8 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	readonly #request: HttpRequest;
 	readonly #parts: HandlerParts;
 	readonly #unlisten: (() => void) | undefined;
+	/** In monotonic ms. */
+	readonly #until: number;
 	#timer: Timer;
 	#controller: Controller | null = null;
 	#isFinished = false;
@@ -288,6 +290,7 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	constructor(request: HttpRequest, parts: HandlerParts) {
 		this.#request = request;
 		this.#parts = parts;
+		this.#until = parts.clock.monotonic() + request.deadlineMs;
 		this.#timer = parts.clock.after(request.deadlineMs, () => this.#fail("timeout"));
 		this.#unlisten = request.abort?.onAbort(() => this.#finish({ kind: "aborted", sent: this.#sent }));
 	}
@@ -295,8 +298,10 @@ class RequestHandler implements Dispatcher.DispatchHandler {
 	onRequestStart(controller: Controller): void {
 		// A second start would send the request twice.
 		if (this.#isFinished || this.#sent) throw ABANDONED;
-		if (this.#request.check?.shouldSend?.() === false) {
-			this.#fail("withheld");
+		// After the process was suspended a connection that was made meanwhile is seen before the deadline.
+		const isLate = this.#parts.clock.monotonic() > this.#until;
+		if (isLate || this.#request.check?.shouldSend?.() === false) {
+			this.#fail(isLate ? "timeout" : "withheld");
 			throw ABANDONED;
 		}
 		this.#sent = true;

@@ -157,6 +157,25 @@ test("what may not be sent any more when a connection is free is withheld, and t
 	assert.equal(upstream.peers.length, 1, "the connection was kept");
 });
 
+test("a request whose time was over while this process was suspended is not written when a connection is free", async (t) => {
+	const upstream = await upstreamOf(t);
+	let asleepMs = 0;
+	const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + asleepMs };
+	const client = clientOf(t, { url: upstream.url, connections: 1 }, clock);
+	const first = client.request(post(4 * LONG_MS, '"first"'));
+	await upstream.sawRequests(1);
+	const late = client.request(post(LONG_MS, '"late"'));
+	const last = client.request(post(4 * LONG_MS, '"last"'));
+	// The connection is seen before any timer.
+	asleepMs = 2 * LONG_MS;
+	upstream.peers[0]?.socket.write(httpText("1"));
+	await upstream.sawRequests(2);
+	upstream.peers[0]?.socket.write(httpText("2"));
+	assert.deepEqual(endOf(await late), failed("timeout", false));
+	for (const one of [first, last]) assert.equal((await one).kind, "answered");
+	assert.doesNotMatch(upstream.received, /late/);
+});
+
 test("a stream is read as it comes, until it ends, falls silent or is not what was expected", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }) => socket.write(head("transfer-encoding: chunked", "")));
 	const clock = new ManualClock();
