@@ -11,6 +11,8 @@ import {
 	mkdtempSync,
 	readdirSync,
 	readFileSync,
+	readlinkSync,
+	realpathSync,
 	rmSync,
 	symlinkSync,
 	writeFileSync,
@@ -33,6 +35,8 @@ interface Binaries {
 const NOBODY = 65_534;
 const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 const START_MS = 30_000;
+/** Characters of its last words that are kept. */
+const SAID_LENGTH = 2_000;
 /**
  * The data does not outlive the test, but fsync stays on, so that commits take realistic time. Checkpoints are rare: the default,
  * every five minutes, would delay commits for seconds on a disk that is busy with tests.
@@ -58,7 +62,7 @@ interface PostgresServerOptions {
 
 /** Starts a server. */
 export async function startPostgres({ connections = 60, tls, bin, password }: PostgresServerOptions = {}) {
-	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
+	const folder = realpathSync(mkdtempSync(join(tmpdir(), "leeward-pg-")));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
 	mkdirSync(data, { mode: 0o700 });
@@ -97,25 +101,39 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 	const url = (database: string) => `postgres://${user}@127.0.0.1:${port}/${database}`;
 	let server: ChildProcess | null = null;
 	let databases = 0;
-	const pids = () => (server?.pid === undefined ? [] : family(server.pid));
+	const pids = () => (server?.pid === undefined ? [] : processesIn(data, server.pid));
 	const kill = async (): Promise<void> => {
-		const all = pids();
-		signalAll(all, "SIGKILL");
+		await until("PostgreSQL has ended", () => {
+			// It may have forked since they were listed, and does not start again while any is left.
+			const left = pids();
+			signalAll(left, "SIGKILL");
+			return !left.some(isAlive);
+		});
 		server = null;
-		await until("PostgreSQL has ended", () => !all.some(isAlive));
 	};
 	const start = async (): Promise<void> => {
 		const args = ["-D", data, "-p", String(port), "-k", data, ...settings.flatMap((one) => ["-c", one])];
 		const child = spawn("/bin/sh", ["-c", SUPERVISED, postgres, ...args], {
 			...{ ...identity, cwd: data, env },
-			stdio: ["pipe", "ignore", "ignore"],
+			stdio: ["pipe", "ignore", "pipe"],
 			// A group of its own: Ctrl-C in a terminal is for `npm start`, which stops it last.
 			detached: true,
 		});
 		child.stdin?.on("error", () => {});
 		child.once("exit", () => child.stdin?.end("\n"));
+		let said = "";
+		child.stderr?.on("data", (text) => {
+			said = `${said}${text}`.slice(-SAID_LENGTH);
+		});
 		server = child;
-		await until("PostgreSQL answers", () => answers(url("postgres"), tls !== undefined), START_MS);
+		await until(
+			"PostgreSQL answers",
+			() => {
+				if (child.exitCode !== null) throw new Error(`PostgreSQL has ended: ${said}`);
+				return answers(url("postgres"), tls !== undefined);
+			},
+			START_MS,
+		);
 	};
 	process.once("exit", () => {
 		signalAll(pids(), "SIGKILL");
@@ -144,20 +162,21 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 }
 
 /**
- * Each PostgreSQL process has its own process group, so they are found by their parent. Where there is no /proc it is the parent
- * alone, without which the others end.
+ * The processes that run in its folder, as all of PostgreSQL's do: each has a process group of its own, and those whose parent has
+ * ended another parent. Where there is no /proc it is the parent alone, without which the others end.
  */
-function family(pid: number): readonly number[] {
-	const names = existsSync("/proc") ? readdirSync("/proc") : [];
-	const children = names.filter((name) => {
-		try {
-			const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-			return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) === pid;
-		} catch {
-			return false;
-		}
-	});
-	return [pid, ...children.map(Number)];
+function processesIn(folder: string, parent: number): readonly number[] {
+	if (!existsSync("/proc/self/cwd")) return [parent];
+	return readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.map(Number)
+		.filter((pid) => {
+			try {
+				return readlinkSync(`/proc/${pid}/cwd`) === folder;
+			} catch {
+				return false;
+			}
+		});
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {

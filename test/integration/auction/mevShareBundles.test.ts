@@ -36,7 +36,7 @@ async function blockHashes(): Promise<readonly string[]> {
 	return (block as { transactions: string[] }).transactions;
 }
 
-/** Waits until the builder holds both. */
+/** Waits until the builder has it in a bundle. */
 async function delivered(raw: string): Promise<void> {
 	await until("the builder has it", () =>
 		JSON.stringify(fixture.system.builder.requests("eth_sendBundle")).includes(raw),
@@ -185,8 +185,10 @@ test("mev_simBundle with a target's hash first runs behind it at once; an unknow
 });
 
 test("simulateBundle with a target's hash waits until that is on the chain, and runs on the block before", async () => {
-	const target = await fixture.target(fresh());
+	const sender = fresh();
+	const target = await fixture.target(sender);
 	const backrun = backrunBy(fresh(), 5_000n);
+	await delivered(signedBy(sender, { value: 1n }).raw);
 	const block = await fixture.system.nextBlock();
 	const provider = new JsonRpcProvider(fixture.system.chain.url, undefined, { staticNetwork: true });
 	const patient = mevShareClient(fixture.system.client.url, new Wallet(MEV_SHARE_KEY, provider));
