@@ -104,10 +104,12 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 	const pids = () => (server?.pid === undefined ? [] : processesIn(data, server.pid));
 	const kill = async (): Promise<void> => {
 		await until("PostgreSQL has ended", () => {
-			// It may have forked since they were listed, and does not start again while any is left.
+			// It may have forked since they were listed, and does not start again while any is left, or while nobody has heard of its end.
 			const left = pids();
 			signalAll(left, "SIGKILL");
-			return !left.some(isAlive);
+			return (
+				!left.some(isAlive) && (server === null || server.exitCode !== null || server.signalCode !== null)
+			);
 		});
 		server = null;
 	};
@@ -125,11 +127,16 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 		child.stderr?.on("data", (text) => {
 			said = `${said}${text}`.slice(-SAID_LENGTH);
 		});
+		let hasEnded = false;
+		child.once("close", () => {
+			hasEnded = true;
+		});
 		server = child;
 		await until(
 			"PostgreSQL answers",
 			() => {
-				if (child.exitCode !== null) throw new Error(`PostgreSQL has ended: ${said}`);
+				if (hasEnded)
+					throw new Error(`PostgreSQL has ended (${child.exitCode ?? child.signalCode}): ${said}`);
 				return answers(url("postgres"), tls !== undefined);
 			},
 			START_MS,
