@@ -182,8 +182,9 @@ async function connect(
 		},
 		{
 			...{ ...parts, log: log.child("reconciler"), onHandover: metrics.handover },
-			// Of what this boost may have lost another one decides, if there is one.
-			mayAct: () => kv.isHeld || others?.wasAlone !== false,
+			// Of what this boost may have lost another one decides, if there is one. After it was suspended there may be one of which it
+			// does not know, until the database has answered or has failed to.
+			mayAct: () => kv.isHeld || others === null || (others.wasAlone && kv.trouble !== null),
 		},
 	);
 	const others =

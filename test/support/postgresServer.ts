@@ -11,8 +11,6 @@ import {
 	mkdtempSync,
 	readdirSync,
 	readFileSync,
-	readlinkSync,
-	realpathSync,
 	rmSync,
 	symlinkSync,
 	writeFileSync,
@@ -62,7 +60,7 @@ interface PostgresServerOptions {
 
 /** Starts a server. */
 export async function startPostgres({ connections = 60, tls, bin, password }: PostgresServerOptions = {}) {
-	const folder = realpathSync(mkdtempSync(join(tmpdir(), "leeward-pg-")));
+	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
 	mkdirSync(data, { mode: 0o700 });
@@ -101,16 +99,19 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 	const url = (database: string) => `postgres://${user}@127.0.0.1:${port}/${database}`;
 	let server: ChildProcess | null = null;
 	let databases = 0;
-	const pids = () => (server?.pid === undefined ? [] : processesIn(data, server.pid));
+	const pids = () => (server?.pid === undefined ? [] : family(server.pid));
 	const kill = async (): Promise<void> => {
-		await until("PostgreSQL has ended", () => {
-			// It may have forked since they were listed, and does not start again while any is left, or while nobody has heard of its end.
-			const left = pids();
-			signalAll(left, "SIGKILL");
-			return (
-				!left.some(isAlive) && (server === null || server.exitCode !== null || server.signalCode !== null)
-			);
-		});
+		const killed = server;
+		if (killed?.pid === undefined) return;
+		const { pid } = killed;
+		// Else it may have another child once they are listed, which keeps it from starting again.
+		signalAll([pid], "SIGSTOP");
+		await until("PostgreSQL is stopped", () => !RUNS.has(stateOf(pid) ?? ""));
+		const all = pids();
+		signalAll(all, "SIGKILL");
+		// While this process has not heard of its end, the next one takes it for running.
+		const isHeard = () => killed.exitCode !== null || killed.signalCode !== null;
+		await until("PostgreSQL has ended", () => isHeard() && !all.some(isAlive));
 		server = null;
 	};
 	const start = async (): Promise<void> => {
@@ -169,21 +170,20 @@ export async function startPostgres({ connections = 60, tls, bin, password }: Po
 }
 
 /**
- * The processes that run in its folder, as all of PostgreSQL's do: each has a process group of its own, and those whose parent has
- * ended another parent. Where there is no /proc it is the parent alone, without which the others end.
+ * Each PostgreSQL process has its own process group, so they are found by their parent. Where there is no /proc it is the parent
+ * alone, without which the others end.
  */
-function processesIn(folder: string, parent: number): readonly number[] {
-	if (!existsSync("/proc/self/cwd")) return [parent];
-	return readdirSync("/proc")
-		.filter((name) => /^\d+$/.test(name))
-		.map(Number)
-		.filter((pid) => {
-			try {
-				return readlinkSync(`/proc/${pid}/cwd`) === folder;
-			} catch {
-				return false;
-			}
-		});
+function family(pid: number): readonly number[] {
+	const names = existsSync("/proc") ? readdirSync("/proc") : [];
+	const children = names.filter((name) => {
+		try {
+			const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+			return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]) === pid;
+		} catch {
+			return false;
+		}
+	});
+	return [pid, ...children.map(Number)];
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
@@ -196,12 +196,21 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 	}
 }
 
-function isAlive(pid: number): boolean {
+/** States of a process that may still fork, by proc(5): running, sleeping, waiting for a disk. */
+const RUNS: ReadonlySet<string> = new Set(["R", "S", "D"]);
+
+/** The state of a process by proc(5); null if there is none, or no /proc. */
+function stateOf(pid: number): string | null {
 	try {
-		return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+		return /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? null;
 	} catch {
-		return false;
+		return null;
 	}
+}
+
+function isAlive(pid: number): boolean {
+	const state = stateOf(pid);
+	return state !== null && state !== "Z";
 }
 
 async function query(url: string, hasTls: boolean, text: string): Promise<void> {
