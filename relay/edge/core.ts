@@ -184,16 +184,7 @@ export class Core<Needs> {
 		for (const { hash, text } of local.shared()) this.#tell(local.term ?? 0, NO_NEWS, hash, text);
 		for (const topic of this.#followed.topics()) {
 			// Where it can't be read, its subscribers are told of its next change.
-			await local
-				.follow(
-					topic,
-					(current) => this.#tellAgain(topic, current),
-					() => {},
-				)
-				.then(
-					(end) => end(),
-					() => {},
-				);
+			await readTopic(local, topic, (current) => this.#tellAgain(topic, current)).catch(() => {});
 		}
 	}
 
@@ -209,19 +200,13 @@ export class Core<Needs> {
 	}
 
 	/** Clients here go on to follow at the next core what they follow at this one, and are told nothing twice. */
-	async #keepFollowed({ follow }: LocalCore<Needs>): Promise<void> {
+	async #keepFollowed(local: LocalCore<Needs>): Promise<void> {
 		const { subscriptions } = this.#deps;
 		const topics = FROM_CORE.flatMap((prefix) =>
 			Array.from(subscriptions.subscribed(prefix), ({ suffix }) => `${prefix}${suffix}`),
 		);
-		const keep = async (topic: string): Promise<void> => {
-			const end = await follow(
-				topic,
-				(current) => this.#followed.begin(topic, current),
-				() => {},
-			);
-			end();
-		};
+		const keep = (topic: string) =>
+			readTopic(local, topic, (current) => this.#followed.begin(topic, current));
 		// What can't be read is told once more.
 		await Promise.allSettled(topics.map(keep));
 	}
@@ -388,16 +373,21 @@ export class Core<Needs> {
 		const local = this.#local;
 		if (local === null) throw NO_CORE;
 		const made: T[] = [];
-		const end = await local.follow(
-			topic,
-			(current) => {
-				// Who comes now has not been told what the core before had.
-				this.#followed.end(topic);
-				made.push(begin(current));
-			},
-			() => {},
-		);
-		end();
+		await readTopic(local, topic, (current) => {
+			// Who comes now has not been told what the core before had.
+			this.#followed.end(topic);
+			made.push(begin(current));
+		});
 		return made[0] as T;
 	}
+}
+
+/** Gives `read` what stands now. */
+async function readTopic(
+	{ follow }: Pick<LocalCore<unknown>, "follow">,
+	topic: string,
+	read: (current: readonly unknown[]) => void,
+): Promise<void> {
+	const end = await follow(topic, read, () => {});
+	end();
 }
