@@ -6,6 +6,7 @@ import { after, before, it } from "node:test";
 import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
 import { ask, attackerAddress, HONEST, resultOf, type WireCall } from "../support/attacks/wire.ts";
 import type { RelayProcess } from "../support/processes.ts";
+import { mineAll } from "../support/systems.ts";
 import { rawTransaction, signedTransaction, type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
@@ -143,8 +144,12 @@ for (const [name, [first, second]] of Object.entries(TIMES)) {
 			}
 		}
 		for (const one of all.filter(({ end }) => end !== "mined")) await assertStage(one, "CANCELLED");
+		await mineAll(
+			system,
+			all.filter(({ end }) => end === "mined"),
+		);
+		await system.nextBlock(relay);
 		await until("no builder has what is cancelled", async () => {
-			await system.nextBlock(relay);
 			const stages = await Promise.all(all.map(({ hash }) => relay.client.stage(hash)));
 			return stages.every((stage, i) => stage === (all[i]?.end === "mined" ? "INCLUDED" : "CANCELLED"));
 		});

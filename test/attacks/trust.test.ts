@@ -10,6 +10,7 @@ import { statusOf } from "../faults/boostHere.ts";
 import { callsIn } from "../faults/wireFaults.ts";
 import { type BoostWorld, startBoostWorld } from "../support/attacks/boostWorld.ts";
 import { ask, attackerAddress, HONEST, resultOf, send, type WireCall } from "../support/attacks/wire.ts";
+import { mineAll } from "../support/systems.ts";
 import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
@@ -76,10 +77,8 @@ async function assertMined(hash: string): Promise<void> {
 	await world.fails("fallback");
 	await until(`${hash} is with the relay`, async () => /BROADCAST|INCLUDED/.test((await stage()) ?? ""));
 	await world.recovers("fallback");
-	await until(`${hash} is mined`, async () => {
-		await system.nextBlock(relay);
-		return (await stage()) === "INCLUDED";
-	});
+	await mineAll(system, [{ hash }]);
+	await until(`${hash} is mined`, async () => (await stage()) === "INCLUDED");
 }
 
 for (const isHeld of [true, false]) {

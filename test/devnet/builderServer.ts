@@ -21,6 +21,8 @@ interface BuilderServerDependencies {
 /** A running server. */
 export interface BuilderServer {
 	readonly port: number;
+	/** Waits until what has been sent to it so far is handled. */
+	catchUp(): Promise<void>;
 	/** Replaces the active faults; `{}` ends all. Throws for an unknown key. */
 	setFaults(faults: Faults): void;
 	stop(): Promise<void>;
@@ -59,16 +61,26 @@ export async function startBuilderServer(
 	dependencies: BuilderServerDependencies,
 ): Promise<BuilderServer> {
 	let faults: Faults = {};
+	const handling = new Set<Promise<void>>();
 	const server = createServer((request, response) => {
-		// The client went away.
-		handle(request, response, faults, dependencies).catch(() => request.socket.destroy());
+		const handled = handle(request, response, faults, dependencies)
+			// The client went away.
+			.catch(() => void request.socket.destroy())
+			.finally(() => handling.delete(handled));
+		handling.add(handled);
 	});
 	await new Promise<void>((resolve, reject) => {
 		server.once("error", reject);
 		server.listen(port, "127.0.0.1", resolve);
 	});
+	const { port: taken } = server.address() as AddressInfo;
 	return {
-		port: (server.address() as AddressInfo).port,
+		port: taken,
+		async catchUp() {
+			// By the time it has answered, all that came before is read.
+			await (await fetch(`http://127.0.0.1:${taken}/dev/none`)).text();
+			await Promise.all(handling);
+		},
 		setFaults(next) {
 			const unknown = Object.keys(next).find((key) => ![...KINDS, "only"].includes(key));
 			if (unknown !== undefined) throw new Error(`no such fault: ${unknown}`);

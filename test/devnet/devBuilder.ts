@@ -48,7 +48,7 @@ export const DEV_COINBASE_ALLOC: Readonly<Record<string, { readonly balance: str
 const KEPT_BLOCKS = 10_000;
 const KEPT_REQUESTS = 50_000;
 const DEFAULT_SLOT_SECONDS = 12;
-const WAIT_MS = 5_000;
+const WAIT_MS = 30_000;
 
 /** Starts a dev builder. Throws if the port is taken or the chain does not answer. */
 export function startDevBuilder(options: DevBuilderOptions): Promise<DevBuilder> {
@@ -127,9 +127,14 @@ export class DevBuilder {
 		return this.#record.list(filter);
 	}
 
-	/** The first recorded or future request that matches `filter`. Rejects after `timeoutMs` (5,000). */
+	/** The first recorded or future request that matches `filter`. Rejects after `timeoutMs` (30,000). */
 	waitForRequest(filter: RequestFilter, timeoutMs = WAIT_MS): Promise<RecordedRequest> {
 		return this.#record.wait(filter, timeoutMs);
+	}
+
+	/** Waits until what has been sent to it so far is recorded: the last calls of a client that was killed may lie unread. */
+	async catchUp(): Promise<void> {
+		await this.#server?.catchUp();
 	}
 
 	/** All accepted bundles and private transactions, with their states. */

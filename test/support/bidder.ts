@@ -274,11 +274,14 @@ export class AuctionFixture extends RelayFixture {
 		await until(what, () => this.#held(target, block, builder).sort().join() === raws.join());
 	}
 
-	/** Waits until the builder has `backrun`, among others or not, behind `target` for the next block. */
-	async holds(target: Signed, backrun: Signed): Promise<void> {
+	/** Waits until the builder has `backrun`, among others or not, behind `target` for the next block, and `gone` no more. */
+	async holds(target: Signed, backrun: Signed, gone?: Signed): Promise<void> {
 		const block = (await this.head()) + 1;
-		const what = `${backrun.hash} behind ${target.hash} for ${block}`;
-		await until(what, () => this.#held(target, block).includes(backrun.raw));
+		const what = `${backrun.hash} behind ${target.hash} for ${block}, without ${gone?.hash}`;
+		await until(what, () => {
+			const held = this.#held(target, block);
+			return held.includes(backrun.raw) && (gone === undefined || !held.includes(gone.raw));
+		});
 	}
 
 	/** The raw backruns that a builder has behind `target` for `block`. */

@@ -233,8 +233,6 @@ async function startSurroundings(
 
 export type ProcessSystem = Awaited<ReturnType<typeof startProcessSystem>>;
 
-const DELIVERED_MS = 10_000;
-
 /** Starts chain and builders; the caller starts relays, and stops everything. */
 export async function startProcessSystem(options: SurroundingsOptions = {}) {
 	const { end, ...surroundings } = await startSurroundings({
@@ -266,12 +264,14 @@ export async function startProcessSystem(options: SurroundingsOptions = {}) {
 			for (const raw of raws) {
 				await builder.waitForRequest(
 					({ seq, params }) => seq > after && JSON.stringify(params).includes(raw),
-					DELIVERED_MS,
 				);
 			}
 		},
-		/** The number of the block builder's last request. */
-		lastRequest: (): number => builder.requests().at(-1)?.seq ?? 0,
+		/** The number of the last request that has been sent to the block builder. */
+		async lastRequest(): Promise<number> {
+			await builder.catchUp();
+			return builder.requests().at(-1)?.seq ?? 0;
+		},
 		/** Has the next block built, waits until `relay` has handled it, and returns its number. */
 		async nextBlock({ client }: RelayProcess): Promise<number> {
 			const { number } = await builder.buildBlock();
@@ -298,4 +298,30 @@ export async function seesHead(client: RelayClient, number: number): Promise<voi
 export async function headOf(client: RelayClient): Promise<number> {
 	const text = await metricsOf(client.url);
 	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);
+}
+
+/** Builds blocks, each as soon as it can hold one of `txs`, until all of them are mined. */
+export async function mineAll(
+	{ chain, builder }: Pick<Surroundings, "chain" | "builder">,
+	txs: readonly { readonly hash: string }[],
+	ms?: number,
+): Promise<void> {
+	const isMined = async (hash: string) => (await chain.rpc("eth_getTransactionReceipt", [hash])) !== null;
+	const isPublic = async (hash: string) => (await chain.rpc("eth_getTransactionByHash", [hash])) !== null;
+	let open = txs.map(({ hash }) => hash);
+	const mine = async (): Promise<boolean> => {
+		const mined = await Promise.all(open.map(isMined));
+		open = open.filter((_, i) => !mined[i]);
+		const block = Number(await chain.rpc("eth_blockNumber")) + 1;
+		const orders = builder
+			.orders()
+			.filter(
+				({ state, firstBlock, lastBlock }) => state === "live" && firstBlock <= block && block <= lastBlock,
+			);
+		const held = new Set(orders.flatMap(({ transactions }) => transactions.map(({ hash }) => hash)));
+		const ready = await Promise.all(open.map((hash) => held.has(hash) || isPublic(hash)));
+		if (ready.includes(true)) await builder.buildBlock();
+		return open.length === 0;
+	};
+	await until("all are mined", mine, ms);
 }

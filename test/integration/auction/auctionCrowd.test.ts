@@ -111,9 +111,9 @@ async function bidAll(
 	return bids.filter(({ words }) => words === null).sort((a, b) => (a.value < b.value ? 1 : -1));
 }
 
-/** The next block holds the target, `best` behind it and its refund, and nothing else. */
-async function assertWins(target: Target, best: CrowdBid): Promise<void> {
-	await fixture.holds(target, best.backrun);
+/** The next block holds the target, `best` behind it and its refund, and nothing else; `gone` has been out before. */
+async function assertWins(target: Target, best: CrowdBid, gone?: CrowdBid): Promise<void> {
+	await fixture.holds(target, best.backrun, gone?.backrun);
 	const { transactions, coinbase } = await fixture.block(await fixture.system.nextBlock());
 	assert.deepEqual(transactions.map(({ hash }) => hash).slice(0, 2), [target.hash, best.backrun.hash]);
 	assert.equal(transactions.length, 3);
@@ -159,7 +159,7 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 			const [best, next] = two(await bidAll(target, bidsOfAll(true)));
 			await fixture.holds(target, best.backrun);
 			await best.bidder.cancel(best.uuid);
-			await assertWins(target, next);
+			await assertWins(target, next, best);
 			assert.deepEqual(await best.bidder.stages(bundleOf(target, best.backrun)), ["CANCELLED"]);
 		}
 	});

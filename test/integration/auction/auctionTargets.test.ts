@@ -284,8 +284,10 @@ describe("a target after its sender's lower nonces", () => {
 		const { user, gate, target } = await behind({ path: "/noreverts", to: EMITS_IF_OPEN });
 		const now = await bidOn(target);
 		const later = await fixture.offer(target, 3n * GWEI, { block: (await fixture.head()) + 3 });
-		await fixture.submit("/maxbackruns", user.sign({ nonce: 0, ...BUMPED }));
+		const other = user.sign({ nonce: 0, ...BUMPED });
+		await fixture.submit("/maxbackruns", other);
 		await fixture.reaches(target, "SIMULATION_FAILED");
+		await fixture.waitUntilSent(other);
 		await withdrawn(target, target);
 		const [held] = await fixture.stagesOf([now]);
 		assert.match(held ?? "", /^(ACCEPTED|DROPPED targetGone)$/, "nothing is with the builders");

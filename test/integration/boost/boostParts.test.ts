@@ -7,6 +7,7 @@ import { type BoostClient, type BoostFixture, startBoostFixture } from "../../su
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { mineAll } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const DEARER = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
@@ -75,15 +76,6 @@ async function actor(): Promise<Actor> {
 	return made;
 }
 
-/** Each is mined, by relay or fallback. */
-async function mined(...all: readonly Signed[]): Promise<void> {
-	await until("all are mined", async () => {
-		await fixture.system.builder.buildBlock();
-		const receipts = all.map(({ hash }) => fixture.system.chain.rpc("eth_getTransactionReceipt", [hash]));
-		return (await Promise.all(receipts)).every((receipt) => receipt !== null);
-	});
-}
-
 describe("what one boost has, the other one", () => {
 	it("tells of: status, pending nonce and the transaction by its hash", async () => {
 		const by = await actor();
@@ -97,7 +89,7 @@ describe("what one boost has, the other one", () => {
 		const [had, has] = await depths();
 		assert.deepEqual([had, has], [1, 0], "to be asked moves nothing");
 		await fixture.recovers();
-		await mined(tx);
+		await mineAll(fixture.system, [tx]);
 	});
 
 	it("cancels while nobody can be reached, and neither of them sends it when that is over", async () => {
@@ -131,7 +123,7 @@ describe("what one boost has, the other one", () => {
 			"the relay has given up the first",
 			async () => (await fixture.users.status(first)).status === "FAILED",
 		);
-		await mined(second);
+		await mineAll(fixture.system, [second]);
 		await until("both know", async () => (await depths()).join() === "0,0");
 	});
 
@@ -164,7 +156,7 @@ describe("what one boost has, the other one", () => {
 			.map(({ params }) => chain.findIndex(({ raw }) => raw === params?.[0]))
 			.filter((nonce) => nonce >= 0);
 		assert.deepEqual([...new Set(arrived)], [0, 1, 2, 3, 4, 5, 6, 7]);
-		await mined(...chain);
+		await mineAll(fixture.system, chain);
 		await until("both know", async () => (await depths()).join() === "0,0");
 	});
 });
@@ -184,7 +176,7 @@ it("a boost that ends leaves all to another one: what is open is mined, what was
 		assert.equal(await send(boost, ended), ended.hash);
 	}
 	assert.deepEqual((await depths()).sort(), [0, 1], "the cancelled one is not taken again");
-	await mined(open);
+	await mineAll(fixture.system, [open]);
 	await until("both know", async () => (await depths()).join() === "0,0");
 });
 
@@ -199,6 +191,6 @@ it("the same bytes sent to both at once become one row", async () => {
 		const sizes = await depths();
 		return sizes.includes(0) && sizes.includes(txs.length);
 	});
-	await mined(...txs);
+	await mineAll(fixture.system, txs);
 	await until("both know", async () => (await depths()).join() === "0,0");
 });

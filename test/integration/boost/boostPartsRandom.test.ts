@@ -9,6 +9,7 @@ import { type PostgresServer, startPostgres } from "../../support/postgresServer
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
+import { mineAll } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const WALLETS = 16;
@@ -72,15 +73,7 @@ test("nothing that was cancelled is sent after that, whichever boosts were asked
 	const ended = wallets.flatMap(({ cancelled }) => [...cancelled]);
 	assert.ok(due.length > WALLETS * 3, `${due.length} are due`);
 	assert.ok(ended.length > WALLETS, `${ended.length} were cancelled`);
-	await until(
-		"all that is due is mined",
-		async () => {
-			await fixture.system.builder.buildBlock();
-			const receipts = due.map(({ hash }) => fixture.system.chain.rpc("eth_getTransactionReceipt", [hash]));
-			return (await Promise.all(receipts)).every((receipt) => receipt !== null);
-		},
-		60_000,
-	);
+	await mineAll(fixture.system, due, 60_000);
 	for (const [{ raw, hash }, at] of ended) {
 		for (const [name, wire] of Object.entries(fixture.wires)) {
 			const late = wire

@@ -178,7 +178,7 @@ it("whatever it says, in every field", async () => {
 		kept.length >= EACH * SEEDS.length && ended.length > 0,
 		`${kept.length} kept, ${ended.length} ended`,
 	);
-	for (const tx of kept) await fixture.users.reaches(tx, "BROADCAST");
+	for (const tx of kept) await fixture.users.waitUntilSent(tx);
 	assert.deepEqual(await fixture.system.chain.rpc("txpool_status"), { pending: "0x0", queued: "0x0" });
 	await fixture.system.nextBlock();
 	for (const tx of kept) await fixture.users.reaches(tx, "INCLUDED");

@@ -193,7 +193,7 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 	];
 	await machine.cancel(cancelled.hash);
 	// With a block what has become of them is written; the builder is to leave them pending.
-	let since = system.lastRequest();
+	let since = await system.lastRequest();
 	system.builder.reset();
 	await machine.blocks(1);
 	await system.delivered([kept.raw, doubtful.raw], since);
@@ -203,7 +203,7 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 	const later = await machine.submit();
 
 	await machine.run(await machine.restoring("relay"), async () => {
-		since = system.lastRequest();
+		since = await system.lastRequest();
 	});
 	// What was acknowledged by then is there and goes out; what was acknowledged later boost hands over again.
 	await machine.reaches(kept.hash, "BROADCAST");
@@ -220,7 +220,7 @@ test("LMDB: the relay's store is backed up as it runs, wiped and restored, and w
 		// The builder has it from before.
 		system.builder.reset();
 		await machine.blocks(TTL_BLOCKS + 1);
-		since = system.lastRequest();
+		since = await system.lastRequest();
 	});
 	await machine.reaches(doubtful.hash, "EXPIRED");
 	// But for what came in the last slot before the backup: when its life began was not written yet.
@@ -266,7 +266,7 @@ test("PostgreSQL: all stores are dumped as they run, wiped and restored", { skip
 			},
 		);
 		assert.equal(status, 0, stderr);
-		since = machine.system.lastRequest();
+		since = await machine.system.lastRequest();
 	});
 	await machine.reaches(kept.hash, "BROADCAST");
 	await machine.system.delivered([kept.raw], since);

@@ -29,7 +29,7 @@ after(() => system.stop());
 
 /** Sends it, waits until the builder has it, and notes who signed. */
 async function deliver(tx: Signed, path = "/fast"): Promise<void> {
-	const mark = system.lastRequest();
+	const mark = await system.lastRequest();
 	await relay.client.send(tx.raw, path);
 	signers.push((await sentBehind(mark, tx)).signer ?? "none");
 }
@@ -86,13 +86,13 @@ test("replacements, paths and parameters survive repeated SIGKILLs, also during 
 	await relay.client.send(named.raw, `/noreverts?${query}`);
 	await Promise.all(chained.map(({ raw }) => relay.client.send(raw)));
 	await relay.kill();
-	const dead = system.lastRequest();
+	const dead = await system.lastRequest();
 	for (const moment of ["node found", "pending transactions restored"]) {
 		const starting = system.launch(env);
 		await starting.logged(moment);
 		await starting.kill();
 	}
-	const mark = system.lastRequest();
+	const mark = await system.lastRequest();
 	relay = await system.start(env);
 	assert.equal(await relay.client.stage(old.hash), "REPLACED");
 	assert.equal(await relay.client.call("eth_getTransactionByHash", [old.hash]), null);

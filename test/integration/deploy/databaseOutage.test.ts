@@ -7,6 +7,7 @@ import type { RelayState } from "../../../relay/ingress/operators.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
 import { ADMIN_TOKEN, type WireAnswer } from "../../support/relayClient.ts";
+import { mineAll } from "../../support/systems.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -85,12 +86,6 @@ for (const [how, begin] of [
 		await boost.reaches("the journal is on disk again", ({ journal }) => journal.durable);
 		const later = actor.sign({ nonce: 2 });
 		assert.equal(await boost.result("eth_sendRawTransaction", [later.raw]), later.hash);
-		await until("all are mined", async () => {
-			await users.system.builder.buildBlock();
-			const receipts = [kept, refused, later].map(({ hash }) =>
-				users.system.chain.rpc("eth_getTransactionReceipt", [hash]),
-			);
-			return (await Promise.all(receipts)).every((receipt) => receipt !== null);
-		});
+		await mineAll(users.system, [kept, refused, later]);
 	});
 }

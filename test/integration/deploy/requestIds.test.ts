@@ -153,7 +153,7 @@ for (const withEdge of [false, true]) {
 		test("a fallback is not told; what it has carried is handed over with its id", async () => {
 			await path.boost.force("open");
 			path.fallback.reset();
-			const { hash, id } = await submit({ "X-Request-Id": "carried" });
+			const { raw, hash, id } = await submit({ "X-Request-Id": "carried" });
 			const sent = path.fallback.posts.map(({ text }) => text.toLowerCase());
 			assert.equal(sent.length > 0 && sent.every((text) => !text.includes("carried")), true);
 			assert.equal(
@@ -168,6 +168,7 @@ for (const withEdge of [false, true]) {
 				["transaction accepted", id],
 				["transaction handed over", id],
 			]);
+			assert.deepEqual(await toldToBuilders(raw), [id]);
 			await mined(hash);
 			assert.deepEqual(logsOf(path.core, hash), lifeWith(id));
 		});

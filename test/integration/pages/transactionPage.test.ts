@@ -139,8 +139,9 @@ it("bids are counted while they come; the refund stands out, and what is public 
 		[1, 10n ** 16n],
 		[2, 10n ** 15n],
 	] as const) {
-		await fixture.offer(target, value);
+		const { backrun } = await fixture.offer(target, value);
 		await row(page, "bids", new RegExp(`^${count}$`));
+		await fixture.holds(target, backrun);
 	}
 	const block = await fixture.system.nextBlock();
 	await page.getByText("You got back").waitFor();

@@ -66,6 +66,7 @@ test("in eight slots with transactions of all kinds, no private one is ever in t
 		const hash = await relay.client.send(raw, path);
 		await until(`${path} has done what it can`, () => isOutOrHeld(hash));
 	}
+	await system.delivered(sent.flatMap(({ raw, stage }) => (stage === "INCLUDED" ? [raw] : [])));
 	for (let slot = 0; slot < SLOTS; slot++) {
 		const before = looks;
 		await system.nextBlock(relay);

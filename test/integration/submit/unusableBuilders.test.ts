@@ -42,11 +42,12 @@ test("builders that can't be used hold up nobody, and are told once", async () =
 			});
 			const hash = await system.client.send(raw);
 			await until("the name was asked for", () => nonce > 0 || names.asked.includes("mute.test"));
-			// Well before anybody gives up on the name.
 			assert.equal(
 				await system.client.call("eth_blockNumber", []),
 				`0x${(await height(system)).toString(16)}`,
 			);
+			// Before anybody gives up on the name, which takes 5 s.
+			await system.builder.waitForRequest(({ params }) => JSON.stringify(params).includes(raw), 4_000);
 			await system.nextBlock();
 			assert.equal((await system.client.status(hash)).status, "INCLUDED");
 		}

@@ -30,7 +30,9 @@ before(async () => {
 	bidding = new BiddingFixture(system);
 	await prepareBidding(system);
 	// One transaction of the second target's sender is in a block before.
-	await system.client.send(signedBy(1, { value: 1n }).raw, "/fast");
+	const before = signedBy(1, { value: 1n }).raw;
+	await system.client.send(before, "/fast");
+	await system.builder.waitForRequest(({ params }) => JSON.stringify(params).includes(before));
 	for (let block = 0; block < HEAD; block++) await system.nextBlock();
 	await until(
 		"a used nonce",

@@ -150,7 +150,7 @@ test("a head, for each pending transaction", async () => {
 	const pending = Array.from({ length: ROUNDS }, (_, i) => senders(i))
 		.flat()
 		.map(raw);
-	const last = system.lastRequest();
+	const last = await system.lastRequest();
 	await assertCosts(
 		relay,
 		{ signatures: 1, hashes: 2, parsed: 2, serialized: 2, toNode: 1, toOthers: 1, timers: 8 },
