@@ -62,11 +62,13 @@ test("in eight slots with transactions of all kinds, no private one is ever in t
 	})();
 	const rejected = sent.at(-1)?.raw ?? "";
 	for (const { raw, path } of sent) {
-		if (raw === rejected) system.builder.setFaults({ reject: true, only: ["eth_sendPrivateRawTransaction"] });
+		if (raw === rejected) {
+			await system.delivered(sent.flatMap((one) => (one.stage === "INCLUDED" ? [one.raw] : [])));
+			system.builder.setFaults({ reject: true, only: ["eth_sendPrivateRawTransaction"] });
+		}
 		const hash = await relay.client.send(raw, path);
 		await until(`${path} has done what it can`, () => isOutOrHeld(hash));
 	}
-	await system.delivered(sent.flatMap(({ raw, stage }) => (stage === "INCLUDED" ? [raw] : [])));
 	for (let slot = 0; slot < SLOTS; slot++) {
 		const before = looks;
 		await system.nextBlock(relay);
