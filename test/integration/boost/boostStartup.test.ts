@@ -50,7 +50,7 @@ after(async () => {
 test("it starts without its upstreams, and warns of settings that were hardly intended", async () => {
 	await running.logged("the fallback may be the relay itself: both names have one address and port");
 	assert.equal((await fetch(`http://127.0.0.1:${port}/livez`)).status, 200);
-	assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 503);
+	await until("it is not ready", async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 503);
 });
 
 test("impossible settings are refused in one line that names the setting", async () => {

@@ -317,7 +317,7 @@ describe("a transaction's owner", () => {
 		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
 		await submitBy(tx, THERE);
 		assert.equal(await fixture.cancel(tx, THERE), true, "its own wish is taken back");
-		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+		await fixture.reaches(tx, "BROADCAST");
 		assert.equal(await fixture.cancel(tx, HERE), true);
 		await fixture.assertCancelled(tx);
 		await submitBy(tx, { from: "198.51.100.77" });

@@ -152,10 +152,11 @@ async function scenario(): Promise<void> {
 		await begin("replacement", path, actor, BUMPED);
 	}
 	const mined = await all("mined");
-	const waits = mined.map(({ tx }) =>
-		call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 20_000]),
-	);
-	for (const { tx } of mined) await call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 1]);
+	// On their own paths: on another one they would be taken back from the builders first.
+	const wait = ({ tx, path }: Canary, ms: number) =>
+		call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, ms], path);
+	const waits = mined.map((one) => wait(one, 20_000));
+	for (const one of mined) await wait(one, 1);
 	for (const { tx } of mined) await fixture.waitUntilSent(tx, { builders: ["vault"] });
 	await fixture.system.nextBlock();
 	await Promise.all(waits);

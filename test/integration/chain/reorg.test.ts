@@ -53,8 +53,8 @@ async function assertPendingAgain(tx: Signed, actor: Actor, pendingNonce: number
 	const block = (await fixture.head()) + 1;
 	await fixture.event(tx, "broadcast", (event) => event.block === block);
 	await fixture.waitUntilSent(tx);
-	const { status, stage, rpc_timestamp } = await fixture.status(tx);
-	assert.deepEqual([status, stage, rpc_timestamp], ["UNKNOWN", "BROADCAST", null]);
+	const { status, rpc_timestamp } = await fixture.reaches(tx, "BROADCAST");
+	assert.deepEqual([status, rpc_timestamp], ["UNKNOWN", null]);
 	const shown = await fixture.byHash(tx);
 	assert.deepEqual(
 		[shown?.hash, shown?.blockHash, shown?.blockNumber, shown?.transactionIndex],

@@ -229,7 +229,7 @@ it("a cancel by another account says which one may; of several the wallet's righ
 		.waitFor();
 	await isSound(opened);
 	await opened.close();
-	assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+	await fixture.reaches(tx, "BROADCAST");
 	const wallet = new Wallet(actor.account.keyHex);
 	const own = await open(tx.hash, { wallet, accounts: [asked, wallet.address] });
 	await own.page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
