@@ -7,6 +7,7 @@ import { pause, systemClock } from "../../shared/clock.ts";
 import { EMITTER } from "../support/biddingFixture.ts";
 import { FeedClient } from "../support/feeds.ts";
 import { RelayClient } from "../support/relayClient.ts";
+import { mineAll } from "../support/systems.ts";
 import { signedTransaction } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { timeOf } from "./checks.ts";
@@ -92,9 +93,8 @@ for (const [how, signal, limitMs] of [
 
 		// All that was taken is sent for the next block as well, by which time all that is to be sent has been.
 		await builder.buildBlock();
-		await builder.buildBlock();
 		const taken = asking.asked.filter(isTaken);
-		await until("all that was taken is mined", () => taken.every(({ hash }) => world.minedAt.has(hash)));
+		await mineAll(world, taken);
 		const calls = world.calls();
 		const sent = refused.filter(({ askedAt, raw }) => {
 			return askedAt > begun && calls.some(({ text }) => text.includes(raw));
