@@ -265,6 +265,7 @@ describe("the bids that builders get where there are three places", () => {
 		const four = await placeApart(target, 4n);
 		const one = await placeApart(target, 1n);
 		const three = await placeApart(target, 3n);
+		await fixture.out(target, [four.backrun, three.backrun, one.backrun]);
 		const two = await placeApart(target, 2n);
 		await fixture.out(target, [four.backrun, three.backrun, two.backrun]);
 		await assertStages([four, three, two, one], ["BEST", "RUNNER_UP", "RUNNER_UP", "OUTBID"]);

@@ -75,11 +75,14 @@ function isOut(hash: string, who: CallOptions, stage: string): Promise<unknown> 
 	});
 }
 
-/** One client wins a target with `value` wei, another loses it; resolves when what was paid is known. */
+/**
+ * One client wins a target with `value` wei, another loses it; resolves when what was paid is known. They differ by what the
+ * builder sees in its tenth.
+ */
 async function auction(winner: CallOptions, loser: CallOptions, value = 5_000n) {
 	const target = await fixture.target(fresh());
 	const won = await bid(target, winner, value);
-	const lost = await bid(target, loser, value - 1n);
+	const lost = await bid(target, loser, value - 20n);
 	await isOut(won, winner, "BEST");
 	await isOut(lost, loser, "RUNNER_UP");
 	const block = await fixture.system.nextBlock();
@@ -115,7 +118,7 @@ test("a client lists its bundles, the last first: how each stands, what it paid,
 	assert.equal(bundleHashOf(target, String(backrun)), won);
 	assert.deepEqual(
 		[theirs.bundleHash, theirs.stage, theirs.reason, theirs.bid, theirs.paid, theirs.winner, theirs.outbidBy],
-		[lost, "NOT_INCLUDED", "outbid", "4999", null, { backrun, paid: "5000" }, "1"],
+		[lost, "NOT_INCLUDED", "outbid", "4980", null, { backrun, paid: "5000" }, "20"],
 	);
 	// The page of one bundle says the same in the block.
 	const { body } = await fixture.bundle(lost, loser);

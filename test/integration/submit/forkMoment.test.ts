@@ -34,6 +34,7 @@ async function announced(): Promise<number> {
 	node.reset();
 	node.setFault({ kind: "result", result }, { methods: ["eth_config"] });
 	await system.chain.rpc("anvil_mine", ["0x64", "0x1"]);
+	await fixture.seesHead(100);
 	await until("the relay has asked", () => node.calls().some(({ method }) => method === "eth_config"));
 	return since;
 }
