@@ -40,6 +40,7 @@ export interface CancelsDependencies {
 
 const NOT_PENDING = "transaction not found or no longer pending";
 const NO_ROW = "the relay is out, and the journal does not hold it";
+const NOT_HEARD = "the relay has not been heard yet, and the journal does not hold it";
 const ELSEWHERE = "another boost has it, and does not answer";
 const UNREACHED =
 	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
@@ -223,10 +224,12 @@ export class Cancels {
 
 	/** A hash without a row may still be known to our relay: submitted there directly, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
-		const { reconciler, relayKnowsClient } = this.#dependencies;
+		const { upstreams, reconciler, relayKnowsClient } = this.#dependencies;
 		const knowsClient = relayKnowsClient();
-		if (knowsClient !== true && state.caller.signer === null)
-			throw knowsClient === false ? notPending() : unavailable(NO_ROW);
+		if (knowsClient !== true && state.caller.signer === null) {
+			if (knowsClient === false) throw notPending();
+			throw unavailable(upstreams.relay.breaker.isUnavailable ? NO_ROW : NOT_HEARD);
+		}
 		const outcome = await reconciler.cancelAtRelay(hash, state);
 		if (outcome.kind === "done") return true;
 		if (outcome.kind === "rejected") throw verdictError(outcome.error);

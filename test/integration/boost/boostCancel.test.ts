@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import {
 	BOOST_SECRET,
@@ -13,6 +14,7 @@ import {
 } from "../../support/boostFixture.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -28,6 +30,10 @@ let boost: BoostClient;
 before(async () => {
 	fixture = await startBoostFixture({ boost: { TRUST_PROXY: "1" } });
 	boost = fixture.boost;
+	const never = { hash: `0x${"0e".repeat(32)}` };
+	await until("the relay judges", async () =>
+		isDeepStrictEqual(outcome(await cancel(never, HERE)), NOT_PENDING),
+	);
 });
 after(() => fixture?.stop());
 
@@ -42,7 +48,7 @@ async function held(
 	return { actor, tx, key: actor.account.keyHex };
 }
 
-const cancelCall = ({ hash }: Signed) => ({
+const cancelCall = ({ hash }: Pick<Signed, "hash">) => ({
 	jsonrpc: "2.0",
 	id: 1,
 	method: "eth_cancelTransaction",
@@ -54,7 +60,7 @@ function signature(body: unknown, key: string): Env {
 	return { "x-flashbots-signature": createBodySigner(key).sign(JSON.stringify(body)) };
 }
 
-function cancel(tx: Signed, headers: Env, path = "/fast", by = boost): Promise<Reply> {
+function cancel(tx: Pick<Signed, "hash">, headers: Env, path = "/fast", by = boost): Promise<Reply> {
 	return by.post(cancelCall(tx), { path, headers });
 }
 

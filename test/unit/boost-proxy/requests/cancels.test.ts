@@ -130,7 +130,7 @@ scenario(
 for (const [relay, relayKnowsClient, heard] of [
 	["does not take boost's word for clients", false, NOT_PENDING],
 	// A boost that has just started, or taken over, may be asked to cancel before its relay has ever answered.
-	["has not been heard of clients", null, /no relay available/],
+	["has not been heard of clients", null, /no relay available: the relay has not been heard yet/],
 ] as const) {
 	const name = `of what boost has no row of, at a relay that ${relay}: a client's word is no reason to ask it`;
 	scenario(
