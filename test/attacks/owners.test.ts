@@ -147,11 +147,8 @@ for (const [name, [first, second]] of Object.entries(TIMES)) {
 		const mined = all.filter(({ end }) => end === "mined");
 		const cancelled = all.filter(({ end }) => end !== "mined");
 		for (const one of cancelled) await assertStage(one, "CANCELLED");
-		const live = () => system.builder.orders().filter(({ state }) => state === "live");
 		await until("no builder has what is cancelled", () =>
-			live().every(({ transactions }) =>
-				transactions.every(({ hash }) => cancelled.every((one) => one.hash !== hash)),
-			),
+			cancelled.every(({ hash }) => system.builder.liveOrders(hash).length === 0),
 		);
 		await mineAll(system, mined);
 		await system.nextBlock(relay);

@@ -142,6 +142,12 @@ export class DevBuilder {
 		return this.#book.all();
 	}
 
+	/** The orders with the transaction `hash` that it would still put into a block. */
+	liveOrders(hash: string): readonly Order[] {
+		const holds = ({ transactions }: Order) => transactions.some((one) => one.hash === hash);
+		return this.orders().filter((order) => order.state === "live" && holds(order));
+	}
+
 	/** The bundles among {@link orders}. */
 	bundles(): readonly Order[] {
 		return this.orders().filter(({ kind }) => kind === "bundle");

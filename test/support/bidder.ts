@@ -277,7 +277,8 @@ export class AuctionFixture extends RelayFixture {
 	/** Waits until the builder has `backrun`, among others or not, behind `target` for the next block, and `gone` no more. */
 	async holds(target: Signed, backrun: Signed, gone?: Signed): Promise<void> {
 		const block = (await this.head()) + 1;
-		const what = `${backrun.hash} behind ${target.hash} for ${block}, without ${gone?.hash}`;
+		const without = gone === undefined ? "" : `, without ${gone.hash}`;
+		const what = `${backrun.hash} behind ${target.hash} for ${block}${without}`;
 		await until(what, () => {
 			const held = this.#held(target, block);
 			return held.includes(backrun.raw) && (gone === undefined || !held.includes(gone.raw));

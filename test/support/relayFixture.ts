@@ -166,10 +166,7 @@ export class RelayFixture {
 
 	/** The number of orders with `tx` that the builder would still put into a block. */
 	liveOrders(builder: DevBuilder, tx: Signed): number {
-		const holds = builder
-			.orders()
-			.filter(({ transactions }) => transactions.some(({ hash }) => hash === tx.hash));
-		return holds.filter(({ state }) => state === "live").length;
+		return builder.liveOrders(tx.hash).length;
 	}
 
 	/** The requests that told `builder` to cancel `tx`. */

@@ -313,13 +313,9 @@ export async function mineAll(
 		const mined = await Promise.all(open.map(isMined));
 		open = open.filter((_, i) => !mined[i]);
 		const block = Number(await chain.rpc("eth_blockNumber")) + 1;
-		const orders = builder
-			.orders()
-			.filter(
-				({ state, firstBlock, lastBlock }) => state === "live" && firstBlock <= block && block <= lastBlock,
-			);
-		const held = new Set(orders.flatMap(({ transactions }) => transactions.map(({ hash }) => hash)));
-		const ready = await Promise.all(open.map((hash) => held.has(hash) || isPublic(hash)));
+		const isHeld = (hash: string) =>
+			builder.liveOrders(hash).some(({ firstBlock, lastBlock }) => firstBlock <= block && block <= lastBlock);
+		const ready = await Promise.all(open.map((hash) => isHeld(hash) || isPublic(hash)));
 		if (ready.includes(true)) await builder.buildBlock();
 		return open.length === 0;
 	};

@@ -182,11 +182,11 @@ for (const [what, name, open] of BOTS) {
 		const raw = await bot.sign(keyOf(fresh()), 4_000_000n);
 		const bundle = { txs: [target, raw], replacementUuid: `my bundle ${what}` };
 		const hash = String(await bot.call("eth_sendBundle", [bundle]));
+		await delivered(raw);
 		const told: Fields[] = [];
 		await bot.subscribe(["service_bundleStatus", hash], (result) => told.push(result));
-		const best = await until("it is the best", () => told.find(({ stage }) => stage === "BEST"));
-		assert.deepEqual([best.bundleHash, best.target, best.bid], [hash, target, "4000000"]);
-		await delivered(raw);
+		const now = await until("the present state", () => told[0]);
+		assert.deepEqual([now.bundleHash, now.target, now.stage, now.bid], [hash, target, "BEST", "4000000"]);
 		const heads: Fields[] = [];
 		await bot.subscribe(["newHeads"], (result) => heads.push(result));
 		await bot.call("eth_chainId", []);
@@ -277,6 +277,7 @@ test("cast bids over a websocket", async () => {
 	const run = await cast("rpc", "--rpc-url", url(), "eth_sendBundle", JSON.stringify({ txs: [target, raw] }));
 	assert.equal(run.code, 0, run.stderr);
 	const hash = JSON.parse(run.stdout) as string;
+	await delivered(raw);
 	assert.deepEqual(await fixture.stages(hash), ["BEST"]);
 	const refused = await cast(
 		"rpc",

@@ -253,12 +253,12 @@ test("a boost whose relay is itself says so, and answers", async () => {
 	const port = await freePort();
 	const boost = await startBoost({ PORT: String(port), RELAY_URL: `http://127.0.0.1:${port}` }, { log });
 	const hint = "HTTP 508: requests come back: RELAY_URL leads back to boost itself";
-	await boost.reaches("the loop is found", ({ relay }) => relay.hint === hint);
+	// Its first probe may have come before it listened, and opened the breaker for that.
+	await boost.force("close");
+	await boost.force("auto");
+	await boost.reaches("the loop is found", ({ relay }) => relay.state === "open" && relay.hint === hint);
 	const { relay } = await boost.status();
-	assert.equal(relay.state, "open");
-	const opened = warnings.find(({ message }) => message === "breaker opened");
-	// Its first probe may have come before it listened.
-	if (opened?.reason !== "refused") assert.deepEqual([opened?.reason, opened?.hint], ["loop", hint]);
+	assert.ok(warnings.some((line) => line.reason === "loop" && line.hint === hint));
 	assert.equal((await boost.get("/readyz")).status, 503);
 	assert.match((await boost.call("eth_chainId")).body, /no relay available/);
 	// It stays out: the probes find the same, again and again.

@@ -372,9 +372,7 @@ it("ethers and viem estimate the second step as they do by default", async (t) =
 	assert.equal(await byViem(), gas);
 	const { hash, nonce } = await wallet.sendTransaction(request);
 	assert.equal(nonce, 2);
-	await until("the builder has the swap", () =>
-		system.builder.orders().some(({ transactions }) => transactions.some((one) => one.hash === hash)),
-	);
+	await until("the builder has the swap", () => system.builder.liveOrders(hash).length > 0);
 	await system.nextBlock();
 	await until("the swap mined", async () => (await system.client.stage(hash)) === "INCLUDED");
 });
