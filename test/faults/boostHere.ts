@@ -9,7 +9,7 @@ import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { AUTHORIZED, METRICS_TOKEN } from "../support/relayClient.ts";
-import { openBoth } from "../support/storeEngines.ts";
+import { openTestStore } from "../support/storeEngines.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
 /** `/status` as its operator gets it. */
@@ -65,7 +65,7 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 export async function startBoostHere(env: Readonly<Record<string, string>>): Promise<BoostHere> {
 	const proxy = createProxy(readBoostConfig(env), {
 		log: silentLogger,
-		...{ drainMs: 0, openStore: openBoth },
+		...{ drainMs: 0, openStore: openTestStore },
 	});
 	await proxy.start();
 	const { port } = proxy;

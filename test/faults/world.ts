@@ -12,7 +12,7 @@ import { silentLogger } from "../../shared/log.ts";
 import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { startPlainBuilder } from "../support/plainBuilder.ts";
-import { openBoth } from "../support/storeEngines.ts";
+import { openTestStore } from "../support/storeEngines.ts";
 import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
@@ -213,7 +213,7 @@ export async function startRelayHere(env: Readonly<Record<string, string>>): Pro
 	const config = readRelayConfig({ PORT: "0", ...env });
 	const relay = createRelay(config, {
 		log: silentLogger,
-		...{ drainMs: 0, openStore: openBoth },
+		...{ drainMs: 0, openStore: openTestStore },
 	});
 	await relay.start();
 	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`), READY_MS);

@@ -17,7 +17,7 @@ import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
 import { ADMIN_TOKEN, AUTHORIZED, type WireAnswer } from "./relayClient.ts";
 import { RelayFixture } from "./relayFixture.ts";
-import { openBoth } from "./storeEngines.ts";
+import { openTestStore } from "./storeEngines.ts";
 import { type SystemOptions, startSystem } from "./systems.ts";
 import { until } from "./until.ts";
 
@@ -255,7 +255,7 @@ async function startBoost(
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
 	const config = readBoostConfig({ ...parts.env, DATA_DIR, DRAIN_SECONDS: "0", ...env });
 	const clocked = clock === undefined ? {} : { clock };
-	const proxy = createProxy(config, { log, openStore: openBoth, ...clocked });
+	const proxy = createProxy(config, { log, openStore: openTestStore, ...clocked });
 	await proxy.start();
 	const client = new BoostClient(proxy.port, proxy);
 	parts.stops.push(() => client.stop());

@@ -1,6 +1,5 @@
-// The engine of the stores of a test's relays and boosts. Those in the test's own process use both engines at once (see
-// storeEngines.ts). Those in processes of their own use LMDB, or PostgreSQL after `usePostgres`; each data folder then
-// has its own schema in the database.
+// The engine of the stores of a test's relays and boosts: LMDB. With TEST_STORES=postgres those in the test's own process use both
+// engines at once (see storeEngines.ts), and those in processes of their own a schema each in a PostgreSQL database.
 
 import { join } from "node:path";
 import { open } from "lmdb";
@@ -14,38 +13,25 @@ export const TEST_DATABASE = "TEST_DATABASE_URL";
 /** The environment variable by which the relay of a whole system is an edge: see systems.ts. */
 export const RELAY_AS = "RELAY_AS";
 export const isEdge = process.env[RELAY_AS] === "edge";
+/** With `postgres` in this environment variable, stores are in PostgreSQL: those in the test's own process on both engines. */
+export const STORES = "TEST_STORES";
+export const isOnPostgres = process.env[STORES] === "postgres";
 /** Forces LMDB, for tests of the data folder itself. */
 export const IN_FOLDER = { DATABASE_URL: "" };
-/** Maximum stores of one suite's processes. */
-const SCHEMAS = 64;
+/** Maximum stores of one test process's processes. */
+const SCHEMAS = 256;
 
-/** Unused schemas for processes; null: LMDB is used. */
-let free: string[] | null = null;
-let suites = 0;
 let own: Promise<string> | null = null;
+/** Unused schemas for processes. */
+const free: string[] = isOnPostgres ? await newSchemas() : [];
 const urls = new Map<string, string>();
-
-/** Makes processes that are started from now on store in schemas of a PostgreSQL database. */
-export async function usePostgres(): Promise<void> {
-	suites += 1;
-	const names = Array.from({ length: SCHEMAS }, (_, i) => `p${process.pid}_${suites}_${i}`);
-	await query(await database(), names.map((name) => `CREATE SCHEMA ${name}`).join(";"));
-	const base = await database();
-	free = names.map((name) => inSchema(base, name));
-}
-
-/** Makes processes that are started from now on use LMDB. */
-export function useLmdb(): void {
-	free = null;
-	urls.clear();
-}
 
 /** Adds the database URL for its DATA_DIR to a process's `env`, unless it has one, or LMDB is used. */
 export function onEngine<E extends Env>(env: E): E {
 	const { DATA_DIR } = env;
-	if (free === null || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
+	if (!isOnPostgres || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
 	const url = urls.get(DATA_DIR) ?? free.pop();
-	if (url === undefined) throw new Error(`a suite may have ${SCHEMAS} stores of processes`);
+	if (url === undefined) throw new Error(`a test process may have ${SCHEMAS} stores of processes`);
 	urls.set(DATA_DIR, url);
 	return { ...env, DATABASE_URL: url };
 }
@@ -55,7 +41,7 @@ export async function databaseOf(dataDir: string): Promise<string> {
 	const base = await database();
 	const known = urls.get(dataDir);
 	if (known !== undefined) return known;
-	const name = `f${process.pid}_${urls.size}_${suites}`;
+	const name = `f${process.pid}_${urls.size}`;
 	const url = inSchema(base, name);
 	urls.set(dataDir, url);
 	await query(base, `CREATE SCHEMA ${name}`);
@@ -79,6 +65,13 @@ export async function peek(
 		"SELECT value FROM leeward_store WHERE store = $1 AND starts_with(key, $2) AND key LIKE '%' || $3";
 	const [row] = await query(DATABASE_URL, text, [process, prefix, end]);
 	return (row as { value: Buffer } | undefined)?.value ?? null;
+}
+
+async function newSchemas(): Promise<string[]> {
+	const names = Array.from({ length: SCHEMAS }, (_, i) => `p${process.pid}_${i}`);
+	const base = await database();
+	await query(base, names.map((name) => `CREATE SCHEMA ${name}`).join(";"));
+	return names.map((name) => inSchema(base, name));
 }
 
 function inSchema(base: string, schema: string): string {

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { onEngine } from "./engine.ts";
 import { SUPERVISED } from "./postgresServer.ts";
+import { keepLog } from "./processLogs.ts";
 import { RelayClient } from "./relayClient.ts";
 import { until } from "./until.ts";
 
@@ -82,6 +83,11 @@ export class LaunchedRelay {
 				if (this[name].length < MAX_OUTPUT) this[name] += chunk;
 			});
 		}
+		keepLog({
+			name: [line ?? entry, ...args].join(" "),
+			ended: () => child.exitCode !== null || child.signalCode !== null,
+			output: () => `${this.stdout}${this.stderr}`,
+		});
 		this.exited = new Promise<Exit>((resolve, reject) => {
 			child.once("error", reject);
 			child.once("exit", () => child.stdin.end("\n"));

@@ -1,5 +1,5 @@
-// The reporter for node:test: prints what tests say by `diagnostic`, and each failed test when it fails and again at the end, in
-// case the middle of the log is cut; then the slowest suites, one per file, and the counts. node:test sets the exit code.
+// The report of a test run for the events of node:test. A green run prints a line a minute and a summary; a failure is printed
+// when it happens, and named again in the summary. node:test sets the exit code of the processes, the runner its own.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";
@@ -13,51 +13,119 @@ export interface TestEvent {
 		readonly file?: string | undefined;
 		readonly line?: number | undefined;
 		readonly message?: string;
+		/** The reason; true: none was given. */
+		readonly skip?: string | boolean | undefined;
 		readonly details?: {
 			readonly duration_ms?: number;
+			readonly passed?: boolean;
 			readonly type?: string;
 			readonly error?: unknown;
 		};
 	};
 }
 
-/** The number of slowest suites listed. */
-const SLOWEST = 12;
+/** The name of the suite that a whole file is (see runner.ts). */
+const OF_A_FILE = /^test\//;
+/** The number of slowest files in the summary. */
+const SLOWEST = 10;
 
-/** Yields the report's text as `events` arrive. */
-export async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-	const files = new Map<string, number>();
-	const failures: string[] = [];
-	/** The names of the suites around the current test. */
-	const around: string[] = [];
-	const counts: string[] = [];
-	for await (const { type, data } of events) {
-		const { name = "", nesting = 0, message = "", details } = data;
-		if (type === "test:stdout" || type === "test:stderr") yield message;
-		if (type === "test:diagnostic") {
-			if (nesting === 0) counts.push(message);
-			else yield `${whereOf(data)} ${message}\n`;
-		}
-		if (type === "test:start") around.splice(nesting, Number.POSITIVE_INFINITY, name);
-		if (type === "test:complete" && nesting === 0 && details?.type === "suite")
-			files.set(name, details.duration_ms ?? 0);
-		if (type !== "test:fail" || isOfSubtests(details?.error)) continue;
-		const path = [...around.slice(0, nesting), name].join(" > ");
-		const failure = `FAILED ${whereOf(data)} ${path}\n${indented(inspect(causeOf(details?.error), { depth: 6 }))}\n`;
-		failures.push(failure);
-		yield failure;
+/** Collects the events of one or more rounds. */
+export class Report {
+	/** Whether figures that tests report are printed. */
+	readonly #isVerbose: boolean;
+	/** Duration of each file's suite, in ms. */
+	readonly #files = new Map<string, number>();
+	/** Files that have begun and not ended. */
+	readonly #running = new Set<string>();
+	/** The names of the suites around the current test, the outermost first. */
+	readonly #around: string[] = [];
+	readonly #failed: string[] = [];
+	readonly #skipped = new Map<string, number>();
+	#passed = 0;
+
+	constructor({ isVerbose }: { readonly isVerbose: boolean }) {
+		this.#isVerbose = isVerbose;
 	}
-	yield slowest(files);
-	yield `${counts.join("\n")}\n`;
-	if (failures.length > 0) yield `\n${failures.length} failed, once more:\n${failures.join("")}`;
+
+	/** Whether nothing has failed so far. */
+	get isGreen(): boolean {
+		return this.#failed.length === 0;
+	}
+
+	/** Counts the event, and returns what is to be printed now. */
+	take({ type, data }: TestEvent): string {
+		const { name = "", nesting = 0, message = "" } = data;
+		switch (type) {
+			case "test:stdout":
+			case "test:stderr":
+				return message;
+			case "test:diagnostic":
+				return this.#isVerbose && nesting > 0 ? `${whereOf(data)} ${message}\n` : "";
+			// Reported when they happen; the others in the order of the processes, which may be minutes later.
+			case "test:dequeue":
+				if (nesting === 0 && OF_A_FILE.test(name)) this.#running.add(name);
+				return "";
+			case "test:complete":
+				this.#complete(data);
+				return "";
+			case "test:start":
+				this.#around.splice(nesting, Number.POSITIVE_INFINITY, name);
+				return "";
+			case "test:fail":
+				return this.#fail(data);
+			default:
+				return "";
+		}
+	}
+
+	/** One line about the state after so many minutes. */
+	progress(minutes: number): string {
+		const running = [...this.#running].sort().join(", ");
+		return `${minutes} min: ${this.#counts()}; running: ${running}\n`;
+	}
+
+	/** The summary. Its last line has the counts alone. */
+	summary(minutes: number): string {
+		const skipped = [...this.#skipped].map(([reason, count]) => `  ${count} × ${reason}\n`);
+		return [
+			...(skipped.length === 0 ? [] : ["skipped:\n", ...skipped]),
+			slowest(this.#files),
+			...(this.#failed.length === 0 ? [] : ["failed:\n", ...this.#failed.map((one) => `  ${one}\n`)]),
+			`${minutes.toFixed(1)} minutes\n`,
+			`${this.#counts()}\n`,
+		].join("");
+	}
+
+	#complete({ name = "", nesting = 0, skip, details }: TestEvent["data"]): void {
+		const isSuite = details?.type === "suite";
+		if (isSuite && nesting === 0) {
+			this.#files.set(name, details.duration_ms ?? 0);
+			this.#running.delete(name);
+		}
+		if (skip !== undefined && skip !== false) {
+			const reason = typeof skip === "string" && skip !== "" ? skip : "no reason given";
+			this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + 1);
+		} else if (details?.passed === true && !isSuite && nesting > 0) this.#passed += 1;
+	}
+
+	#fail(data: TestEvent["data"]): string {
+		const { name = "", nesting = 0, details } = data;
+		if (isOfSubtests(details?.error)) return "";
+		const path = [...this.#around.slice(0, nesting), name].join(" > ");
+		const title = `${whereOf(data)} ${path}`;
+		this.#failed.push(title);
+		const cause = inspect(causeOf(details?.error), { depth: 6 });
+		return `FAILED ${title}\n${cause.replaceAll(/^/gm, "    ")}\n`;
+	}
+
+	#counts(): string {
+		const skipped = [...this.#skipped.values()].reduce((sum, count) => sum + count, 0);
+		return `${this.#passed} passed, ${this.#failed.length} failed, ${skipped} skipped`;
+	}
 }
 
 function whereOf({ file, line }: TestEvent["data"]): string {
 	return file === undefined ? "?" : `${relative(process.cwd(), file)}:${line}`;
-}
-
-function indented(text: string): string {
-	return text.replaceAll(/^/gm, "    ");
 }
 
 /** Whether the error only says that a test in the suite failed. */
@@ -75,5 +143,5 @@ function slowest(files: ReadonlyMap<string, number>): string {
 		.sort(([, a], [, b]) => b - a)
 		.slice(0, SLOWEST)
 		.map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(6)} s ${file}\n`);
-	return `the slowest of ${files.size} suites:\n${lines.join("")}`;
+	return `the slowest of ${files.size} files:\n${lines.join("")}`;
 }

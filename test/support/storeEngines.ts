@@ -1,5 +1,4 @@
-// Stores for tests: each engine alone, for contract tests, and both engines at once, which relays and boosts in the test's own
-// process use, so that the engines are compared all the time.
+// Stores for tests: each engine alone, for contract tests, and both engines at once with each read compared, for nightly runs.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +13,7 @@ import { openStore } from "../../shared/kv/openStore.ts";
 import type { Change, KeyValueStore, SharedStore } from "../../shared/kv/port.ts";
 import { openPostgres } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { databaseOf } from "./engine.ts";
+import { databaseOf, isOnPostgres } from "./engine.ts";
 import { type PostgresServer, startPostgres } from "./postgresServer.ts";
 
 /** LMDB or PostgreSQL. */
@@ -129,9 +128,12 @@ const PATIENT_CLOCK: Clock = {
 	after: (ms, fn) => systemClock.after(ms * 10, fn),
 };
 
-/** Like {@link openStore}, on both engines, with a schema for each DATA_DIR. With a DATABASE_URL on PostgreSQL alone. */
-export const openBoth: typeof openStore = async (process, settings, dependencies) => {
-	if (settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
+/**
+ * {@link openStore} of relays and boosts in a test's own process. With TEST_STORES=postgres it opens both engines, with a schema for
+ * each DATA_DIR, and PostgreSQL alone if there is a DATABASE_URL.
+ */
+export const openTestStore: typeof openStore = async (process, settings, dependencies) => {
+	if (!isOnPostgres || settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
 	const lmdb = await openStore(process, settings, dependencies);
 	const patient = { ...dependencies, clock: PATIENT_CLOCK };
 	try {

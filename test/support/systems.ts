@@ -33,7 +33,7 @@ import {
 	startRelayProcess,
 } from "./processes.ts";
 import { ADMIN_TOKEN, METRICS_TOKEN, metricsOf, RelayClient } from "./relayClient.ts";
-import { openBoth } from "./storeEngines.ts";
+import { openTestStore } from "./storeEngines.ts";
 import { until } from "./until.ts";
 
 export interface SystemOptions extends SurroundingsOptions {
@@ -73,7 +73,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		const config = readRelayConfig({ ...env, ...(await core?.start()), PORT: String(port) });
 		const relay = createRelay(config, {
 			log: options.log ?? silentLogger,
-			...{ drainMs: 0, openStore: openBoth },
+			...{ drainMs: 0, openStore: openTestStore },
 			...(options.clock === undefined ? {} : { clock: options.clock }),
 			...(options.lookup === undefined ? {} : { lookup: options.lookup }),
 		});

@@ -4,52 +4,91 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { report, type TestEvent } from "../../support/report.ts";
+import { Report, type TestEvent } from "../../support/report.ts";
 
 const FILE = join(process.cwd(), "test", "a.test.ts");
+const NAME = "test/a.test.ts";
 
-async function textOf(...events: readonly TestEvent[]): Promise<string> {
-	async function* sent() {
-		yield* events;
-	}
-	let text = "";
-	for await (const part of report(sent())) text += part;
-	return text;
+/** The text that a report prints for these events, and its summary. */
+function printed(events: readonly TestEvent[], isVerbose = false) {
+	const report = new Report({ isVerbose });
+	const text = events.map((event) => report.take(event)).join("");
+	return { text, summary: report.summary(1.25), progress: report.progress(3), isGreen: report.isGreen };
 }
 
-function begin(name: string, nesting: number): TestEvent {
-	return { type: "test:start", data: { name, nesting, file: FILE } };
+function event(
+	type: string,
+	name: string,
+	nesting: number,
+	more: Partial<TestEvent["data"]> = {},
+): TestEvent {
+	return { type: `test:${type}`, data: { name, nesting, file: FILE, ...more } };
 }
 
-function failure(name: string, nesting: number, cause: unknown, failureType = "testCodeFailure"): TestEvent {
+/** A test of the suite {@link NAME} that completes with these details. */
+function completed(name: string, more: Partial<TestEvent["data"]> = {}): TestEvent {
+	return event("complete", name, 1, { details: { passed: true }, ...more });
+}
+
+function failed(name: string, cause: unknown, failureType = "testCodeFailure", nesting = 1): TestEvent {
 	const error = Object.assign(new Error(`${cause}`, { cause }), { failureType });
-	return { type: "test:fail", data: { name, nesting, file: FILE, line: 7, details: { error } } };
+	return event("fail", name, nesting, { line: 7, details: { error } });
 }
 
-test("a failure is reported when it happens and at the end, with its file and enclosing tests; passed tests are not", async () => {
-	const text = await textOf(
-		begin("outer", 0),
-		begin("well", 1),
-		{ type: "test:pass", data: { name: "well", nesting: 1, file: FILE } },
-		begin("bad", 1),
-		failure("bad", 1, new Error("one is not two")),
-		failure("outer", 0, "1 subtest failed", "subtestsFailed"),
-		{ type: "test:diagnostic", data: { nesting: 0, message: "fail 1" } },
+const SUITE = [
+	event("dequeue", NAME, 0),
+	completed("good"),
+	completed("slow machine", { skip: "the machine is too slow" }),
+	completed("also", { skip: "the machine is too slow" }),
+	event("complete", "inner", 1, { details: { type: "suite", passed: true } }),
+	event("complete", NAME, 0, { details: { type: "suite", passed: true, duration_ms: 1_500 } }),
+];
+
+test("a green run prints nothing but its summary: skips with their reasons, slowest files, minutes, counts", () => {
+	const { text, summary, isGreen } = printed(SUITE);
+	assert.deepEqual([text, isGreen], ["", true]);
+	assert.equal(
+		summary,
+		[
+			"skipped:",
+			"  2 × the machine is too slow",
+			"the slowest of 1 files:",
+			"   1.5 s test/a.test.ts",
+			"1.3 minutes",
+			"1 passed, 0 failed, 2 skipped",
+			"",
+		].join("\n"),
 	);
-	const [before = "", after = ""] = text.split("1 failed, once more:");
-	for (const part of [before, after]) {
-		assert.match(part, /FAILED test\/a\.test\.ts:7 outer > bad\n {4}Error: one is not two/);
-		assert.doesNotMatch(part, /well|subtest/);
-	}
-	assert.match(before, /fail 1/);
 });
 
-test("what a test says of itself is printed with its place", async () => {
-	const said = { nesting: 1, file: FILE, line: 3, message: "sixteen in 468 ms" };
-	assert.match(
-		await textOf({ type: "test:diagnostic", data: said }),
-		/^test\/a\.test\.ts:3 sixteen in 468 ms\n/,
+test("a failure is printed once, with its file and enclosing tests, and named in the summary", () => {
+	const { text, summary, isGreen } = printed([
+		event("start", "outer", 0),
+		event("start", "bad", 1),
+		completed("bad", { details: { passed: false } }),
+		failed("bad", new Error("one is not two")),
+		failed("outer", "1 subtest failed", "subtestsFailed", 0),
+	]);
+	assert.equal(isGreen, false);
+	assert.match(text, /^FAILED test\/a\.test\.ts:7 outer > bad\n {4}Error: one is not two/);
+	assert.doesNotMatch(text, /subtest/);
+	assert.match(summary, /failed:\n {2}test\/a\.test\.ts:7 outer > bad\n/);
+	assert.doesNotMatch(summary, /one is not two/);
+	assert.match(summary, /\n0 passed, 1 failed, 0 skipped\n$/);
+});
+
+test("the line of each minute has the counts and the files that are running", () => {
+	assert.equal(
+		printed(SUITE.slice(0, 2)).progress,
+		`3 min: 1 passed, 0 failed, 0 skipped; running: ${NAME}\n`,
 	);
+});
+
+test("figures are printed with VERBOSE alone; what a process prints is always", () => {
+	const figure = event("diagnostic", "", 1, { line: 3, message: "sixteen in 468 ms" });
+	const warning = event("stderr", "", 0, { message: "(node) a warning\n" });
+	assert.equal(printed([figure, warning]).text, "(node) a warning\n");
+	assert.equal(printed([figure], true).text, "test/a.test.ts:3 sixteen in 468 ms\n");
 });
 
 const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;

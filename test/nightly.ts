@@ -1,0 +1,33 @@
+// `npm run test:nightly`: everything that takes longer than `npm test` may, within an hour: the files that end in `.nightly.ts`, and
+// the integration tests before an edge and on PostgreSQL. CONTRIBUTING.md lists them.
+
+import { RELAY_AS, STORES } from "./support/engine.ts";
+import { alone, dealt, filesEnding, runRounds } from "./support/runner.ts";
+
+const INTEGRATION = /^test\/integration\//;
+/** Files of single processes and of hosts' settings: an edge changes nothing in them. */
+const DEPLOYMENT = /^test\/integration\/(deploy|scale)\//;
+/** Not before an edge, and why. */
+const NO_EDGE: Readonly<Record<string, string>> = {
+	"test/integration/submit/unusableBuilders.test.ts": "its names are resolved in the test's process",
+	"test/integration/auction/publishedRandomness.test.ts": "it expects one reader of the consensus node",
+};
+/** Files that one process runs. */
+const SHARED = 8;
+/** A nightly file may take as long, in ms. */
+const FILE_MS = 20 * 60_000;
+
+const integration = filesEnding(".test.ts").filter((file) => INTEGRATION.test(file));
+const edges = integration.filter((file) => !DEPLOYMENT.test(file) && !(file in NO_EDGE));
+const isGreen = await runRounds([
+	{
+		processes: [
+			...dealt(edges, SHARED).map((one) => ({ ...one, env: { [RELAY_AS]: "edge" } })),
+			...dealt(integration, SHARED).map((one) => ({ ...one, env: { [STORES]: "postgres" } })),
+		],
+		concurrency: 4,
+	},
+	// One at a time: these measure, or need the whole machine.
+	{ processes: alone(filesEnding(".nightly.ts")), concurrency: 1, fileMs: FILE_MS },
+]);
+process.exitCode = isGreen ? 0 : 1;

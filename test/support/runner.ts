@@ -1,0 +1,134 @@
+// Runs test files by node:test. A process takes a second to load what most tests need, so files share processes: each process runs
+// a generated module in which every file is a suite by its name.
+
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { run } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { RELAY_AS, STORES, TEST_DATABASE } from "./engine.ts";
+import { startPostgres } from "./postgresServer.ts";
+import { Report } from "./report.ts";
+
+/** The project's root. */
+export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** Files that one process runs one after another. */
+export interface TestProcess {
+	/** Paths from the root. */
+	readonly files: readonly string[];
+	/** Environment variables of the process; {@link RELAY_AS} or {@link STORES}. */
+	readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Processes that may run at the same time. Each round begins when the one before it has ended. */
+export interface Round {
+	readonly processes: readonly TestProcess[];
+	/** How many at a time. */
+	readonly concurrency: number;
+	/** The longest that a file may take, in ms. Default 5 minutes. */
+	readonly fileMs?: number;
+}
+
+/** A file that hangs fails by its name, and does not keep the others from running. */
+const FILE_MS = 5 * 60_000;
+/** How long a process may take to end after its tests, in ms. */
+const END_MS = 20_000;
+const MINUTE_MS = 60_000;
+/** Relay and boost run with it too: more room for young objects saves a tenth of a test process's time. */
+const NODE_OPTIONS = "--max-semi-space-size=32";
+
+/** Every file below test/ whose name ends so, as paths from the root. */
+export function filesEnding(ending: string): readonly string[] {
+	return readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
+		.filter((name) => name.endsWith(ending) && !name.includes("node_modules"))
+		.map((name) => join("test", name))
+		.sort();
+}
+
+/** The test files at `path`, a file or a folder. Throws if there is none. */
+export function filesAt(path: string): readonly string[] {
+	const place = relative(ROOT, resolve(path));
+	const all = [...filesEnding(".test.ts"), ...filesEnding(".nightly.ts")];
+	const files = all.filter(
+		(file) => file === place || (file.startsWith(`${place}/`) && file.endsWith(".test.ts")),
+	);
+	if (files.length === 0)
+		throw new Error(`no test file at ${path}: expected one of test/, or a folder of them`);
+	return files;
+}
+
+/** Deals files to processes of at most `most` files each. Neighbours, which resemble each other, go to different processes. */
+export function dealt(files: readonly string[], most: number): readonly TestProcess[] {
+	const count = Math.ceil(files.length / most);
+	return Array.from({ length: count }, (_, process) => ({
+		files: files.filter((_, i) => i % count === process),
+	}));
+}
+
+/** A process for each file. */
+export function alone(files: readonly string[]): readonly TestProcess[] {
+	return files.map((file) => ({ files: [file] }));
+}
+
+/** Runs the rounds and prints the report. Resolves to whether all tests passed. `VERBOSE=1` prints what tests measure. */
+export async function runRounds(rounds: readonly Round[]): Promise<boolean> {
+	process.chdir(ROOT);
+	process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} ${NODE_OPTIONS}`;
+	const begun = performance.now();
+	const minutes = (): number => (performance.now() - begun) / MINUTE_MS;
+	const report = new Report({ isVerbose: process.env.VERBOSE === "1" });
+	const say = (text: string): void => void process.stdout.write(text);
+	// The first process that needs a package bundles it for all (see loader/hooks.mjs); here no other does so at the same time.
+	await import("zod");
+	const postgres = await startPostgres({ connections: 300 });
+	process.env[TEST_DATABASE] = await postgres.newDatabase();
+	const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
+	const everyMinute = setInterval(() => say(report.progress(Math.round(minutes()))), MINUTE_MS);
+	let count = 0;
+	try {
+		for (const { processes, concurrency, fileMs = FILE_MS } of rounds) {
+			const files = processes.map((one) => {
+				count += 1;
+				const path = join(folder, `process${count}.test.mjs`);
+				writeFileSync(path, moduleOf(one, fileMs));
+				return path;
+			});
+			const processMs = fileMs * Math.max(1, ...processes.map((one) => one.files.length));
+			for await (const event of run({ files, concurrency, timeout: processMs })) say(report.take(event));
+		}
+	} finally {
+		clearInterval(everyMinute);
+		rmSync(folder, { recursive: true, force: true });
+		await postgres.stop();
+	}
+	say(report.summary(minutes()));
+	return report.isGreen;
+}
+
+/** The module that runs the files of a process. */
+function moduleOf({ files, env = {} }: TestProcess, fileMs: number): string {
+	const support = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+	const how = [
+		env[RELAY_AS] === "edge" ? " as an edge" : "",
+		env[STORES] === "postgres" ? " on PostgreSQL" : "",
+	];
+	const suites = files.map((file) => {
+		const name = JSON.stringify(`${file}${how.join("")}`);
+		const url = JSON.stringify(pathToFileURL(join(ROOT, file)).href);
+		return `describe(${name}, { timeout: ${fileMs} }, async () => { await import(${url}); });`;
+	});
+	return [
+		...Object.entries(env).map(
+			([name, value]) => `process.env[${JSON.stringify(name)}] = ${JSON.stringify(value)};`,
+		),
+		`import { after, afterEach, describe } from "node:test";`,
+		// Imported when the environment is set.
+		`const { endInTime } = await import(${support("./endInTime.ts")});`,
+		`const { reportLogs } = await import(${support("./processLogs.ts")});`,
+		`afterEach(reportLogs);`,
+		...suites,
+		`after(() => endInTime(${END_MS}));`,
+		"",
+	].join("\n");
+}
