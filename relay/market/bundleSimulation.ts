@@ -37,7 +37,7 @@ export interface SimulatedBid {
 
 /** There is no result. */
 type NoVerdict =
-	/** It failed because of an account state that has changed since: retry. */
+	/** It failed in a state that has changed since: retry. */
 	| { readonly kind: "outdated" }
 	/** The node gave no result. */
 	| { readonly kind: "unavailable" }
@@ -79,12 +79,6 @@ export const LATER_HEAD_MS = 200;
 /** The same where the node gave no result of a bundle that was accepted. */
 const NO_RESULT_MS = 500;
 
-/** Failures that may be due to a cached account. */
-const OF_ACCOUNT: ReadonlySet<SimulationErrorCode> = new Set([
-	"NONCE_TOO_LOW",
-	"NONCE_GAP",
-	"INSUFFICIENT_FUNDS",
-]);
 /** Failures that a later block may resolve: missing nonces and funds, and fees that have to fall. */
 const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"NONCE_GAP",
@@ -178,18 +172,19 @@ export class BundleSimulation {
 		const last = outcomes.at(-1);
 		if (last === undefined) return { kind: "unavailable" };
 		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return withoutVerdict(last);
-		const targetFails = outcomes.length <= target.chain.length;
-		if (!last.ok) {
-			if (await this.#isOutdated(targetFails ? from : backrun.from, client, last.error))
+		const paid = last.ok ? last.paid : 0n;
+		if (paid === null) return { kind: "unavailable" };
+		if (paid === 0n) {
+			const targetFails = outcomes.length <= target.chain.length;
+			if (await this.#isOutdated(targetFails ? from : backrun.from, client, next.number - 1))
 				return { kind: "outdated" };
+			if (last.ok) return { kind: "unpaid", feeRecipient };
 			return targetFails ? { kind: "targetFails" } : { kind: "failed", error: last.error };
 		}
-		if (last.paid === null) return { kind: "unavailable" };
-		if (last.paid === 0n) return { kind: "unpaid", feeRecipient };
 		const { refundRecipient } = target.entry.transaction;
 		const mayBeNew = refundRecipient !== null && isNewDearer(next.fork);
 		const refundIsToNew = mayBeNew && isEmpty(await accounts.get(refundRecipient, client));
-		return { kind: "valid", value: last.paid, refundIsToNew };
+		return { kind: "valid", value: paid, refundIsToNew };
 	}
 
 	/** Simulates a plain bundle. Entries that may revert must still be valid in the block. */
@@ -198,7 +193,7 @@ export class BundleSimulation {
 			const verdict = await this.#plain(trial);
 			if (verdict.kind !== "fails") return verdict;
 			const sender = trial.transactions[verdict.entry]?.tx.from ?? "";
-			const isOld = await this.#isOutdated(sender, trial.client, verdict.error);
+			const isOld = await this.#isOutdated(sender, trial.client, trial.next.number - 1);
 			return isOld ? { kind: "outdated" } : verdict;
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) return { kind: "unavailable" };
@@ -234,16 +229,15 @@ export class BundleSimulation {
 	}
 
 	/**
-	 * Whether a failure is due to an outdated cached account: reads the account afresh, charged to `client`, so that no rejection
-	 * relies on the cache. Throws UpstreamError.
+	 * Whether a failure may be due to an outdated state: the node has a block behind `stateBlock`, in which it may have run the
+	 * simulation (anvil does), or the sender's account is another one than was cached. Charged to `client`. Throws UpstreamError.
 	 */
-	async #isOutdated(sender: string, client: string, { code }: SimulationError): Promise<boolean> {
-		if (!OF_ACCOUNT.has(code)) return false;
+	async #isOutdated(sender: string, client: string, stateBlock: number): Promise<boolean> {
 		const { accounts, onLaterHead } = this.#deps;
 		const before = await accounts.get(sender, client);
 		const now = await accounts.fresh(sender, client);
-		if (now.block > before.block) onLaterHead();
-		return now.nonce !== before.nonce || now.balance !== before.balance;
+		if (now.block > stateBlock) onLaterHead();
+		return now.block > stateBlock || now.nonce !== before.nonce || now.balance !== before.balance;
 	}
 
 	#sharedEntry(hash: string): PoolEntry | null {

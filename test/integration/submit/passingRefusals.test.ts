@@ -110,3 +110,34 @@ describe("a node that refuses some times in a row", () => {
 		assert.deepEqual([await fixture.receipt(tx), await fixture.head()], [null, block]);
 	});
 });
+
+describe("a node that runs one of a bid's simulations in the state of a later block", () => {
+	it("has no bid refused as paying nothing", async () => {
+		const target = await fixture.target();
+		const payer = (await fixture.actor()).sign({ maxPriorityFeePerGas: 10n * GWEI });
+		await fixture.publish(payer);
+		// Only that block pays the coinbase, so that the balance without the backrun is the higher one.
+		const isWithoutBackrun = (method: string, params: readonly unknown[]) => {
+			const [{ blockStateCalls = [] } = {}] = params as { blockStateCalls?: { calls: { from: string }[] }[] }[];
+			const [, ...backruns] = blockStateCalls[0]?.calls ?? [];
+			const isOfTarget = blockStateCalls[0]?.calls[0]?.from === target.from.toLowerCase();
+			return method === "eth_simulateV1" && isOfTarget && backruns.length === 0;
+		};
+		let block = 0;
+		fixture.system.node?.setRule({
+			async answer(method, params) {
+				if (block === 0 && isWithoutBackrun(method, params)) block = await fixture.mineUnseen();
+				return undefined;
+			},
+			forward(call) {
+				const { method, params = [] } = call;
+				if (Number(params[1]) >= block || !isWithoutBackrun(method, params)) return call;
+				return { ...call, params: [params[0], "latest"] };
+			},
+		});
+		const { backrun } = await fixture.offer(target, 5n * GWEI);
+		assert.ok(block > 0, "the block came during the simulation");
+		await fixture.out(target, backrun);
+		await fixture.system.nextBlock();
+	});
+});
